@@ -1,0 +1,1 @@
+"""The weather: simulated engines, faults on purpose and load."""

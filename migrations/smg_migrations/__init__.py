@@ -1,0 +1,1 @@
+"""The shape of the history tables, version by version."""

@@ -1,0 +1,1 @@
+"""The `smg-admin` command: the operator's view over the admin API."""

@@ -1,0 +1,1 @@
+"""Every knob, declared once."""

@@ -1,0 +1,1 @@
+"""Nouns shared by every room: requests, events, answers, errors, ids and ports."""

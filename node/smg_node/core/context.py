@@ -1,0 +1,19 @@
+"""What surrounds one request on its way through the node."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """Who asks, until when, and under which names the request is known elsewhere.
+
+    `deadline_s` is on the monotonic clock. `upstream_headers` (traceparent, tracestate, x-request-id)
+    travel to the engine as gRPC metadata; keys are lower case.
+    """
+
+    request_id: str
+    received_s: float
+    deadline_s: float
+    target_worker: str | None = None
+    upstream_headers: Mapping[str, str] = field(default_factory=dict)

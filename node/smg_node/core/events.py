@@ -1,0 +1,141 @@
+"""What a generation says, in no dialect's words.
+
+    stream = Begin { block } ( { Finish } Usage End | Fail )
+    block  = BlockStart { Delta } BlockEnd
+
+Blocks of different choices interleave; within one choice they follow each other. Every block that
+starts is ended, also on failure. `Delta` is the only hot event, so it alone is not frozen: a frozen
+slotted dataclass costs 0.5 us to make, a plain one 0.17.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from smg_node.core.errors import SmgError
+
+BlockKind: TypeAlias = Literal["text", "reasoning", "call"]
+FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class TopLogprob:
+    """One alternative at a position: its id, text, exact bytes and log probability."""
+
+    token_id: int
+    token: str
+    raw: bytes
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """The token drawn at a position and its best alternatives, most likely first.
+
+    `logprob` is None where it has no meaning (the first token of a prompt); -9999.0 stands for an
+    engine's "not known".
+    """
+
+    token_id: int
+    token: str
+    raw: bytes
+    logprob: float | None
+    top: tuple[TopLogprob, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A generation starts; sent once, when its first token or its end is known.
+
+    `prompt_tokens` counts all prompts together.
+    """
+
+    id: str
+    model: str
+    created_s: int
+    prompt_tokens: int
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStart:
+    """A block of one kind starts in a choice; `block` counts up from 0 within the choice."""
+
+    choice: int
+    block: int
+    kind: BlockKind
+    name: str = ""
+    call_id: str = ""
+
+
+@dataclass(slots=True)
+class Delta:
+    """More text of an open block. `tokens` are the tokens generated since the choice's last delta.
+
+    `logprobs` travels with the text it belongs to and is empty unless asked for; `ids` likewise.
+    """
+
+    choice: int
+    block: int
+    text: str
+    tokens: int = 0
+    logprobs: tuple[TokenLogprob, ...] = ()
+    ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEnd:
+    """A block is over; `text` is the whole of it."""
+
+    choice: int
+    block: int
+    kind: BlockKind
+    text: str
+    name: str = ""
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """A choice is over. `matched` is the stop string or stop id that ended it, if one did."""
+
+    choice: int
+    reason: FinishReason
+    matched: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the generation cost, in tokens; prompts are counted once whatever `n` is."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The generation is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The generation broke; nothing follows."""
+
+    error: SmgError
+
+
+@dataclass(frozen=True, slots=True)
+class PromptEcho:
+    """A prompt given back before its choices' first block, for `echo` and `prompt_logprobs`.
+
+    Sent at most once per choice, directly after Begin. `logprobs` is empty unless asked for.
+    """
+
+    choice: int
+    text: str
+    ids: tuple[int, ...]
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+Event: TypeAlias = Begin | PromptEcho | BlockStart | Delta | BlockEnd | Finish | Usage | End | Fail

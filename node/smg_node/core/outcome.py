@@ -1,0 +1,40 @@
+"""How a generation went: what telemetry, routing and, later, history are told when it is over."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+OutcomeKind: TypeAlias = Literal["ok", "client_gone", "refused", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One finished generation.
+
+    Times are seconds on the monotonic clock: `received_s` when the request came, `first_token_s` when
+    its first token left the engine (None: there was none), `ended_s` at its end. `worker` is "" if
+    none was chosen. `error_code` is the SmgError's code when it failed or was refused.
+    """
+
+    dialect: str
+    model: str
+    worker: str
+    kind: OutcomeKind
+    error_code: str
+    status: int
+    streamed: bool
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    received_s: float
+    first_token_s: float | None
+    ended_s: float
+
+    def ttft_s(self) -> float | None:
+        """Return seconds to the first token, or None."""
+        return None if self.first_token_s is None else self.first_token_s - self.received_s
+
+    def tpot_s(self) -> float | None:
+        """Return seconds per token after the first, or None with fewer than two tokens."""
+        if self.first_token_s is None or self.completion_tokens < 2:
+            return None
+        return (self.ended_s - self.first_token_s) / (self.completion_tokens - 1)

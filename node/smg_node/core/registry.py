@@ -1,0 +1,39 @@
+"""One small door for everything that can be plugged in.
+
+Built-ins and third parties register the same way: an entry point of group `smg.<thing>` names a
+factory. The registry only keeps names; who loads entry points is the wiring.
+"""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Generic, TypeVar
+
+from smg_node.core.errors import ErrorKind, SmgError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Named things of one kind; a name is taken once."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._known: dict[str, T] = {}
+
+    def add(self, name: str, thing: T) -> None:
+        """Register `thing`; a second one under the same name is a CONFLICT."""
+        if name in self._known:
+            raise SmgError(ErrorKind.CONFLICT, f"there are two {self.kind}s called {name!r}")
+        self._known[name] = thing
+
+    def get(self, name: str) -> T:
+        """Return the thing called `name`; NOT_FOUND with the nearest known name otherwise."""
+        found = self._known.get(name)
+        if found is None:
+            near = get_close_matches(name, self._known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(self)}"
+            raise SmgError(ErrorKind.NOT_FOUND, f"no {self.kind} is called {name!r}{hint}")
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._known))

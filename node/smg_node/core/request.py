@@ -1,0 +1,195 @@
+"""What a client wants generated, in no dialect's words.
+
+A dialect's reader makes a `GenerateRequest`; everything behind it knows only this. All values are
+already checked for type and range: a reader that lets a bad value through is at fault.
+"""
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+# Token ids are kept as unsigned 32-bit integers end to end (`array("I")`): four bytes a token, no
+# Python object per id, and a buffer that can be hashed or packed without a copy.
+TokenIds: TypeAlias = "array[int]"
+
+Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool", "function"]
+MediaKind: TypeAlias = Literal["image", "video", "audio", "file"]
+ConstraintKind: TypeAlias = Literal[
+    "json_object", "json_schema", "regex", "ebnf", "structural_tag", "choice"
+]
+
+
+def token_ids(values: "list[int] | tuple[int, ...] | bytes" = b"") -> TokenIds:
+    """Return `values` as token ids; each must be in 0..2^32-1. Bytes are little-endian uint32."""
+    return array("I", values)
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A run of text inside a turn."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MediaPart:
+    """Something to look at or listen to; `source` is a URL or data URL. `where` is its JSON path."""
+
+    kind: MediaKind
+    source: str
+    where: str
+
+
+Part: TypeAlias = TextPart | MediaPart
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the assistant made in an earlier turn; `arguments` is the JSON text it printed."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message. `content` keeps the form the client chose: a string, parts, or nothing.
+
+    `extra` carries unknown keys of the message through to the chat template.
+    """
+
+    role: Role
+    content: str | tuple[Part, ...] | None
+    name: str | None = None
+    reasoning: str | None = None
+    calls: tuple[ToolCall, ...] = ()
+    answers_call: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function the model may call; `parameters` is its JSON Schema or None."""
+
+    name: str
+    description: str | None = None
+    parameters: Mapping[str, Any] | None = None
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPrompt:
+    """Turns to be rendered by the model's own chat template."""
+
+    turns: tuple[Turn, ...]
+    tools: tuple[Tool, ...] = ()
+    tools_hidden: bool = False
+    """`tool_choice: none`: the tools are declared but must not be called."""
+    template: str | None = None
+    """Template text from the request; only where `templates.allow_from_request` is on."""
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    documents: tuple[Mapping[str, Any], ...] | None = None
+    add_generation_prompt: bool = True
+    continue_final_message: bool = False
+    add_special_tokens: bool = False
+    where: str = "messages"
+
+
+@dataclass(frozen=True, slots=True)
+class TextPrompt:
+    """Text to be encoded as it is."""
+
+    text: str
+    add_special_tokens: bool = True
+    where: str = "prompt"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPrompt:
+    """Token ids, taken as they are."""
+
+    ids: TokenIds
+    where: str = "prompt"
+
+
+Prompt: TypeAlias = ChatPrompt | TextPrompt | TokenPrompt
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A grammar the engine must hold the output to; `value` is the schema, pattern or grammar text.
+
+    For `choice` the value is a JSON list of strings; for `json_object` it is empty. `where` is the
+    JSON path of the parameter that asked for it.
+    """
+
+    kind: ConstraintKind
+    value: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are drawn. None means: not said, the model's own default applies.
+
+    `logprobs` is None for off, else how many alternatives (0..20) go with each token.
+    `where` maps a field name to the client's spelling, for errors (`max_tokens` may have been
+    `max_completion_tokens`).
+    """
+
+    max_tokens: int | None = None
+    min_tokens: int = 0
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float | None = None
+    seed: int | None = None
+    n: int = 1
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    ignore_eos: bool = False
+    keep_stop: bool = False
+    skip_special_tokens: bool = True
+    spaces_between_special_tokens: bool = True
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    logprobs: int | None = None
+    prompt_logprobs: int | None = None
+    constraint: Constraint | None = None
+    adapter: str | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
+
+    def path(self, name: str) -> str:
+        """Return the client's own spelling of field `name`."""
+        return self.where.get(name, name)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateRequest:
+    """One generation: every prompt times `sampling.n` choices, in one stream of events.
+
+    Choice `p * n + k` is answer k of prompt p. `ignored` names the parameters that were understood
+    or tolerated and have no effect on this node (told to the client in a header).
+    """
+
+    model: str
+    prompts: tuple[Prompt, ...]
+    sampling: Sampling
+    stream: bool
+    echo: bool = False
+    max_tokens_clamped: bool = True
+    """Whether prompt + max_tokens over the context is clamped (true) or refused."""
+    truncate_prompt_tokens: int | None = None
+    """Keep only that many last prompt tokens; -1 means as many as fit."""
+    timeout_s: float | None = None
+    routing_key: str | None = None
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def choices(self) -> int:
+        """How many answers this request has in all."""
+        return len(self.prompts) * self.sampling.n

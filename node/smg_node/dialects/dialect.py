@@ -1,0 +1,61 @@
+"""What a public API is to this house: a reader and a presenter, nothing between them.
+
+The reader turns a decoded JSON body into a `GenerateRequest` plus a `View`: what only the presenter
+needs to know (was usage asked for, which object names). The presenter turns events into bytes. No
+dialect is built from another.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from smg_node.core.answer import Answer
+from smg_node.core.errors import SmgError
+from smg_node.core.events import Event
+from smg_node.core.request import GenerateRequest
+
+ViewT = TypeVar("ViewT")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[ViewT]):
+    """A body, understood."""
+
+    request: GenerateRequest
+    view: ViewT
+
+
+class Presenter(Protocol):
+    """Renders one generation. One object per request; a stream feeds it in order."""
+
+    def frames(self, events: Sequence[Event]) -> bytes:
+        """Return the SSE bytes for these events, possibly empty; ends with [DONE] at End.
+
+        A Fail becomes an in-stream error frame, without [DONE].
+        """
+        ...
+
+    def answer(self, answer: Answer) -> bytes:
+        """Return the JSON body of an unstreamed answer."""
+        ...
+
+
+class Dialect(Protocol):
+    """One public API."""
+
+    name: str
+
+    def read(self, body: dict[str, Any]) -> Reading[Any]:
+        """Return what the body asks for. Raises INVALID_REQUEST naming the JSON path; every problem
+
+        found in one pass is in the message, at most ten.
+        """
+        ...
+
+    def presenter(self, reading: Reading[Any]) -> Presenter:
+        """Return the presenter for this reading."""
+        ...
+
+    def error_body(self, error: SmgError, request_id: str) -> bytes:
+        """Return the JSON error envelope of this dialect."""
+        ...

@@ -1,0 +1,1 @@
+"""The doors to inference engines: one normalised engine over every published contract."""

@@ -1,0 +1,36 @@
+"""One normalised message of an engine's stream, whatever the contract behind it."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+EngineFinish: TypeAlias = Literal["stop", "stop_sequence", "length", "abort"]
+
+
+@dataclass(frozen=True, slots=True)
+class IdLogprob:
+    """A token's log probability (None: not defined there) and its best alternatives (id, logprob)."""
+
+    token_id: int
+    logprob: float | None
+    top: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(slots=True)
+class Chunk:
+    """New ids of one choice, and possibly its end.
+
+    `ids` is always a delta: each id of the answer comes exactly once, in order, also those of an
+    engine that answers with one complete message or repeats its last delta. End-of-text and stop ids
+    are still in it; the reader strips them. `logprobs` is empty or as long as `ids`.
+    `prompt_tokens` and `cached_tokens` are -1 where the message does not say. `finish` ends the
+    choice; `matched` is what stopped it, where the engine tells.
+    """
+
+    choice: int
+    ids: tuple[int, ...]
+    logprobs: tuple[IdLogprob, ...] = ()
+    finish: EngineFinish | None = None
+    matched: int | str | None = None
+    prompt_tokens: int = -1
+    cached_tokens: int = -1
+    prompt_logprobs: tuple[IdLogprob, ...] = ()

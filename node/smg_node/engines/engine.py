@@ -1,0 +1,144 @@
+"""What every inference engine is to this house.
+
+An `Engine` is one endpoint behind one contract. It takes token ids and gives token ids; text, stop
+strings, parsing and history are ours. All failures are `SmgError`; `engines/status.py` maps the
+transport's status codes to kinds by one total table.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from smg_node.core.bundle import TokenizerBundle
+from smg_node.core.request import Sampling, TokenIds
+from smg_node.engines.chunk import Chunk
+
+
+class Contract(Enum):
+    """Which published service an engine speaks."""
+
+    SGLANG = "sglang"
+    VLLM = "vllm"
+    TRTLLM = "trtllm"
+    MLX = "mlx"
+    TOKENSPEED = "tokenspeed"
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a contract can do natively; what it cannot is done by us or refused with a clear error."""
+
+    stop_strings: bool
+    native_n: bool
+    seed: bool
+    min_tokens: bool
+    logit_bias: bool
+    logprobs_max: int
+    prompt_logprobs: bool
+    constraints: frozenset[str]
+    """Constraint kinds (see core.request) the contract has a field for."""
+    adapters: bool
+    penalties: bool
+    loads: bool
+    kv_events: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """What an engine says about the model it serves, with its untruths already removed.
+
+    `vocabulary` and `context` are None where the engine's figure cannot be believed or is missing.
+    `prompt_max` is the longest prompt it takes, in tokens, if it says so. `sampling_defaults` are the
+    model's own (temperature, top_p, top_k, min_p, repetition_penalty). `server` is the flattened
+    server information, values as strings, without secrets.
+    """
+
+    contract: Contract
+    model: str
+    model_path: str
+    context: int | None
+    prompt_max: int | None
+    vocabulary: int | None
+    eos_ids: tuple[int, ...]
+    sampling_defaults: Mapping[str, float] = field(default_factory=dict)
+    server_version: str = ""
+    server: Mapping[str, str] = field(default_factory=dict)
+    block_size: int | None = None
+    running_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How busy one data-parallel rank of an engine is. None: the engine does not say."""
+
+    rank: int
+    running: int
+    waiting: int
+    running_max: int | None
+    waiting_uncached_tokens: int | None
+    kv_usage: float | None
+    """Share of KV memory in use, 0..1."""
+    tokens_per_s: float | None
+    cache_hit_rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    """One prompt for one engine: checked, complete, in token ids.
+
+    `request_id` is ours and new for every attempt. `sampling.max_tokens` is never None here and
+    `sampling.stop` holds only strings the pipeline matches as well. `timeout_s` is what is left.
+    """
+
+    request_id: str
+    ids: TokenIds
+    sampling: Sampling
+    stream: bool
+    timeout_s: float
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """One engine endpoint behind one contract."""
+
+    contract: Contract
+    abilities: Abilities
+
+    async def serving(self, timeout_s: float) -> bool:
+        """Whether the standard health service says SERVING for this contract's service."""
+        ...
+
+    async def healthy(self, timeout_s: float) -> bool:
+        """Whether the contract's own HealthCheck is content; may run a token through the engine."""
+        ...
+
+    async def card(self, timeout_s: float) -> ModelCard:
+        """Return GetModelInfo and GetServerInfo, normalised."""
+        ...
+
+    async def tokenizer(self, timeout_s: float) -> TokenizerBundle:
+        """Fetch the tokenizer by GetTokenizer: SHA-256 checked, at most 256 MiB, safely unzipped."""
+        ...
+
+    async def loads(self, timeout_s: float) -> Sequence[Load]:
+        """Return the present load per rank; UPSTREAM_FAILED with status 501 where there is no RPC."""
+        ...
+
+    def generate(self, request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        """Stream the answer: each item is what one wake-up brought, at least one chunk.
+
+        Ends normally only after every choice has had its `finish`. Otherwise raises `SmgError`:
+        UPSTREAM_TIMEOUT past `timeout_s` or the stall limit, UPSTREAM_FAILED for anything broken
+        (also an RPC that ends OK without its finish), INVALID_REQUEST where the engine refuses the
+        input. Closing the iterator cancels the call at the engine.
+        """
+        ...
+
+    async def abort(self, request_id: str) -> None:
+        """Ask the engine to drop a request, in addition to cancelling; never waits for its stream."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections; running streams end with CLIENT_GONE."""
+        ...

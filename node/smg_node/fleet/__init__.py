@@ -1,0 +1,1 @@
+"""The workers this node knows, and how well they are."""

@@ -1,0 +1,1 @@
+"""What models print: text, reasoning and calls, as incremental machines."""

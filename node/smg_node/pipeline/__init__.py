@@ -1,0 +1,1 @@
+"""One generation from request to events, in order."""

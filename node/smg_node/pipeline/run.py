@@ -1,0 +1,34 @@
+"""What a running generation is to those who start and read one."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from smg_node.core.context import RequestContext
+from smg_node.core.events import Event
+from smg_node.core.request import GenerateRequest
+
+
+class Run(Protocol):
+    """One generation under way.
+
+    `events()` is called once and yields what each wake-up brought, at least one event, in the order
+    of `core.grammar`. It never raises SmgError: a failure is a Fail event, also before Begin. Closing
+    the iterator (or cancelling the task that reads it) cancels the engine's calls at once and frees
+    the slot. `worker` is the id of the worker in use, "" until one was chosen; `attempts` counts
+    engine calls per prompt at most.
+    """
+
+    worker: str
+    attempts: int
+
+    def events(self) -> AsyncIterator[Sequence[Event]]:
+        """Yield the events of this generation."""
+        ...
+
+
+class Generations(Protocol):
+    """Starts generations."""
+
+    def start(self, dialect: str, request: GenerateRequest, context: RequestContext) -> Run:
+        """Return a run that has not begun; nothing happens before its events are read."""
+        ...

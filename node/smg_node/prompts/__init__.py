@@ -1,0 +1,1 @@
+"""From turns to prompt text, through each model's own chat template."""

@@ -1,0 +1,1 @@
+"""What the node says about itself: metrics, traces, logs."""

@@ -1,0 +1,21 @@
+"""The real clock and real chance: the one door through which they enter."""
+
+import random
+import time
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now_ms(self) -> int:
+        """Return wall-clock milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_s(self) -> float:
+        """Return seconds from an arbitrary start; never goes back."""
+        return time.monotonic()
+
+
+def system_rng() -> random.Random:
+    """Return a generator seeded by the operating system."""
+    return random.Random(random.SystemRandom().getrandbits(128))

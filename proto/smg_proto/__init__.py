@@ -1,0 +1,1 @@
+"""Our own words on the wire between nodes; engine contracts come from `smg-grpc-proto`."""

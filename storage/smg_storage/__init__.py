@@ -1,0 +1,1 @@
+"""How chats are remembered: conversations and responses behind one store protocol."""
