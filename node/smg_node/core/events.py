@@ -46,7 +46,8 @@ class TokenLogprob:
 class Begin:
     """A generation starts; sent once, when its first token or its end is known.
 
-    `prompt_tokens` counts all prompts together.
+    `id` is 32 hex digits; a presenter puts its dialect's prefix before it. `prompt_tokens` counts all
+    prompts together.
     """
 
     id: str

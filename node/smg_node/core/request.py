@@ -181,6 +181,8 @@ class GenerateRequest:
     sampling: Sampling
     stream: bool
     echo: bool = False
+    prompt_ids: bool = False
+    """Whether the prompt's ids are wanted back, in a PromptEcho."""
     max_tokens_clamped: bool = True
     """Whether prompt + max_tokens over the context is clamped (true) or refused."""
     truncate_prompt_tokens: int | None = None

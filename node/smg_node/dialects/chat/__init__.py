@@ -1,0 +1,1 @@
+"""Chat Completions: turns in, a message out."""

@@ -1,0 +1,32 @@
+"""The Chat Completions dialect: its reader, presenter and error envelope."""
+
+from typing import Any
+
+from smg_node.core.errors import SmgError
+from smg_node.dialects import openai_errors
+from smg_node.dialects.chat.presenter import ChatPresenter
+from smg_node.dialects.chat.reader import ChatReader
+from smg_node.dialects.chat.view import ChatView
+from smg_node.dialects.dialect import Presenter, Reading
+from smg_node.dialects.options import ReaderOptions
+
+
+class ChatDialect:
+    """`POST /v1/chat/completions`."""
+
+    name = "chat"
+
+    def __init__(self, options: ReaderOptions) -> None:
+        self._reader = ChatReader(options)
+
+    def read(self, body: dict[str, Any]) -> Reading[ChatView]:
+        """Return what the body asks for; INVALID_REQUEST names everything that is wrong with it."""
+        return self._reader.read(body)
+
+    def presenter(self, reading: Reading[ChatView]) -> Presenter:
+        """Return the presenter for this reading; one generation each."""
+        return ChatPresenter(reading)
+
+    def error_body(self, error: SmgError, request_id: str) -> bytes:
+        """Return the OpenAI envelope; it has no place for the request id, the headers carry it."""
+        return openai_errors.error_body(error)

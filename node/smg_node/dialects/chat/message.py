@@ -1,0 +1,63 @@
+"""A finished choice as a `message`."""
+
+from typing import Any, Final
+
+from smg_node.core.answer import Choice
+from smg_node.core.events import BlockEnd, FinishReason
+from smg_node.dialects.chat.view import ChatView
+from smg_node.dialects.options import ReasoningField
+
+_FIELDS: Final[dict[ReasoningField, tuple[str, ...]]] = {
+    "reasoning_content": ("reasoning_content",),
+    "reasoning": ("reasoning",),
+    "both": ("reasoning_content", "reasoning"),
+}
+
+
+def reasoning_fields(view: ChatView) -> tuple[str, ...]:
+    """Return the names under which thoughts are shown."""
+    return _FIELDS[view.reasoning_field]
+
+
+def finish_reason(reason: FinishReason, view: ChatView) -> str:
+    """Return the dialect's word for why a choice ended."""
+    return "function_call" if reason == "tool_calls" and view.legacy_call else reason
+
+
+def arguments_of(call: BlockEnd) -> str:
+    """Return the arguments of a call; a call without any has an empty object."""
+    return call.text or "{}"
+
+
+def message_of(choice: Choice, view: ChatView) -> dict[str, Any]:
+    """Return the message of a choice. Its content is null only if there is nothing but calls."""
+    calls = [block for block in choice.blocks if block.kind == "call"]
+    content = "".join(block.text for block in choice.blocks if _is_content(block, view))
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": content or (None if calls else ""),
+        "refusal": None,
+    }
+    if view.include_reasoning and view.separate_reasoning:
+        reasoning = choice.reasoning()
+        if reasoning:
+            message |= dict.fromkeys(reasoning_fields(view), reasoning)
+    if calls and view.legacy_call:
+        first = calls[0]
+        message["function_call"] = {"name": first.name, "arguments": arguments_of(first)}
+    elif calls:
+        message["tool_calls"] = [
+            {
+                "id": call.call_id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": arguments_of(call)},
+            }
+            for call in calls
+        ]
+    return message
+
+
+def _is_content(block: BlockEnd, view: ChatView) -> bool:
+    if block.kind == "reasoning":
+        return view.include_reasoning and not view.separate_reasoning
+    return block.kind == "text"

@@ -1,0 +1,149 @@
+"""Messages to turns.
+
+A turn keeps the form of its content (string or parts) and every key this module does not know, because
+chat templates read keys nobody can foresee. Most messages of most requests are a role and a string;
+those take a short way.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from smg_node.core.cursor import Cursor, kind_of, quoted
+from smg_node.core.request import Part, Role, ToolCall, Turn
+from smg_node.dialects.chat.parts import Shelf, read_content
+from smg_node.dialects.options import ReaderOptions
+
+_ROLES: Final[dict[str, Role]] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "function",
+}
+# Roles whose message is complete with nothing but a string.
+_SIMPLE: Final = frozenset({"system", "developer", "user", "assistant"})
+_KNOWN: Final = frozenset(
+    {
+        "role", "content", "name", "reasoning_content", "reasoning", "tool_calls", "tool_call_id",
+        "function_call", "refusal", "audio",
+    }
+)  # fmt: skip
+_CALLS_MAX: Final = 1_024
+_ID_MAX: Final = 256
+_NAME_MAX: Final = 128
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def read_messages(cursor: Cursor, key: str, options: ReaderOptions) -> tuple[Turn, ...]:
+    """Return the turns of the messages at `key`; everything wrong with them is noted."""
+    messages = cursor.array(key, required=True, at_least=1, at_most=options.messages_max)
+    shelf = Shelf(options)
+    turns: list[Turn] = []
+    for index, message in enumerate(messages or ()):
+        if type(message) is dict and len(message) == 2:
+            role, content = message.get("role"), message.get("content")
+            if type(content) is str and type(role) is str and role in _SIMPLE:
+                turns.append(Turn(_ROLES[role], content))
+                continue
+        inside = cursor.element(key, index, message)
+        turn = None if inside is None else _read_message(inside, shelf)
+        if turn is not None:
+            turns.append(turn)
+    return tuple(turns)
+
+
+def _read_message(message: Cursor, shelf: Shelf) -> Turn | None:
+    spelled = message.text("role", required=True)
+    role = None if spelled is None else _ROLES.get(spelled)
+    if role is None:
+        if spelled is not None:
+            message.problem("role", f"must be one of {', '.join(_ROLES)}; got {quoted(spelled)}")
+        return None
+    content = read_content(message, role, shelf)
+    name = message.text(
+        "name", required=role == "function", characters_min=1, characters_max=_NAME_MAX
+    )
+    extra = {
+        key: value
+        for key, value in message.values.items()
+        if key not in _KNOWN and value is not None
+    }
+    if role == "assistant":
+        return _read_assistant(message, content, name, extra)
+    if content is None and role != "function":
+        message.raw("content", required=True)
+    answers = None
+    if role == "tool":
+        answers = message.text(
+            "tool_call_id", required=True, characters_min=1, characters_max=_ID_MAX
+        )
+    return Turn(role, content, name=name, answers_call=answers, extra=extra)
+
+
+def _read_assistant(
+    message: Cursor, content: str | tuple[Part, ...] | None, name: str | None, extra: dict[str, Any]
+) -> Turn:
+    """Return what the assistant said: text, thoughts, calls, or a refusal in place of text."""
+    calls = _read_calls(message)
+    reasoning = message.text("reasoning_content")
+    other = message.text("reasoning")
+    refusal = message.text("refusal")
+    if message.has("audio"):
+        message.unsupported("audio", "is not supported: no engine here remembers spoken answers")
+    if content is None:
+        content = refusal
+    if content is None and not (calls or reasoning or other):
+        message.raw("content", required=True)
+    return Turn(
+        "assistant",
+        content,
+        name=name,
+        reasoning=other if reasoning is None else reasoning,
+        calls=calls,
+        extra=extra,
+    )
+
+
+def _read_calls(message: Cursor) -> tuple[ToolCall, ...]:
+    calls = [
+        call
+        for cursor in message.objects("tool_calls", at_most=_CALLS_MAX)
+        if (call := _read_call(cursor)) is not None
+    ]
+    legacy = message.object("function_call")
+    if legacy is not None and calls:
+        message.problem("function_call", "cannot be combined with tool_calls")
+    elif legacy is not None:
+        call = _read_function(legacy, "")
+        calls = [] if call is None else [call]
+    return tuple(calls)
+
+
+def _read_call(call: Cursor) -> ToolCall | None:
+    kind = call.text("type")
+    if kind not in (None, "function"):
+        call.unsupported("type", f"only calls of functions are supported; got {quoted(kind)}")
+        return None
+    call_id = call.text("id", required=True, characters_max=_ID_MAX)
+    function = call.object("function", required=True)
+    if call_id is None or function is None:
+        return None
+    return _read_function(function, call_id)
+
+
+def _read_function(function: Cursor, call_id: str) -> ToolCall | None:
+    """Return a call; arguments may be the JSON text it printed, or an object some clients make of it."""
+    name = function.text("name", required=True, characters_min=1, characters_max=_NAME_MAX)
+    arguments = function.values.get("arguments")
+    if arguments is None:
+        arguments = ""
+    elif type(arguments) is dict:
+        arguments = _encode(arguments).decode()
+    elif type(arguments) is not str:
+        function.problem(
+            "arguments", f"must be a string of JSON, not {kind_of(arguments)}", "invalid_type"
+        )
+        return None
+    return None if name is None else ToolCall(call_id, name, arguments)

@@ -1,0 +1,22 @@
+"""What only the Chat Completions presenter needs to know of a body."""
+
+from dataclasses import dataclass
+
+from smg_node.dialects.openai.view import View
+from smg_node.dialects.options import ReasoningField
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatView(View):
+    """How a chat's answer shall look.
+
+    Reasoning is left in the content unless `separate_reasoning`, left out unless `include_reasoning`,
+    and sent in one piece unless `stream_reasoning`. `legacy_call`: the client declared `functions`, so
+    a call is a `function_call`, and there is at most one.
+    """
+
+    reasoning_field: ReasoningField = "reasoning_content"
+    separate_reasoning: bool = True
+    include_reasoning: bool = True
+    stream_reasoning: bool = True
+    legacy_call: bool = False

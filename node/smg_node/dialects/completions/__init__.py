@@ -1,0 +1,1 @@
+"""Completions: text or ids in, more text out."""

@@ -1,0 +1,32 @@
+"""The Completions dialect: its reader, presenter and error envelope."""
+
+from typing import Any
+
+from smg_node.core.errors import SmgError
+from smg_node.dialects import openai_errors
+from smg_node.dialects.completions.presenter import CompletionsPresenter
+from smg_node.dialects.completions.reader import CompletionsReader
+from smg_node.dialects.dialect import Presenter, Reading
+from smg_node.dialects.openai.view import View
+from smg_node.dialects.options import ReaderOptions
+
+
+class CompletionsDialect:
+    """`POST /v1/completions`."""
+
+    name = "completions"
+
+    def __init__(self, options: ReaderOptions) -> None:
+        self._reader = CompletionsReader(options)
+
+    def read(self, body: dict[str, Any]) -> Reading[View]:
+        """Return what the body asks for; INVALID_REQUEST names everything that is wrong with it."""
+        return self._reader.read(body)
+
+    def presenter(self, reading: Reading[View]) -> Presenter:
+        """Return the presenter for this reading; one generation each."""
+        return CompletionsPresenter(reading)
+
+    def error_body(self, error: SmgError, request_id: str) -> bytes:
+        """Return the OpenAI envelope; it has no place for the request id, the headers carry it."""
+        return openai_errors.error_body(error)

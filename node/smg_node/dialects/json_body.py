@@ -1,0 +1,81 @@
+"""Bytes of a request body to the JSON object they spell, or a refusal; never anything else.
+
+The decoder (msgspec) refuses broken UTF-8, lone surrogates, NaN, Infinity, numbers beyond a double,
+and anything after the value; of equal keys the last wins, and integers may be of any size up to some
+thousand digits. It bounds nesting by the interpreter's recursion limit, far above ours, and says so
+by an error. Our own limit is checked on what was decoded, level by level, and only if the body has
+more opening brackets than there are levels to go: prose never pays, and code in a string pays only
+for the search. 40 KB of prose cost 8 us, a short body 0.35.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from smg_node.core.cursor import kind_of
+from smg_node.core.errors import SmgError, invalid
+
+NESTING_MAX: Final = 128
+
+# `bytes.count` looks at every byte (0.25 ns); `bytes.find` leaps (0.01 ns) but costs 60 ns a hit.
+_COUNTED_BYTES_MAX: Final = 2_048
+_decode: Final = msgspec.json.Decoder().decode
+
+
+def read_json(body: bytes, *, nesting_max: int = NESTING_MAX) -> dict[str, Any]:
+    """Return the object that `body` spells; INVALID_REQUEST `invalid_json` for anything else.
+
+    Arrays and objects nest at most `nesting_max` deep, the outermost counted.
+    """
+    try:
+        value = _decode(body)
+    except UnicodeDecodeError as error:
+        raise _refused("the body is not valid UTF-8") from error
+    except RecursionError as error:
+        raise _too_deep(nesting_max) from error
+    except msgspec.DecodeError as error:
+        raise _refused(f"the body is not valid JSON: {error}") from error
+    if _may_be_deep(body, nesting_max) and _is_deeper(value, nesting_max):
+        raise _too_deep(nesting_max)
+    if type(value) is not dict:
+        raise _refused(f"the body must be a JSON object, not {kind_of(value)}")
+    return value
+
+
+def _refused(message: str) -> SmgError:
+    return invalid(message, None, "invalid_json")
+
+
+def _too_deep(nesting_max: int) -> SmgError:
+    return _refused(f"the body nests deeper than {nesting_max} levels")
+
+
+def _may_be_deep(body: bytes, nesting_max: int) -> bool:
+    """Whether there are more opening brackets than levels, those in strings included."""
+    if len(body) <= nesting_max:
+        return False
+    if len(body) <= _COUNTED_BYTES_MAX:
+        return body.count(b"{") + body.count(b"[") > nesting_max
+    left = nesting_max
+    for bracket in (b"{", b"["):
+        at = body.find(bracket)
+        while at >= 0:
+            if left == 0:
+                return True
+            left -= 1
+            at = body.find(bracket, at + 1)
+    return False
+
+
+def _is_deeper(value: Any, nesting_max: int) -> bool:
+    level = [value] if type(value) in (dict, list) else []
+    for _ in range(nesting_max):
+        if not level:
+            return False
+        level = [
+            child
+            for parent in level
+            for child in (parent.values() if type(parent) is dict else parent)
+            if type(child) in (dict, list)
+        ]
+    return bool(level)

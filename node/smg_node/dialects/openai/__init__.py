@@ -1,0 +1,1 @@
+"""What Chat Completions and Completions have in common: parameters, log probabilities, frames."""

@@ -1,0 +1,111 @@
+"""Bytes of SSE frames, prepared: only the text between head and tail changes from token to token.
+
+A frame is one line of JSON after `data: `, then an empty line. The JSON is put together from bytes made
+once per stream, once per choice and kind of delta, and once per token.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from smg_node.core.events import Begin, Usage
+from smg_node.dialects.openai.view import View
+
+DONE: Final = b"data: [DONE]\n\n"
+
+encode_json: Final = msgspec.json.Encoder().encode
+
+# Legal inside a JSON string, but many clients split a stream into lines as Python's str.splitlines does.
+_LINE_BREAKS: Final = (("\u2028", rb"\u2028"), ("\u2029", rb"\u2029"), ("\u0085", rb"\u0085"))
+
+
+def json_text(text: str) -> bytes:
+    """Return `text` as a JSON string, in UTF-8, with nothing in it that anyone takes for a line's end."""
+    if text.isascii():
+        return encode_json(text)
+    return _one_line(text, encode_json(text))
+
+
+def _one_line(text: str, encoded: bytes) -> bytes:
+    for character, escape in _LINE_BREAKS:
+        if character in text:
+            encoded = encoded.replace(character.encode(), escape)
+    return encoded
+
+
+def json_line(value: Any) -> bytes:
+    """Return any value as one line of JSON, as `json_text` does for text."""
+    encoded = encode_json(value)
+    return encoded if encoded.isascii() else _one_line(encoded.decode(), encoded)
+
+
+def answer_id(kind: str, begin: Begin) -> str:
+    """Return the id of an answer of this kind: the generation's own, with the prefix clients know."""
+    return _PREFIXES[kind] + begin.id
+
+
+_PREFIXES: Final = {
+    "chat.completion": "chatcmpl-",
+    "chat.completion.chunk": "chatcmpl-",
+    "text_completion": "cmpl-",
+}
+
+
+def chunk_opening(kind: str, begin: Begin, view: View) -> bytes:
+    """Return what every frame of a stream starts with, up to the bracket that opens its choices."""
+    fields = b'"id":%b,"object":%b,"created":%d,"model":%b' % (
+        json_text(answer_id(kind, begin)),
+        json_text(kind),
+        begin.created_s,
+        json_text(begin.model),
+    )
+    fingerprint = b"null" if begin.fingerprint is None else json_text(begin.fingerprint)
+    tier = b',"service_tier":"default"' if view.service_tier else b""
+    return b'data: {%b,"system_fingerprint":%b%b,"choices":[' % (fields, fingerprint, tier)
+
+
+def chunk_closing(view: View) -> bytes:
+    """Return what a frame ends with, from the bracket that closes its choices, if usage does not change."""
+    return b'],"usage":null}\n\n' if view.include_usage else b"]}\n\n"
+
+
+def usage_closing(prompt_tokens: int, completion_tokens: int) -> bytes:
+    """Return the end of a frame that says what was used so far."""
+    return b'],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}\n\n' % (
+        prompt_tokens,
+        completion_tokens,
+        prompt_tokens + completion_tokens,
+    )
+
+
+def usage_object(usage: Usage) -> dict[str, Any]:
+    """Return the `usage` of an answer."""
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }
+
+
+def answer_body(
+    kind: str, begin: Begin, choices: list[dict[str, Any]], usage: Usage, view: View
+) -> dict[str, Any]:
+    """Return an unstreamed answer around its choices."""
+    body: dict[str, Any] = {
+        "id": answer_id(kind, begin),
+        "object": kind,
+        "created": begin.created_s,
+        "model": begin.model,
+        "choices": choices,
+        "usage": usage_object(usage),
+        "system_fingerprint": begin.fingerprint,
+    }
+    if view.service_tier:
+        body["service_tier"] = "default"
+    if view.metadata is not None:
+        metadata: Mapping[str, str] = view.metadata
+        body["metadata"] = metadata
+    return body

@@ -1,0 +1,21 @@
+"""What only a presenter needs to know of a body."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """How an answer shall look.
+
+    `service_tier`: repeat that the tier is `default`. `continuous_usage`: usage on every frame.
+    `tokens_as_ids`: in log probabilities a token is spelled `token_id:123`.
+    """
+
+    include_usage: bool = False
+    continuous_usage: bool = False
+    token_ids: bool = False
+    tokens_as_ids: bool = False
+    matched_stop: bool = False
+    service_tier: bool = False
+    metadata: Mapping[str, str] | None = None

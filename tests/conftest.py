@@ -1,0 +1,39 @@
+"""What every test may ask for."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from support.mlx import MlxEngine, MlxEngines
+from support.transcripts import REWRITE_VARIABLE
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite",
+        action="store_true",
+        help="replace the outputs in tests/transcripts by what the code says now",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # An environment variable, because the runner is called far from any fixture; removed first,
+    # so that a forgotten one in the shell cannot hide a difference.
+    os.environ.pop(REWRITE_VARIABLE, None)
+    if config.getoption("--rewrite"):
+        os.environ[REWRITE_VARIABLE] = "1"
+
+
+@pytest.fixture(scope="session")
+def mlx_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlxEngines]:
+    """Real engines by the name of their script, each started once per test process."""
+    with ExitStack() as stack:
+        yield MlxEngines(tmp_path_factory.mktemp("mlx"), stack)
+
+
+@pytest.fixture(scope="session")
+def mlx(mlx_engines: MlxEngines) -> MlxEngine:
+    """The real engine that says the plain text."""
+    return mlx_engines.saying("plain")
