@@ -1,0 +1,104 @@
+"""The `smg-admin` command: an operator's view of a node, over its admin API.
+
+Exit codes: 0 ok, 1 failed, 2 bad usage. Only typer is imported to show a help text: what speaks HTTP or
+draws tables is imported by the command that needs it.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+from typer.completion import (  # type: ignore[attr-defined]  # public, but in no __all__
+    completion_init,
+)
+
+from smg_node import __version__
+from smg_node.admin.client import AdminClient, AdminError
+from smg_node.admin.completion import PROGRAM, completion
+from smg_node.admin.options import Options, hoisted
+from smg_node.admin.overview import loads, models_app, status
+from smg_node.admin.screen import tell
+from smg_node.admin.workers import workers_app
+
+_FAILED: Final = 1
+_EPILOG: Final = "The flags above may also stand behind the sub-command. Exit codes: 0 ok, 1 failed, 2 bad usage."
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"{PROGRAM} {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    context: typer.Context,
+    url: Annotated[
+        str, typer.Option(envvar="SMG_ADMIN_URL", metavar="URL", help="The node to ask.")
+    ] = "http://127.0.0.1:30000",
+    key: Annotated[
+        str,
+        typer.Option(
+            envvar="SMG_ADMIN_KEY", metavar="KEY", help="An admin key; loopback needs none."
+        ),
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+    timeout_s: Annotated[
+        float,
+        typer.Option(
+            "--timeout",
+            min=0.1,
+            max=3600,
+            metavar="SECONDS",
+            help="How long to wait for an answer.",
+        ),
+    ] = 10.0,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Look after an smg-node: its workers, models and health."""
+    context.obj = Options(AdminClient(url.rstrip("/"), key, timeout_s), as_json)
+
+
+def build_app() -> typer.Typer:
+    """Return the whole command, ready to be called."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(epilog=_EPILOG)(_root)
+    app.command("status")(status)
+    app.add_typer(workers_app, name="workers")
+    app.add_typer(models_app, name="models")
+    app.command("loads")(loads)
+    app.command("completion")(completion)
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `smg-admin` with `argv` (without the program's name; None: the process's own); return its exit code."""
+    # Answers the shell's questions that the script of `completion` asks through the environment.
+    completion_init()
+    try:
+        build_app()(hoisted(sys.argv[1:] if argv is None else argv), prog_name=PROGRAM)
+        sys.stdout.flush()
+    except AdminError as error:
+        tell(f"{PROGRAM}: {error}")
+        return _FAILED
+    except BrokenPipeError:
+        # `smg-admin workers list | head`: nobody reads on. What is buffered must not be flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else _FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

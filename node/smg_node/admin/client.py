@@ -1,0 +1,144 @@
+"""The admin API over HTTP: one request, one answer, and a clear line for everything that can go wrong.
+
+The standard library's client is enough for this and starts fast. Proxies of the environment are not
+used: the admin API answers loopback and trusted networks, which no proxy should see.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
+# Above any fleet's listing; an answer beyond it is no answer of ours.
+_ANSWER_MAX_BYTES: Final = 67_108_864
+_MESSAGE_MAX_CHARACTERS: Final = 2_000
+
+
+class AdminError(Exception):
+    """What went wrong, in one line for an operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status and decoded JSON body; None for an empty body."""
+
+    status: int
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AdminClient:
+    """Speaks with one node. `url` is its base, `key` empty or an admin key."""
+
+    url: str
+    key: str
+    timeout_s: float
+
+    def ask(
+        self,
+        method: str,
+        *path: str,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        timeout_s: float | None = None,
+    ) -> Any:
+        """Return the body of a 2xx answer; AdminError with the node's own message for any other."""
+        answer = self.look(method, *path, query=query, body=body, timeout_s=timeout_s)
+        if 200 <= answer.status < 300:
+            return answer.body
+        message = _message(answer.body) or f"the node answered {answer.status} without saying why"
+        if answer.status in (401, 403):
+            message += (
+                " (--key or SMG_ADMIN_KEY gives an admin key; without one only loopback may ask)"
+            )
+        raise AdminError(message)
+
+    def look(
+        self,
+        method: str,
+        *path: str,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """Return the answer whatever its status; AdminError where there is none that can be understood.
+
+        `path` are segments, percent-encoded here.
+        """
+        import http.client
+
+        base = _base(self.url)
+        patience_s = timeout_s if timeout_s is not None else self.timeout_s
+        target = "".join(f"/{quote(segment, safe='')}" for segment in path)
+        target = f"{base.path.rstrip('/')}{target}" + (f"?{urlencode(query)}" if query else "")
+        connection = _connection(base, patience_s)
+        try:
+            content = None if body is None else json.dumps(body).encode()
+            connection.request(method, target, content, self._headers(content))
+            response = connection.getresponse()
+            raw = response.read(_ANSWER_MAX_BYTES + 1)
+        except ConnectionRefusedError:
+            raise AdminError(f"no node answers at {self.url}; is smg-node running?") from None
+        except TimeoutError:
+            raise AdminError(f"{self.url} did not answer within {patience_s:g} s") from None
+        except (OSError, http.client.HTTPException) as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise AdminError(f"cannot talk to {self.url}: {reason.lower()}") from None
+        finally:
+            connection.close()
+        return Answer(response.status, self._decoded(response.status, raw))
+
+    def _headers(self, content: bytes | None) -> dict[str, str]:
+        headers = {"accept": "application/json"}
+        if content is not None:
+            headers["content-type"] = "application/json"
+        if self.key:
+            if not self.key.isascii() or not self.key.isprintable():
+                raise AdminError("the key holds characters that no key has")
+            headers["authorization"] = f"Bearer {self.key}"
+        return headers
+
+    def _decoded(self, status: int, raw: bytes) -> Any:
+        if not raw:
+            return None
+        try:
+            if len(raw) > _ANSWER_MAX_BYTES:
+                raise ValueError
+            return json.loads(raw)
+        except (ValueError, RecursionError):
+            raise AdminError(
+                f"{self.url} answered {status} with something that is not JSON; is it an smg-node?"
+            ) from None
+
+
+def _base(url: str) -> SplitResult:
+    """The parts of the node's URL; AdminError where it is none."""
+    try:
+        base = urlsplit(url)
+        whole = base.scheme in ("http", "https") and bool(base.hostname) and base.port != 0
+    except ValueError:
+        base, whole = SplitResult("", "", "", "", ""), False
+    if not whole or not url.isascii() or not url.isprintable() or " " in url:
+        raise AdminError(f"{url[:200]!r} is not a URL such as http://127.0.0.1:30000 (--url)")
+    if base.query or base.fragment or base.username is not None:
+        raise AdminError("the URL must be plain, without user, query or fragment (--url)")
+    return base
+
+
+def _connection(base: SplitResult, timeout_s: float) -> "HTTPConnection":
+    from http.client import HTTPConnection, HTTPSConnection
+
+    assert base.hostname is not None
+    kind = HTTPSConnection if base.scheme == "https" else HTTPConnection
+    return kind(base.hostname, base.port, timeout=timeout_s)
+
+
+def _message(body: Any) -> str:
+    """The message of an error body, in either envelope this house has; empty if there is none."""
+    error = body.get("error") if isinstance(body, dict) else None
+    message = error.get("message") if isinstance(error, dict) else error
+    return message[:_MESSAGE_MAX_CHARACTERS] if isinstance(message, str) else ""

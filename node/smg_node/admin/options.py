@@ -1,0 +1,48 @@
+"""What holds for every sub-command: whom to ask, as whom, how long to wait, in which form to answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import typer
+
+from smg_node.admin.client import AdminClient
+
+# Flags of `smg-admin` itself, and how many words follow each.
+_GLOBAL_FLAGS: Final = {"--url": 1, "--key": 1, "--timeout": 1, "--json": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The flags before the sub-command."""
+
+    client: AdminClient
+    as_json: bool
+
+
+def options_of(context: typer.Context) -> Options:
+    """Return the options of this call."""
+    options = context.find_object(Options)
+    assert options is not None, "the callback of the root command sets them"
+    return options
+
+
+def hoisted(argv: Sequence[str]) -> list[str]:
+    """Return `argv` with the global flags in front, so that they may stand anywhere before `--`."""
+    ahead: list[str] = []
+    rest: list[str] = []
+    words = list(argv)
+    while words:
+        word = words.pop(0)
+        if word == "--":
+            rest += [word, *words]
+            break
+        flag, equals, _ = word.partition("=")
+        if flag in _GLOBAL_FLAGS:
+            ahead.append(word)
+            follows = 0 if equals else _GLOBAL_FLAGS[flag]
+            ahead += words[:follows]
+            del words[:follows]
+        else:
+            rest.append(word)
+    return [*ahead, *rest]

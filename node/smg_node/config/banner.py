@@ -1,0 +1,46 @@
+"""What a node says about itself when it starts: where it listens, what it serves, what is open."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from smg_node.config.address import Address
+from smg_node.config.load import Loaded
+
+# Keys are a phase-1 matter of the cluster; until one can be defined, this is always so.
+_ADMIN: Final = "answers loopback only: no admin key is defined"
+_DATA: Final = "open to everyone who can reach it: no key is defined"
+_WORKERS_SHOWN_MAX: Final = 8
+
+
+def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
+    """Return what a node starts with, label to words, in reading order."""
+    settings = loaded.settings
+    urls = settings.workers.urls
+    more = f" and {len(urls) - _WORKERS_SHOWN_MAX} more" if len(urls) > _WORKERS_SHOWN_MAX else ""
+    none = (
+        "two simulated engines" if settings.demo else "none yet: add one with smg-admin workers add"
+    )
+    return {
+        "version": version,
+        "node": settings.name,
+        "http": _say_address(settings.http.listen),
+        "metrics": _say_address(settings.http.metrics_listen),
+        "workers": (", ".join(urls[:_WORKERS_SHOWN_MAX]) + more) or none,
+        "policy": settings.routing.policy,
+        "data dir": str(settings.data_dir),
+        "config": str(loaded.file) if loaded.file is not None else "no file",
+        "data API": _DATA,
+        "admin API": _ADMIN,
+    }
+
+
+def render_banner(facts: Mapping[str, str]) -> str:
+    """Return the facts as one block for a terminal."""
+    head, *rest = facts.items()
+    return (
+        "\n".join([f"smg-node {head[1]}", *(f"  {label:<11}{said}" for label, said in rest)]) + "\n"
+    )
+
+
+def _say_address(address: Address) -> str:
+    return f"any free port of {address.host}" if address.port == 0 else f"http://{address}"

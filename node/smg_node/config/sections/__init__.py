@@ -1,0 +1,1 @@
+"""The knobs, one module a section."""

@@ -1,0 +1,155 @@
+"""Knobs of the public HTTP surface."""
+
+import re
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import field_validator
+
+from smg_node.config.declare import (
+    ListenAddress,
+    Section,
+    address,
+    choice,
+    number,
+    switch,
+    words,
+)
+
+_HEADER_NAME = re.compile(
+    r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII
+)  # RFC 9110 5.6.2, and a length
+
+
+class Http(Section):
+    """Where clients connect, and how large, slow or many they may be."""
+
+    listen: ListenAddress = address(
+        "0.0.0.0:30000",
+        "Address of the public API, the probes and the admin API. Port 0 takes any free port.",
+        short="--http",
+        host="--host",
+        port="--port",
+    )
+    metrics_listen: ListenAddress = address(
+        "0.0.0.0:29000",
+        "Address of the Prometheus metrics. Port 0 takes any free port.",
+        short="--metrics",
+        host="--prometheus-host",
+        port="--prometheus-port",
+    )
+    body_max_bytes: int = number(
+        134_217_728,
+        "Largest request body. Over it the answer is 413 before the rest is read.",
+        low=1024,
+        high=4_294_967_296,
+        why="no chat fits below 1 KiB; a body is held in memory, so above 4 GiB one could take the machine",
+        aliases=("--max-payload-size",),
+    )
+    nesting_max: int = number(
+        128,
+        "Deepest nesting of a JSON body. Over it the answer is 400.",
+        low=8,
+        high=512,
+        why="a plain tool schema nests about 8 deep; JSON readers give up near 1,000",
+    )
+    header_line_max_bytes: int = number(
+        16_384,
+        "Longest request header line. Over it the answer is 431.",
+        low=1024,
+        high=1_048_576,
+        why="common bearer tokens need 1 KiB; every open connection may buffer one such line",
+    )
+    header_count_max: int = number(
+        128,
+        "Most headers of a request. Over it the answer is 431.",
+        low=16,
+        high=4096,
+        why="a browser behind a proxy sends about 20; more than 4,096 is an attack",
+    )
+    header_read_s: float = number(
+        30,
+        "Seconds a client has to send its request headers before it is disconnected.",
+        low=0.1,
+        high=3600,
+        why="below 0.1 s a far client cannot make it; above an hour slow ones could hold every connection",
+    )
+    idle_keepalive_s: float = number(
+        90,
+        "Seconds an idle connection is kept open for the next request.",
+        low=0.1,
+        high=86_400,
+        why="0 would close each connection after one answer; past a day nothing is waiting",
+    )
+    body_stall_s: float = number(
+        30,
+        "Seconds without a byte of a request body before the answer is 408.",
+        low=0.1,
+        high=3600,
+        why="below 0.1 s ordinary jitter is a stall; above an hour slow ones could hold every connection",
+    )
+    connections_max: int = number(
+        16_384,
+        "Most open client connections; further ones are refused.",
+        low=1,
+        high=1_000_000,
+        why="each takes a file descriptor and some kernel memory",
+    )
+    unknown_parameters: Literal["forward", "reject"] = choice(
+        "forward",
+        "What happens to request parameters nobody knows: `forward` lets them pass (gRPC engines ignore"
+        " them, and the answer's x-smg-ignored-params names them), `reject` answers 400.",
+    )
+    request_id_headers: tuple[str, ...] = words(
+        ("x-request-id", "x-correlation-id", "x-trace-id", "request-id"),
+        "Request headers that may carry the request id; the first one present wins.",
+        most=16,
+        metavar="HEADER",
+        aliases=("--request-id-headers",),
+    )
+    cors_allowed_origins: tuple[str, ...] = words(
+        (),
+        "Origins browsers may call from, as https://host[:port], or `*`. Empty: CORS is off.",
+        most=256,
+        metavar="ORIGIN",
+        aliases=("--cors-allowed-origins",),
+    )
+    expose_routing_headers: bool = switch(
+        True,
+        "Whether answers name the node, the worker and the attempts (x-smg-node and others).",
+    )
+    reasoning_field: Literal["reasoning_content", "reasoning", "both"] = choice(
+        "reasoning_content",
+        "Under which name chat answers carry a model's reasoning.",
+    )
+
+    @field_validator("request_id_headers")
+    @classmethod
+    def _header_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if not _HEADER_NAME.fullmatch(name):
+                raise ValueError(f"{name[:64]!r} is not a header name")
+        return tuple(name.lower() for name in names)
+
+    @field_validator("cors_allowed_origins")
+    @classmethod
+    def _origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if origin != "*" and not _is_origin(origin):
+                raise ValueError(
+                    f"{origin[:120]!r} is not an origin such as https://chat.example.org, or *"
+                )
+        return origins
+
+
+def _is_origin(text: str) -> bool:
+    """Whether a browser could send `text` in its Origin header (RFC 6454 7)."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return False
+    if not text.isascii() or not text.isprintable() or "," in text or " " in text:
+        return False
+    bare = f"{parts.scheme}://{parts.netloc}"
+    return text.lower() == bare.lower() and bool(parts.scheme and parts.hostname) and port != 0

@@ -1,0 +1,35 @@
+"""Knobs of starting and stopping: when the node counts as ready, how it leaves."""
+
+from smg_node.config.declare import Section, number
+
+
+class Readiness(Section):
+    """When `/readiness` says 200."""
+
+    min_workers: int = number(
+        1,
+        "Ready workers the node needs before it is ready itself.",
+        low=0,
+        high=4096,
+        why="0 is ready without any; there are at most 4,096 static workers",
+    )
+
+
+class Drain(Section):
+    """How the node leaves on SIGTERM: unready at once, then normal service, then only what runs."""
+
+    settle_s: float = number(
+        5,
+        "Seconds of normal service after readiness turned 503, for balancers to notice.",
+        low=0,
+        high=3600,
+        why="0 closes at once; no balancer needs an hour",
+    )
+    grace_s: float = number(
+        180,
+        "Seconds running answers may take to finish after that; what is left gets an error.",
+        low=0,
+        high=86_400,
+        why="0 cuts them off at once; no answer runs longer than a day",
+        aliases=("--shutdown-grace-period-secs",),
+    )

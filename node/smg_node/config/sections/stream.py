@@ -1,0 +1,38 @@
+"""Knobs of streamed answers."""
+
+from smg_node.config.declare import Section, number
+
+
+class Stream(Section):
+    """When a streamed answer begins, how it is kept alive, and what a slow reader costs."""
+
+    commit_after_s: float = number(
+        10,
+        "Seconds without a first event after which the 200 is sent anyway. Until then a failure still"
+        " has its real status.",
+        low=0,
+        high=3600,
+        why="0 commits at once; nobody waits longer than an hour",
+    )
+    keepalive_s: float = number(
+        15,
+        "Seconds of silence after which a ping is written into the stream.",
+        low=0.05,
+        high=3600,
+        why="more than 20 pings a second are load; proxies cut idle streams long before an hour",
+        aliases=("--sse-keepalive-secs",),
+    )
+    slow_client_bytes: int = number(
+        1_048_576,
+        "Unsent bytes of one stream after which its engine is no longer read.",
+        low=1024,
+        high=1_073_741_824,
+        why="below 1 KiB one event already blocks; above 1 GiB one client could fill the memory",
+    )
+    slow_client_s: float = number(
+        60,
+        "Seconds a paused client may take nothing before its request is aborted.",
+        low=0.1,
+        high=86_400,
+        why="below 0.1 s ordinary jitter aborts; a paused stream holds an engine slot, at most a day",
+    )

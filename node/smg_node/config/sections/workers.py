@@ -1,0 +1,86 @@
+"""Knobs of the fleet: which engines there are, and how their health is judged."""
+
+from ipaddress import ip_network
+
+from pydantic import field_validator
+
+from smg_node.config.declare import Section, number, words
+from smg_node.config.worker_url import parse_worker_url
+from smg_node.core.errors import SmgError
+
+
+class Workers(Section):
+    """The engines behind this node, and how often and how patiently they are looked at."""
+
+    urls: tuple[str, ...] = words(
+        (),
+        "Engines to route to, as grpc://host:port, where needed followed by ?role= regular, prefill or"
+        " decode, &model=NAME, &contract= vllm, sglang, trtllm or mlx, &label.KEY=VALUE.",
+        most=4096,
+        short="--worker",
+        metavar="URL",
+        aliases=("--worker-urls",),
+    )
+    probe_interval_s: float = number(
+        5,
+        "Seconds between two looks at a worker.",
+        low=0.05,
+        high=3600,
+        why="more than 20 probes a second disturb an engine; after an hour nobody calls it health",
+        aliases=("--health-check-interval-secs",),
+    )
+    probe_timeout_s: float = number(
+        2,
+        "Seconds a worker has to answer a probe.",
+        low=0.05,
+        high=600,
+        why="below 50 ms a far engine is down by definition; above 10 minutes a dead one is never found",
+        aliases=("--health-check-timeout-secs",),
+    )
+    retry_s: float = number(
+        1,
+        "Seconds until a worker that could not be reached or registered is tried again.",
+        low=0.02,
+        high=3600,
+        why="more than 50 attempts a second are load; after an hour an engine would stay unused",
+    )
+    down_after: int = number(
+        3,
+        "Failed probes in a row after which a worker gets no new requests.",
+        low=1,
+        high=1000,
+        why="at least one observation; beyond 1,000 a dead worker is never noticed",
+        aliases=("--health-failure-threshold",),
+    )
+    up_after: int = number(
+        2,
+        "Good probes in a row after which a worker gets requests again.",
+        low=1,
+        high=1000,
+        why="at least one observation; beyond 1,000 a healthy worker is never used",
+        aliases=("--health-success-threshold",),
+    )
+    allowed_networks: tuple[str, ...] = words(
+        (),
+        "Networks (CIDR) that workers may be registered from. Empty: any.",
+        most=256,
+        metavar="CIDR",
+    )
+
+    @field_validator("urls")
+    @classmethod
+    def _worker_urls(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        for url in urls:
+            try:
+                parse_worker_url(url)
+            except SmgError as error:
+                raise ValueError(error.message) from None
+        return urls
+
+    @field_validator("allowed_networks")
+    @classmethod
+    def _networks(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            return tuple(str(ip_network(network, strict=False)) for network in networks)
+        except ValueError as error:
+            raise ValueError(f"{error}; write a network such as 10.0.0.0/8") from None

@@ -1,0 +1,116 @@
+"""The whole tree of settings: one frozen value that the wiring reads and nobody changes."""
+
+import re
+import socket
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from smg_node.config.declare import place, switch, text
+from smg_node.config.sections.engine import EngineCalls
+from smg_node.config.sections.http import Http
+from smg_node.config.sections.lifecycle import Drain, Readiness
+from smg_node.config.sections.limits import Limits
+from smg_node.config.sections.models import Model, check_model_name
+from smg_node.config.sections.routing import Routing
+from smg_node.config.sections.stream import Stream
+from smg_node.config.sections.telemetry import Telemetry
+from smg_node.config.sections.templates import Templates
+from smg_node.config.sections.tokens import Tokens
+from smg_node.config.sections.workers import Workers
+
+_NODE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}", re.ASCII)
+_MODELS_MAX = 1024  # configured by hand; more is a generated file gone wrong
+
+ModelName = Annotated[str, AfterValidator(check_model_name)]
+
+
+def _host_name() -> str:
+    """The machine's name, with whatever a node's name cannot hold replaced."""
+    name = re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())[:253].lstrip(".-")
+    return name or "smg-node"
+
+
+class Settings(BaseSettings):
+    """Every knob of a node. Values given to the constructor are all there is: no environment is read.
+
+    Files, environment and flags are read by `load.py`, which knows where each value came from.
+    """
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_default=True
+    )
+
+    name: str = text(
+        None,
+        "What this node is called, among its peers and in answers.",
+        most=253,
+        short="--name",
+        shown="the host name",
+    )
+    data_dir: Path = place(
+        Path("~/.local/share/smg-node"),
+        "Directory of what the node keeps: fetched tokenizers and its own state.",
+        short="--data-dir",
+        metavar="DIR",
+    )
+    demo: bool = switch(
+        False,
+        "Start two simulated engines and serve them: something to call within seconds.",
+        short="--demo",
+    )
+    http: Http = Field(default_factory=Http)
+    stream: Stream = Field(default_factory=Stream)
+    workers: Workers = Field(default_factory=Workers)
+    engine: EngineCalls = Field(default_factory=EngineCalls)
+    routing: Routing = Field(default_factory=Routing)
+    tokens: Tokens = Field(default_factory=Tokens)
+    templates: Templates = Field(default_factory=Templates)
+    models: dict[ModelName, Model] = Field(default_factory=dict, max_length=_MODELS_MAX)
+    limits: Limits = Field(default_factory=Limits)
+    drain: Drain = Field(default_factory=Drain)
+    readiness: Readiness = Field(default_factory=Readiness)
+    telemetry: Telemetry = Field(default_factory=Telemetry)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return the one source there is: what `load.py` merged, in the order it documents.
+
+        The library's own readers stay out, because they forget where a value came from and pass over
+        unknown names.
+        """
+        return (init_settings,)
+
+    @field_validator("name", mode="before")
+    @classmethod
+    def _name_or_host(cls, name: Any) -> Any:
+        return _host_name() if name is None else name
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, name: str) -> str:
+        if not _NODE_NAME.fullmatch(name):
+            raise ValueError(f"{name[:80]!r} is not a node name (letters, digits and . _ - only)")
+        return name
+
+    @field_validator("data_dir")
+    @classmethod
+    def _expand(cls, path: Path) -> Path:
+        return path.expanduser()
+
+    @model_validator(mode="after")
+    def _two_ports(self) -> "Settings":
+        if self.http.listen == self.http.metrics_listen and self.http.listen.port != 0:
+            raise ValueError(
+                f"http.listen and http.metrics_listen are both {self.http.listen}; they need two ports"
+            )
+        return self

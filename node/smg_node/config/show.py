@@ -1,0 +1,81 @@
+"""The effective configuration as a YAML file that could be given back, with the origin of each value."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from pydantic import BaseModel, SecretStr
+
+from smg_node.config.knob import KnobPath
+from smg_node.config.problem import printable
+
+_HEAD: Final = "# The effective configuration. A comment says where a value comes from; the others are defaults."
+_USER_INFO: Final = re.compile(r"//[^/@\s]*@")
+_MASK: Final = "**********"
+
+
+def render_settings(settings: BaseModel, origins: Mapping[KnobPath, str]) -> str:
+    """Return all knobs with their values; a comment names where one that was said comes from.
+
+    Reading it back gives equal settings, except for what is masked: secrets, and user names and
+    passwords in URLs. Unset knobs are left out.
+    """
+    return "\n".join([_HEAD, *_lines(dict(settings), (), origins)]) + "\n"
+
+
+def _lines(
+    values: Mapping[str, object], path: KnobPath, origins: Mapping[KnobPath, str]
+) -> Iterator[str]:
+    indent = "  " * len(path)
+    for name, value in values.items():
+        here = (*path, name)
+        key = _yaml(name)
+        if isinstance(value, BaseModel | Mapping):
+            below = list(_lines(dict(value), here, origins))
+            yield f"{indent}{key}:" if below else f"{indent}{key}: {{}}"
+            yield from below
+        elif value is not None:
+            comment = f"  # {printable(origins[here])}" if here in origins else ""
+            yield f"{indent}{key}: {_yaml(_plain(value))}{comment}"
+
+
+def _plain(value: object) -> object:
+    """The value in types that YAML has, without anything secret."""
+    match value:
+        case bool() | int():
+            return value
+        case float():
+            return int(value) if value.is_integer() else value
+        case tuple():
+            return [_plain(entry) for entry in value]
+        case SecretStr():
+            return _MASK
+        case _:
+            return _USER_INFO.sub(f"//{_MASK}@", str(value))
+
+
+def _yaml(value: object) -> str:
+    """The value on one line."""
+    # Imported here: only this and a configuration file need it.
+    import yaml
+
+    # A quoted scalar is the one form that keeps control characters on its line.
+    style = '"' if isinstance(value, str) and not value.isprintable() else None
+    text: str = yaml.safe_dump(
+        value, default_flow_style=True, default_style=style, width=2**31, allow_unicode=True
+    )
+    return text.removesuffix("...\n").strip()
+
+
+def shown_settings(settings: BaseModel) -> dict[str, object]:
+    """Return all settings as plain values, masked as in `render_settings`."""
+    return {
+        name: shown_settings(value) if isinstance(value, BaseModel) else _shown(value)
+        for name, value in dict(settings).items()
+    }
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(name): shown_settings(item) for name, item in value.items()}
+    return None if value is None else _plain(value)

@@ -1,0 +1,177 @@
+"""How an operator names a worker: `grpc://host:port?role=…&model=…&contract=…&label.zone=a`.
+
+Flags, files, the environment, the admin API and the command line all use this one form.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import quote, unquote
+
+from smg_node.config.address import join_host_port, split_host_port
+from smg_node.config.near import did_you_mean
+from smg_node.core.errors import invalid
+
+ROLES: Final = ("regular", "prefill", "decode")
+CONTRACTS: Final = ("sglang", "vllm", "trtllm", "mlx", "tokenspeed")
+
+_URL_MAX_CHARACTERS = 2048  # far above any real one; what log lines and tables still show
+_LABELS_MAX = 32
+_VALUE_MAX_CHARACTERS = 256
+_LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?", re.ASCII)
+_BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerUrl:
+    """One worker endpoint and what the operator says about it.
+
+    `host` is lower-case and without brackets. `model` and `contract` are None where the engine is to
+    be asked. Two URLs of one `endpoint` mean the same worker. `labels` is sorted and read-only.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    role: str = "regular"
+    model: str | None = None
+    contract: str | None = None
+    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+
+    @property
+    def address(self) -> str:
+        """`host:port`, with brackets around an IPv6 host: what a gRPC channel is opened to."""
+        return join_host_port(self.host, self.port)
+
+    @property
+    def endpoint(self) -> str:
+        """The URL without what is said about it: `grpc://host:port`."""
+        return f"{self.scheme}://{self.address}"
+
+    def __str__(self) -> str:
+        """Return the one spelling of this URL; parsing it gives an equal value."""
+        said = [] if self.role == "regular" else [("role", self.role)]
+        said += [("model", self.model)] if self.model is not None else []
+        said += [("contract", self.contract)] if self.contract is not None else []
+        said += [(f"label.{key}", value) for key, value in self.labels.items()]
+        query = "&".join(f"{quote(key, safe='/')}={quote(value, safe='/:')}" for key, value in said)
+        return f"{self.endpoint}?{query}" if query else self.endpoint
+
+
+def parse_worker_url(text: str) -> WorkerUrl:
+    """Return what `text` says; INVALID_REQUEST `invalid_worker_url` in an operator's words otherwise."""
+    try:
+        return _parse(text)
+    except ValueError as error:
+        raise invalid(f"worker URL {_shown(text)}: {error}", code="invalid_worker_url") from None
+
+
+def _parse(text: str) -> WorkerUrl:
+    if len(text) > _URL_MAX_CHARACTERS:
+        raise ValueError(f"it is longer than {_URL_MAX_CHARACTERS} characters")
+    if not text.isprintable() or " " in text:
+        raise ValueError("it holds a blank or a control character")
+    head, _, query = text.partition("?")
+    scheme, separator, rest = head.partition("://")
+    if not separator:
+        raise ValueError(f"it needs a scheme, as in grpc://{head or 'host:port'}")
+    _check_scheme(scheme.lower())
+    host, port = _authority(rest)
+    if "#" in query:
+        raise ValueError("it must not have a fragment (#…)")
+    said = _query(query)
+    labels = {
+        key.removeprefix("label."): said.pop(key)
+        for key in sorted(said)
+        if key.startswith("label.")
+    }
+    _check_labels(labels)
+    return WorkerUrl(
+        scheme.lower(),
+        host,
+        port,
+        role=_one_of("role", said.pop("role", "regular"), ROLES),
+        model=said.pop("model", None),
+        contract=_one_of("contract", said.pop("contract"), CONTRACTS)
+        if "contract" in said
+        else None,
+        labels=MappingProxyType(labels),
+    )
+
+
+def _check_scheme(scheme: str) -> None:
+    if scheme in ("http", "https"):
+        raise ValueError("http workers arrive in a later release; use grpc://host:port")
+    if scheme in ("grpcs", "grpc+tls"):
+        raise ValueError("TLS towards workers arrives in a later release; use grpc://host:port")
+    if scheme != "grpc":
+        raise ValueError(f"the scheme {scheme[:40]!r} is unknown; use grpc://host:port")
+
+
+def _authority(text: str) -> tuple[str, int]:
+    if "@" in text:
+        raise ValueError("it must not carry a user name or password")
+    if "#" in text:
+        raise ValueError("it must not have a fragment (#…)")
+    address, slash, path = text.partition("/")
+    if path:
+        raise ValueError(f"it must not have a path ({slash}{path[:40]})")
+    if not address:
+        raise ValueError("it needs a host and a port, as in grpc://10.0.0.7:50051")
+    if ":" not in address:
+        raise ValueError(f"it needs a port, as in grpc://{address[:80]}:50051")
+    host, port = split_host_port(address)
+    if not host:
+        raise ValueError("it needs a host")
+    if port == 0:
+        raise ValueError("port 0 cannot be called")
+    return host, port
+
+
+def _query(text: str) -> dict[str, str]:
+    said: dict[str, str] = {}
+    for pair in text.split("&") if text else ():
+        if _BROKEN_ESCAPE.search(pair):
+            raise ValueError(f"{pair[:60]!r} has a % that is no escape (a plain one is %25)")
+        name, equals, value = pair.partition("=")
+        key, value = unquote(name), unquote(value)
+        if not key.startswith("label.") and key not in ("role", "model", "contract"):
+            known = ("role", "model", "contract", "label.NAME")
+            hint = did_you_mean(key, known) or f"; known: {', '.join(known)}"
+            raise ValueError(f"the parameter {key[:60]!r} is unknown{hint}")
+        if key in said:
+            raise ValueError(f"the parameter {key[:60]!r} is given twice")
+        if not equals or (not value and not key.startswith("label.")):
+            raise ValueError(f"the parameter {key[:60]!r} has no value")
+        if len(value) > _VALUE_MAX_CHARACTERS or not (value.isprintable() and "�" not in value):
+            raise ValueError(
+                f"the value of {key[:60]!r} must be printable text of at most "
+                f"{_VALUE_MAX_CHARACTERS} characters"
+            )
+        said[key] = value
+    return said
+
+
+def _check_labels(labels: Mapping[str, str]) -> None:
+    if len(labels) > _LABELS_MAX:
+        raise ValueError(f"it has {len(labels)} labels, at most {_LABELS_MAX} are allowed")
+    for key in labels:
+        if not _LABEL_KEY.fullmatch(key):
+            raise ValueError(
+                f"{key[:60]!r} is no label name (letters, digits, and . _ / - between them, at most 63)"
+            )
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        hint = did_you_mean(value, known)
+        raise ValueError(f"the {name} {value[:40]!r} is unknown; known: {', '.join(known)}{hint}")
+    return value
+
+
+def _shown(text: str) -> str:
+    """The URL for an error message: short, printable, and without a password somebody put in."""
+    shown = re.sub(r"//[^/@]*@", "//…@", text[:120])
+    return repr(shown)

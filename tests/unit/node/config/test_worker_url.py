@@ -1,0 +1,144 @@
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smg_node.config.worker_url import CONTRACTS, ROLES, WorkerUrl, parse_worker_url
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.engines.engine import Contract
+
+
+def test_a_bare_url_says_only_where_the_engine_is() -> None:
+    url = parse_worker_url("grpc://10.0.0.7:50051")
+    assert url == WorkerUrl("grpc", "10.0.0.7", 50051)
+    assert (url.role, url.model, url.contract, dict(url.labels)) == ("regular", None, None, {})
+    assert url.address == "10.0.0.7:50051"
+
+
+def test_everything_can_be_said_in_the_query() -> None:
+    url = parse_worker_url(
+        "GRPC://[2001:DB8::1]:9/?role=prefill&model=meta%2Fllama 3".replace(" ", "%20")
+        + "&contract=vllm&label.zone=a&label.rack=b%26c&label.spot="
+    )
+    assert url.endpoint == "grpc://[2001:db8::1]:9"
+    assert (url.role, url.model, url.contract) == ("prefill", "meta/llama 3", "vllm")
+    assert list(url.labels.items()) == [("rack", "b&c"), ("spot", ""), ("zone", "a")]
+    assert str(url) == (
+        "grpc://[2001:db8::1]:9?role=prefill&model=meta/llama%203&contract=vllm"
+        "&label.rack=b%26c&label.spot=&label.zone=a"
+    )
+
+
+def test_labels_cannot_be_changed_afterwards() -> None:
+    labels = parse_worker_url("grpc://h:1?label.a=b").labels
+    with pytest.raises(TypeError):
+        labels["a"] = "c"  # type: ignore[index]  # the point of the test
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("", "needs a scheme"),
+        ("10.0.0.7:50051", "grpc://10.0.0.7:50051"),
+        ("http://h:1", "http workers arrive in a later release; use grpc://"),
+        ("HTTPS://h:1", "http workers arrive in a later release"),
+        ("grpcs://h:1", "TLS towards workers arrives in a later release"),
+        ("ftp://h:1", "'ftp' is unknown"),
+        ("grpc://", "needs a host and a port"),
+        ("grpc://h", "needs a port, as in grpc://h:50051"),
+        ("grpc://:1", "needs a host"),
+        ("grpc://h:0", "port 0"),
+        ("grpc://h:70000", "0 to 65535"),
+        ("grpc://h:1/v1", "must not have a path (/v1)"),
+        ("grpc://h:1#x", "fragment"),
+        ("grpc://h:1?model=a#x", "fragment"),
+        ("grpc://h:1?roel=prefill", "did you mean 'role'?"),
+        ("grpc://h:1?xyz=1", "known: role, model, contract, label.NAME"),
+        ("grpc://h:1?role=decod", "did you mean 'decode'?"),
+        ("grpc://h:1?contract=tgi", "known: sglang, vllm, trtllm, mlx, tokenspeed"),
+        ("grpc://h:1?model=", "has no value"),
+        ("grpc://h:1?model", "has no value"),
+        ("grpc://h:1?model=a&model=b", "given twice"),
+        ("grpc://h:1?m%6Fdel=a&model=b", "given twice"),
+        ("grpc://h:1?model=a%0Ab", "printable"),
+        ("grpc://h:1?model=%FF", "printable"),
+        ("grpc://h:1?model=50%", "%25"),
+        ("grpc://h:1?label.-=x", "no label name"),
+        ("grpc://h:1?label.=x", "no label name"),
+        (f"grpc://h:1?model={'m' * 257}", "at most 256"),
+        (f"grpc://h:1?{'&'.join(f'label.k{i}=v' for i in range(33))}", "at most 32"),
+        (f"grpc://h:1?model={'m' * 3000}", "longer than 2048"),
+        ("grpc://h:1 ", "blank"),
+        ("grpc://h\n:1", "control character"),
+    ],
+)
+def test_a_wrong_url_is_the_callers_mistake_and_says_what_is_wrong(text: str, hint: str) -> None:
+    with pytest.raises(SmgError) as caught:
+        parse_worker_url(text)
+    assert hint in caught.value.message
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
+    assert caught.value.code == "invalid_worker_url"
+
+
+def test_a_password_in_a_url_is_refused_without_being_repeated() -> None:
+    with pytest.raises(SmgError, match="must not carry a user name") as caught:
+        parse_worker_url("grpc://me:hunter2@h:1")
+    assert "hunter2" not in caught.value.message
+
+
+def test_contracts_are_those_the_engines_speak() -> None:
+    assert set(CONTRACTS) == {contract.value for contract in Contract}
+
+
+_NAMES = st.text(
+    st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=40
+)
+
+
+@given(
+    host=st.from_regex(r"[a-z][a-z0-9]{0,20}(\.[a-z]{1,5})?", fullmatch=True) | st.just("[::1]"),
+    port=st.integers(1, 65535),
+    role=st.sampled_from(ROLES),
+    model=st.none() | _NAMES.filter(lambda name: "�" not in name),
+    contract=st.none() | st.sampled_from(CONTRACTS),
+    labels=st.dictionaries(
+        st.from_regex(r"[a-z0-9]([a-z0-9._/-]{0,9}[a-z0-9])?", fullmatch=True),
+        _NAMES.filter(lambda name: "�" not in name),
+        max_size=4,
+    ),
+)
+def test_every_url_that_can_be_said_comes_back(
+    host: str,
+    port: int,
+    role: str,
+    model: str | None,
+    contract: str | None,
+    labels: dict[str, str],
+) -> None:
+    said = {"role": role, "model": model, "contract": contract}
+    said |= {f"label.{key}": value for key, value in labels.items()}
+    query = "&".join(f"{quote(k)}={quote(v, safe='')}" for k, v in said.items() if v is not None)
+    url = parse_worker_url(f"grpc://{host}:{port}?{query}")
+    assert (url.role, url.model, url.contract, dict(url.labels)) == (role, model, contract, labels)
+    assert parse_worker_url(str(url)) == url
+    assert hash(parse_worker_url(str(url))) == hash(url)
+
+
+@given(
+    st.text(max_size=80)
+    | st.text(alphabet="grpchttps:/?=&%@#[]. 0123456789abmodelr", max_size=80)
+    | st.text(max_size=40).map(lambda tail: f"grpc://h:1?{tail}")
+    | st.text(max_size=40).map(lambda tail: f"grpc://{tail}")
+)
+def test_any_text_is_a_worker_url_or_the_callers_mistake(text: str) -> None:
+    found: WorkerUrl | SmgError
+    try:
+        found = parse_worker_url(text)
+    except SmgError as error:
+        found = error
+    if isinstance(found, SmgError):
+        assert found.kind is ErrorKind.INVALID_REQUEST
+        assert "\n" not in found.message
+    else:
+        assert parse_worker_url(str(found)) == found
