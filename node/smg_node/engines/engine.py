@@ -5,7 +5,7 @@ strings, parsing and history are ours. All failures are `SmgError`; `engines/sta
 transport's status codes to kinds by one total table.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -125,7 +125,7 @@ class Engine(Protocol):
         """Return the present load per rank; UPSTREAM_FAILED with status 501 where there is no RPC."""
         ...
 
-    def generate(self, request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+    def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
         """Stream the answer: each item is what one wake-up brought, at least one chunk.
 
         Ends normally only after every choice has had its `finish`. Otherwise raises `SmgError`:

@@ -1,0 +1,44 @@
+"""Grammars a contract has no field for, said in one it has. Pure."""
+
+from typing import Any
+
+import msgspec
+
+from smg_node.core.request import Constraint
+
+ANY_OBJECT_SCHEMA = '{"type":"object"}'
+
+_SPECIAL = frozenset("\\.^$*+?()[]{}|/")
+
+
+def choices_of(constraint: Constraint) -> list[str]:
+    """Return the texts a `choice` constraint allows; its reader has checked the JSON."""
+    assert constraint.kind == "choice"
+    return msgspec.json.decode(constraint.value, type=list[str])
+
+
+def choices_pattern(constraint: Constraint) -> str:
+    """Return a regular expression that matches exactly the texts a `choice` constraint allows."""
+    return "(" + "|".join(_literal(text) for text in choices_of(constraint)) + ")"
+
+
+def _literal(text: str) -> str:
+    """Escape only what every dialect of regular expressions treats as special."""
+    return "".join("\\" + character if character in _SPECIAL else character for character in text)
+
+
+def constrain(params: Any, constraint: Constraint) -> None:
+    """Set the constraint of SGLang's and TokenSpeed's sampling parameters, which are named alike."""
+    match constraint.kind:
+        case "json_object":
+            params.json_schema = ANY_OBJECT_SCHEMA
+        case "json_schema":
+            params.json_schema = constraint.value
+        case "regex":
+            params.regex = constraint.value
+        case "ebnf":
+            params.ebnf_grammar = constraint.value
+        case "structural_tag":
+            params.structural_tag = constraint.value
+        case "choice":
+            params.regex = choices_pattern(constraint)

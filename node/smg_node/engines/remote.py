@@ -1,0 +1,340 @@
+"""An engine at the other end of a transport: one contract's words, every limit, one owner of its calls.
+
+Who owns what: a running `generate` owns its call and its timer and drops both in its `finally`, so
+closing the iterator or cancelling its task resets the stream at the engine at once. Aborts that nobody
+waits for belong to the transport, calls that are about to end by themselves to a `Linger`; there are no
+tasks here.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NoReturn
+
+from smg_node.core.bundle import TokenizerBundle
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.engines.archive import broken, bundle_from_archive
+from smg_node.engines.chunk import Chunk
+from smg_node.engines.engine import EngineRequest, Load, ModelCard
+from smg_node.engines.health import HEALTH_CHECK as STANDARD_HEALTH_CHECK
+from smg_node.engines.health import SERVING, health_request, health_status
+from smg_node.engines.linger import Linger
+from smg_node.engines.options import EngineOptions, Observe, unobserved
+from smg_node.engines.pieces import read_tokenizer
+from smg_node.engines.reader import StreamReader, UnknownFinishError
+from smg_node.engines.sampling import with_defaults
+from smg_node.engines.status import DEADLINE_CODE, smg_error
+from smg_node.engines.transport import MessageStream, StatusCode, Transport, TransportError
+from smg_node.engines.watch import Limit, Watch
+from smg_node.engines.wire import (
+    ABORT,
+    GENERATE,
+    GET_LOADS,
+    GET_MODEL_INFO,
+    GET_SERVER_INFO,
+    GET_TOKENIZER,
+    HEALTH_CHECK,
+    Wire,
+)
+
+ABORT_TIMEOUT_S: Final = 5.0
+DEADLINE_SLACK_S: Final = 0.1
+"""The transport's own timer for the same deadline may be that much ahead of ours."""
+REASONS_LOGGED_MAX: Final = 64
+"""Unknown finish reasons are logged once each; an engine that invents them must not fill the log."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    """One generation under way."""
+
+    stream: MessageStream
+    reader: StreamReader
+    watch: Watch
+    ended: bool = False
+    """Whether the call has ended by itself: nobody needs to be told to stop."""
+
+
+class RemoteEngine:
+    """One engine endpoint behind one contract; see `engine.Engine`."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        wire: Wire,
+        options: EngineOptions,
+        *,
+        on_event: Observe = unobserved,
+    ) -> None:
+        self.contract = wire.contract
+        self.abilities = wire.abilities
+        self._transport = transport
+        self._wire = wire
+        self._options = options
+        self._on_event = on_event
+        self._running: dict[str, _Running] = {}
+        self._linger = Linger()
+        self._card: ModelCard | None = None
+        self._bias_width: int | None = None
+        self._reasons_logged: set[str] = set()
+        self._closed = False
+
+    @property
+    def target(self) -> str:
+        """The engine's host:port."""
+        return self._transport.target
+
+    async def serving(self, timeout_s: float) -> bool:
+        """Whether the standard health service says SERVING for this contract's service.
+
+        An engine without that service (TensorRT-LLM) is asked by its own HealthCheck.
+        """
+        request = health_request(self._wire.service)
+        try:
+            data = await self._transport.unary(STANDARD_HEALTH_CHECK, request, timeout_s=timeout_s)
+        except TransportError as error:
+            if error.status is StatusCode.UNIMPLEMENTED:
+                return await self.healthy(timeout_s)
+            if error.status is StatusCode.NOT_FOUND:
+                return False
+            self._raise(error)
+        return health_status(data) == SERVING
+
+    async def healthy(self, timeout_s: float) -> bool:
+        """Whether the contract's own HealthCheck is content; may run a token through the engine."""
+        return self._wire.healthy(await self._ask(HEALTH_CHECK, b"", timeout_s))
+
+    async def card(self, timeout_s: float) -> ModelCard:
+        """Return GetModelInfo and GetServerInfo, normalised. Remembered for later requests' defaults."""
+        until_s = asyncio.get_running_loop().time() + timeout_s
+        model = await self._ask(GET_MODEL_INFO, b"", timeout_s)
+        left_s = max(until_s - asyncio.get_running_loop().time(), 0.001)
+        try:
+            server = await self._transport.unary(self._path(GET_SERVER_INFO), b"", timeout_s=left_s)
+        except TransportError as error:
+            if error.status is not StatusCode.UNIMPLEMENTED:
+                self._raise(error)
+            server = b""
+        self._card = self._wire.card(model, server)
+        self._bias_width = self._wire.bias_width(model)
+        return self._card
+
+    async def tokenizer(self, timeout_s: float) -> TokenizerBundle:
+        """Fetch the tokenizer by GetTokenizer: SHA-256 checked, bounded, safely unzipped."""
+        origin = f"{self.contract.value} at {self.target}"
+        stream = self._start(GET_TOKENIZER, b"", timeout_s)
+        try:
+            data, sha256 = await read_tokenizer(
+                stream, origin=origin, max_bytes=self._options.bundle_max_bytes
+            )
+        except TransportError as error:
+            if error.status is StatusCode.UNIMPLEMENTED:
+                raise broken(origin, "the engine has no GetTokenizer") from error
+            self._raise(error)
+        finally:
+            stream.cancel()
+        return await asyncio.to_thread(
+            bundle_from_archive,
+            data,
+            sha256=sha256,
+            origin=origin,
+            max_bytes=self._options.bundle_max_bytes,
+        )
+
+    async def loads(self, timeout_s: float) -> Sequence[Load]:
+        """Return the present load per rank; UPSTREAM_FAILED with status 501 where there is no RPC."""
+        request = self._wire.loads_request()
+        return self._wire.loads(await self._ask(GET_LOADS, request, timeout_s))
+
+    async def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
+        """Stream the answer; see `Engine.generate`."""
+        running = self._begin(request)
+        reader = running.reader
+        try:
+            async for batch in running.stream:
+                running.watch.seen()
+                chunks, broken_by = self._read(reader, batch)
+                if chunks:
+                    yield chunks
+                if broken_by is not None:
+                    raise broken_by
+                if reader.over:
+                    return
+            running.ended = True
+            if ends := reader.end():
+                yield ends
+        except TransportError as error:
+            if not reader.aborted:
+                raise self._why(running, error, request) from error
+            yield reader.end()
+        except SmgError as error:
+            self._note_broken(error)
+            raise
+        finally:
+            self._finish(request.request_id, running)
+
+    async def abort(self, request_id: str) -> None:
+        """Drop a request: its stream here ends with `abort`, and the engine is told as well.
+
+        Waits for the engine's word, not for the stream: one engine never ends an aborted stream.
+        """
+        running = self._running.get(request_id)
+        if running is not None:
+            running.reader.aborted = True
+            running.stream.cancel()
+        await self._ask(ABORT, self._wire.abort(request_id), ABORT_TIMEOUT_S)
+
+    async def close(self) -> None:
+        """Close all connections; running streams end with CLIENT_GONE."""
+        self._closed = True
+        self._linger.close()
+        await self._transport.close()
+
+    def _path(self, method: str) -> str:
+        return f"/{self._wire.service}/{method}"
+
+    async def _ask(self, method: str, request: bytes, timeout_s: float) -> bytes:
+        try:
+            return await self._transport.unary(self._path(method), request, timeout_s=timeout_s)
+        except TransportError as error:
+            self._raise(error)
+
+    def _start(
+        self, method: str, data: bytes, timeout_s: float, request: EngineRequest | None = None
+    ) -> MessageStream:
+        try:
+            return self._transport.stream(
+                self._path(method),
+                data,
+                timeout_s=timeout_s,
+                headers=request.headers if request is not None else None,
+            )
+        except TransportError as error:
+            self._raise(error)
+
+    def _begin(self, request: EngineRequest) -> _Running:
+        if self._closed:
+            raise _closed_here()
+        assert request.request_id not in self._running, "a request id is used once"
+        assert request.timeout_s > 0
+        if self._card is not None and self._card.sampling_defaults:
+            defaults = self._card.sampling_defaults
+            request = replace(request, sampling=with_defaults(request.sampling, defaults))
+        data = self._wire.generate(request, bias_width=self._bias_width)
+        stream = self._start(GENERATE, data, request.timeout_s, request)
+        options, sampling = self._options, request.sampling
+        running = _Running(
+            stream,
+            StreamReader(
+                sampling.n,
+                stop_ids=sampling.stop_token_ids,
+                logprobs=sampling.logprobs,
+                prompt_logprobs=sampling.prompt_logprobs,
+            ),
+            # An answer that is not streamed is silent until it is whole.
+            Watch(
+                asyncio.get_running_loop(),
+                stream.cancel,
+                deadline_s=request.timeout_s,
+                first_event_s=options.first_event_s if request.stream else None,
+                stall_s=options.stall_s if request.stream else None,
+            ),
+        )
+        self._running[request.request_id] = running
+        return running
+
+    def _read(
+        self, reader: StreamReader, batch: Sequence[bytes]
+    ) -> tuple[list[Chunk], SmgError | None]:
+        """Return what is new in one wake-up's messages, and what broke after it, if anything did."""
+        chunks: list[Chunk] = []
+        try:
+            for data in batch:
+                message = self._wire.read(data)
+                chunk = reader.feed(message) if message is not None else None
+                if chunk is not None:
+                    chunks.append(chunk)
+        except SmgError as error:
+            return chunks, error
+        return chunks, None
+
+    def _finish(self, request_id: str, running: _Running) -> None:
+        """Let go of a generation, however it ended. Never waits."""
+        running.watch.stop()
+        self._running.pop(request_id, None)
+        if running.ended or running.reader.aborted:
+            running.stream.cancel()
+        elif running.reader.over:
+            self._linger.add(running.stream.cancel)
+        else:
+            running.stream.cancel()
+            self._tell_to_stop(request_id)
+
+    def _tell_to_stop(self, request_id: str) -> None:
+        """Say Abort in addition to the reset, which a proxy before the engine may have swallowed."""
+        if self._closed:
+            return
+        data = self._wire.abort(request_id)
+        sent = self._transport.notify(self._path(ABORT), data, timeout_s=ABORT_TIMEOUT_S)
+        self._count("engine_abort", sent="true" if sent else "false")
+
+    def _why(self, running: _Running, error: TransportError, request: EngineRequest) -> SmgError:
+        """Return what callers are told about a stream that broke at the transport."""
+        bitten = running.watch.bitten
+        if bitten is None and self._closed:
+            return _closed_here()
+        if bitten is None:
+            running.ended = True
+            late = error.status is StatusCode.DEADLINE_EXCEEDED
+            if late and running.watch.past_deadline(slack_s=DEADLINE_SLACK_S):
+                bitten = Limit.DEADLINE
+        if bitten is not None:
+            self._count("engine_timeout", limit=bitten.value)
+            return self._timeout(bitten, request)
+        self._count("engine_error", status=error.status.name)
+        return smg_error(error)
+
+    def _timeout(self, limit: Limit, request: EngineRequest) -> SmgError:
+        first_s, stall_s = self._options.first_event_s, self._options.stall_s
+        said, code = {
+            Limit.DEADLINE: (
+                f"the answer was not complete within {request.timeout_s:g} s",
+                DEADLINE_CODE,
+            ),
+            Limit.FIRST_EVENT: (
+                f"the engine said nothing for {first_s:g} s",
+                "first_event_timeout",
+            ),
+            Limit.STALL: (f"the engine fell silent for {stall_s:g} s", "upstream_stalled"),
+        }[limit]
+        return SmgError(ErrorKind.UPSTREAM_TIMEOUT, said, code=code)
+
+    def _note_broken(self, error: SmgError) -> None:
+        """Count a stream that did not mean what it should; log a new reason once."""
+        if not isinstance(error, UnknownFinishError):
+            self._count("engine_error", status=error.code)
+            return
+        self._count("engine_unknown_finish", reason=error.reason)
+        logged = self._reasons_logged
+        if error.reason not in logged and len(logged) < REASONS_LOGGED_MAX:
+            logged.add(error.reason)
+            _log.warning(
+                "%s at %s ended an answer with the unknown reason %r",
+                self.contract.value,
+                self.target,
+                error.reason,
+            )
+
+    def _raise(self, error: TransportError) -> NoReturn:
+        self._count("engine_error", status=error.status.name)
+        raise smg_error(error) from error
+
+    def _count(self, name: str, **labels: str) -> None:
+        self._on_event(name, {"contract": self.contract.value, **labels})
+
+
+def _closed_here() -> SmgError:
+    return SmgError(ErrorKind.CLIENT_GONE, "this node has closed its connection to the engine")

@@ -1,0 +1,134 @@
+"""The contract of SGLang, `sglang.grpc.scheduler.SglangScheduler`.
+
+Zeros are taken literally, so every scalar is sent. There is no seed. Alternatives of prompt and answer
+share one count. An aborted stream never ends by itself. What GetModelInfo says of vocabulary and
+context are fixed fallbacks and the size of the KV pool: only `max_req_input_len` is true.
+"""
+
+from collections.abc import Sequence
+
+from google.protobuf.json_format import MessageToDict
+from smg_grpc_proto.generated import sglang_scheduler_pb2 as pb
+
+from smg_node.engines.columns import matched_stop, stream_message
+from smg_node.engines.constraint import constrain
+from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, ModelCard
+from smg_node.engines.facts import default_sampling, flattened, positive, said, whole
+from smg_node.engines.loads import scheduler_loads
+from smg_node.engines.wire import Message, parsed
+
+
+class SglangWire:
+    """See `Wire`."""
+
+    contract = Contract.SGLANG
+    service = "sglang.grpc.scheduler.SglangScheduler"
+    ping_interval_min_s = 10.0
+    abilities = Abilities(
+        stop_strings=True,
+        native_n=True,
+        seed=False,
+        min_tokens=True,
+        logit_bias=True,
+        logprobs_max=20,
+        prompt_logprobs=True,
+        constraints=frozenset(
+            {"json_object", "json_schema", "regex", "ebnf", "structural_tag", "choice"}
+        ),
+        adapters=True,
+        penalties=True,
+        loads=True,
+        kv_events=True,
+    )
+
+    def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
+        """See `Wire`."""
+        sampling = request.sampling
+        message = pb.GenerateRequest(
+            request_id=request.request_id, stream=request.stream, log_metrics=True
+        )
+        message.tokenized.input_ids.extend(request.ids)
+        params = message.sampling_params
+        params.temperature = 1.0 if sampling.temperature is None else sampling.temperature
+        params.top_p = sampling.top_p or 1.0
+        params.top_k = sampling.top_k or -1
+        params.min_p = sampling.min_p or 0.0
+        params.frequency_penalty = sampling.frequency_penalty
+        params.presence_penalty = sampling.presence_penalty
+        params.repetition_penalty = sampling.repetition_penalty or 1.0
+        assert sampling.max_tokens is not None
+        params.max_new_tokens = sampling.max_tokens
+        params.min_new_tokens = sampling.min_tokens
+        params.stop.extend(sampling.stop)
+        params.stop_token_ids.extend(sampling.stop_token_ids)
+        params.no_stop_trim = sampling.keep_stop
+        params.skip_special_tokens = sampling.skip_special_tokens
+        params.spaces_between_special_tokens = sampling.spaces_between_special_tokens
+        params.ignore_eos = sampling.ignore_eos
+        params.n = sampling.n
+        for token_id, bias in sampling.logit_bias.items():
+            params.logit_bias[str(token_id)] = bias
+        # Zero would mean "from the start of the prompt".
+        message.logprob_start_len = -1 if sampling.prompt_logprobs is None else 0
+        if sampling.logprobs is not None or sampling.prompt_logprobs is not None:
+            message.return_logprob = True
+            message.top_logprobs_num = max(sampling.logprobs or 0, sampling.prompt_logprobs or 0)
+        if sampling.constraint is not None:
+            constrain(params, sampling.constraint)
+        if sampling.adapter is not None:
+            message.lora_id = sampling.adapter
+        data: bytes = message.SerializeToString()
+        return data
+
+    def read(self, data: bytes) -> Message | None:
+        """See `Wire`."""
+        response = parsed(pb.GenerateResponse, data)
+        found = stream_message(response, of_prompt=True)
+        if found is not None and found.final:
+            found.matched = matched_stop(response.complete)
+        return found
+
+    def abort(self, request_id: str) -> bytes:
+        """See `Wire`."""
+        message = pb.AbortRequest(request_id=request_id, reason="dropped by the gateway")
+        data: bytes = message.SerializeToString()
+        return data
+
+    def healthy(self, data: bytes) -> bool:
+        """See `Wire`."""
+        return bool(parsed(pb.HealthCheckResponse, data).healthy)
+
+    def card(self, model: bytes, server: bytes) -> ModelCard:
+        """See `Wire`."""
+        about = parsed(pb.GetModelInfoResponse, model)
+        process = parsed(pb.GetServerInfoResponse, server)
+        arguments = MessageToDict(process.server_args)
+        return ModelCard(
+            contract=self.contract,
+            model=about.served_model_name or about.model_path,
+            model_path=about.model_path,
+            context=whole(arguments.get("context_length")),  # only if its operator set one
+            prompt_max=positive(about.max_req_input_len),
+            vocabulary=None,
+            eos_ids=tuple(about.eos_token_ids),
+            sampling_defaults=default_sampling(about.default_sampling_params_json),
+            server_version=process.sglang_version,
+            server=flattened(
+                {**arguments, **said(process, skip=("server_args", "scheduler_info", "start_time"))}
+            ),
+            block_size=whole(arguments.get("page_size")),
+            running_max=whole(arguments.get("max_running_requests")),
+        )
+
+    def bias_width(self, model: bytes) -> int | None:
+        """See `Wire`."""
+        return None
+
+    def loads_request(self) -> bytes:
+        """See `Wire`."""
+        data: bytes = pb.GetLoadsRequest(include=["core"]).SerializeToString()
+        return data
+
+    def loads(self, data: bytes) -> Sequence[Load]:
+        """See `Wire`."""
+        return scheduler_loads(parsed(pb.GetLoadsResponse, data).loads)

@@ -1,0 +1,31 @@
+"""Which transports there are, by name."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from smg_node.core.registry import Registry
+from smg_node.engines.grpcio import GrpcioTransport
+from smg_node.engines.transport import Transport, TransportOptions
+
+OpenTransport: TypeAlias = Callable[[str, TransportOptions], Transport]
+
+
+def transports() -> Registry[OpenTransport]:
+    """Return a registry with the transports this house brings."""
+    registry: Registry[OpenTransport] = Registry("engine transport")
+    registry.add("grpcio", GrpcioTransport)
+    return registry
+
+
+def open_transport(
+    name: str,
+    target: str,
+    options: TransportOptions,
+    *,
+    known: Registry[OpenTransport] | None = None,
+) -> Transport:
+    """Return the transport called `name` to `target` (host:port); NOT_FOUND for an unknown name.
+
+    Nothing is connected yet: the first call connects, and fails if nobody listens.
+    """
+    return (known if known is not None else transports()).get(name)(target, options)

@@ -1,0 +1,110 @@
+"""What every contract's module provides: requests into bytes, bytes into messages. Pure.
+
+A `Wire` holds no state: one object per contract would do for the whole process. Which of two stream
+messages repeats what is not its business; see `reader`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from google.protobuf.message import DecodeError
+from google.protobuf.message import Message as ProtoMessage
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.engines.chunk import IdLogprob
+from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, ModelCard
+
+GENERATE: Final = "Generate"
+ABORT: Final = "Abort"
+HEALTH_CHECK: Final = "HealthCheck"
+GET_MODEL_INFO: Final = "GetModelInfo"
+GET_SERVER_INFO: Final = "GetServerInfo"
+GET_TOKENIZER: Final = "GetTokenizer"
+GET_LOADS: Final = "GetLoads"
+
+
+@dataclass(slots=True)
+class Message:
+    """One message of a Generate stream, as it was sent, in no contract's words.
+
+    `final` is true for a `complete`, whose `ids` may repeat what chunks had. `prompt_tokens` and
+    `cached_tokens` are -1 where the message does not say.
+    """
+
+    choice: int
+    ids: tuple[int, ...]
+    final: bool = False
+    reason: str = ""
+    matched: int | str | None = None
+    prompt_tokens: int = -1
+    cached_tokens: int = -1
+    logprobs: tuple[IdLogprob, ...] = ()
+    prompt_logprobs: tuple[IdLogprob, ...] = ()
+
+
+class Wire(Protocol):
+    """One contract. `service` is its full gRPC service name.
+
+    `ping_interval_min_s` is how often its servers bear an HTTP/2 ping while they send nothing.
+    """
+
+    contract: Contract
+    service: str
+    abilities: Abilities
+    ping_interval_min_s: float
+
+    def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
+        """Return the GenerateRequest. `bias_width` is the engine's own figure of its vocabulary."""
+        ...
+
+    def read(self, data: bytes) -> Message | None:
+        """Return a stream message; None for one that says nothing. UPSTREAM_FAILED for garbage."""
+        ...
+
+    def abort(self, request_id: str) -> bytes:
+        """Return the AbortRequest."""
+        ...
+
+    def healthy(self, data: bytes) -> bool:
+        """Return what a HealthCheckResponse says."""
+        ...
+
+    def card(self, model: bytes, server: bytes) -> ModelCard:
+        """Return GetModelInfoResponse and GetServerInfoResponse, normalised."""
+        ...
+
+    def bias_width(self, model: bytes) -> int | None:
+        """Return the vocabulary size a GetModelInfoResponse gives, believable as a bound or not."""
+        ...
+
+    def loads_request(self) -> bytes:
+        """Return the GetLoadsRequest."""
+        ...
+
+    def loads(self, data: bytes) -> Sequence[Load]:
+        """Return a GetLoadsResponse, one row a rank."""
+        ...
+
+
+T = TypeVar("T", bound=ProtoMessage)
+
+
+def parsed(kind: type[T], data: bytes) -> T:
+    """Return `data` as a protobuf message; UPSTREAM_FAILED if it is none."""
+    try:
+        return kind.FromString(data)
+    except DecodeError as error:
+        raise SmgError(
+            ErrorKind.UPSTREAM_FAILED, "the engine sent a message that cannot be read"
+        ) from error
+
+
+def no_loads(contract: Contract) -> SmgError:
+    """Return the error of a contract that has no GetLoads."""
+    return SmgError(
+        ErrorKind.UPSTREAM_FAILED,
+        f"{contract.value} engines do not say how busy they are",
+        code="upstream_unimplemented",
+        status=501,
+    )
