@@ -1,0 +1,292 @@
+"""Wiring, second half: what serves requests. The parts of models, the pipeline, the HTTP surface."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, fields
+
+from smg_node import __version__
+from smg_node.config.problem import ConfigurationError, Problem
+from smg_node.config.settings import Settings
+from smg_node.config.show import shown_settings
+from smg_node.config.worker_url import WorkerUrl
+from smg_node.control import FleetDesk
+from smg_node.core.bundle import TokenizerBundle
+from smg_node.core.errors import SmgError, invalid
+from smg_node.core.ids import IdSource
+from smg_node.core.ports import Clock, Rng
+from smg_node.core.request import Prompt
+from smg_node.dialects.known import known_dialects
+from smg_node.dialects.options import ReaderOptions
+from smg_node.engines.detect import open_engine
+from smg_node.engines.engine import Contract, Engine
+from smg_node.engines.options import EngineOptions
+from smg_node.fleet.fleet import Fleet, OpenEngine
+from smg_node.fleet.model import ServedModel
+from smg_node.fleet.models import ModelParts
+from smg_node.fleet.networks import Networks
+from smg_node.fleet.worker import Status
+from smg_node.http.options import HttpOptions
+from smg_node.http.parts import HttpParts, Identity
+from smg_node.http.ports import Tokenized
+from smg_node.pipeline.generate import GenerationParts, Generator
+from smg_node.pipeline.place import Placer
+from smg_node.pipeline.prepare import Preparer
+from smg_node.prompts.render import Renderer, RenderOptions, renderer_of
+from smg_node.prompts.template import TemplateLimits
+from smg_node.routing.known import known_policies
+from smg_node.routing.policy import PolicyFactory
+from smg_node.telemetry import declared
+from smg_node.telemetry.access import AccessLog
+from smg_node.telemetry.metrics import Meters, Reading
+from smg_node.telemetry.tracing import Tracer
+from smg_node.tokens.cached import CachedEncoder
+from smg_node.tokens.exact_cache import ExactCache, ExactLimits
+from smg_node.tokens.load import load
+from smg_node.tokens.loaded import LoadedTokenizer
+from smg_node.tokens.prefix_cache import prefix_cache
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What everything else stands on; one of each per process."""
+
+    clock: Clock
+    rng: Rng
+    ids: IdSource
+    meters: Meters
+    tracer: Tracer
+    access: AccessLog
+    threads: Executor
+
+
+# ── Engines ──────────────────────────────────────────────────────────────────
+
+
+def engine_opener(settings: Settings, networks: Networks, meters: Meters) -> OpenEngine:
+    """Return how workers are connected to."""
+    knobs = settings.engine
+    options = EngineOptions(
+        transport=knobs.transport,
+        connect_s=knobs.connect_s,
+        first_event_s=knobs.first_event_s,
+        stall_s=knobs.stall_s,
+        ping_interval_s=knobs.ping_interval_s,
+        message_max_bytes=knobs.message_max_bytes,
+        bundle_max_bytes=settings.tokens.bundle_max_bytes,
+    )
+
+    def observe(name: str, labels: Mapping[str, str]) -> None:
+        # One label holds every kind of trouble; an RPC's status is the commonest of them.
+        if name == "engine_error":
+            meters.engine_error(labels["contract"], labels["status"])
+        elif name != "engine_abort":
+            meters.engine_error(labels["contract"], name.removeprefix("engine_").upper())
+
+    async def open_worker(url: WorkerUrl) -> Engine:
+        await networks.check(url)
+        contract = Contract(url.contract) if url.contract is not None else None
+        return await open_engine(url.address, options, contract=contract, on_event=observe)
+
+    return open_worker
+
+
+# ── Models ───────────────────────────────────────────────────────────────────
+
+
+def model_parts(settings: Settings, base: Base) -> ModelParts:
+    """Return how models are put together; all of them share one L0."""
+    tokens, templates = settings.tokens, settings.templates
+    l0 = ExactCache(
+        ExactLimits(tokens.l0_entries, tokens.l0_max_bytes), seed=base.rng.getrandbits(64)
+    )
+    options = RenderOptions(
+        limits=TemplateLimits(
+            source_max_bytes=templates.source_max_bytes,
+            output_max_bytes=templates.output_max_bytes,
+            render_max_s=templates.render_max_s,
+        ),
+        allow_from_request=templates.allow_from_request,
+    )
+
+    def encoder(tokenizer: LoadedTokenizer) -> CachedEncoder:
+        l1, _ = prefix_cache(
+            tokenizer, max_bytes=tokens.l1_max_bytes, seed=base.rng.getrandbits(64)
+        )
+        return CachedEncoder(tokenizer, l0, l1, long_above_bytes=tokens.thread_above_bytes)
+
+    def renderer(
+        bundle: TokenizerBundle, tokenizer: LoadedTokenizer, template: str | None
+    ) -> Renderer:
+        return renderer_of(
+            bundle,
+            tokenizer.special_tokens,
+            configured=template,
+            options=options,
+            monotonic_s=base.clock.monotonic_s,
+        )
+
+    _watch_exact_cache(base.meters, l0)
+    return ModelParts(
+        load=lambda bundle: load(bundle, encoder=tokens.encoder),
+        encoder=encoder,
+        renderer=renderer,
+    )
+
+
+# ── Requests ─────────────────────────────────────────────────────────────────
+
+
+def build_http_parts(settings: Settings, base: Base, fleet: Fleet, desk: FleetDesk) -> HttpParts:
+    """Return everything the HTTP surface needs."""
+    policy = _policy(settings.routing.policy)()
+    placer = Placer(
+        fleet,
+        policy,
+        clock=base.clock,
+        rng=base.rng,
+        wait_for_worker_s=settings.routing.wait_for_worker_s,
+    )
+    preparer = Preparer(clock=base.clock, threads=base.threads)
+    generator = Generator(
+        GenerationParts(
+            placer=placer,
+            preparer=preparer,
+            ids=base.ids,
+            clock=base.clock,
+            on_outcome=base.meters.generation,
+        )
+    )
+    reading = _reader_options(settings)
+    dialects = known_dialects(reading)
+    shown = shown_settings(settings)
+    return HttpParts(
+        identity=Identity(settings.name, __version__),
+        generations=generator,
+        catalog=desk,
+        tokens=TokenDesk(placer, preparer, base.clock),
+        workers=desk,
+        health=desk,
+        dialects={name: dialects.get(name) for name in dialects},
+        meters=base.meters,
+        tracer=base.tracer,
+        access=base.access,
+        ids=base.ids,
+        clock=base.clock,
+        options=_http_options(settings),
+        reading=reading,
+        settings=lambda: shown,
+    )
+
+
+def _policy(name: str) -> PolicyFactory:
+    try:
+        return known_policies().get(name)
+    except SmgError as error:
+        raise ConfigurationError([Problem("routing.policy", error.message)]) from error
+
+
+class TokenDesk:
+    """Text to ids and back, exactly as a generation does it."""
+
+    def __init__(self, placer: Placer, preparer: Preparer, clock: Clock) -> None:
+        self._placer = placer
+        self._preparer = preparer
+        self._clock = clock
+
+    async def tokenize(self, model: str, prompt: Prompt) -> Tokenized:
+        """Render and encode one prompt."""
+        prepared = await self._preparer.prompt(prompt, await self._model(model))
+        return Tokenized(prepared.ids, len(prepared.text))
+
+    async def detokenize(self, model: str, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
+        """Return the text of `ids`; INVALID_REQUEST for an id outside the vocabulary."""
+        tokenizer = (await self._model(model)).tokenizer
+        for at, token_id in enumerate(ids):
+            if not 0 <= token_id < tokenizer.vocabulary:
+                raise invalid(
+                    f"token id {token_id} is outside the vocabulary of {tokenizer.vocabulary}",
+                    f"tokens[{at}]",
+                )
+        return tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)
+
+    async def _model(self, name: str) -> ServedModel:
+        return await self._placer.model(name, deadline_s=float("inf"))
+
+
+def _reader_options(settings: Settings) -> ReaderOptions:
+    limits = settings.limits
+    same = {field.name for field in fields(ReaderOptions)} & set(type(limits).model_fields)
+    return ReaderOptions(
+        **{name: getattr(limits, name) for name in sorted(same)},
+        unknown_parameters=settings.http.unknown_parameters,
+        reasoning_field=settings.http.reasoning_field,
+        template_from_request=settings.templates.allow_from_request,
+    )
+
+
+def _http_options(settings: Settings) -> HttpOptions:
+    http, stream = settings.http, settings.stream
+    return HttpOptions(
+        listen=str(http.listen),
+        metrics_listen=str(http.metrics_listen),
+        body_max_bytes=http.body_max_bytes,
+        nesting_max=http.nesting_max,
+        header_line_max_bytes=http.header_line_max_bytes,
+        header_count_max=http.header_count_max,
+        header_read_s=http.header_read_s,
+        idle_keepalive_s=http.idle_keepalive_s,
+        body_stall_s=http.body_stall_s,
+        connections_max=http.connections_max,
+        request_id_headers=http.request_id_headers,
+        cors_allowed_origins=http.cors_allowed_origins,
+        expose_routing_headers=http.expose_routing_headers,
+        request_s=settings.engine.request_s,
+        commit_after_s=stream.commit_after_s,
+        keepalive_s=stream.keepalive_s,
+        slow_client_bytes=stream.slow_client_bytes,
+        slow_client_s=stream.slow_client_s,
+        settle_s=settings.drain.settle_s,
+        grace_s=settings.drain.grace_s,
+    )
+
+
+# ── What a scrape reads ──────────────────────────────────────────────────────
+
+
+def _watch_exact_cache(meters: Meters, l0: ExactCache) -> None:
+    meters.watch(declared.TOKEN_CACHE_BYTES, lambda: {("l0",): l0.bytes})
+    meters.watch(declared.TOKEN_CACHE_ENTRIES, lambda: {("l0",): len(l0)})
+
+
+def watch_fleet(meters: Meters, fleet: Fleet) -> None:
+    """Let scrapes read the fleet and the token caches of its models."""
+
+    def of_encoders(read: Callable[[CachedEncoder], Mapping[str, int]]) -> Reading:
+        def reading() -> Mapping[tuple[str, ...], float]:
+            totals: dict[tuple[str, ...], float] = {}
+            for model in fleet.models.all():
+                for cache, value in read(model.encoder).items():
+                    totals[(cache,)] = totals.get((cache,), 0) + value
+            return totals
+
+        return reading
+
+    def by_status() -> Mapping[tuple[str, ...], float]:
+        counts: dict[tuple[str, ...], float] = {(status.value,): 0 for status in Status}
+        for worker in fleet.workers():
+            counts[(worker.shown_status.value,)] += 1
+        return counts
+
+    meters.watch(
+        declared.TOKEN_CACHE_HITS, of_encoders(lambda one: {"l0": one.l0_hits, "l1": one.l1_hits})
+    )
+    meters.watch(
+        declared.TOKEN_CACHE_MISSES,
+        of_encoders(lambda one: {"l0": one.l0_misses, "l1": one.l1_misses}),
+    )
+    meters.watch(declared.TOKEN_CACHE_BYTES, of_encoders(lambda one: {"l1": one.l1_bytes}))
+    meters.watch(declared.WORKERS, by_status)
+    meters.watch(
+        declared.WORKER_INFLIGHT,
+        lambda: {(worker.url.endpoint,): worker.inflight for worker in fleet.workers()},
+    )

@@ -1,0 +1,155 @@
+"""The models this node can serve, by name and alias; built from the first worker that serves each.
+
+A model's tokenizer comes from the operator's path if there is one, else from the engine. All workers
+of a model must agree on its vocabulary: a worker that differs is refused while another one serves the
+model, because the same text would become different tokens depending on where it lands.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from smg_node.core.bundle import TokenizerBundle
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.ports import Clock
+from smg_node.fleet.bundles import bundle_from_path
+from smg_node.fleet.model import ModelSettings, ServedModel, bundle_context
+from smg_node.prompts.render import Renderer
+from smg_node.tokens.cached import CachedEncoder
+from smg_node.tokens.loaded import LoadedTokenizer
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelParts:
+    """How a model is put together; the wiring binds knobs and shared caches into these.
+
+    `load` and `renderer` block for up to seconds and are called in a thread.
+    """
+
+    load: Callable[[TokenizerBundle], LoadedTokenizer]
+    encoder: Callable[[LoadedTokenizer], CachedEncoder]
+    renderer: Callable[[TokenizerBundle, LoadedTokenizer, str | None], Renderer]
+    """Bundle, tokenizer, template text from the operator; INVALID_REQUEST if there is no template."""
+
+
+class Models:
+    """Every served model. One owner: the fleet."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, ModelSettings],
+        parts: ModelParts,
+        *,
+        clock: Clock,
+        bundle_max_bytes: int,
+    ) -> None:
+        self._settings = settings
+        self._parts = parts
+        self._clock = clock
+        self._bundle_max_bytes = bundle_max_bytes
+        self._served: dict[str, ServedModel] = {}
+        self._names: dict[str, str] = {}
+
+    def find(self, name: str) -> ServedModel | None:
+        """Return the model of that name or alias, if some worker has ever served it."""
+        return self._served.get(self._names.get(name, name))
+
+    def all(self) -> list[ServedModel]:
+        """Return every model, sorted by name."""
+        return [self._served[name] for name in sorted(self._served)]
+
+    def configured_path(self, name: str) -> str | None:
+        """Return where the operator says this model's tokenizer is."""
+        settings = self._settings.get(name)
+        return settings.tokenizer_path if settings is not None else None
+
+    async def configured_bundle(self, path: str) -> TokenizerBundle:
+        """Read the operator's tokenizer."""
+        return await asyncio.to_thread(bundle_from_path, path, max_bytes=self._bundle_max_bytes)
+
+    async def adopt(
+        self, name: str, bundle: TokenizerBundle, *, replace: bool, alias: str | None
+    ) -> ServedModel:
+        """Return the model `name` as `bundle` describes it, building it if it is new.
+
+        CONFLICT if it is served already with another vocabulary, unless `replace`.
+        """
+        digest = vocabulary_digest(bundle)
+        found = self._served.get(name)
+        if found is not None and found.bundle_digest != digest and not replace:
+            raise SmgError(
+                ErrorKind.CONFLICT,
+                f"its tokenizer ({digest[:12]}) differs from the one that {name!r} is served with"
+                f" ({found.bundle_digest[:12]})",
+            )
+        if found is None or found.bundle_digest != digest:
+            found = await asyncio.to_thread(self._build, name, bundle, digest)
+            self._served[name] = found
+            _log.info(
+                "model %s: %d token ids, encoder %s, %s",
+                name,
+                found.tokenizer.vocabulary,
+                found.tokenizer.encoder,
+                found.why_no_template or "chat template found",
+            )
+        self._name(found, alias)
+        return found
+
+    def _name(self, model: ServedModel, alias: str | None) -> None:
+        for other in [*model.settings.aliases, *([alias] if alias else [])]:
+            taken = self._names.get(other, other if other in self._served else None)
+            if taken is not None and taken != model.name:
+                _log.warning("alias %s of %s means %s already", other, model.name, taken)
+                continue
+            self._names[other] = model.name
+            model.aliases.add(other)
+
+    def _build(self, name: str, bundle: TokenizerBundle, digest: str) -> ServedModel:
+        settings = self._settings.get(name, ModelSettings())
+        tokenizer = self._parts.load(bundle)
+        template = None
+        if settings.chat_template_path is not None:
+            template = _read_template(settings.chat_template_path)
+        renderer: Renderer | None = None
+        why = ""
+        try:
+            renderer = self._parts.renderer(bundle, tokenizer, template)
+        except SmgError as error:
+            why = error.message
+        return ServedModel(
+            name=name,
+            created_s=self._clock.now_ms() // 1000,
+            tokenizer=tokenizer,
+            encoder=self._parts.encoder(tokenizer),
+            renderer=renderer,
+            settings=settings,
+            bundle_digest=digest,
+            bundle_context=bundle_context(bundle),
+            why_no_template=why,
+        )
+
+
+def vocabulary_digest(bundle: TokenizerBundle) -> str:
+    """Return the hex SHA-256 of what decides the ids: tokenizer.json or the *.tiktoken file.
+
+    Not the engine's own sum: that covers its archive, which differs between engines of one model.
+    """
+    total = hashlib.sha256()
+    for name in sorted(bundle.files):
+        if name == "tokenizer.json" or name.endswith(".tiktoken"):
+            total.update(bundle.files[name])
+    return total.hexdigest()
+
+
+def _read_template(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(4 << 20)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SmgError(
+            ErrorKind.INVALID_REQUEST, f"cannot read the chat template {path}: {error}"
+        ) from error

@@ -1,0 +1,272 @@
+"""The whole story of a generation, in order: model, prompt, worker, engine, events.
+
+One generation is one or more *legs*, each one engine call: a prompt with all its answers where the
+engine can do several, else one answer each. Legs run side by side and are told as one stream.
+
+Whoever reads the events owns the generation. When the reader stops (a lost client, a deadline), the
+engine's calls are cancelled and the slots are free before `aclose` returns. A stop string that only
+this node matched cancels the engine's call too; when the engine is about to end by itself it is given
+a moment to do so, because cancelling costs it more.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from smg_node.core.context import RequestContext
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.events import Event, Fail, Usage
+from smg_node.core.ids import IdSource
+from smg_node.core.outcome import Outcome, OutcomeKind
+from smg_node.core.ports import Clock
+from smg_node.core.request import GenerateRequest
+from smg_node.engines.chunk import Chunk
+from smg_node.engines.engine import EngineRequest
+from smg_node.fleet.model import ServedModel
+from smg_node.pipeline.merge import merged
+from smg_node.pipeline.place import Hold, Placer
+from smg_node.pipeline.plan import Leg, Plan, plan
+from smg_node.pipeline.prepare import Prepared, Preparer
+from smg_node.pipeline.story import Story
+from smg_node.telemetry import scope
+
+LEGS_AT_ONCE: Final = 16
+"""Engine calls of one request at a time; a request may have 128 and must not take the fleet alone."""
+ENGINE_ENDS_S: Final = 0.25
+"""How long an engine that should be ending by itself is waited for before its call is cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationParts:
+    """What every generation needs; built once."""
+
+    placer: Placer
+    preparer: Preparer
+    ids: IdSource
+    clock: Clock
+    on_outcome: Callable[[Outcome], None]
+
+
+class Generator:
+    """Starts generations."""
+
+    def __init__(self, parts: GenerationParts) -> None:
+        self._parts = parts
+
+    def start(
+        self, dialect: str, request: GenerateRequest, context: RequestContext
+    ) -> "GenerationRun":
+        """Return a run that has not begun."""
+        return GenerationRun(self._parts, dialect, request, context)
+
+
+class GenerationRun:
+    """One generation; see `pipeline.run.Run`."""
+
+    def __init__(
+        self,
+        parts: GenerationParts,
+        dialect: str,
+        request: GenerateRequest,
+        context: RequestContext,
+    ) -> None:
+        self.worker = ""
+        self.attempts = 0
+        self.ignored = request.ignored
+        self._parts = parts
+        self._dialect = dialect
+        self._request = request
+        self._context = context
+        self._model = ""
+        self._story: Story | None = None
+        self._first_token_s: float | None = None
+        self._failure: SmgError | None = None
+
+    async def events(self) -> AsyncGenerator[Sequence[Event], None]:
+        """Yield the events of this generation; never raises SmgError."""
+        hold: Hold | None = None
+        try:
+            with scope.child("prepare"):
+                model = await self._find_model()
+                prepared = await self._parts.preparer.prompts(self._request, model)
+                hold = await self._hold(model)
+                planned = self._plan(prepared, model, hold)
+            async with aclosing(self._legs(planned, model, hold)) as batches:
+                async for out in batches:
+                    yield out
+            ending: list[Event] = []
+            planned.story.end(ending)
+            yield ending
+        except SmgError as error:
+            self._failure = error
+            yield self._failed(error)
+        finally:
+            if hold is not None:
+                hold.release()
+            self._report()
+
+    async def _find_model(self) -> ServedModel:
+        placer, deadline_s = self._parts.placer, self._context.deadline_s
+        model = await placer.model(self._request.model, deadline_s=deadline_s)
+        self._model = model.name
+        return model
+
+    async def _hold(self, model: ServedModel) -> Hold:
+        hold = await self._parts.placer.hold(
+            model, deadline_s=self._context.deadline_s, target=self._context.target_worker
+        )
+        self.worker = hold.worker.id
+        self.attempts = 1
+        return hold
+
+    def _plan(self, prepared: Sequence[Prepared], model: ServedModel, hold: Hold) -> Plan:
+        planned = plan(
+            self._request,
+            prepared,
+            model,
+            hold,
+            generation_id=self._parts.ids.new(""),
+            created_s=self._parts.clock.now_ms() // 1000,
+        )
+        self._story = planned.story
+        self.ignored = (*self.ignored, *planned.ignored)
+        return planned
+
+    # ── Legs ─────────────────────────────────────────────────────────────────
+
+    async def _legs(
+        self, planned: Plan, model: ServedModel, hold: Hold
+    ) -> AsyncGenerator[Sequence[Event], None]:
+        if len(planned.legs) == 1:
+            batches = self._leg(planned.legs[0], hold, planned.story)
+        else:
+            # The first worker only served to plan; every leg is placed on its own.
+            hold.release()
+            sources = [self._placed(leg, model, planned.story) for leg in planned.legs]
+            batches = merged(sources, at_once=LEGS_AT_ONCE)
+        async with aclosing(batches) as told:
+            async for out in told:
+                yield out
+
+    def _placed(
+        self, leg: Leg, model: ServedModel, story: Story
+    ) -> Callable[[], AsyncGenerator[Sequence[Event], None]]:
+        async def run() -> AsyncGenerator[Sequence[Event], None]:
+            hold = await self._hold(model)
+            try:
+                async with aclosing(self._leg(leg, hold, story)) as batches:
+                    async for out in batches:
+                        yield out
+            finally:
+                hold.release()
+
+        return run
+
+    async def _leg(
+        self, leg: Leg, hold: Hold, story: Story
+    ) -> AsyncGenerator[Sequence[Event], None]:
+        """Yield the events of one engine call."""
+        unfinished = leg.count
+        with scope.child("engine") as span:
+            request = self._engine_request(leg, span.headers())
+            async with aclosing(hold.engine.generate(request)) as batches:
+                async for chunks in batches:
+                    out: list[Event] = []
+                    for chunk in chunks:
+                        _check_chunk(chunk, leg)
+                        unfinished -= chunk.finish is not None
+                        story.feed(leg.first + chunk.choice, chunk, out)
+                    if self._first_token_s is None and story.generated():
+                        self._first_token_s = self._parts.clock.monotonic_s()
+                    if out:
+                        yield out
+                    if unfinished and story.over(leg.first, leg.count):
+                        if _engine_ends(leg, hold, story):
+                            await _await_end(batches)
+                        return
+        if not story.over(leg.first, leg.count):
+            raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine ended without finishing")
+
+    def _engine_request(self, leg: Leg, trace_headers: Mapping[str, str]) -> EngineRequest:
+        left_s = self._context.deadline_s - self._parts.clock.monotonic_s()
+        if left_s <= 0:
+            raise SmgError(
+                ErrorKind.UPSTREAM_TIMEOUT, "the request's time was up before it was sent"
+            )
+        upstream = self._context.upstream_headers
+        return EngineRequest(
+            request_id=self._parts.ids.new("eng-"),
+            ids=leg.ids,
+            sampling=leg.sampling,
+            stream=True,
+            timeout_s=left_s,
+            headers={**upstream, **trace_headers} if trace_headers else upstream,
+        )
+
+    # ── The end ──────────────────────────────────────────────────────────────
+
+    def _failed(self, error: SmgError) -> list[Event]:
+        out: list[Event] = []
+        if self._story is None:
+            out.append(Fail(error))
+        else:
+            self._story.fail(error, out)
+        return out
+
+    def _report(self) -> None:
+        usage = self._story.usage() if self._story is not None else Usage(0, 0, 0)
+        kind, code, status = self._verdict()
+        self._parts.on_outcome(
+            Outcome(
+                dialect=self._dialect,
+                model=self._model,
+                worker=self.worker,
+                kind=kind,
+                error_code=code,
+                status=status,
+                streamed=self._request.stream,
+                prompt_tokens=usage.prompt_tokens,
+                cached_tokens=usage.cached_tokens,
+                completion_tokens=usage.completion_tokens,
+                received_s=self._context.received_s,
+                first_token_s=self._first_token_s,
+                ended_s=self._parts.clock.monotonic_s(),
+            )
+        )
+
+    def _verdict(self) -> tuple[OutcomeKind, str, int]:
+        if self._failure is not None:
+            kind: OutcomeKind = "refused" if self._failure.status < 500 else "failed"
+            return kind, self._failure.code, self._failure.status
+        if self._story is not None and self._story.closed:
+            return "ok", "", 200
+        return "client_gone", "client_gone", 499
+
+
+def _check_chunk(chunk: Chunk, leg: Leg) -> None:
+    if chunk.finish == "abort":
+        raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine gave up on the answer")
+    if not 0 <= chunk.choice < leg.count:
+        raise SmgError(
+            ErrorKind.UPSTREAM_FAILED, f"the engine sent answer {chunk.choice} of {leg.count}"
+        )
+
+
+def _engine_ends(leg: Leg, hold: Hold, story: Story) -> bool:
+    """Whether the engine is about to end this call by itself, so that nobody needs to cancel it.
+
+    It knows end-of-text, stop ids and the length; stop strings only if its contract has them.
+    """
+    return hold.engine.abilities.stop_strings or not story.cut_by_string(leg.first, leg.count)
+
+
+async def _await_end(batches: AsyncIterator[Sequence[Chunk]]) -> None:
+    """Read on until the engine ends its call, for a moment at most; what it still says is not wanted."""
+    try:
+        async with asyncio.timeout(ENGINE_ENDS_S):
+            async for _ in batches:
+                pass
+    except (TimeoutError, SmgError):
+        return

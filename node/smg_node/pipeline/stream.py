@@ -1,0 +1,226 @@
+"""One choice's way from engine chunks to events: detokenize, stop, parse, frame. Pure.
+
+    ids -> text -> text without the stop -> pieces -> events
+
+Guarantees, for every cutting of the same ids into chunks: the same text, the same finish. End-of-text
+and stop ids never become text (unless the request keeps them); a stop string ends the choice where
+its occurrence starts, also across token borders, even if the engine goes on. Tokens are counted from
+the chunks alone: servicers differ in what their last message repeats.
+
+A log probability travels with the text that holds its token's first character; tokens cut off by a
+stop string lose theirs.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smg_node.core.events import Event, FinishReason, TokenLogprob, TopLogprob
+from smg_node.core.pieces import Piece
+from smg_node.core.request import Sampling
+from smg_node.engines.chunk import Chunk, IdLogprob
+from smg_node.parsers.parser import Parser, Plain
+from smg_node.pipeline.framer import Framer
+from smg_node.tokens.stop import StopMachine
+from smg_node.tokens.tokenizer import Detokenizer, Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Which ids end a choice. `eos` is empty when the request ignores end-of-text."""
+
+    eos: frozenset[int]
+    stop_ids: frozenset[int]
+    hidden: frozenset[int]
+    """Ids that never become text: end-of-text ids that are special, even when they end nothing."""
+
+
+def ends_of(sampling: Sampling, tokenizer: Tokenizer, engine_eos: Sequence[int]) -> Ends:
+    """Return which ids end a choice of this request."""
+    eos = tokenizer.eos_ids | frozenset(engine_eos)
+    return Ends(
+        eos=frozenset() if sampling.ignore_eos else eos,
+        stop_ids=frozenset(sampling.stop_token_ids),
+        hidden=eos & tokenizer.special_ids,
+    )
+
+
+class ChoiceStream:
+    """Reads one choice. `feed` until `over`, or `abandon` when the generation broke."""
+
+    def __init__(
+        self,
+        choice: int,
+        *,
+        sampling: Sampling,
+        ends: Ends,
+        tokenizer: Tokenizer,
+        detokenizer: Detokenizer,
+        parser: Parser,
+    ) -> None:
+        assert sampling.max_tokens is not None, "prepare decides how long an answer may be"
+        self._framer = Framer(choice)
+        self._ends = ends
+        self._ending = ends.eos | ends.stop_ids | ends.hidden
+        self._keep_stop = sampling.keep_stop
+        self._generated_max = sampling.max_tokens
+        self._tokenizer = tokenizer
+        self._detokenizer = detokenizer
+        self._parser = parser
+        self._stop = StopMachine(sampling.stop, keep=sampling.keep_stop) if sampling.stop else None
+        self._plain = isinstance(parser, Plain) and self._stop is None and sampling.logprobs is None
+        # Log probabilities wait here, each with the offset of its token's first character.
+        self._waiting: deque[tuple[int, TokenLogprob]] = deque()
+        self._printed = 0
+        self._passed = 0
+        # What the next delta carries.
+        self._tokens = 0
+        self._ids: tuple[int, ...] = ()
+        self._logprobs: tuple[TokenLogprob, ...] = ()
+        self.over = False
+        self.cut_by_string = False
+        """Whether a stop string ended this choice: the engine may not know."""
+        self.generated = 0
+        """Ids of this choice so far, end-of-text included."""
+
+    def feed(self, chunk: Chunk, out: list[Event]) -> None:
+        """Take the next chunk of this choice; append its events. Nothing happens once it is over."""
+        if self.over:
+            return
+        ids = chunk.ids
+        if (
+            self._plain
+            and chunk.finish is None
+            and self._ending.isdisjoint(ids)
+            and self.generated + len(ids) <= self._generated_max
+        ):
+            self._feed_plain(ids, out)
+            return
+        assert not chunk.logprobs or len(chunk.logprobs) == len(ids)
+        text, end = self._read(chunk)
+        self._pass(text, out)
+        if self.over:
+            return
+        if end is not None:
+            self._end(out, *end)
+        elif chunk.finish is not None:
+            reason: FinishReason = "length" if chunk.finish == "length" else "stop"
+            self._end(out, reason, chunk.matched if chunk.finish == "stop_sequence" else None)
+
+    def abandon(self, out: list[Event]) -> None:
+        """Close what is open because the generation broke; text that was held leaves first."""
+        if not self.over:
+            self._flush(out)
+            self._framer.abandon(out)
+            self.over = True
+
+    def _feed_plain(self, ids: tuple[int, ...], out: list[Event]) -> None:
+        feed = self._detokenizer.feed
+        text = feed(ids[0]) if len(ids) == 1 else "".join([feed(token_id) for token_id in ids])
+        count = len(ids)
+        self.generated += count
+        if self._tokens:
+            count += self._tokens
+            ids = self._ids + ids
+        if text:
+            self._framer.text(out, text, count, ids)
+            self._tokens, self._ids = 0, ()
+        else:
+            self._tokens, self._ids = count, ids
+
+    def _read(self, chunk: Chunk) -> tuple[str, tuple[FinishReason, int | None] | None]:
+        """Detokenize ids up to one that ends the choice; return the text and that end, if any."""
+        texts: list[str] = []
+        end: tuple[FinishReason, int | None] | None = None
+        taken = 0
+        for at, token_id in enumerate(chunk.ids):
+            if self.generated == self._generated_max:
+                end = ("length", None)
+                break
+            self.generated += 1
+            taken += 1
+            shown = True
+            if token_id in self._ending:
+                end, shown = self._verdict(token_id)
+            if shown:
+                texts.append(self._print(token_id, chunk.logprobs[at] if chunk.logprobs else None))
+            if end is not None:
+                break
+        self._tokens += taken
+        self._ids += chunk.ids if taken == len(chunk.ids) else chunk.ids[:taken]
+        return "".join(texts), end
+
+    def _verdict(self, token_id: int) -> tuple[tuple[FinishReason, int | None] | None, bool]:
+        """Return how this id ends the choice, if it does, and whether it is shown as text."""
+        if token_id in self._ends.stop_ids:
+            return ("stop", token_id), self._keep_stop
+        if token_id in self._ends.eos:
+            return ("stop", None), False
+        return None, False
+
+    def _print(self, token_id: int, logprob: IdLogprob | None) -> str:
+        if logprob is not None:
+            self._waiting.append((self._printed, spell_logprob(logprob, self._tokenizer)))
+        text = self._detokenizer.feed(token_id)
+        self._printed += len(text)
+        return text
+
+    def _pass(self, text: str, out: list[Event]) -> None:
+        """Send text through stop matching, parser and framer; ends the choice if a stop matches."""
+        matched: str | None = None
+        if self._stop is not None:
+            text, matched = self._stop.feed(text)
+        self._passed += len(text)
+        self._say(self._parser.feed(text), out)
+        if matched is not None:
+            self._say(self._parser.finish(), out)
+            self._framer.rest(out, self._tokens, self._ids, self._logprobs)
+            self._framer.finish(out, "stop", matched)
+            self.over = self.cut_by_string = True
+
+    def _say(self, pieces: Sequence[Piece], out: list[Event]) -> None:
+        self._release(self._passed)
+        if self._framer.pieces(out, pieces, self._tokens, self._ids, self._logprobs):
+            self._tokens, self._ids, self._logprobs = 0, (), ()
+
+    def _release(self, before: int) -> None:
+        """Let go of the log probabilities of tokens that begin before offset `before`."""
+        waiting = self._waiting
+        while waiting and waiting[0][0] < before:
+            self._logprobs += (waiting.popleft()[1],)
+
+    def _flush(self, out: list[Event]) -> None:
+        """Let held text leave; a stop string may still match in it and end the choice."""
+        self._pass(self._detokenizer.finish(), out)
+        if self.over:
+            return
+        if self._stop is not None:
+            held = self._stop.finish()
+            self._passed += len(held)
+            self._say(self._parser.feed(held), out)
+        self._say(self._parser.finish(), out)
+
+    def _end(self, out: list[Event], reason: FinishReason, matched: str | int | None) -> None:
+        self._flush(out)
+        if self.over:
+            return
+        self._release(self._passed + 1)
+        self._framer.rest(out, self._tokens, self._ids, self._logprobs)
+        self._framer.finish(out, reason, matched)
+        self.over = True
+
+
+def spell_logprob(logprob: IdLogprob, tokenizer: Tokenizer) -> TokenLogprob:
+    """Return a log probability with its tokens spelled out."""
+    return TokenLogprob(
+        token_id=logprob.token_id,
+        token=tokenizer.token_text(logprob.token_id),
+        raw=tokenizer.token_bytes(logprob.token_id),
+        logprob=logprob.logprob,
+        top=tuple(
+            TopLogprob(
+                token_id, tokenizer.token_text(token_id), tokenizer.token_bytes(token_id), value
+            )
+            for token_id, value in logprob.top
+        ),
+    )

@@ -1,0 +1,114 @@
+"""An engine in memory: says what a test tells it to, and remembers what it was asked."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+
+from smg_node.core.bundle import TokenizerBundle
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.engines.chunk import Chunk
+from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, ModelCard
+
+Script = Callable[[EngineRequest], AsyncIterator[Sequence[Chunk]]]
+
+
+def abilities(*, native_n: bool = False, stop_strings: bool = False) -> Abilities:
+    return Abilities(
+        stop_strings=stop_strings,
+        native_n=native_n,
+        seed=True,
+        min_tokens=False,
+        logit_bias=True,
+        logprobs_max=20,
+        prompt_logprobs=False,
+        constraints=frozenset(),
+        adapters=False,
+        penalties=True,
+        loads=False,
+        kv_events=False,
+    )
+
+
+def card(model: str = "tiny", **changes: object) -> ModelCard:
+    told: dict[str, object] = {
+        "contract": Contract.MLX,
+        "model": model,
+        "model_path": f"/models/{model}",
+        "context": 64,
+        "prompt_max": None,
+        "vocabulary": 258,
+        "eos_ids": (256,),
+    }
+    return ModelCard(**{**told, **changes})  # type: ignore[arg-type]  # tests name fields freely
+
+
+def says(text: str, *, batch: int = 1, finish: str = "stop") -> Script:
+    """Return a script that prints `text` byte by byte, `batch` ids at a time, to each answer."""
+
+    async def run(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        assert request.sampling.max_tokens is not None
+        ids = [*text.encode(), 256][: request.sampling.max_tokens]
+        for at in range(0, len(ids), batch):
+            yield [
+                Chunk(one, tuple(ids[at : at + batch]), cached_tokens=2)
+                for one in range(request.sampling.n)
+            ]
+            await asyncio.sleep(0)
+        ended = "length" if len(ids) < len(text.encode()) + 1 else finish
+        yield [Chunk(one, (), finish=ended) for one in range(request.sampling.n)]  # type: ignore[arg-type]  # a test's own word
+
+    return run
+
+
+class FakeEngine:
+    """One endpoint. Change its attributes while it runs; `requests` and `open` say what happened."""
+
+    def __init__(self, script: Script | None = None, *, model: str = "tiny") -> None:
+        self.contract = Contract.MLX
+        self.abilities = abilities()
+        self.script = script or says("hello")
+        self.model_card = card(model)
+        self.bundle = TokenizerBundle({"tokenizer.json": b"{}"}, "0" * 64, "a test")
+        self.up = True
+        self.tokenizer_error: SmgError | None = None
+        self.requests: list[EngineRequest] = []
+        self.aborted: list[str] = []
+        self.open = 0
+        self.cancelled = 0
+        self.closed = False
+
+    async def serving(self, timeout_s: float) -> bool:
+        return self.up
+
+    async def healthy(self, timeout_s: float) -> bool:
+        return self.up
+
+    async def card(self, timeout_s: float) -> ModelCard:
+        if not self.up:
+            raise SmgError(ErrorKind.UPSTREAM_FAILED, "gone")
+        return self.model_card
+
+    async def tokenizer(self, timeout_s: float) -> TokenizerBundle:
+        if self.tokenizer_error is not None:
+            raise self.tokenizer_error
+        return self.bundle
+
+    async def loads(self, timeout_s: float) -> Sequence[Load]:
+        return []
+
+    async def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
+        self.requests.append(request)
+        self.open += 1
+        ended = False
+        try:
+            async for chunks in self.script(request):
+                yield chunks
+            ended = True
+        finally:
+            self.open -= 1
+            self.cancelled += not ended
+
+    async def abort(self, request_id: str) -> None:
+        self.aborted.append(request_id)
+
+    async def close(self) -> None:
+        self.closed = True

@@ -1,0 +1,78 @@
+"""A fleet of in-memory engines with a bytewise vocabulary behind it."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+from smg_node.config.worker_url import WorkerUrl, parse_worker_url
+from smg_node.core.bundle import TokenizerBundle
+from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.engines.engine import Engine
+from smg_node.fleet.bundles import BundleCache
+from smg_node.fleet.fleet import Fleet, FleetOptions
+from smg_node.fleet.model import ModelSettings
+from smg_node.fleet.models import ModelParts, Models
+from smg_node.prompts.render import Renderer
+from smg_node.tokens.cached import CachedEncoder
+from smg_node.tokens.loaded import LoadedTokenizer
+from smg_node.world import SystemClock
+from support.bytewise import BytewiseTokenizer
+from support.fake_engine import FakeEngine
+
+FAST = FleetOptions(
+    probe_interval_s=0.02, probe_timeout_s=0.5, retry_s=0.02, down_after=2, up_after=2
+)
+
+
+def no_renderer(
+    bundle: TokenizerBundle, tokenizer: LoadedTokenizer, template: str | None
+) -> Renderer:
+    raise invalid("it ships none")
+
+
+def fleet_of(
+    engines: Mapping[str, FakeEngine],
+    folder: Path,
+    *,
+    settings: Mapping[str, ModelSettings] | None = None,
+    options: FleetOptions = FAST,
+) -> Fleet:
+    """Return a fleet in which `grpc://NAME:1` is reached through `engines[NAME]`."""
+
+    async def open_engine(url: WorkerUrl) -> Engine:
+        engine = engines.get(url.host)
+        if engine is None or not engine.up:
+            raise SmgError(ErrorKind.UPSTREAM_FAILED, "nothing answers")
+        return engine
+
+    parts = ModelParts(
+        # A bytewise tokenizer is one in all but its borders, which only the caches look at.
+        load=lambda bundle: cast("LoadedTokenizer", BytewiseTokenizer()),
+        encoder=CachedEncoder,
+        renderer=no_renderer,
+    )
+    models = Models(settings or {}, parts, clock=SystemClock(), bundle_max_bytes=1 << 20)
+    return Fleet(
+        options,
+        models,
+        open_engine=open_engine,
+        cache=BundleCache(folder, max_bytes=1 << 20),
+        rng=random.Random(5),
+    )
+
+
+@asynccontextmanager
+async def running(fleet: Fleet, workers: Sequence[str] = ()) -> AsyncIterator[Fleet]:
+    """Run the fleet with `workers` added, each `NAME` or `NAME?model=…`."""
+    for name in workers:
+        host, question, query = name.partition("?")
+        fleet.add(parse_worker_url(f"grpc://{host}:1{question}{query}"), {})
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(fleet.run())
+        try:
+            yield fleet
+        finally:
+            task.cancel()

@@ -1,0 +1,176 @@
+"""Workers come, go and come back; one's trouble is nobody else's."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from smg_node.config.worker_url import parse_worker_url
+from smg_node.core.bundle import TokenizerBundle
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.model import ModelSettings, ServedModel
+from smg_node.fleet.worker import Worker
+from support.fake_engine import FakeEngine, card
+from support.node_parts import fleet_of, running
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - a test looks from outside
+            await asyncio.sleep(0.005)
+
+
+def only(fleet: Fleet) -> Worker:
+    (worker,) = fleet.workers()
+    return worker
+
+
+def model(fleet: Fleet, name: str) -> ServedModel:
+    found = fleet.models.find(name)
+    assert found is not None
+    return found
+
+
+async def test_a_worker_becomes_ready_with_its_model(tmp_path: Path) -> None:
+    async with running(fleet_of({"a": FakeEngine()}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        assert only(fleet).model is model(fleet, "tiny")
+        assert fleet.candidates(model(fleet, "tiny")) == [only(fleet)]
+
+
+async def test_a_worker_that_starts_late_joins_when_it_answers(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    engine.up = False
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).reason == "nothing answers")
+        assert fleet.unknown_yet()
+        engine.up = True
+        await until(lambda: only(fleet).routable)
+        assert not fleet.unknown_yet()
+
+
+async def test_a_worker_that_dies_gets_no_work_and_comes_back(tmp_path: Path) -> None:
+    engine, other = FakeEngine(), FakeEngine()
+    async with running(fleet_of({"a": engine, "b": other}, tmp_path), ["a", "b"]) as fleet:
+        await until(lambda: all(item.routable for item in fleet.workers()))
+        engine.up = False
+        await until(lambda: len(fleet.candidates(model(fleet, "tiny"))) == 1)
+        engine.up = True
+        await until(lambda: len(fleet.candidates(model(fleet, "tiny"))) == 2)
+
+
+async def test_an_engine_restarted_with_another_model_is_that_model(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        engine.up = False
+        await until(lambda: not only(fleet).routable)
+        engine.model_card = card("other")
+        engine.up = True
+        await until(lambda: only(fleet).routable)
+        assert only(fleet).model is model(fleet, "other")
+        assert fleet.candidates(model(fleet, "tiny")) == []
+
+
+async def test_another_vocabulary_under_one_name_is_kept_apart(tmp_path: Path) -> None:
+    engines = {"a": FakeEngine(), "b": FakeEngine()}
+    engines["b"].bundle = TokenizerBundle({"tokenizer.json": b"[]"}, "1" * 64, "a test")
+    async with running(fleet_of(engines, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        second = fleet.add(parse_worker_url("grpc://b:1"), {})
+        await until(lambda: "differs" in second.reason)
+        assert not second.routable
+        assert fleet.candidates(model(fleet, "tiny")) == [fleet.get("grpc://a:1")]
+
+
+async def test_a_url_may_name_the_model_and_a_path_gets_a_short_alias(tmp_path: Path) -> None:
+    engines = {"a": FakeEngine(model="/models/qwen3-8b"), "b": FakeEngine()}
+    async with running(fleet_of(engines, tmp_path), ["a", "b?model=mine"]) as fleet:
+        await until(lambda: all(item.routable for item in fleet.workers()))
+        assert model(fleet, "qwen3-8b") is model(fleet, "/models/qwen3-8b")
+        assert fleet.candidates(model(fleet, "mine")) == [fleet.get("grpc://b:1")]
+
+
+async def test_a_configured_tokenizer_is_used_instead_of_the_engine(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(b"{}")
+    engine = FakeEngine()
+    engine.tokenizer_error = SmgError(ErrorKind.UPSTREAM_FAILED, "no such call")
+    settings = {"tiny": ModelSettings(aliases=("small",), tokenizer_path=str(tmp_path))}
+    async with running(fleet_of({"a": engine}, tmp_path / "c", settings=settings), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        assert model(fleet, "small") is model(fleet, "tiny")
+
+
+async def test_a_tokenizer_sent_before_stands_in_for_one_that_fails(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+    engine.tokenizer_error = SmgError(ErrorKind.UPSTREAM_FAILED, "broken")
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+
+
+async def test_without_any_tokenizer_the_worker_says_what_to_do(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    engine.tokenizer_error = SmgError(ErrorKind.UPSTREAM_FAILED, "broken")
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: "models.tiny.tokenizer" in only(fleet).reason)
+
+
+async def test_the_same_address_twice_is_one_worker(tmp_path: Path) -> None:
+    async with running(fleet_of({"a": FakeEngine()}, tmp_path), ["a"]) as fleet:
+        again = fleet.add(parse_worker_url("grpc://A:1?model=x"), {})
+        assert again is only(fleet)
+
+
+async def test_draining_stops_new_work_and_undraining_resumes_it(tmp_path: Path) -> None:
+    async with running(fleet_of({"a": FakeEngine()}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        fleet.drain("grpc://a:1", on=True)
+        assert fleet.candidates(model(fleet, "tiny")) == []
+        fleet.drain(only(fleet).id, on=False)
+        assert fleet.candidates(model(fleet, "tiny")) == [only(fleet)]
+
+
+async def test_removing_waits_for_open_requests_unless_forced(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        worker = only(fleet)
+        worker.hold()
+        async with asyncio.TaskGroup() as group:
+            removing = group.create_task(fleet.remove(worker.id, force=False))
+            await asyncio.sleep(0.1)
+            assert not removing.done()
+            assert not engine.closed
+            worker.release()
+        assert fleet.workers() == []
+        assert engine.closed
+
+
+async def test_unknown_workers_and_unroutable_roles_are_refused(tmp_path: Path) -> None:
+    fleet = fleet_of({}, tmp_path)
+    with pytest.raises(SmgError, match="no worker is called") as caught:
+        fleet.get("w-nothing")
+    assert caught.value.code == "worker_not_found"
+    with pytest.raises(SmgError, match="later release"):
+        fleet.add(parse_worker_url("grpc://a:1?role=prefill"), {})
+
+
+async def test_an_engine_that_breaks_the_rules_does_not_stop_the_others(tmp_path: Path) -> None:
+    class Broken(FakeEngine):
+        async def serving(self, timeout_s: float) -> bool:
+            raise RuntimeError("a bug")
+
+    async with running(fleet_of({"a": Broken(), "b": FakeEngine()}, tmp_path), ["a", "b"]) as fleet:
+        await until(lambda: fleet.get("grpc://b:1").routable)
+        await until(lambda: "RuntimeError" in fleet.get("grpc://a:1").reason)
+
+
+async def test_all_engines_are_closed_when_the_fleet_stops(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+    assert engine.closed

@@ -1,0 +1,30 @@
+"""So many looks in a row decide; anything else changes nothing."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smg_node.fleet.probe import Tally
+
+
+@given(looks=st.lists(st.booleans(), max_size=60), down=st.integers(1, 4), up=st.integers(1, 4))
+def test_a_tally_agrees_with_counting_the_last_run(looks: list[bool], down: int, up: int) -> None:
+    tally = Tally(down, up)
+    state, run = False, 0
+    for good in looks:
+        run = run + 1 if good != state else 0
+        flips = run == (down if state else up)
+        if flips:
+            state, run = not state, 0
+        assert (tally.good() if good else tally.bad()) == flips
+        assert tally.up == state
+
+
+def test_a_restarted_tally_starts_from_down() -> None:
+    tally = Tally(1, 2)
+    tally.good()
+    tally.good()
+    assert tally.up
+    tally.restart()
+    assert not tally.up
+    assert not tally.good()
+    assert tally.good()

@@ -1,0 +1,398 @@
+"""A whole generation over in-memory engines: events, refusals, failures, and readers who leave."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from smg_node.core.answer import Answer, Collector
+from smg_node.core.context import RequestContext
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.events import Delta, Event, Fail, PromptEcho
+from smg_node.core.grammar import Grammar
+from smg_node.core.ids import IdSource
+from smg_node.core.outcome import Outcome
+from smg_node.core.request import (
+    ChatPrompt,
+    GenerateRequest,
+    Prompt,
+    Sampling,
+    TextPrompt,
+    TokenPrompt,
+    Turn,
+    token_ids,
+)
+from smg_node.engines.chunk import Chunk
+from smg_node.engines.engine import EngineRequest
+from smg_node.fleet.fleet import Fleet
+from smg_node.pipeline.generate import GenerationParts, GenerationRun, Generator
+from smg_node.pipeline.place import Placer
+from smg_node.pipeline.prepare import Preparer
+from smg_node.routing.policies.round_robin import RoundRobin
+from smg_node.world import SystemClock
+from support.fake_engine import FakeEngine, abilities, says
+from support.node_parts import fleet_of, running
+
+HI: tuple[Prompt, ...] = (TextPrompt("hi", add_special_tokens=False),)
+
+
+@dataclass
+class Bench:
+    """A generator over one or two engines, and what it reported."""
+
+    generator: Generator
+    fleet: Fleet
+    outcomes: list[Outcome]
+
+    def start(
+        self,
+        sampling: Sampling | None = None,
+        *,
+        prompts: tuple[Prompt, ...] = HI,
+        model: str = "tiny",
+        timeout_s: float = 5,
+        echo: bool = False,
+        clamped: bool = True,
+        truncate: int | None = None,
+        target: str | None = None,
+    ) -> GenerationRun:
+        request = GenerateRequest(
+            model=model,
+            prompts=prompts,
+            sampling=sampling or Sampling(),
+            stream=True,
+            echo=echo,
+            max_tokens_clamped=clamped,
+            truncate_prompt_tokens=truncate,
+        )
+        now_s = SystemClock().monotonic_s()
+        context = RequestContext("req_1", now_s, now_s + timeout_s, target_worker=target)
+        return self.generator.start("chat", request, context)
+
+    async def events(self, sampling: Sampling | None = None, **more: object) -> list[Event]:
+        run = self.start(sampling, **more)  # type: ignore[arg-type]  # handed through
+        choices = run._request.choices
+        grammar, seen = Grammar(choices), list[Event]()
+        async with aclosing(run.events()) as batches:
+            async for batch in batches:
+                assert batch
+                grammar.feed(batch)
+                seen += batch
+        assert grammar.over
+        return seen
+
+    async def answer(self, sampling: Sampling | None = None, **more: object) -> Answer:
+        seen = await self.events(sampling, **more)
+        choices = (sampling or Sampling()).n * len(more.get("prompts", HI))  # type: ignore[arg-type]  # a tuple
+        collector = Collector(choices)
+        collector.feed(seen)
+        return collector.answer()
+
+    async def error(self, sampling: Sampling | None = None, **more: object) -> SmgError:
+        last = (await self.events(sampling, **more))[-1]
+        assert isinstance(last, Fail)
+        return last.error
+
+    def idle(self) -> bool:
+        return all(worker.inflight == 0 for worker in self.fleet.workers())
+
+
+@asynccontextmanager
+async def bench(folder: Path, **engines: FakeEngine) -> AsyncIterator[Bench]:
+    async with running(fleet_of(engines, folder), sorted(engines)) as fleet:
+        async with asyncio.timeout(10):
+            while not all(worker.routable for worker in fleet.workers()):  # noqa: ASYNC110 - from outside
+                await asyncio.sleep(0.005)
+        clock, rng, outcomes = SystemClock(), random.Random(1), list[Outcome]()
+        placer = Placer(fleet, RoundRobin(), clock=clock, rng=rng, wait_for_worker_s=0.2)
+        with ThreadPoolExecutor(1) as threads:
+            parts = GenerationParts(
+                placer=placer,
+                preparer=Preparer(clock=clock, threads=threads),
+                ids=IdSource(clock, rng),
+                clock=clock,
+                on_outcome=outcomes.append,
+            )
+            yield Bench(Generator(parts), fleet, outcomes)
+
+
+async def test_an_answer_is_what_the_engine_said(tmp_path: Path) -> None:
+    async with bench(tmp_path, a=FakeEngine(says("héllo 🙂"))) as it:
+        answer = await it.answer()
+        assert answer.choices[0].text() == "héllo 🙂"
+        assert answer.usage.prompt_tokens == 2
+        assert answer.usage.cached_tokens == 2
+        assert answer.usage.completion_tokens == len("héllo 🙂".encode()) + 1
+        (outcome,) = it.outcomes
+        assert (outcome.kind, outcome.status, outcome.worker) == (
+            "ok",
+            200,
+            it.fleet.workers()[0].id,
+        )
+        assert outcome.first_token_s is not None
+        assert it.idle()
+
+
+async def test_many_prompts_and_answers_are_told_as_one_stream(tmp_path: Path) -> None:
+    async def copies(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        yield [Chunk(0, tuple(request.ids))]
+        await asyncio.sleep(0)
+        yield [Chunk(0, (256,)), Chunk(0, (), finish="stop")]
+
+    engines = {"a": FakeEngine(copies), "b": FakeEngine(copies)}
+    async with bench(tmp_path, **engines) as it:
+        prompts = tuple(TextPrompt(f"p{at}", add_special_tokens=False) for at in range(20))
+        answer = await it.answer(Sampling(n=2, seed=7), prompts=prompts)
+        assert [choice.text() for choice in answer.choices] == [
+            f"p{at}" for at in range(20) for _ in range(2)
+        ]
+        asked = [request for engine in engines.values() for request in engine.requests]
+        assert len({request.request_id for request in asked}) == 40
+        assert {request.sampling.seed for request in asked} == {7, 8}
+        assert answer.usage.prompt_tokens == sum(len(f"p{at}") for at in range(20))
+        assert it.idle()
+
+
+async def test_an_engine_that_can_gives_all_answers_in_one_call(tmp_path: Path) -> None:
+    engine = FakeEngine(says("ab"))
+    engine.abilities = abilities(native_n=True)
+    async with bench(tmp_path, a=engine) as it:
+        answer = await it.answer(Sampling(n=3))
+        assert [choice.text() for choice in answer.choices] == ["ab"] * 3
+        assert len(engine.requests) == 1
+
+
+async def test_a_stop_string_only_we_matched_cancels_the_engine(tmp_path: Path) -> None:
+    engine = FakeEngine(says("one two three four"))
+    async with bench(tmp_path, a=engine) as it:
+        answer = await it.answer(Sampling(stop=("tw",)))
+        assert answer.choices[0].text() == "one "
+        assert engine.cancelled == 1
+        assert engine.open == 0
+
+
+async def test_an_engine_that_ends_by_itself_is_not_cancelled(tmp_path: Path) -> None:
+    engine = FakeEngine(says("done"))
+    async with bench(tmp_path, a=engine) as it:
+        await it.answer()
+        assert engine.cancelled == 0
+
+
+async def test_an_engine_that_never_ends_is_cancelled_after_its_end_of_text(tmp_path: Path) -> None:
+    async def goes_on(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        yield [Chunk(0, (*b"ab", 256))]
+        await asyncio.sleep(60)
+
+    engine = FakeEngine(goes_on)
+    async with bench(tmp_path, a=engine) as it:
+        assert (await it.answer()).choices[0].text() == "ab"
+        assert engine.cancelled == 1
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+async def test_a_reader_who_leaves_frees_the_engine_at_once(tmp_path: Path, after: int) -> None:
+    async def slowly(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        for byte in b"abcdefgh":
+            yield [Chunk(0, (byte,))]
+        await asyncio.sleep(60)
+
+    engine = FakeEngine(slowly)
+    async with bench(tmp_path, a=engine) as it:
+        run = it.start()
+        events = run.events()
+        for _ in range(after + 1):
+            await anext(events)
+        await events.aclose()
+        assert engine.open == 0
+        assert it.idle()
+        assert it.outcomes[0].kind == "client_gone"
+        assert it.outcomes[0].status == 499
+
+
+async def test_a_cancelled_reader_of_many_legs_frees_them_all(tmp_path: Path) -> None:
+    async def hangs(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        yield [Chunk(0, (97,))]
+        await asyncio.sleep(60)
+
+    engine = FakeEngine(hangs)
+    async with bench(tmp_path, a=engine) as it:
+        run = it.start(Sampling(n=5))
+
+        async def read() -> None:
+            async with aclosing(run.events()) as batches:
+                async for _ in batches:
+                    pass
+
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(read())
+            while engine.open < 5:  # noqa: ASYNC110 - a test looks from outside
+                await asyncio.sleep(0)
+            task.cancel()
+        assert engine.open == 0
+        assert it.idle()
+
+
+async def test_a_broken_engine_ends_the_stream_with_an_error(tmp_path: Path) -> None:
+    async def breaks(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        yield [Chunk(0, tuple(b"ab"))]
+        raise SmgError(ErrorKind.UPSTREAM_FAILED, "it died")
+
+    async with bench(tmp_path, a=FakeEngine(breaks)) as it:
+        seen = await it.events()
+        assert "".join(item.text for item in seen if isinstance(item, Delta)) == "ab"
+        assert isinstance(seen[-1], Fail)
+        assert seen[-1].error.status == 502
+        assert (it.outcomes[0].kind, it.outcomes[0].completion_tokens) == ("failed", 2)
+
+
+async def test_an_end_without_a_finish_is_a_failure(tmp_path: Path) -> None:
+    async def stops(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        yield [Chunk(0, (97,))]
+
+    async with bench(tmp_path, a=FakeEngine(stops)) as it:
+        assert (await it.error()).kind is ErrorKind.UPSTREAM_FAILED
+
+
+async def test_an_answer_nobody_asked_for_is_a_failure(tmp_path: Path) -> None:
+    async def confused(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        yield [Chunk(1, (97,))]
+
+    async with bench(tmp_path, a=FakeEngine(confused)) as it:
+        assert (await it.error()).kind is ErrorKind.UPSTREAM_FAILED
+
+
+async def test_one_broken_leg_ends_all_of_them(tmp_path: Path) -> None:
+    async def picky(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        if request.sampling.seed == 3:
+            raise SmgError(ErrorKind.UPSTREAM_FAILED, "not this one")
+        yield [Chunk(0, (97,))]
+        await asyncio.sleep(60)
+
+    engine = FakeEngine(picky)
+    async with bench(tmp_path, a=engine) as it:
+        assert (await it.error(Sampling(n=3, seed=1))).message == "not this one"
+        assert engine.open == 0
+        assert it.idle()
+
+
+@pytest.mark.parametrize(
+    ("sampling", "prompts", "more", "where", "code"),
+    [
+        (Sampling(), (TextPrompt("", add_special_tokens=False),), {}, "prompt", "invalid_value"),
+        (Sampling(), (TokenPrompt(token_ids([1, 258])),), {}, "prompt", "invalid_value"),
+        (Sampling(logit_bias={258: 1.0}), HI, {}, "logit_bias", "invalid_value"),
+        (Sampling(stop_token_ids=(999,)), HI, {}, "stop_token_ids", "invalid_value"),
+        (
+            Sampling(),
+            (TextPrompt("x" * 64, add_special_tokens=False),),
+            {},
+            "prompt",
+            "context_length_exceeded",
+        ),
+        (Sampling(max_tokens=63), HI, {"clamped": False}, "max_tokens", "context_length_exceeded"),
+        (Sampling(min_tokens=63), HI, {}, "min_tokens", "unsupported_parameter"),
+        (Sampling(prompt_logprobs=0), HI, {}, "prompt_logprobs", "unsupported_parameter"),
+        (
+            Sampling(),
+            (ChatPrompt((Turn("user", "hi"),)),),
+            {},
+            "messages",
+            "invalid_value",
+        ),
+    ],
+)
+async def test_what_would_harm_an_engine_never_reaches_it(
+    tmp_path: Path,
+    sampling: Sampling,
+    prompts: tuple[Prompt, ...],
+    more: dict[str, object],
+    where: str,
+    code: str,
+) -> None:
+    engine = FakeEngine()
+    async with bench(tmp_path, a=engine) as it:
+        error = await it.error(sampling, prompts=prompts, **more)
+        assert (error.status, error.where, error.code) == (400, where, code)
+        assert engine.requests == []
+        assert it.outcomes[0].kind == "refused"
+        assert it.idle()
+
+
+async def test_answers_are_clamped_to_the_context_and_prompts_cut_on_the_left(
+    tmp_path: Path,
+) -> None:
+    engine = FakeEngine()
+    async with bench(tmp_path, a=engine) as it:
+        await it.answer(Sampling(max_tokens=1000))
+        await it.answer()
+        long = (TextPrompt("abcdefgh" * 20, add_special_tokens=False),)
+        await it.answer(Sampling(max_tokens=1), prompts=long, truncate=-1)
+        await it.answer(Sampling(max_tokens=1), prompts=long, truncate=4)
+        assert [request.sampling.max_tokens for request in engine.requests] == [62, 62, 1, 1]
+        assert bytes(list(engine.requests[2].ids)) == (b"abcdefgh" * 20)[-63:]
+        assert bytes(list(engine.requests[3].ids)) == b"efgh"
+
+
+async def test_a_prompt_is_echoed_before_its_answers(tmp_path: Path) -> None:
+    async with bench(tmp_path, a=FakeEngine(says("x"))) as it:
+        seen = await it.events(Sampling(n=2), echo=True)
+        echoes = [item for item in seen if isinstance(item, PromptEcho)]
+        assert [(echo.choice, echo.text) for echo in sorted(echoes, key=lambda e: e.choice)] == [
+            (0, "hi"),
+            (1, "hi"),
+        ]
+
+
+async def test_hints_an_engine_cannot_take_are_named(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    engine.abilities = abilities()
+    async with bench(tmp_path, a=engine) as it:
+        run = it.start(Sampling(seed=1))
+        async for _ in run.events():
+            pass
+        assert run.ignored == ()
+
+
+async def test_an_unknown_model_is_not_found_and_a_lost_fleet_is_unavailable(
+    tmp_path: Path,
+) -> None:
+    engine = FakeEngine()
+    async with bench(tmp_path, a=engine) as it:
+        assert (await it.error(model="other")).code == "model_not_found"
+        it.fleet.drain("grpc://a:1", on=True)
+        error = await it.error()
+        assert (error.status, error.code) == (503, "no_worker_available")
+        assert error.retry_after_s is not None
+
+
+async def test_a_worker_that_comes_back_in_time_is_waited_for(tmp_path: Path) -> None:
+    async with bench(tmp_path, a=FakeEngine(says("ok"))) as it:
+        it.fleet.drain("grpc://a:1", on=True)
+        async with asyncio.TaskGroup() as group:
+            answer = group.create_task(it.answer())
+            await asyncio.sleep(0.05)
+            it.fleet.drain("grpc://a:1", on=False)
+        assert answer.result().choices[0].text() == "ok"
+
+
+async def test_a_target_is_that_worker_or_an_error(tmp_path: Path) -> None:
+    engines = {"a": FakeEngine(says("from a")), "b": FakeEngine(says("from b"))}
+    async with bench(tmp_path, **engines) as it:
+        for _ in range(3):
+            answer = await it.answer(target="grpc://b:1")
+            assert answer.choices[0].text() == "from b"
+        assert (await it.error(target="w-nobody")).code == "worker_not_found"
+        it.fleet.drain("grpc://b:1", on=True)
+        assert (await it.error(target="grpc://b:1")).code == "worker_unavailable"
+
+
+async def test_a_request_whose_time_is_up_is_not_sent(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    async with bench(tmp_path, a=engine) as it:
+        assert (await it.error(timeout_s=0)).status == 504
+        assert engine.requests == []
