@@ -30,7 +30,7 @@ from smg_node.http.parts import HttpParts, Identity
 from smg_node.http.ports import Tokenized
 from smg_node.pipeline.generate import GenerationParts, Generator
 from smg_node.pipeline.place import Placer
-from smg_node.pipeline.prepare import Preparer
+from smg_node.pipeline.prepare import PrepareLimits, Preparer
 from smg_node.prompts.render import Renderer, RenderOptions, renderer_of
 from smg_node.prompts.template import TemplateLimits
 from smg_node.routing.known import known_policies
@@ -146,7 +146,14 @@ def build_http_parts(settings: Settings, base: Base, fleet: Fleet, desk: FleetDe
         rng=base.rng,
         wait_for_worker_s=settings.routing.wait_for_worker_s,
     )
-    preparer = Preparer(clock=base.clock, threads=base.threads)
+    preparer = Preparer(
+        clock=base.clock,
+        threads=base.threads,
+        limits=PrepareLimits(
+            schema_max_bytes=settings.limits.schema_max_bytes,
+            grammar_max_bytes=settings.limits.grammar_max_bytes,
+        ),
+    )
     generator = Generator(
         GenerationParts(
             placer=placer,

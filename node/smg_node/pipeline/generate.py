@@ -90,6 +90,7 @@ class GenerationRun:
         try:
             with scope.child("prepare"):
                 model = await self._find_model()
+                await self._parts.preparer.constraint(self._request.sampling.constraint)
                 prepared = await self._parts.preparer.prompts(self._request, model)
                 hold = await self._hold(model)
                 planned = self._plan(prepared, model, hold)

@@ -7,6 +7,7 @@ between threads costs more than they do.
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from smg_node.core.errors import invalid, unsupported
 from smg_node.core.ports import Clock
 from smg_node.core.request import (
     ChatPrompt,
+    Constraint,
     GenerateRequest,
     Prompt,
     Sampling,
@@ -27,7 +29,12 @@ from smg_node.core.request import (
 from smg_node.engines.engine import ModelCard
 from smg_node.engines.sampling import Refusal
 from smg_node.fleet.model import ServedModel
+from smg_node.prompts.constraint import check_constraint
 
+CHECK_IN_THREAD_ABOVE: Final = 4096
+"""Characters of a constraint above which it is checked in a thread (about 1 ms of work)."""
+APPROVED_MAX: Final = 64
+"""Constraints remembered as good; at most a few megabytes, as they are bounded themselves."""
 RENDER_IN_THREAD_ABOVE: Final = 32 * 1024
 """Characters of a conversation above which its template is rendered in a thread (about 1 ms of work)."""
 
@@ -41,12 +48,47 @@ class Prepared:
     where: str
 
 
-class Preparer:
-    """Turns prompts into ids."""
+@dataclass(frozen=True, slots=True)
+class PrepareLimits:
+    """How large a constraint may be, in bytes."""
 
-    def __init__(self, *, clock: Clock, threads: Executor) -> None:
+    schema_max_bytes: int = 2_097_152
+    grammar_max_bytes: int = 65_536
+
+
+class Preparer:
+    """Turns prompts into ids, and refuses constraints that no engine should be sent."""
+
+    def __init__(
+        self, *, clock: Clock, threads: Executor, limits: PrepareLimits | None = None
+    ) -> None:
         self._clock = clock
         self._threads = threads
+        self._limits = limits if limits is not None else PrepareLimits()
+        # Applications send the same schema with every request; checking a large one takes a while.
+        self._approved: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    async def constraint(self, constraint: Constraint | None) -> None:
+        """Check a constraint, a large one in a thread; INVALID_REQUEST with the path of what is wrong."""
+        if constraint is None:
+            return
+        key = (constraint.kind, constraint.value)
+        if key in self._approved:
+            self._approved.move_to_end(key)
+            return
+        schema = constraint.kind == "json_schema"
+        limits = self._limits
+        max_bytes = limits.schema_max_bytes if schema else limits.grammar_max_bytes
+        if len(constraint.value) <= CHECK_IN_THREAD_ABOVE:
+            check_constraint(constraint, max_bytes=max_bytes)
+        else:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(
+                self._threads, lambda: check_constraint(constraint, max_bytes=max_bytes)
+            )
+        self._approved[key] = None
+        if len(self._approved) > APPROVED_MAX:
+            self._approved.popitem(last=False)
 
     async def prompts(self, request: GenerateRequest, model: ServedModel) -> list[Prepared]:
         """Render and encode every prompt of a request, each in its own words' order."""

@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from smg_node.core.ids import IdSource
 from smg_node.core.outcome import Outcome
 from smg_node.core.request import (
     ChatPrompt,
+    Constraint,
     GenerateRequest,
     Prompt,
     Sampling,
@@ -396,3 +397,21 @@ async def test_a_request_whose_time_is_up_is_not_sent(tmp_path: Path) -> None:
     async with bench(tmp_path, a=engine) as it:
         assert (await it.error(timeout_s=0)).status == 504
         assert engine.requests == []
+
+
+async def test_a_bad_constraint_is_refused_with_its_path_and_a_good_one_is_remembered(
+    tmp_path: Path,
+) -> None:
+    engine = FakeEngine()
+    engine.abilities = replace(abilities(), constraints=frozenset({"json_schema"}))
+    async with bench(tmp_path, a=engine) as it:
+        bad = Constraint("json_schema", '{"type": "strong"}', "response_format.json_schema.schema")
+        error = await it.error(Sampling(constraint=bad))
+        assert error.code == "invalid_json_schema"
+        assert error.where == "response_format.json_schema.schema.type"
+        good = replace(bad, value='{"type": "object", "description": "%s"}' % ("x" * 5000))
+        for _ in range(2):
+            await it.answer(Sampling(constraint=good))
+        other = replace(bad, kind="regex", value="a+")
+        assert (await it.error(Sampling(constraint=other))).code == "unsupported_parameter"
+        assert len(engine.requests) == 2
