@@ -159,10 +159,12 @@ def fit(
     if not ids:
         raise invalid("the prompt is empty: it has no tokens", prepared.where)
     vocabulary = model.vocabulary(card)
-    largest = max(ids)
-    if largest >= vocabulary:
+    if max(ids) >= vocabulary:
+        at, token_id = next((at, one) for at, one in enumerate(ids) if one >= vocabulary)
+        # An id has a place of its own only in a prompt that came as ids.
+        where = prepared.where if prepared.text else f"{prepared.where}[{at}]"
         raise invalid(
-            f"token id {largest} is outside the vocabulary of {vocabulary} tokens", prepared.where
+            f"token id {token_id} is outside the vocabulary of {vocabulary} tokens", where
         )
     check_bias(request.sampling, vocabulary)
     context = model.context(card)
@@ -186,9 +188,10 @@ def check_bias(sampling: Sampling, vocabulary: int) -> None:
     ):
         for token_id in ids:
             if not 0 <= token_id < vocabulary:
+                where = sampling.path(name)
                 raise invalid(
                     f"token id {token_id} is outside the vocabulary of {vocabulary} tokens",
-                    sampling.path(name),
+                    f"{where}.{token_id}" if name == "logit_bias" else where,
                 )
 
 
@@ -233,5 +236,7 @@ def check_able(sampling: Sampling, refused: Sequence[Refusal]) -> tuple[str, ...
     """Refuse what an engine cannot do and what must not be dropped silently; return what is ignored."""
     for refusal in refused:
         if refusal.fatal:
-            raise unsupported(refusal.message, sampling.path(refusal.field))
+            constraint = sampling.constraint if refusal.field == "constraint" else None
+            where = sampling.path(refusal.field) if constraint is None else constraint.where
+            raise unsupported(refusal.message, where)
     return tuple(sampling.path(refusal.field) for refusal in refused)

@@ -285,8 +285,8 @@ async def test_one_broken_leg_ends_all_of_them(tmp_path: Path) -> None:
     ("sampling", "prompts", "more", "where", "code"),
     [
         (Sampling(), (TextPrompt("", add_special_tokens=False),), {}, "prompt", "invalid_value"),
-        (Sampling(), (TokenPrompt(token_ids([1, 258])),), {}, "prompt", "invalid_value"),
-        (Sampling(logit_bias={258: 1.0}), HI, {}, "logit_bias", "invalid_value"),
+        (Sampling(), (TokenPrompt(token_ids([1, 258])),), {}, "prompt[1]", "invalid_value"),
+        (Sampling(logit_bias={258: 1.0}), HI, {}, "logit_bias.258", "invalid_value"),
         (Sampling(stop_token_ids=(999,)), HI, {}, "stop_token_ids", "invalid_value"),
         (
             Sampling(),

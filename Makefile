@@ -1,0 +1,111 @@
+# Everything one does here, by name. `make demo` and `make test` do all of their own set-up.
+
+PYTHON ?=
+JOBS ?= 2
+export PYTHON
+
+BIN := .venv/bin
+MLX := .cache/mlx
+PYTEST := $(BIN)/python -m pytest
+ROOTS := node mesh storage proto migrations chaos tests
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help setup mlx demo test check format lint types contracts house reference reference-check \
+	unit properties integration conformance performance rewrite bench bench-peers lock clean distclean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ── Set-up ───────────────────────────────────────────────────────────────────
+
+$(BIN)/.ready: requirements.lock requirements-vocab.lock pyproject.toml tools/setup.sh
+	@bash tools/setup.sh project
+	@touch $@
+
+$(MLX)/.ready: requirements-mlx.lock tools/setup.sh | $(BIN)/.ready
+	@bash tools/setup.sh mlx
+	@touch $@
+
+setup: $(BIN)/.ready ## Make .venv with the project, its tests and tools
+
+mlx: $(MLX)/.ready ## Make .cache/mlx with a real inference engine for the tests (250 MB)
+
+# ── The two commands of the README ───────────────────────────────────────────
+
+demo: setup ## Run one node in front of two simulated engines, and say what to type
+	@$(BIN)/smg-node --demo
+
+test: setup mlx check ## Check and test everything, as CI does
+	@echo "── tests"
+	@$(PYTEST) -q -n $(JOBS) --dist loadfile
+
+# ── Parts of it ──────────────────────────────────────────────────────────────
+
+check: lint types contracts house reference-check ## All checks that run nothing
+
+format: setup ## Format the source
+	@$(BIN)/ruff format $(ROOTS)
+	@$(BIN)/ruff check --fix $(ROOTS)
+
+lint: setup ## Is it formatted, and without the usual mistakes?
+	@echo "── format and lint"
+	@$(BIN)/ruff format --quiet --check $(ROOTS)
+	@$(BIN)/ruff check --quiet $(ROOTS)
+
+types: setup ## Do the types fit?
+	@echo "── types"
+	@$(BIN)/mypy
+
+contracts: setup ## Do imports point down?
+	@echo "── import contracts"
+	@mkdir -p .cache
+	@$(BIN)/lint-imports --no-cache --no-logo > .cache/contracts.txt || { cat .cache/contracts.txt; exit 1; }
+
+house: setup ## Is the source tidy? (STYLE.md)
+	@echo "── house"
+	@$(PYTEST) -q -p no:cacheprovider tests/test_house.py
+
+unit: setup ## The quick tests
+	@$(PYTEST) -q -n $(JOBS) tests/unit
+
+properties: setup ## Any chunking, any order, any garbage
+	@$(PYTEST) -q -n $(JOBS) tests/properties
+
+integration: setup mlx ## Real processes, a real engine
+	@$(PYTEST) -q -n $(JOBS) --dist loadfile tests/integration
+
+conformance: setup mlx ## Official client libraries as judges
+	@$(PYTEST) -q -n $(JOBS) --dist loadfile tests/conformance
+
+performance: setup ## Is it still fast?
+	@$(PYTEST) -q tests/performance
+
+rewrite: setup ## Let the transcripts say what the code says now; then read the difference
+	@$(PYTEST) -q -n $(JOBS) --rewrite tests/unit
+
+reference: setup ## Write the generated pages under deploy/reference
+	@bash tools/reference.sh
+
+reference-check: setup
+	@echo "── reference"
+	@bash tools/reference.sh --check
+
+# ── Now and then ─────────────────────────────────────────────────────────────
+
+bench: setup ## Measure this gateway; ARGS="…" as in smg-chaos bench --help
+	@$(BIN)/smg-chaos bench $(ARGS)
+
+bench-peers: setup ## Install the gateways that `make bench` can compare with
+	@bash tools/setup.sh peers
+
+lock: ## Resolve the dependencies again; ARGS="--upgrade" for newer ones
+	@bash tools/setup.sh lock $(ARGS)
+
+clean: ## Remove what tools leave behind
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@find $(ROOTS) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## Remove the environments too
+	@rm -rf .venv .cache

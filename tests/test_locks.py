@@ -1,0 +1,71 @@
+"""What is installed is what pyproject.toml asks for: the lock files are current, and complete."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from support.house.tree import ROOT, pyproject
+
+_PIN: Final = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>[^\s;\\]+)(?P<rest>.*)$")
+
+
+def pins(name: str) -> dict[str, Version]:
+    """Return what a lock file pins; AssertionError where a pin has no hash."""
+    text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ")
+    found: dict[str, Version] = {}
+    for line in filter(None, text.splitlines()):
+        pin = _PIN.match(line)
+        assert pin, f"{name}: {line[:60]}"
+        assert "--hash=sha256:" in pin["rest"], f"{name}: {pin['name']} has no hash"
+        found[canonicalize_name(pin["name"])] = Version(pin["version"])
+    return found
+
+
+def requirements(texts: Iterable[str]) -> Iterator[Requirement]:
+    for text in texts:
+        requirement = Requirement(text.partition("#")[0].strip())
+        if requirement.name != "smg-node":  # the extra `all` names the other extras
+            yield requirement
+
+
+def asked() -> dict[str, list[str]]:
+    """Return lock file to the requirements it must satisfy."""
+    whole: dict[str, Any] = pyproject()
+    project, groups = whole["project"], whole["dependency-groups"]
+    extras = [text for extra in project["optional-dependencies"].values() for text in extra]
+    lines = (ROOT / "tools" / "mlx.in").read_text(encoding="utf-8").splitlines()
+    return {
+        "requirements.lock": [
+            *project["dependencies"],
+            *extras,
+            *groups["dev"],
+            *groups["conformance"],
+        ],
+        "requirements-vocab.lock": groups["vocab"],
+        "requirements-mlx.lock": [line for line in lines if line and not line.startswith("#")],
+    }
+
+
+@pytest.mark.parametrize("name", sorted(asked()))
+def test_the_lock_has_what_is_asked_for(name: str) -> None:
+    pinned = pins(name)
+    for requirement in requirements(asked()[name]):
+        version = pinned.get(canonicalize_name(requirement.name))
+        assert version is not None, f"{requirement.name} is not in {name}: run make lock"
+        assert requirement.specifier.contains(version, prereleases=True), (
+            f"{requirement}: {version}"
+        )
+
+
+def test_every_lock_is_looked_at() -> None:
+    assert {path.name for path in ROOT.glob("*.lock")} == asked().keys()
+
+
+def test_both_environments_speak_the_same_contract() -> None:
+    contract = "smg-grpc-proto"
+    assert pins("requirements.lock")[contract] == pins("requirements-mlx.lock")[contract]

