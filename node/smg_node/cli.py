@@ -154,6 +154,9 @@ def _introduce(loaded: "Loaded") -> None:
 def _serve(settings: "Settings") -> int:
     import asyncio
 
+    # gRPC's core writes lines of its own to stderr (every GOAWAY is one), between our JSON ones.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
     from smg_node.serve import serve
 
     try:
