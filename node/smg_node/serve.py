@@ -29,6 +29,7 @@ from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.networks import Networks
 from smg_node.http.app import Server
 from smg_node.http.drain import Phase
+from smg_node.telemetry import declared
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.logs import open_logs
 from smg_node.telemetry.loop_lag import LoopLag
@@ -98,6 +99,7 @@ async def _build_base(settings: Settings, stack: AsyncExitStack) -> Base:
     stack.callback(logs.close)
     clock, rng = SystemClock(), system_rng()
     meters = Meters(CollectorRegistry(), version=__version__)
+    meters.watch(declared.LOG_LINES_DROPPED, lambda: {(): sink.dropped})
     tracer = Tracer(
         TraceOptions(
             ratio=telemetry.trace_ratio,

@@ -32,9 +32,6 @@ class Telemetry(Section):
         metavar="URL",
         aliases=("--otlp-traces-endpoint",),
     )
-    metrics_smg_names: bool = switch(
-        False, "Whether metrics also carry SMG's names, so that its dashboards keep working."
-    )
 
     @field_validator("otlp_endpoint")
     @classmethod

@@ -1,0 +1,52 @@
+"""The routes that describe the node itself."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from smg_node.http.parts import HttpParts
+from smg_node.http.reply import Reply, json_reply
+from smg_node.http.request import HttpRequest
+
+
+class AboutRoutes:
+    """Says who answers here and how it is set up."""
+
+    def __init__(self, parts: HttpParts, document: Mapping[str, Any]) -> None:
+        self._parts = parts
+        self._document = json_reply(document)
+
+    async def version(self, request: HttpRequest) -> Reply:
+        """Show name, version and commit; the wire versions follow with the mesh."""
+        identity = self._parts.identity
+        return json_reply(
+            {
+                "name": "smg-node",
+                "version": identity.version,
+                "commit": identity.commit,
+                "wire": None,
+            }
+        )
+
+    async def openapi(self, request: HttpRequest) -> Reply:
+        """Show the machine-readable description of this very table of routes."""
+        return self._document
+
+    async def server_card(self, request: HttpRequest) -> Reply:
+        """Show the configuration, which the wiring has already cleared of secrets."""
+        identity = self._parts.identity
+        return json_reply(
+            {
+                "node": identity.node,
+                "version": identity.version,
+                "settings": dict(self._parts.settings()),
+            }
+        )
+
+    async def metrics(self, request: HttpRequest) -> Reply:
+        """Show the metrics in the format the scraper prefers."""
+        page, content_type = self._parts.meters.exposition(request.headers.get("accept", ""))
+        return Reply(200, page, content_type)
+
+    async def root(self, request: HttpRequest) -> Reply:
+        """Answer nothing, with 200: some clients look here first and give up on an error."""
+        return Reply(200)

@@ -1,0 +1,59 @@
+"""How a failure becomes an answer: the only place that builds an error's body and headers.
+
+An error outside any dialect gets the OpenAI envelope, because that is what most clients parse.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.dialects import openai_errors
+from smg_node.dialects.dialect import Dialect
+from smg_node.http.reply import Reply
+from smg_node.http.routes import Route, WrongMethodError
+
+RETRY_AFTER_MAX_S: Final = 60.0
+"""Above 120 s one official client gives up and another sleeps as told, so we never ask for so much."""
+_RETRY_DEFAULT_S: Final = 1.0
+
+
+def internal() -> SmgError:
+    """Return the error for a mistake of ours; it says nothing about it."""
+    return SmgError(ErrorKind.INTERNAL, "the node made a mistake; it has been logged")
+
+
+def error_reply(
+    error: SmgError,
+    *,
+    route: Route | None,
+    dialects: Mapping[str, Dialect],
+    request_id: str,
+) -> Reply:
+    """Return the answer that tells a client about `error`, in the envelope of its dialect."""
+    dialect = dialects.get(route.dialect) if route is not None else None
+    if dialect is None:
+        body = openai_errors.error_body(error)
+    else:
+        body = dialect.error_body(error, request_id)
+    headers = {"x-smg-error-code": error.code, **_retry_headers(error)}
+    if isinstance(error, WrongMethodError):
+        headers["allow"] = error.allow
+    if error.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return Reply(error.status, body, headers=headers)
+
+
+def _retry_headers(error: SmgError) -> dict[str, str]:
+    """Return what tells the official clients whether to come again, and when."""
+    if error.status == 501 or (error.status == 409 and error.retry_after_s is None):
+        return {"x-should-retry": "false"}
+    if error.status not in (409, 429, 503):
+        return {}
+    wish_s = _RETRY_DEFAULT_S if error.retry_after_s is None else error.retry_after_s
+    after_s = min(max(wish_s, 0.0), RETRY_AFTER_MAX_S)
+    return {
+        "retry-after": str(math.ceil(after_s)),
+        "retry-after-ms": str(math.ceil(after_s * 1000)),
+        "x-should-retry": "true",
+    }

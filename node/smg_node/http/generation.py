@@ -1,0 +1,223 @@
+"""The routes that generate: body, dialect, run, and back again as one answer or as a stream.
+
+One loop serves both. It pulls: nothing is read from the engine before the client has taken what came
+before, and whatever ends the loop (the client, the clock, a mistake of ours) closes the run, which
+cancels the engine's calls. Every failure before the first byte has its own status; every later one is
+the last event of the stream, and if even that cannot be said, the connection is broken.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+from typing import Any, Final
+
+from smg_node.core.answer import Collector
+from smg_node.core.context import RequestContext
+from smg_node.core.errors import SmgError
+from smg_node.core.events import End, Event, Fail
+from smg_node.core.request import GenerateRequest
+from smg_node.dialects.dialect import Presenter
+from smg_node.dialects.json_body import read_json
+from smg_node.http.body import BodyReader
+from smg_node.http.errors import internal
+from smg_node.http.parts import HttpParts
+from smg_node.http.pulse import Pulse
+from smg_node.http.reply import Reply, Streamed, name_list
+from smg_node.http.request import Headers, HttpRequest
+from smg_node.http.sse import EventStream
+from smg_node.pipeline.run import Run
+
+_log = logging.getLogger(__name__)
+
+_HINT_MAX_CHARACTERS: Final = 1024
+_OPENAI_VERSION: Final = "2020-10-01"
+
+
+class GenerationRoutes:
+    """Serves every dialect that generates."""
+
+    def __init__(self, parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> None:
+        self._parts = parts
+        self._bodies = bodies
+        self._pulse = pulse
+
+    async def serve(self, dialect_name: str, request: HttpRequest) -> Reply | Streamed:
+        """Answer one generation in the words of a dialect."""
+        parts = self._parts
+        dialect = parts.dialects[dialect_name]
+        body = await self._bodies.json(request)
+        reading = dialect.read(read_json(body, nesting_max=parts.options.nesting_max))
+        wish = _with_routing_key(reading.request, request.headers)
+        request.model = wish.model
+        request.trace.set("gen_ai.request.model", wish.model)
+        run = parts.generations.start(dialect_name, wish, self._context(request))
+        presenter = dialect.presenter(reading)
+        answering = _Answering(parts, request, wish, run)
+        if wish.stream:
+            return await self._stream(answering, presenter)
+        return await self._collect(answering, presenter)
+
+    def _context(self, request: HttpRequest) -> RequestContext:
+        headers = request.headers
+        timeout_s = min(self._parts.options.request_s, *_hints(headers))
+        target = headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS]
+        return RequestContext(
+            request_id=request.request_id,
+            received_s=request.received_s,
+            deadline_s=request.received_s + timeout_s,
+            target_worker=target or None,
+            upstream_headers={**request.trace.headers(), "x-request-id": request.request_id},
+        )
+
+    async def _collect(self, answering: "_Answering", presenter: Presenter) -> Reply:
+        collector = Collector(answering.wish.choices)
+        events = answering.run.events()
+        try:
+            async for batch in events:
+                collector.feed(batch)
+        finally:
+            await close_events(events)
+            answering.over()
+        return Reply(200, presenter.answer(collector.answer()))
+
+    async def _stream(self, answering: "_Answering", presenter: Presenter) -> Streamed:
+        request = answering.request
+        stream = EventStream(request.wire, answering.note)
+        self._pulse.add(stream)
+        try:
+            failed = await _pump(answering.run.events(), stream, presenter)
+            request.error_code = "" if failed is None else failed.code
+        except asyncio.CancelledError:
+            if request.cut is None:
+                raise
+            _uncancel()
+            self._fail(request, stream, presenter, request.cut)
+        except SmgError as error:
+            self._fail(request, stream, presenter, error)
+        except Exception:
+            if request.wire.gone:
+                raise
+            # A door: the status may be sent already, so the stream itself must say what happened.
+            _log.exception("a generation broke because of a mistake of ours")
+            self._fail(request, stream, presenter, internal())
+        finally:
+            self._pulse.remove(stream)
+            answering.over()
+        return Streamed()
+
+    def _fail(
+        self, request: HttpRequest, stream: EventStream, presenter: Presenter, error: SmgError
+    ) -> None:
+        """End a stream with an error, by whichever means is left."""
+        request.error_code = error.code
+        if not stream.committed:
+            raise error
+        try:
+            frames = presenter.frames((Fail(error),))
+        except Exception:
+            # A door: without words of our own the only honest end is a broken connection.
+            _log.exception("a failure could not be presented")
+            stream.break_off()
+            return
+        stream.end(frames)
+
+
+class _Answering:
+    """One generation and the headers that tell how it was served."""
+
+    __slots__ = ("_parts", "request", "run", "wish")
+
+    def __init__(
+        self, parts: HttpParts, request: HttpRequest, wish: GenerateRequest, run: Run
+    ) -> None:
+        self._parts = parts
+        self.request = request
+        self.wish = wish
+        self.run = run
+
+    def note(self) -> Mapping[str, str]:
+        """Put what is known now into the answer's headers and the access log; return the headers."""
+        request, run, parts = self.request, self.run, self._parts
+        headers = request.reply_headers
+        request.worker = run.worker
+        taken_s = parts.clock.monotonic_s() - request.received_s
+        headers["openai-processing-ms"] = str(round(taken_s * 1000))
+        headers["openai-version"] = _OPENAI_VERSION
+        if parts.options.expose_routing_headers:
+            headers["x-smg-node"] = parts.identity.node
+            headers["x-smg-attempts"] = str(run.attempts)
+            if run.worker:
+                headers["x-smg-routed-worker-id"] = run.worker
+        ignored = run.ignored or self.wish.ignored
+        if ignored:
+            headers["x-smg-ignored-params"] = name_list(ignored)
+        return headers
+
+    def over(self) -> None:
+        """Take note for the last time, and count what had no effect."""
+        self.note()
+        for name in self.run.ignored or self.wish.ignored:
+            self._parts.meters.ignored_parameter(name)
+
+
+async def _pump(
+    events: AsyncIterator[Sequence[Event]], stream: EventStream, presenter: Presenter
+) -> SmgError | None:
+    """Carry events to the client until their end; return the error it ended with, as the client knows.
+
+    Raises that error while nothing has been written. ConnectionError if the client is gone.
+    """
+    last: Event | None = None
+    try:
+        async for batch in events:
+            last = batch[-1]
+            if type(last) is Fail and not stream.committed:
+                raise last.error
+            frames = presenter.frames(batch)
+            if type(last) is End or type(last) is Fail:
+                # The client has everything; the run may still tidy up before it ends by itself.
+                stream.end(frames)
+            elif frames:
+                await stream.send(frames)
+    finally:
+        await close_events(events)
+    if type(last) is Fail:
+        return last.error
+    assert type(last) is End, "a run ended without End or Fail"
+    return None
+
+
+async def close_events(events: AsyncIterator[Any]) -> None:
+    """Close a run's events, which cancels what is still under way for them."""
+    close = getattr(events, "aclose", None)
+    if close is not None:
+        await close()
+
+
+def _uncancel() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.uncancel()
+
+
+def _with_routing_key(wish: GenerateRequest, headers: Headers) -> GenerateRequest:
+    key = headers.get("x-smg-routing-key", "")[:_HINT_MAX_CHARACTERS]
+    return replace(wish, routing_key=key) if key else wish
+
+
+def _hints(headers: Headers) -> list[float]:
+    """Return how long the client itself means to wait, in seconds, where it says so sensibly."""
+    hints: list[float] = []
+    for name, unit_s in (("x-stainless-read-timeout", 1.0), ("x-smg-timeout-ms", 0.001)):
+        text = headers.get(name, "")
+        if not text:
+            continue
+        try:
+            hint_s = float(text) * unit_s
+        except ValueError:
+            continue
+        if isfinite(hint_s) and hint_s > 0:
+            hints.append(hint_s)
+    return hints or [float("inf")]

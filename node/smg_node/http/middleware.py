@@ -1,0 +1,283 @@
+"""What happens to every request before and after its route, in one place and one order.
+
+request id → trace → route → cross-origin rules → who may ask → draining → the route itself → one
+envelope for whatever failed → headers → access log and metrics. No other code builds an error's body,
+and none but this one decides whether a connection goes on.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeAlias
+
+from aiohttp import web
+
+from smg_node.core.errors import SmgError
+from smg_node.http.connection import Connection
+from smg_node.http.drain import Drain
+from smg_node.http.errors import error_reply, internal
+from smg_node.http.guard import cors_headers, credential, peer_of, require_operator
+from smg_node.http.inflight import Inflight, draining
+from smg_node.http.parts import HttpParts
+from smg_node.http.reply import HeadWriter, Reply, Streamed
+from smg_node.http.request import HttpRequest
+from smg_node.http.routes import Router
+from smg_node.http.wire import Wire
+from smg_node.telemetry import scope
+from smg_node.telemetry.access import AccessLine
+
+Action: TypeAlias = Callable[[HttpRequest], Awaitable[Reply | Streamed]]
+
+_log = logging.getLogger(__name__)
+
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
+_PATH_LOGGED_MAX: Final = 256
+_UNPARSED: Final = "unparsed"
+_UNKNOWN: Final = "unknown"
+_CLIENT_GONE: Final = 499
+_PREFLIGHT: Final[Mapping[str, str]] = {
+    "access-control-allow-methods": "GET, POST, OPTIONS",
+    "access-control-max-age": "600",
+}
+_EXPOSED: Final = (
+    "x-request-id, request-id, x-smg-node, x-smg-routed-worker-id, x-smg-attempts, x-smg-error-code, "
+    "x-smg-ignored-params, retry-after, retry-after-ms, x-should-retry, openai-processing-ms, "
+    "openai-version"
+)
+
+
+class _Verdict(web.StreamResponse):
+    """Tells the framework that the answer is written, and whether the connection goes on."""
+
+    def __init__(self, *, keep_alive: bool) -> None:
+        super().__init__()
+        if not keep_alive:
+            self.force_close()
+        self._goes_on = keep_alive
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether another request may follow on this connection."""
+        return self._goes_on
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        """Do nothing: the head is out."""
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Do nothing: the body is out."""
+
+
+class Middleware:
+    """The door of one listener: answers each request by the action its route names."""
+
+    def __init__(
+        self,
+        parts: HttpParts,
+        router: Router,
+        actions: Mapping[str, Action],
+        drain: Drain,
+        inflight: Inflight,
+    ) -> None:
+        self._parts = parts
+        self._router = router
+        self._actions = actions
+        self._drain = drain
+        self._inflight = inflight
+        self._heads = HeadWriter()
+        self._go_on = _Verdict(keep_alive=True)
+        self._stop = _Verdict(keep_alive=False)
+
+    async def serve(self, incoming: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request; CancelledError when its client has gone away."""
+        request = self._open(incoming)
+        status = _CLIENT_GONE
+        self._inflight.add(request)
+        try:
+            answer = await self._answer(request)
+            if isinstance(answer, Reply):
+                self._write(request, answer)
+                await request.wire.drain()
+            status = answer.status
+        except ConnectionError:
+            return self._stop
+        finally:
+            self._inflight.remove(request)
+            self._record(request, status)
+        goes_on = request.wire.keep_alive and not self._drain.refusing
+        return self._go_on if goes_on else self._stop
+
+    def unparsed(self, incoming: web.BaseRequest, error: SmgError) -> web.StreamResponse:
+        """Answer bytes that are no request; their connection ends."""
+        wire = self._wire(incoming, http11=True, keep_alive=False, wants_body=True)
+        request_id = self._parts.ids.new("req_")
+        reply = error_reply(error, route=None, dialects=self._parts.dialects, request_id=request_id)
+        self._parts.meters.http(_UNPARSED, "", reply.status, 0.0)
+        if not wire.gone:
+            wire.reply(reply, {"x-request-id": request_id, "request-id": request_id})
+        return self._stop
+
+    def cut(self, reason: str) -> None:
+        """Count a connection that a limit turned away or ended."""
+        self._parts.meters.connection_refused(reason)
+
+    def _open(self, incoming: web.BaseRequest) -> HttpRequest:
+        parts, headers = self._parts, incoming.headers
+        target = incoming.raw_path
+        path = target.partition("?")[0] if target.startswith("/") else incoming.path
+        trace = parts.tracer.begin(incoming.method, headers)
+        request_id = self._request_id(headers)
+        scope.enter(request_id, trace)
+        http11 = incoming.version >= (1, 1)
+        request = HttpRequest(
+            method=incoming.method,
+            path=path,
+            query=incoming.query if "?" in target else {},
+            headers=headers,
+            incoming=incoming.content,
+            peer=peer_of(incoming.get_extra_info("peername")),
+            wire=self._wire(
+                incoming,
+                http11=http11,
+                keep_alive=incoming.keep_alive,
+                wants_body=incoming.method != "HEAD",
+            ),
+            received_s=parts.clock.monotonic_s(),
+            request_id=request_id,
+            trace=trace,
+        )
+        request.task = asyncio.current_task()
+        return request
+
+    def _wire(
+        self, incoming: web.BaseRequest, *, http11: bool, keep_alive: bool, wants_body: bool
+    ) -> Wire:
+        connection = incoming.protocol
+        assert isinstance(connection, Connection)
+        return Wire(
+            connection,
+            self._heads,
+            self._parts.clock,
+            incoming.writer.drain,
+            http11=http11,
+            keep_alive=keep_alive,
+            wants_body=wants_body,
+        )
+
+    def _request_id(self, headers: Mapping[str, str]) -> str:
+        for name in self._parts.options.request_id_headers:
+            if name in headers:
+                given = headers[name]
+                if _REQUEST_ID.fullmatch(given):
+                    return given
+                break
+        return self._parts.ids.new("req_")
+
+    async def _answer(self, request: HttpRequest) -> Reply | Streamed:
+        try:
+            return await self._routed(request)
+        except SmgError as error:
+            return self._error(request, error)
+        except ConnectionError:
+            if request.wire.gone:
+                raise
+            return self._mistake(request)
+        except asyncio.CancelledError:
+            if request.cut is None or request.wire.begun:
+                raise
+            if request.task is not None:
+                request.task.uncancel()
+            return self._error(request, request.cut)
+        except Exception:
+            # A door: a mistake of ours in one request must not reach the connection, let alone others.
+            return self._mistake(request)
+
+    async def _routed(self, request: HttpRequest) -> Reply | Streamed:
+        found = self._find(request)
+        if isinstance(found, Reply):
+            return found
+        route = request.route
+        assert route is not None
+        request.trace.set("http.route", route.path)
+        if route.access != "public":
+            credential(request.headers)
+            if self._drain.refusing:
+                raise draining()
+        if route.access in ("view", "admin"):
+            require_operator(request)
+        elif self._parts.options.cors_allowed_origins:
+            self._allow_origin(request)
+        return await self._actions[route.action](request)
+
+    def _find(self, request: HttpRequest) -> Reply | None:
+        """Find the request's route; return the answer at once where it is a browser's preflight."""
+        method = request.method
+        if method == "OPTIONS":
+            method = request.headers.get("access-control-request-method", method)
+        found = self._router.find(method, request.path)
+        request.route = found.route
+        request.values = found.values
+        if request.method != "OPTIONS":
+            return None
+        if found.route.access in ("public", "data"):
+            self._allow_origin(request)
+        if "access-control-allow-origin" in request.reply_headers:
+            wanted = request.headers.get("access-control-request-headers", "")
+            if wanted.isascii() and wanted.isprintable() and wanted:
+                request.reply_headers["access-control-allow-headers"] = wanted[:1024]
+            request.reply_headers.update(_PREFLIGHT)
+        return Reply(204)
+
+    def _allow_origin(self, request: HttpRequest) -> None:
+        allowed = cors_headers(request.headers, self._parts.options.cors_allowed_origins)
+        request.reply_headers.update(allowed)
+        if "access-control-allow-origin" in allowed:
+            request.reply_headers["access-control-expose-headers"] = _EXPOSED
+
+    def _error(self, request: HttpRequest, error: SmgError) -> Reply:
+        request.error_code = error.code
+        return error_reply(
+            error,
+            route=request.route,
+            dialects=self._parts.dialects,
+            request_id=request.request_id,
+        )
+
+    def _mistake(self, request: HttpRequest) -> Reply | Streamed:
+        _log.exception("a request failed because of a mistake of ours")
+        if request.wire.begun:
+            request.wire.reset()
+            return Streamed(500)
+        return self._error(request, internal())
+
+    def _write(self, request: HttpRequest, reply: Reply) -> None:
+        wire = request.wire
+        if self._drain.refusing or not request.incoming.is_eof():
+            # A body nobody read stands in the way of whatever would come after it.
+            wire.keep_alive = False
+        wire.reply(reply, request.reply_headers)
+
+    def _record(self, request: HttpRequest, status: int) -> None:
+        parts = self._parts
+        route = request.route.path if request.route is not None else _UNKNOWN
+        duration_s = parts.clock.monotonic_s() - request.received_s
+        parts.meters.http(route, request.method, status, duration_s)
+        request.trace.end(status, request.error_code)
+        if not parts.access.enabled:
+            return
+        parts.access.record(
+            AccessLine(
+                time_ms=parts.access.now_ms(),
+                request_id=request.request_id,
+                method=request.method[:16],
+                path=request.path[:_PATH_LOGGED_MAX],
+                status=status,
+                duration_ms=round(duration_s * 1000, 3),
+                bytes=request.wire.bytes_out,
+                peer=request.peer,
+                model=request.model[:_PATH_LOGGED_MAX],
+                worker=request.worker,
+                error=request.error_code,
+                trace_id=request.trace.trace_id,
+            )
+        )

@@ -1,0 +1,50 @@
+"""What the wiring hands to the HTTP surface."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from smg_node.core.ids import IdSource
+from smg_node.core.ports import Clock
+from smg_node.dialects.dialect import Dialect
+from smg_node.dialects.options import ReaderOptions
+from smg_node.http.options import HttpOptions
+from smg_node.http.ports import Catalog, HealthReport, TokenService, Workers
+from smg_node.pipeline.run import Generations
+from smg_node.telemetry.access import AccessLog
+from smg_node.telemetry.metrics import Meters
+from smg_node.telemetry.tracing import Tracer
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who answers here: the node's name, the product's version and commit."""
+
+    node: str
+    version: str
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpParts:
+    """The node, as the HTTP surface sees it.
+
+    `reading` are the limits of those readers that belong to no dialect. `dialects` maps a dialect's name (`chat`, `completions`) to it. `settings` returns the node's
+    configuration without secrets, for `/get_server_info`.
+    """
+
+    identity: Identity
+    generations: Generations
+    catalog: Catalog
+    tokens: TokenService
+    workers: Workers
+    health: HealthReport
+    dialects: Mapping[str, Dialect]
+    meters: Meters
+    tracer: Tracer
+    access: AccessLog
+    ids: IdSource
+    clock: Clock
+    options: HttpOptions = field(default_factory=HttpOptions)
+    reading: ReaderOptions = field(default_factory=ReaderOptions)
+    settings: Callable[[], Mapping[str, Any]] = dict

@@ -1,0 +1,44 @@
+"""The operator's page about routes, made from the table of routes.
+
+`python -m smg_node.http.reference` prints it; `deploy/reference/http.md` is its output.
+"""
+
+import sys
+from collections.abc import Iterable
+from typing import Final
+
+from smg_node.http.routes import METRICS_ROUTES, ROUTES, Route
+
+_HEAD: Final = """\
+# HTTP routes
+
+Generated from `smg_node/http/routes.py` by `make reference`; do not edit. `/openapi.json` of a running
+node says the same to machines.
+
+Access: `public` is everyone, `data` holders of a data key, `view` operators and administrators, `admin`
+administrators. As long as no key is defined, `data` is open, and `view` and `admin` answer loopback only.
+
+## Main port
+
+"""
+_TABLE_HEAD: Final = "| Method | Path | Query | Access | Meaning |\n|---|---|---|---|---|\n"
+
+
+def render_routes_reference() -> str:
+    """Return the whole page, ending with a line feed."""
+    metrics_head = "\n## Metrics port\n\n"
+    return f"{_HEAD}{_table(ROUTES)}{metrics_head}{_table(METRICS_ROUTES)}"
+
+
+def _table(routes: Iterable[Route]) -> str:
+    return _TABLE_HEAD + "".join(map(_row, routes))
+
+
+def _row(route: Route) -> str:
+    query = " ".join(f"`{name}`" for name in route.query)
+    path = route.path.replace("+}", "}")
+    return f"| {route.method} | `{path}` | {query} | {route.access} | {route.summary} |\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render_routes_reference())

@@ -1,0 +1,82 @@
+"""One HTTP request on its way through the node, and what the log will say about it."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from aiohttp.streams import StreamReader
+
+from smg_node.core.errors import SmgError
+from smg_node.http.routes import Route
+from smg_node.http.wire import Wire
+from smg_node.telemetry.scope import Trace
+
+Headers: TypeAlias = Mapping[str, str]
+"""Request headers; names are looked up in any case, and of several the first is found."""
+
+
+class HttpRequest:
+    """What a route sees. `values` are the `{…}` parts of the path, `query` its parameters."""
+
+    __slots__ = (
+        "attempts",
+        "cut",
+        "error_code",
+        "headers",
+        "incoming",
+        "method",
+        "model",
+        "path",
+        "peer",
+        "query",
+        "received_s",
+        "reply_headers",
+        "request_id",
+        "route",
+        "task",
+        "trace",
+        "values",
+        "wire",
+        "worker",
+    )
+
+    def __init__(
+        self,
+        *,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Headers,
+        incoming: StreamReader,
+        peer: str,
+        wire: Wire,
+        received_s: float,
+        request_id: str,
+        trace: Trace,
+    ) -> None:
+        self.method = method
+        self.path = path
+        self.query = query
+        self.headers = headers
+        self.incoming = incoming
+        self.peer = peer
+        self.wire = wire
+        self.received_s = received_s
+        self.request_id = request_id
+        self.trace = trace
+        self.route: Route | None = None
+        self.values: Mapping[str, str] = {}
+        self.reply_headers: dict[str, str] = {"x-request-id": request_id, "request-id": request_id}
+        """Headers of the answer, whether it succeeds or fails."""
+        self.task: asyncio.Task[object] | None = None
+        self.cut: SmgError | None = None
+        """Why the node itself ends this request, if it does."""
+        self.model = ""
+        self.worker = ""
+        self.error_code = ""
+
+    def stop(self, error: SmgError) -> None:
+        """End this request now; its client is told `error`."""
+        if self.cut is None and self.task is not None:
+            self.cut = error
+            self.task.cancel()

@@ -1,0 +1,165 @@
+"""Every route of the node in one literal table: the router and `/openapi.json` both come from it.
+
+A path's last part may be `{name}` (one segment) or `{name+}` (the rest, slashes included). `action`
+names the method of `actions.Actions` that answers. `body` and `answer` name schemas of `schemas.py`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+from urllib.parse import unquote
+
+from smg_node.core.errors import ErrorKind, SmgError
+
+Access: TypeAlias = Literal["public", "data", "view", "admin"]
+"""Who may ask: anyone; any tenant; operators and administrators; administrators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one path. `dialect` names the error envelope; "" is the OpenAI one."""
+
+    method: str
+    path: str
+    access: Access
+    summary: str
+    action: str
+    body: str = ""
+    answer: str = ""
+    answer_type: str = "application/json"
+    dialect: str = ""
+    query: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A route and the parts of the path it names."""
+
+    route: Route
+    values: Mapping[str, str]
+
+
+class WrongMethodError(SmgError):
+    """The path exists, but not for this method; `allow` lists those it exists for."""
+
+    def __init__(self, method: str, path: str, allow: Sequence[str]) -> None:
+        self.allow = ", ".join(allow)
+        super().__init__(
+            ErrorKind.INVALID_REQUEST,
+            f"{path} does not take {method[:16]}; it takes {self.allow}",
+            code="method_not_allowed",
+            status=405,
+        )
+
+
+METRICS_TEXT: Final = "text/plain"
+
+# fmt: off
+ROUTES: Final[tuple[Route, ...]] = (
+    Route("POST", "/v1/chat/completions", "data", "Answer a conversation", "chat", "ChatRequest", "ChatCompletion", dialect="chat"),
+    Route("POST", "/v1/completions", "data", "Continue a text", "completions", "CompletionRequest", "Completion", dialect="completions"),
+    Route("POST", "/v1/tokenize", "data", "Turn text or messages into token ids", "tokenize", "TokenizeRequest", "Tokenized"),
+    Route("POST", "/tokenize", "data", "Same as /v1/tokenize", "tokenize", "TokenizeRequest", "Tokenized"),
+    Route("POST", "/v1/detokenize", "data", "Turn token ids into text", "detokenize", "DetokenizeRequest", "Detokenized"),
+    Route("POST", "/detokenize", "data", "Same as /v1/detokenize", "detokenize", "DetokenizeRequest", "Detokenized"),
+    Route("GET", "/v1/models", "data", "List the served models and their aliases", "models", answer="ModelList"),
+    Route("GET", "/v1/models/{id+}", "data", "Show one model", "model", answer="Model"),
+    Route("GET", "/get_model_info", "view", "Show the only model, or the one asked for", "model_card", answer="ModelCard", query=("model",)),
+    Route("GET", "/model_info", "view", "Same as /get_model_info", "model_card", answer="ModelCard", query=("model",)),
+    Route("GET", "/get_server_info", "view", "Show the configuration, without secrets", "server_card", answer="ServerCard"),
+    Route("GET", "/server_info", "view", "Same as /get_server_info", "server_card", answer="ServerCard"),
+    Route("GET", "/workers", "view", "List the workers", "workers", answer="WorkerList", query=("model", "status", "role")),
+    Route("POST", "/workers", "admin", "Add a worker", "add_worker", "WorkerRequest", "Accepted"),
+    Route("GET", "/workers/{id}", "admin", "Show one worker", "worker", answer="Worker"),
+    Route("PATCH", "/workers/{id}", "admin", "Drain a worker or send it work again", "patch_worker", "WorkerPatch", "Worker"),
+    Route("DELETE", "/workers/{id}", "admin", "Drain and forget a worker", "remove_worker", answer="Removed", query=("force",)),
+    Route("POST", "/workers/{id}/drain", "admin", "Send a worker no new work", "drain_worker", answer="Worker"),
+    Route("POST", "/workers/{id}/undrain", "admin", "Send a worker work again", "undrain_worker", answer="Worker"),
+    Route("POST", "/workers/{id}/probe", "admin", "Look at a worker now", "probe_worker", answer="Worker"),
+    Route("GET", "/get_loads", "admin", "Ask every worker for its load", "loads", answer="Loads"),
+    Route("GET", "/version", "public", "Show name and version", "version", answer="Version"),
+    Route("GET", "/openapi.json", "public", "Show this document", "openapi", answer="Document"),
+    Route("GET", "/liveness", "public", "Whether the process turns", "liveness", answer="Probe"),
+    Route("GET", "/readiness", "public", "Whether to send work here", "readiness", answer="Probe"),
+    Route("GET", "/health", "public", "Whether any worker is ready", "health", answer="Probe"),
+    Route("GET", "/health_generate", "view", "Generate one token with every model", "health_generate", answer="Generated"),
+    Route("GET", "/metrics", "view", "Metrics in the Prometheus text format", "metrics", answer_type=METRICS_TEXT),
+    Route("GET", "/", "public", "Nothing, for clients that look here first", "root", answer_type=METRICS_TEXT),
+)
+
+METRICS_ROUTES: Final[tuple[Route, ...]] = (
+    Route("GET", "/metrics", "public", "Metrics in the Prometheus text format", "metrics", answer_type=METRICS_TEXT),
+    Route("GET", "/liveness", "public", "Whether the process turns", "liveness", answer="Probe"),
+    Route("GET", "/readiness", "public", "Whether to send work here", "readiness", answer="Probe"),
+)
+# fmt: on
+
+
+class Router:
+    """Finds the route of a request. HEAD is answered by GET routes."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._exact: dict[str, dict[str, Route]] = {}
+        self._patterns: list[tuple[tuple[str, ...], dict[str, Route]]] = []
+        for route in routes:
+            if "{" not in route.path:
+                self._exact.setdefault(route.path, {})[route.method] = route
+            else:
+                self._add_pattern(route)
+
+    def find(self, method: str, path: str) -> Found:
+        """Return the route for `path` as it stands in the request line, without its query.
+
+        NOT_FOUND `unknown_url` if there is no such path; `WrongMethodError` if there is, for others.
+        """
+        methods = self._exact.get(path)
+        if methods is not None:
+            return Found(_chosen(methods, method, path), {})
+        plain = unquote(path)
+        methods = self._exact.get(plain)
+        if methods is not None:
+            return Found(_chosen(methods, method, plain), {})
+        for pattern, methods in self._patterns:
+            values = _match(pattern, path)
+            if values is not None:
+                return Found(_chosen(methods, method, plain), values)
+        raise SmgError(
+            ErrorKind.NOT_FOUND,
+            f"there is nothing at {method[:16]} {path[:200]}",
+            code="unknown_url",
+        )
+
+    def _add_pattern(self, route: Route) -> None:
+        parts = tuple(route.path.split("/"))
+        for pattern, methods in self._patterns:
+            if pattern == parts:
+                methods[route.method] = route
+                return
+        self._patterns.append((parts, {route.method: route}))
+
+
+def _chosen(methods: Mapping[str, Route], method: str, path: str) -> Route:
+    route = methods.get("GET" if method == "HEAD" else method)
+    if route is None:
+        allow = sorted(methods) + (["HEAD"] if "GET" in methods else []) + ["OPTIONS"]
+        raise WrongMethodError(method, path[:200], allow)
+    return route
+
+
+def _match(pattern: Sequence[str], path: str) -> dict[str, str] | None:
+    """Return the named parts; a client may percent-encode the slashes of a part."""
+    parts = path.split("/")
+    values: dict[str, str] = {}
+    for index, expected in enumerate(pattern):
+        if expected.endswith("+}"):
+            rest = unquote("/".join(parts[index:]))
+            return {**values, expected[1:-2]: rest} if rest else None
+        if index >= len(parts):
+            return None
+        if expected.startswith("{"):
+            values[expected[1:-1]] = unquote(parts[index])
+            if not parts[index]:
+                return None
+        elif expected != parts[index]:
+            return None
+    return values if len(parts) == len(pattern) else None

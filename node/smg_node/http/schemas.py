@@ -1,0 +1,126 @@
+"""The shapes that `/openapi.json` names: the outer form of bodies and answers, not every parameter.
+
+Readers check bodies, not these: what a body may hold beyond them is in the documentation of each API.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_TEXT: Final[Mapping[str, Any]] = {"type": "string"}
+_NUMBER: Final[Mapping[str, Any]] = {"type": "integer"}
+_FLAG: Final[Mapping[str, Any]] = {"type": "boolean"}
+_ANY: Final[Mapping[str, Any]] = {"type": "object"}
+_IDS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+
+
+def _object(required: str = "", **properties: Mapping[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
+    if required:
+        schema["required"] = required.split()
+    return schema
+
+
+def _list(items: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": dict(items)}
+
+
+def _reference(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _either(*schemas: Mapping[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [dict(schema) for schema in schemas]}
+
+
+_PROMPT: Final = _either(_TEXT, _list(_TEXT), _IDS, _list(_IDS))
+_USAGE: Final = _object(prompt_tokens=_NUMBER, completion_tokens=_NUMBER, total_tokens=_NUMBER)
+
+SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Error": _object(
+        "error",
+        error=_object(
+            "message type param code",
+            message=_TEXT,
+            type=_TEXT,
+            param={"type": ["string", "null"]},
+            code=_TEXT,
+        ),
+    ),
+    "ChatRequest": _object(
+        "model messages",
+        model=_TEXT,
+        messages=_list(_ANY),
+        stream=_FLAG,
+        max_completion_tokens=_NUMBER,
+    ),
+    "ChatCompletion": _object(
+        "id object created model choices",
+        id=_TEXT,
+        object={"const": "chat.completion"},
+        created=_NUMBER,
+        model=_TEXT,
+        choices=_list(_ANY),
+        usage=_USAGE,
+    ),
+    "CompletionRequest": _object(
+        "model prompt", model=_TEXT, prompt=_PROMPT, stream=_FLAG, max_tokens=_NUMBER
+    ),
+    "Completion": _object(
+        "id object created model choices",
+        id=_TEXT,
+        object={"const": "text_completion"},
+        created=_NUMBER,
+        model=_TEXT,
+        choices=_list(_ANY),
+        usage=_USAGE,
+    ),
+    "TokenizeRequest": _object(
+        "model", model=_TEXT, prompt=_either(_TEXT, _list(_TEXT)), messages=_list(_ANY)
+    ),
+    "Tokenized": _object(
+        "tokens count char_count",
+        tokens=_either(_IDS, _list(_IDS)),
+        count=_either(_NUMBER, _list(_NUMBER)),
+        char_count=_either(_NUMBER, _list(_NUMBER)),
+    ),
+    "DetokenizeRequest": _object(
+        "model tokens", model=_TEXT, tokens=_either(_IDS, _list(_IDS)), skip_special_tokens=_FLAG
+    ),
+    "Detokenized": _object("text", text=_either(_TEXT, _list(_TEXT))),
+    "Model": _object(
+        "id object created owned_by",
+        id=_TEXT,
+        object={"const": "model"},
+        created=_NUMBER,
+        owned_by=_TEXT,
+        x_smg=_ANY,
+    ),
+    "ModelList": _object("object data", object={"const": "list"}, data=_list(_reference("Model"))),
+    "ModelCard": _object("model_path", model_path=_TEXT, is_generation=_FLAG),
+    "ServerCard": _object("node version settings", node=_TEXT, version=_TEXT, settings=_ANY),
+    "WorkerRequest": _object("url", url=_TEXT, model=_TEXT, role=_TEXT, labels=_ANY),
+    "WorkerPatch": _object("status", status={"enum": ["draining", "ready"]}),
+    "Accepted": _object("status worker_id location", status=_TEXT, worker_id=_TEXT, location=_TEXT),
+    "Removed": _object("status worker_id", status=_TEXT, worker_id=_TEXT),
+    "Worker": _object(
+        "id url status",
+        id=_TEXT,
+        url=_TEXT,
+        model=_TEXT,
+        contract=_TEXT,
+        role=_TEXT,
+        status={"enum": ["pending", "ready", "not_ready", "failed", "draining"]},
+        reason=_TEXT,
+        inflight=_NUMBER,
+        labels=_ANY,
+        details=_ANY,
+    ),
+    "WorkerList": _object("workers stats", workers=_list(_reference("Worker")), stats=_ANY),
+    "Loads": _object("loads", loads=_list(_ANY)),
+    "Version": _object("name version commit", name=_TEXT, version=_TEXT, commit=_TEXT, wire={}),
+    "Document": _object("openapi info paths", openapi=_TEXT, info=_ANY, paths=_ANY),
+    "Probe": _object(
+        "status", status=_TEXT, healthy_workers=_NUMBER, total_workers=_NUMBER, reasons=_list(_TEXT)
+    ),
+    "Generated": _object("healthy models", healthy=_FLAG, models=_ANY),
+}

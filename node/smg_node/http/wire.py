@@ -1,0 +1,191 @@
+"""The client's side of one request: bytes onto its transport, and whether it still reads them.
+
+Answers are written to the transport directly, head and body in one write, and a stream's frames one
+write each. That costs a fraction of what the framework's response objects cost, and it keeps all that
+follows independent of the framework. All methods but `drain` are synchronous, so that a timer may
+call them as well as the request's own task.
+"""
+
+import asyncio
+import fcntl
+import socket
+import struct
+import sys
+import termios
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol
+
+from smg_node.core.ports import Clock
+from smg_node.http.reply import HeadWriter, Reply
+
+# SO_LINGER with a time of zero: closing sends RST, so that a cut answer cannot pass for a whole one.
+_RESET: Final = struct.pack("ii", 1, 0)
+_BODILESS: Final = frozenset({204, 304})
+
+
+class Line(Protocol):
+    """A client connection, as far as a wire needs it."""
+
+    sent_bytes: int
+    """Bytes written since the connection was made."""
+
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        """The transport, or None once the connection is lost."""
+        ...
+
+    @property
+    def writing_paused(self) -> bool:
+        """Whether more is buffered than the client should be given."""
+        ...
+
+
+class Wire:
+    """Writes one answer: either `reply`, or `begin`, `chunk`…, `end`.
+
+    `drained` returns when the client has read enough, and raises ConnectionError if it never will.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_drained",
+        "_heads",
+        "_http11",
+        "_line",
+        "_wants_body",
+        "begun",
+        "bytes_out",
+        "keep_alive",
+    )
+
+    def __init__(
+        self,
+        line: Line,
+        heads: HeadWriter,
+        clock: Clock,
+        drained: Callable[[], Awaitable[None]],
+        *,
+        http11: bool,
+        keep_alive: bool,
+        wants_body: bool,
+    ) -> None:
+        self._line = line
+        self._heads = heads
+        self._clock = clock
+        self._drained = drained
+        self._http11 = http11
+        self._wants_body = wants_body
+        self.keep_alive = keep_alive
+        self.begun = False
+        self.bytes_out = 0
+
+    @property
+    def gone(self) -> bool:
+        """Whether the client can no longer be written to."""
+        transport = self._line.transport
+        return transport is None or transport.is_closing()
+
+    @property
+    def behind(self) -> bool:
+        """Whether the client has more unread than it should be given."""
+        return self._line.writing_paused
+
+    def interim(self) -> None:
+        """Tell a client that waits for it to send its body (100 Continue)."""
+        self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def reply(self, reply: Reply, headers: Mapping[str, str]) -> None:
+        """Write a whole answer; `headers` come on top of the reply's own. ConnectionError if gone."""
+        assert not self.begun, "an answer begins once"
+        fixed = self._connection_lines()
+        if reply.status not in _BODILESS:
+            fixed.append(f"content-length: {len(reply.body)}")
+            if reply.body:
+                fixed.append(f"content-type: {reply.content_type}")
+        head = self._head(reply.status, fixed, {**headers, **reply.headers})
+        self.begun = True
+        self._write(head + reply.body if self._wants_body else head)
+
+    def begin(
+        self, status: int, headers: Mapping[str, str], first: bytes, *, last: bool = False
+    ) -> None:
+        """Write the head of a stream and its first bytes in one go, its end as well if `last`."""
+        assert not self.begun, "an answer begins once"
+        if self._http11:
+            fixed = ["transfer-encoding: chunked"]
+        else:
+            self.keep_alive = False
+            fixed = []
+        fixed += self._connection_lines()
+        head = self._head(status, fixed, headers)
+        self.begun = True
+        tail = self._terminator() if last else b""
+        self._write(head + self._framed(first) + tail)
+
+    def chunk(self, data: bytes) -> None:
+        """Write more of a stream. ConnectionError if the client is gone."""
+        self._write(self._framed(data))
+
+    def end(self, data: bytes) -> None:
+        """Write the last bytes of a stream and its end. ConnectionError if the client is gone."""
+        self._write((self._framed(data) if data else b"") + self._terminator())
+
+    def reset(self) -> None:
+        """Break the connection, so that the client cannot take what it got for the whole."""
+        self.keep_alive = False
+        if self._line.transport is not None:
+            reset(self._line.transport)
+
+    async def drain(self) -> None:
+        """Wait while the client has too much unread; ConnectionError if it goes away meanwhile."""
+        if self.behind:
+            await self._drained()
+
+    def _connection_lines(self) -> list[str]:
+        if not self.keep_alive:
+            return ["connection: close"]
+        return [] if self._http11 else ["connection: keep-alive"]
+
+    def _head(self, status: int, fixed: list[str], headers: Mapping[str, str]) -> bytes:
+        return self._heads.head(status, fixed, headers, now_s=self._clock.now_ms() // 1000)
+
+    def _terminator(self) -> bytes:
+        return b"0\r\n\r\n" if self._http11 else b""
+
+    def _framed(self, data: bytes) -> bytes:
+        return b"%x\r\n%b\r\n" % (len(data), data) if self._http11 else data
+
+    def _write(self, data: bytes) -> None:
+        transport = self._line.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client is gone")
+        self._line.sent_bytes += len(data)
+        self.bytes_out += len(data)
+        transport.write(data)
+
+
+def unacknowledged_bytes(transport: asyncio.Transport) -> int:
+    """Return how many bytes the system still holds for the peer; 0 where it does not say.
+
+    The system takes megabytes for a socket and asks for more only when a third of them is gone, so a
+    slow reader's progress shows here long before it shows in our own buffer.
+    """
+    raw = transport.get_extra_info("socket")
+    if raw is None:
+        return 0
+    try:
+        return int.from_bytes(fcntl.ioctl(raw.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+    except OSError:
+        return 0
+
+
+def reset(transport: asyncio.Transport) -> None:
+    """Drop a connection at once; the peer sees a reset, never a clean end."""
+    raw = transport.get_extra_info("socket")
+    if raw is not None and raw.family != socket.AF_UNIX:
+        try:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        except OSError:
+            # It is closed already; there is nobody left to be told.
+            return
+    transport.abort()

@@ -1,0 +1,194 @@
+"""Every metric of the node, declared once: name, type, labels, buckets and meaning.
+
+`metrics.py` makes the series out of these, `reference.py` the operator's page. A *pulled* metric has
+no series of its own: its value is read from the part that owns it when somebody scrapes.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+MetricKind: TypeAlias = Literal["counter", "gauge", "histogram"]
+
+_SECONDS: Final = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0,
+)  # fmt: skip
+_TOKEN_SECONDS: Final = (
+    0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0,
+)  # fmt: skip
+_LAG_SECONDS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric. Counters end in `_total`; units are part of the name."""
+
+    name: str
+    kind: MetricKind
+    meaning: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    pulled: bool = False
+
+
+BUILD = Metric("smg_node_build_info", "gauge", "Always 1; the labels say what runs.", ("version",))
+
+HTTP_REQUESTS = Metric(
+    "smg_node_http_requests_total",
+    "counter",
+    "Answered HTTP requests; 499 counts clients that went away first.",
+    ("route", "method", "status"),
+)
+HTTP_SECONDS = Metric(
+    "smg_node_http_request_duration_seconds",
+    "histogram",
+    "From the head of a request to the last byte of its answer.",
+    ("route",),
+    _SECONDS,
+)
+HTTP_REFUSED = Metric(
+    "smg_node_http_connections_refused_total",
+    "counter",
+    "Connections turned away or cut by a limit of the server.",
+    ("reason",),
+)
+HTTP_INFLIGHT = Metric(
+    "smg_node_http_requests_inflight", "gauge", "HTTP requests being answered now.", pulled=True
+)
+HTTP_CONNECTIONS = Metric(
+    "smg_node_http_connections", "gauge", "Open client connections.", pulled=True
+)
+
+GENERATIONS = Metric(
+    "smg_node_generations_total",
+    "counter",
+    "Finished generations. `outcome` is ok, client_gone, refused or failed; `code` the error's code.",
+    ("dialect", "model", "outcome", "code"),
+)
+GENERATION_SECONDS = Metric(
+    "smg_node_generation_duration_seconds",
+    "histogram",
+    "From the request to the end of its generation.",
+    ("model",),
+    _SECONDS,
+)
+TTFT_SECONDS = Metric(
+    "smg_node_time_to_first_token_seconds",
+    "histogram",
+    "From the request to its first token.",
+    ("model",),
+    _SECONDS,
+)
+TPOT_SECONDS = Metric(
+    "smg_node_time_per_output_token_seconds",
+    "histogram",
+    "Mean time per token after the first, one observation a generation.",
+    ("model",),
+    _TOKEN_SECONDS,
+)
+PROMPT_TOKENS = Metric(
+    "smg_node_prompt_tokens_total",
+    "counter",
+    "Tokens of prompts, cached ones included.",
+    ("model",),
+)
+CACHED_TOKENS = Metric(
+    "smg_node_prompt_tokens_cached_total",
+    "counter",
+    "Tokens of prompts that the engine found in its cache.",
+    ("model",),
+)
+COMPLETION_TOKENS = Metric(
+    "smg_node_completion_tokens_total", "counter", "Generated tokens.", ("model",)
+)
+IGNORED_PARAMETERS = Metric(
+    "smg_node_ignored_parameters_total",
+    "counter",
+    "Request parameters without effect, by name; the first 100 names, then `other`.",
+    ("parameter",),
+)
+ENGINE_ERRORS = Metric(
+    "smg_node_engine_errors_total",
+    "counter",
+    "Failed calls to engines, by contract and gRPC status.",
+    ("contract", "status"),
+)
+
+TOKEN_CACHE_HITS = Metric(
+    "smg_node_token_cache_hits_total",
+    "counter",
+    "Prompts (l0) or prefixes (l1) whose ids were remembered.",
+    ("cache",),
+    pulled=True,
+)
+TOKEN_CACHE_MISSES = Metric(
+    "smg_node_token_cache_misses_total",
+    "counter",
+    "Prompts (l0) or prefixes (l1) that had to be encoded.",
+    ("cache",),
+    pulled=True,
+)
+TOKEN_CACHE_BYTES = Metric(
+    "smg_node_token_cache_bytes", "gauge", "Bytes held by a token cache.", ("cache",), pulled=True
+)
+TOKEN_CACHE_ENTRIES = Metric(
+    "smg_node_token_cache_entries", "gauge", "Entries of a token cache.", ("cache",), pulled=True
+)
+WORKERS = Metric("smg_node_workers", "gauge", "Workers by status.", ("status",), pulled=True)
+WORKER_INFLIGHT = Metric(
+    "smg_node_worker_inflight",
+    "gauge",
+    "Requests this node has open at a worker.",
+    ("worker",),
+    pulled=True,
+)
+
+LOOP_LAG_SECONDS = Metric(
+    "smg_node_loop_lag_seconds",
+    "histogram",
+    "How late a timer of the event loop fired; sampled ten times a second.",
+    (),
+    _LAG_SECONDS,
+)
+LOOP_STALLS = Metric(
+    "smg_node_loop_stalls_total", "counter", "Times the event loop was late by over 100 ms."
+)
+LOG_LINES_DROPPED = Metric(
+    "smg_node_log_lines_dropped_total",
+    "counter",
+    "Log lines lost because whoever reads them is too slow.",
+    pulled=True,
+)
+SCRAPE_ERRORS = Metric(
+    "smg_node_scrape_errors_total",
+    "counter",
+    "Pulled metrics that could not be read.",
+    ("metric",),
+)
+
+METRICS: Final[tuple[Metric, ...]] = (
+    BUILD,
+    HTTP_REQUESTS,
+    HTTP_SECONDS,
+    HTTP_REFUSED,
+    HTTP_INFLIGHT,
+    HTTP_CONNECTIONS,
+    GENERATIONS,
+    GENERATION_SECONDS,
+    TTFT_SECONDS,
+    TPOT_SECONDS,
+    PROMPT_TOKENS,
+    CACHED_TOKENS,
+    COMPLETION_TOKENS,
+    IGNORED_PARAMETERS,
+    ENGINE_ERRORS,
+    TOKEN_CACHE_HITS,
+    TOKEN_CACHE_MISSES,
+    TOKEN_CACHE_BYTES,
+    TOKEN_CACHE_ENTRIES,
+    WORKERS,
+    WORKER_INFLIGHT,
+    LOOP_LAG_SECONDS,
+    LOOP_STALLS,
+    LOG_LINES_DROPPED,
+    SCRAPE_ERRORS,
+)

@@ -1,0 +1,270 @@
+"""What the node counts, and how a scrape reads it.
+
+Series live in one registry object that the wiring makes and passes around; nothing is global. Label
+children are looked up once and kept, because `labels()` costs more than the increment it leads to.
+Every label is bounded: a client who invents models, parameters or methods cannot invent series.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeAlias
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+)
+from prometheus_client.metrics_core import (
+    Metric as Family,
+)
+from prometheus_client.registry import Collector
+
+from smg_node.core.outcome import Outcome
+from smg_node.telemetry import declared
+from smg_node.telemetry.declared import Metric
+
+Reading: TypeAlias = Callable[[], Mapping[tuple[str, ...], float]]
+"""Reads a pulled metric: label values to value; the empty tuple for a metric without labels."""
+
+LABEL_VALUES_MAX: Final = 100
+"""How many values of an open-ended label get a series of their own (spec/http.md section 10)."""
+MODELS_MAX: Final = 1000
+"""How many models get series of their own, each about 70 lines of a scrape."""
+UNKNOWN: Final = "unknown"
+OTHER: Final = "other"
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+_log = logging.getLogger(__name__)
+
+
+class _Model:
+    """The series of one model."""
+
+    __slots__ = ("cached", "completion", "duration", "prompt", "tpot", "ttft")
+
+    def __init__(self, series: "_Series", model: str) -> None:
+        self.prompt = series.counter(declared.PROMPT_TOKENS, model)
+        self.cached = series.counter(declared.CACHED_TOKENS, model)
+        self.completion = series.counter(declared.COMPLETION_TOKENS, model)
+        self.duration = series.histogram(declared.GENERATION_SECONDS, model)
+        self.ttft = series.histogram(declared.TTFT_SECONDS, model)
+        self.tpot = series.histogram(declared.TPOT_SECONDS, model)
+
+
+class _Series:
+    """The pushed metrics of one registry, by declaration."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._counters: dict[Metric, Counter] = {}
+        self._gauges: dict[Metric, Gauge] = {}
+        self._histograms: dict[Metric, Histogram] = {}
+        for metric in declared.METRICS:
+            if metric.pulled:
+                continue
+            name, meaning, labels = metric.name, metric.meaning, metric.labels
+            if metric.kind == "counter":
+                self._counters[metric] = Counter(name, meaning, labels, registry=registry)
+            elif metric.kind == "gauge":
+                self._gauges[metric] = Gauge(name, meaning, labels, registry=registry)
+            else:
+                self._histograms[metric] = Histogram(
+                    name, meaning, labels, registry=registry, buckets=metric.buckets
+                )
+
+    def counter(self, metric: Metric, *labels: str) -> Counter:
+        """Return the counter for these label values."""
+        counter = self._counters[metric]
+        return counter.labels(*labels) if metric.labels else counter
+
+    def gauge(self, metric: Metric, *labels: str) -> Gauge:
+        """Return the gauge for these label values."""
+        gauge = self._gauges[metric]
+        return gauge.labels(*labels) if metric.labels else gauge
+
+    def histogram(self, metric: Metric, *labels: str) -> Histogram:
+        """Return the histogram for these label values."""
+        histogram = self._histograms[metric]
+        return histogram.labels(*labels) if metric.labels else histogram
+
+
+class _Pulled(Collector):
+    """Reads the pulled metrics when somebody scrapes."""
+
+    def __init__(self, failed: Callable[[Metric], None]) -> None:
+        self._readings: dict[Metric, list[Reading]] = {}
+        self._failed = failed
+
+    def add(self, metric: Metric, read: Reading) -> None:
+        """Read `metric` from `read` as well; readings of the same labels add up."""
+        self._readings.setdefault(metric, []).append(read)
+
+    def describe(self) -> list[Family]:
+        """Name nothing ahead of time: a registry must not read parts that are not built yet."""
+        return []
+
+    def collect(self) -> Iterator[Family]:
+        """Yield one family per pulled metric that has a source."""
+        for metric, readings in self._readings.items():
+            yield self._family(metric, readings)
+
+    def _family(self, metric: Metric, readings: list[Reading]) -> Family:
+        totals: dict[tuple[str, ...], float] = {}
+        for read in readings:
+            try:
+                for labels, value in read().items():
+                    totals[labels] = totals.get(labels, 0.0) + value
+            except Exception:
+                # A door: one part that cannot say how it is must not blind the operator to the rest.
+                _log.exception("metric %s cannot be read", metric.name)
+                self._failed(metric)
+        make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+        family = make(metric.name, metric.meaning, labels=metric.labels)
+        for labels in sorted(totals):
+            family.add_metric(labels, totals[labels])
+        return family
+
+
+class Meters:
+    """All measurements of one node.
+
+    `known_model` says whether a model name deserves a series; others are counted as `unknown`.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        *,
+        version: str,
+        known_model: Callable[[str], bool] = lambda name: True,
+    ) -> None:
+        # Creation times would double the number of series and nobody reads them.
+        disable_created_metrics()  # type: ignore[no-untyped-call] # it has no annotations
+        self.registry = registry
+        self._series = _Series(registry)
+        self._known_model = known_model
+        self._models: dict[str, _Model] = {}
+        self._generations: dict[tuple[str, str, str, str], Counter] = {}
+        self._requests: dict[tuple[str, str, int], Counter] = {}
+        self._durations: dict[str, Histogram] = {}
+        self._engine_errors: dict[tuple[str, str], Counter] = {}
+        self._ignored: dict[str, Counter] = {}
+        self._codes: set[str] = set()
+        self._lag = self._series.histogram(declared.LOOP_LAG_SECONDS)
+        self._stalls = self._series.counter(declared.LOOP_STALLS)
+        self._series.gauge(declared.BUILD, version).set(1)
+        self._pulled = _Pulled(self._unreadable)
+        registry.register(self._pulled)
+        ProcessCollector(registry=registry)
+        GCCollector(registry=registry)
+
+    def watch(self, metric: Metric, read: Reading) -> None:
+        """Read a pulled metric from `read` at every scrape; several readings add up."""
+        assert metric.pulled, metric.name
+        self._pulled.add(metric, read)
+
+    def generation(self, outcome: Outcome) -> None:
+        """Count one finished generation, its tokens and its times."""
+        model = self._label(outcome.model)
+        self._generation_counter(outcome, model).inc()
+        series = self._model(model)
+        series.prompt.inc(outcome.prompt_tokens)
+        series.cached.inc(outcome.cached_tokens)
+        series.completion.inc(outcome.completion_tokens)
+        series.duration.observe(outcome.ended_s - outcome.received_s)
+        ttft_s, tpot_s = outcome.ttft_s(), outcome.tpot_s()
+        if ttft_s is not None:
+            series.ttft.observe(ttft_s)
+        if tpot_s is not None:
+            series.tpot.observe(tpot_s)
+
+    def http(self, route: str, method: str, status: int, duration_s: float) -> None:
+        """Count one answered request. `route` is a path of the route table, never a client's path."""
+        key = (route, method, status)
+        counter = self._requests.get(key)
+        if counter is None:
+            known = method if method in _METHODS else OTHER
+            counter = self._series.counter(declared.HTTP_REQUESTS, route, known, str(status))
+            if known == method:
+                self._requests[key] = counter
+        counter.inc()
+        duration = self._durations.get(route)
+        if duration is None:
+            duration = self._series.histogram(declared.HTTP_SECONDS, route)
+            self._durations[route] = duration
+        duration.observe(duration_s)
+
+    def connection_refused(self, reason: str) -> None:
+        """Count a connection that a limit turned away; `reason` is one of our own few words."""
+        self._series.counter(declared.HTTP_REFUSED, reason).inc()
+
+    def engine_error(self, contract: str, status: str) -> None:
+        """Count one failed engine call by contract and gRPC status name."""
+        key = (contract, status)
+        counter = self._engine_errors.get(key)
+        if counter is None:
+            counter = self._series.counter(declared.ENGINE_ERRORS, contract, status)
+            self._engine_errors[key] = counter
+        counter.inc()
+
+    def ignored_parameter(self, name: str) -> None:
+        """Count a parameter without effect; names after the first 100 are counted together."""
+        counter = self._ignored.get(name)
+        if counter is None:
+            if len(self._ignored) >= LABEL_VALUES_MAX:
+                self._series.counter(declared.IGNORED_PARAMETERS, OTHER).inc()
+                return
+            counter = self._series.counter(declared.IGNORED_PARAMETERS, name[:64])
+            self._ignored[name] = counter
+        counter.inc()
+
+    def loop_lag(self, lag_s: float) -> None:
+        """Observe how late the event loop was."""
+        self._lag.observe(lag_s)
+
+    def loop_stall(self) -> None:
+        """Count one stall of over 100 ms."""
+        self._stalls.inc()
+
+    def exposition(self, accept: str) -> tuple[bytes, str]:
+        """Return the page for a scraper that sends this `accept` header, and its content type."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+    def _label(self, model: str) -> str:
+        if not self._known_model(model):
+            return UNKNOWN
+        full = len(self._models) >= MODELS_MAX and model not in self._models
+        return OTHER if full else model
+
+    def _unreadable(self, metric: Metric) -> None:
+        self._series.counter(declared.SCRAPE_ERRORS, metric.name).inc()
+
+    def _model(self, model: str) -> _Model:
+        series = self._models.get(model)
+        if series is None:
+            series = self._models[model] = _Model(self._series, model)
+        return series
+
+    def _generation_counter(self, outcome: Outcome, model: str) -> Counter:
+        key = (outcome.dialect, model, outcome.kind, outcome.error_code)
+        counter = self._generations.get(key)
+        if counter is None:
+            code = outcome.error_code
+            if code not in self._codes and len(self._codes) >= LABEL_VALUES_MAX:
+                code = OTHER
+            self._codes.add(code)
+            counter = self._series.counter(
+                declared.GENERATIONS, outcome.dialect, model, outcome.kind, code
+            )
+            if code != OTHER:
+                self._generations[key] = counter
+        return counter

@@ -1,0 +1,94 @@
+"""Which request is being served here: what logs and child spans need to know without being told.
+
+A context variable, not a global: every task has its own, and a task starts with a copy of its
+parent's. It is the one thing in this house that is not passed by hand, because a log line or a span
+five calls down belongs to the request whatever the functions between them know.
+"""
+
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Final
+
+
+class Span:
+    """One piece of work inside a trace; this one records nothing and costs nothing."""
+
+    __slots__ = ()
+
+    def set(self, name: str, value: str | int | float | bool) -> None:
+        """Remember a fact about the work."""
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that make a callee's spans children of this one."""
+        return {}
+
+    def __enter__(self) -> "Span":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+
+NO_SPAN: Final = Span()
+
+
+class Trace:
+    """One request's place in a trace; this one is in none, or in one nobody wants recorded."""
+
+    __slots__ = ("_upstream", "trace_id")
+    sampled = False
+
+    def __init__(self, trace_id: str = "", upstream: dict[str, str] | None = None) -> None:
+        self.trace_id = trace_id
+        self._upstream = upstream
+
+    def headers(self) -> dict[str, str]:
+        """Return `traceparent` and `tracestate` for the engine; empty outside any trace."""
+        return {} if self._upstream is None else dict(self._upstream)
+
+    def child(self, name: str) -> Span:
+        """Return a span for one piece of this request's work, to be used in a `with`."""
+        return NO_SPAN
+
+    def set(self, name: str, value: str | int | float | bool) -> None:
+        """Remember a fact about the request."""
+
+    def end(self, status: int, error_code: str = "") -> None:
+        """Close the request's own span; later children of it still belong to it."""
+
+
+NO_TRACE: Final = Trace()
+
+
+class Scope:
+    """The request a task works for."""
+
+    __slots__ = ("request_id", "trace")
+
+    def __init__(self, request_id: str, trace: Trace) -> None:
+        self.request_id = request_id
+        self.trace = trace
+
+
+_NOWHERE: Final = Scope("", NO_TRACE)
+_scope: Final[ContextVar[Scope]] = ContextVar("smg_scope", default=_NOWHERE)
+
+
+def enter(request_id: str, trace: Trace) -> None:
+    """Say that this task, and those it starts from now on, work for this request."""
+    _scope.set(Scope(request_id, trace))
+
+
+def current() -> Scope:
+    """Return the request this task works for; empty ids outside of any."""
+    return _scope.get()
+
+
+def child(name: str) -> Span:
+    """Return a span of the current request, a no-op unless its trace is sampled."""
+    return _scope.get().trace.child(name)

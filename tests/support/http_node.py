@@ -1,0 +1,272 @@
+"""A node whose HTTP surface is real and whose inside is a script."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from smg_node.core.context import RequestContext
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.events import (
+    Begin,
+    BlockEnd,
+    BlockStart,
+    Delta,
+    End,
+    Event,
+    Finish,
+    Usage,
+)
+from smg_node.core.ids import IdSource
+from smg_node.core.request import GenerateRequest, Prompt
+from smg_node.dialects.chat.dialect import ChatDialect
+from smg_node.dialects.completions.dialect import CompletionsDialect
+from smg_node.dialects.options import ReaderOptions
+from smg_node.http.app import Server
+from smg_node.http.options import HttpOptions
+from smg_node.http.parts import HttpParts, Identity
+from smg_node.http.ports import Health, ModelView, Tokenized, WorkerView
+from smg_node.telemetry.access import AccessLog
+from smg_node.telemetry.metrics import Meters
+from smg_node.telemetry.tracing import TraceOptions, Tracer
+from smg_node.world import SystemClock
+
+Script = Callable[["FakeRun"], AsyncIterator[Sequence[Event]]]
+
+
+@dataclass(eq=False)
+class FakeRun:
+    """A run that follows a script and remembers how it ended."""
+
+    script: Script
+    dialect: str
+    request: GenerateRequest
+    context: RequestContext
+    worker: str = "w-1"
+    attempts: int = 1
+    ignored: tuple[str, ...] = ()
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+    pulled: int = 0
+    finished: bool = False
+
+    async def events(self) -> AsyncIterator[Sequence[Event]]:
+        try:
+            async for batch in self.script(self):
+                self.pulled += 1
+                yield batch
+            # Reached only if the reader lets the run come to its own end.
+            self.finished = True
+        finally:
+            self.closed.set()
+
+
+class FakeGenerations:
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.runs: list[FakeRun] = []
+        self.started = asyncio.Event()
+
+    def start(self, dialect: str, request: GenerateRequest, context: RequestContext) -> FakeRun:
+        run = FakeRun(self.script, dialect, request, context, ignored=request.ignored)
+        self.runs.append(run)
+        self.started.set()
+        return run
+
+
+def opening(choices: int = 1) -> list[Event]:
+    return [
+        Begin("1", "m", 1, 3),
+        *(BlockStart(choice, 0, "text") for choice in range(choices)),
+    ]
+
+
+def ending(text: str, choices: int = 1) -> list[Event]:
+    events: list[Event] = []
+    for choice in range(choices):
+        events += [BlockEnd(choice, 0, "text", text), Finish(choice, "stop")]
+    return [*events, Usage(3, 2, 0), End()]
+
+
+async def hello(run: FakeRun) -> AsyncIterator[Sequence[Event]]:
+    """Say "Hello world" in two events."""
+    choices = run.request.choices
+    yield [*opening(choices), *(Delta(c, 0, "Hello", 1) for c in range(choices))]
+    yield [*(Delta(c, 0, " world", 1) for c in range(choices)), *ending("Hello world", choices)]
+
+
+async def for_ever(run: FakeRun) -> AsyncIterator[Sequence[Event]]:
+    """Begin, and never end."""
+    yield [*opening(), Delta(0, 0, "x", 1)]
+    await asyncio.Event().wait()
+
+
+async def silence(run: FakeRun) -> AsyncIterator[Sequence[Event]]:
+    """Never even begin."""
+    await asyncio.Event().wait()
+    yield ()
+
+
+class FakeCatalog:
+    def __init__(self) -> None:
+        self.views = [
+            ModelView("m", 7, "acme", ("alias",), 2, 1, 4096),
+            ModelView("org/big-model", 8, "acme", (), 1, 1, None),
+        ]
+
+    def models(self) -> Sequence[ModelView]:
+        return self.views
+
+    def model(self, name: str) -> ModelView:
+        for view in self.views:
+            if name == view.id or name in view.aliases:
+                return view
+        raise SmgError(ErrorKind.NOT_FOUND, f"no model {name!r}", code="model_not_found")
+
+
+class FakeTokens:
+    async def tokenize(self, model: str, prompt: Prompt) -> Tokenized:
+        text = getattr(prompt, "text", "chat")
+        return Tokenized([ord(c) for c in text], len(text))
+
+    async def detokenize(self, model: str, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
+        return "".join(chr(i) for i in ids)
+
+
+class FakeWorkers:
+    def __init__(self) -> None:
+        self.fleet = {
+            "w-1": WorkerView(
+                "w-1", "grpc://e:1", "m", "vllm", "regular", "ready", "", 3, {"a": "b"}, {"v": 1}
+            )
+        }
+        self.calls: list[tuple[Any, ...]] = []
+
+    def workers(self) -> Sequence[WorkerView]:
+        return list(self.fleet.values())
+
+    def worker(self, worker_id: str) -> WorkerView:
+        if worker_id not in self.fleet:
+            raise SmgError(ErrorKind.NOT_FOUND, "no such worker", code="worker_not_found")
+        return self.fleet[worker_id]
+
+    def add(
+        self, url: str, *, model: str | None, role: str | None, labels: Mapping[str, str]
+    ) -> WorkerView:
+        self.calls.append(("add", url, model, role, dict(labels)))
+        view = WorkerView(
+            "w/2", url, model or "", "", role or "regular", "pending", "", 0, labels, {}
+        )
+        self.fleet[view.id] = view
+        return view
+
+    def drain(self, worker_id: str) -> WorkerView:
+        self.fleet[worker_id] = replace(self.worker(worker_id), status="draining")
+        return self.fleet[worker_id]
+
+    def undrain(self, worker_id: str) -> WorkerView:
+        self.fleet[worker_id] = replace(self.worker(worker_id), status="ready")
+        return self.fleet[worker_id]
+
+    async def remove(self, worker_id: str, *, force: bool) -> None:
+        self.worker(worker_id)
+        self.calls.append(("remove", worker_id, force))
+        del self.fleet[worker_id]
+
+    async def probe(self, worker_id: str) -> WorkerView:
+        self.calls.append(("probe", worker_id))
+        return self.worker(worker_id)
+
+    async def loads(self) -> Sequence[Mapping[str, Any]]:
+        return [{"worker": "w-1", "running": 1}, {"worker": "w-2", "error": "down"}]
+
+
+class FakeHealth:
+    def __init__(self) -> None:
+        self.state = Health(True, True, False, 1, 2, ())
+
+    def health(self) -> Health:
+        return self.state
+
+
+class LineList:
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+
+    def put(self, line: bytes) -> None:
+        self.lines.append(line)
+
+
+@dataclass
+class Node:
+    """A running HTTP surface and everything behind it."""
+
+    server: Server
+    parts: HttpParts
+    generations: FakeGenerations
+    workers: FakeWorkers
+    health: FakeHealth
+    meters: Meters
+    access: LineList
+
+    @property
+    def port(self) -> int:
+        return self.server.address.port
+
+    def sample(self, name: str, **labels: str) -> float:
+        return self.meters.registry.get_sample_value(name, labels) or 0.0
+
+
+def quick(**changes: Any) -> HttpOptions:
+    """Return options for a test: free ports, short farewells."""
+    given: dict[str, Any] = {
+        "listen": "127.0.0.1:0",
+        "metrics_listen": "127.0.0.1:0",
+        "settle_s": 0.0,
+        "grace_s": 30.0,
+        **changes,
+    }
+    return HttpOptions(**given)
+
+
+@contextlib.asynccontextmanager
+async def node(
+    script: Script = hello, tracer: Tracer | None = None, **changes: Any
+) -> AsyncIterator[Node]:
+    clock = SystemClock()
+    rng = random.Random(7)
+    meters = Meters(CollectorRegistry(), version="1.2.3")
+    generations = FakeGenerations(script)
+    workers, health, lines = FakeWorkers(), FakeHealth(), LineList()
+    parts = HttpParts(
+        identity=Identity("node-a", "1.2.3", "abc"),
+        generations=generations,
+        catalog=FakeCatalog(),
+        tokens=FakeTokens(),
+        workers=workers,
+        health=health,
+        dialects={
+            "chat": ChatDialect(ReaderOptions()),
+            "completions": CompletionsDialect(ReaderOptions()),
+        },
+        meters=meters,
+        tracer=tracer or Tracer(TraceOptions(), rng),
+        access=AccessLog(lines, clock),
+        ids=IdSource(clock, rng),
+        clock=clock,
+        options=quick(**changes),
+        settings=lambda: {"name": "node-a"},
+    )
+    server = Server(parts)
+    await server.start()
+    try:
+        yield Node(server, parts, generations, workers, health, meters, lines)
+    finally:
+        await server.stop()
+
+
+def chat(stream: bool = False, **more: Any) -> dict[str, Any]:
+    return {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": stream, **more}

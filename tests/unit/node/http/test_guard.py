@@ -1,0 +1,63 @@
+import pytest
+
+from smg_node.core.errors import SmgError
+from smg_node.http.guard import cors_headers, credential, is_loopback
+
+
+@pytest.mark.parametrize(
+    ("headers", "key"),
+    [
+        ({}, None),
+        ({"authorization": "Bearer k1"}, "k1"),
+        ({"authorization": "bearer  k1 "}, "k1"),
+        ({"x-api-key": "k1"}, "k1"),
+        ({"x-goog-api-key": "k1"}, "k1"),
+        ({"authorization": "Bearer k1", "x-api-key": "k1"}, "k1"),
+        ({"authorization": "Basic abc"}, None),
+        ({"authorization": "Bearer "}, None),
+        ({"x-api-key": ""}, None),
+    ],
+)
+def test_a_key_may_come_under_three_names(headers: dict[str, str], key: str | None) -> None:
+    assert credential(headers) == key
+
+
+def test_two_different_keys_are_refused_without_repeating_either() -> None:
+    with pytest.raises(SmgError) as caught:
+        credential({"authorization": "Bearer one-key", "x-api-key": "other-key"})
+    assert caught.value.status == 400
+    assert "key" not in caught.value.message.replace("keys", "")
+
+
+@pytest.mark.parametrize(
+    "peer", ["", "127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "::1%lo"]
+)
+def test_these_peers_are_this_machine(peer: str) -> None:
+    assert is_loopback(peer)
+
+
+@pytest.mark.parametrize(
+    "peer", ["10.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "0.0.0.0", "garbage", "128.0.0.1"]
+)
+def test_these_peers_are_not(peer: str) -> None:
+    assert not is_loopback(peer)
+
+
+def test_no_origin_is_allowed_unless_configured() -> None:
+    assert cors_headers({"origin": "https://a.example"}, ()) == {}
+    assert cors_headers({}, ("*",)) == {}
+
+
+def test_an_origin_must_match_exactly() -> None:
+    allowed = ("https://a.example",)
+    good = cors_headers({"origin": "https://a.example"}, allowed)
+    assert good["access-control-allow-origin"] == "https://a.example"
+    assert good["access-control-allow-credentials"] == "true"
+    for origin in ("https://a.example.evil", "http://a.example", "https://A.example", "null"):
+        assert "access-control-allow-origin" not in cors_headers({"origin": origin}, allowed)
+
+
+def test_a_star_never_goes_with_credentials() -> None:
+    assert cors_headers({"origin": "https://x.example"}, ("*",)) == {
+        "access-control-allow-origin": "*"
+    }

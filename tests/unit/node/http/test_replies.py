@@ -1,0 +1,85 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smg_node.core.errors import HTTP_STATUS, ErrorKind, SmgError
+from smg_node.http.errors import error_reply
+from smg_node.http.reply import HeadWriter, name_list
+
+
+def told(error: SmgError) -> dict[str, str]:
+    return error_reply(error, route=None, dialects={}, request_id="r").headers
+
+
+@pytest.mark.parametrize("kind", list(ErrorKind))
+def test_every_kind_of_error_has_an_answer_with_its_code(kind: ErrorKind) -> None:
+    reply = error_reply(SmgError(kind, "words"), route=None, dialects={}, request_id="r")
+    assert reply.status == HTTP_STATUS[kind]
+    assert reply.headers["x-smg-error-code"]
+    assert (b"words" in reply.body) == (kind is not ErrorKind.INTERNAL)
+
+
+def test_a_full_node_says_when_to_come_again_and_never_after_more_than_a_minute() -> None:
+    headers = told(SmgError(ErrorKind.RATE_LIMITED, "slow down", retry_after_s=3600))
+    assert headers["retry-after"] == "60"
+    assert headers["retry-after-ms"] == "60000"
+    assert headers["x-should-retry"] == "true"
+
+
+def test_part_of_a_second_is_rounded_up_in_seconds_and_kept_in_milliseconds() -> None:
+    headers = told(SmgError(ErrorKind.OVERLOADED, "busy", retry_after_s=0.25))
+    assert (headers["retry-after"], headers["retry-after-ms"]) == ("1", "250")
+
+
+@pytest.mark.parametrize("kind", [ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED])
+def test_a_refusal_for_load_always_names_a_time(kind: ErrorKind) -> None:
+    assert told(SmgError(kind, "full"))["retry-after"] == "1"
+
+
+def test_a_conflict_is_worth_another_try_only_if_waiting_helps() -> None:
+    assert told(SmgError(ErrorKind.CONFLICT, "no"))["x-should-retry"] == "false"
+    busy = SmgError(ErrorKind.CONFLICT, "busy", retry_after_s=2)
+    assert told(busy)["x-should-retry"] == "true"
+
+
+def test_what_cannot_be_done_is_not_tried_again() -> None:
+    error = SmgError(ErrorKind.UPSTREAM_FAILED, "cannot", status=501)
+    assert told(error)["x-should-retry"] == "false"
+
+
+@pytest.mark.parametrize("kind", [ErrorKind.INVALID_REQUEST, ErrorKind.INTERNAL])
+def test_other_errors_leave_retrying_to_the_client(kind: ErrorKind) -> None:
+    assert not {"retry-after", "x-should-retry"} & set(told(SmgError(kind, "x")))
+
+
+def test_a_missing_key_is_told_which_scheme_to_use() -> None:
+    assert told(SmgError(ErrorKind.UNAUTHENTICATED, "who?"))["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("evil", ["a\nb: c", "a\r\nb: c", "a\rb"])
+def test_a_header_cannot_smuggle_in_another(evil: str) -> None:
+    with pytest.raises(AssertionError):
+        HeadWriter().head(200, [], {"x": evil}, now_s=0)
+
+
+def test_the_date_follows_the_clock() -> None:
+    heads = HeadWriter()
+    first = heads.head(200, [], {}, now_s=0)
+    assert b"date: Thu, 01 Jan 1970 00:00:00 GMT" in first
+    assert heads.head(200, [], {}, now_s=0) == first
+    assert b"00:00:01 GMT" in heads.head(200, [], {}, now_s=1)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.text(max_size=100), max_size=50))
+def test_any_names_make_a_header_value(names: list[str]) -> None:
+    value = name_list(names)
+    assert value.isascii()
+    assert value.isprintable()
+    assert len(value) < 4096
+    HeadWriter().head(200, [], {"x-smg-ignored-params": value}, now_s=0)
+
+
+def test_names_beyond_the_first_are_counted() -> None:
+    assert name_list(["a", "b é", "c[0].d"]) == "a, b??, c[0].d"
+    assert name_list([f"p{n}" for n in range(40)]).endswith("p31, and 8 more")
