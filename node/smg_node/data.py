@@ -252,7 +252,8 @@ def _http_options(settings: Settings) -> HttpOptions:
         keepalive_s=stream.keepalive_s,
         slow_client_bytes=stream.slow_client_bytes,
         slow_client_s=stream.slow_client_s,
-        settle_s=settings.drain.settle_s,
+        # Nobody balances load over a demo, so nobody needs time to notice its end.
+        settle_s=0 if settings.demo else settings.drain.settle_s,
         grace_s=settings.drain.grace_s,
     )
 

@@ -5,10 +5,13 @@ would make every figure of the demo a lie; so it is started the way an operator 
 """
 
 import asyncio
+import importlib.util
 import re
+import shutil
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -29,9 +32,11 @@ async def demo_engines() -> AsyncIterator[Sequence[str]]:
         "smg_chaos.cli",
         "engine",
         *("--contract", "vllm", "--model", MODEL, "--port", "0", "--workers", str(ENGINES)),
-        *("--ttft-ms", "50", "--itl-ms", "20", "--parent-watch"),
+        *("--ttft-ms", "50", "--itl-ms", "20", "--until-input-ends"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
+        # Ctrl-C is for the node, which ends its engines when its last answer has left.
+        start_new_session=True,
     )
     try:
         yield await _addresses(process)
@@ -67,34 +72,48 @@ async def _addresses(process: asyncio.subprocess.Process) -> list[str]:
 
 
 def say_demo(port: int) -> None:
-    """Print what to type now."""
-    sys.stdout.write(_WORDS.format(port=port, model=MODEL))
+    """Print what to type now: commands that work when pasted as they are."""
+    known = importlib.util.find_spec("openai") is not None
+    sys.stdout.write(
+        _WORDS.format(
+            port=port,
+            model=MODEL,
+            python=sys.executable if known else "python",
+            hint="" if known else "   # after: pip install openai",
+            admin=shutil.which("smg-admin") or Path(sys.executable).with_name("smg-admin"),
+        )
+    )
     sys.stdout.flush()
 
 
 _WORDS: Final = """
-The demo is up: two simulated engines behind one node. In another terminal:
+The demo is up: two simulated engines behind one node. Type this in another terminal.
 
-  curl http://127.0.0.1:{port}/v1/chat/completions \\
-    -H 'content-type: application/json' \\
-    -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
+# A whole answer:
+curl http://127.0.0.1:{port}/v1/chat/completions \\
+  -H 'content-type: application/json' \\
+  -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
 
-  curl -N http://127.0.0.1:{port}/v1/chat/completions \\
-    -H 'content-type: application/json' \\
-    -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}], "stream": true}}'
+# The same, as it comes:
+curl -N http://127.0.0.1:{port}/v1/chat/completions \\
+  -H 'content-type: application/json' \\
+  -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}], "stream": true}}'
 
-  python - <<'PYTHON'          # pip install openai
-  from openai import OpenAI
-  client = OpenAI(base_url="http://127.0.0.1:{port}/v1", api_key="unused")
-  stream = client.chat.completions.create(
-      model="{model}", messages=[{{"role": "user", "content": "Hello"}}], stream=True
-  )
-  for chunk in stream:
-      print(chunk.choices[0].delta.content or "", end="", flush=True)
-  print()
-  PYTHON
+# With the openai SDK:
+{python} - <<'PYTHON'{hint}
+from openai import OpenAI
 
-  smg-admin --url http://127.0.0.1:{port} workers list
+client = OpenAI(base_url="http://127.0.0.1:{port}/v1", api_key="unused")
+stream = client.chat.completions.create(
+    model="{model}", messages=[{{"role": "user", "content": "Hello"}}], stream=True
+)
+for chunk in stream:
+    print(chunk.choices[0].delta.content or "", end="", flush=True)
+print()
+PYTHON
+
+# What the node knows of its engines:
+{admin} --url http://127.0.0.1:{port} workers list
 
 Ctrl-C ends it.
 

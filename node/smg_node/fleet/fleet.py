@@ -202,6 +202,9 @@ class Fleet:
         engine = worker.engine
         while not tally.up:
             if not await self._looks_good(engine):
+                if not worker.inflight:
+                    # Another contract may answer here next, so it is asked from the beginning.
+                    await _close(worker)
                 raise SmgError(
                     ErrorKind.UPSTREAM_FAILED, f"{engine.contract.value} answers but is not SERVING"
                 )
@@ -239,22 +242,52 @@ class Fleet:
                 bundle = kept
             else:
                 await asyncio.to_thread(self._cache.keep, bundle, source=source)
-        others = [item for item in self._workers.values() if item is not worker and item.routable]
-        in_use = any(item.model is not None and item.model.name == name for item in others)
+
+        def in_use() -> bool:
+            others = [item for item in self._workers.values() if item is not worker]
+            return any(item.routable and item.model_name() == name for item in others)
+
         alias = name.rstrip("/").rpartition("/")[2] if name.startswith("/") else None
-        return await self.models.adopt(name, bundle, replace=not in_use, alias=alias)
+        return await self.models.adopt(name, bundle, in_use=in_use, alias=alias)
 
     async def _watch(self, worker: Worker, tally: Tally) -> None:
-        """Return when the worker is down."""
-        assert worker.engine is not None
+        """Return when the worker is down, or is no longer what it was."""
+        engine = worker.engine
+        assert engine is not None
+        was_away = False
         while True:
             interval_s = self._options.probe_interval_s
             await asyncio.sleep(interval_s * (0.8 + 0.4 * self._rng.random()))
-            if await self._looks_good(worker.engine):
+            fine = await self._looks_good(engine)
+            if fine:
+                same = await self._looks_the_same(worker, engine, was_away=was_away)
+                if same is False:
+                    self._down(worker, "came back as another engine", failed=False)
+                    return
+                fine = same is True
+            was_away = not fine
+            if fine:
                 tally.good()
             elif tally.bad():
                 self._down(worker, "stopped saying SERVING", failed=False)
                 return
+
+    async def _looks_the_same(
+        self, worker: Worker, engine: Engine, *, was_away: bool
+    ) -> bool | None:
+        """Whether it is still the engine that was registered; None if it does not say.
+
+        A restart may be over before anybody looks, and a model's ids mean nothing to another one. Its
+        tokenizer is fetched again only where there was time for a restart that somebody saw.
+        """
+        assert worker.card is not None
+        try:
+            card = await engine.card(CARD_TIMEOUT_S)
+            if _identity(card) != _identity(worker.card):
+                return False
+            return not was_away or await self._model_of(worker, engine, card) is worker.model
+        except SmgError as error:
+            return False if error.kind is ErrorKind.CONFLICT else None
 
     async def _looks_good(self, engine: Engine) -> bool:
         try:
@@ -280,6 +313,18 @@ def worker_id_of(url: WorkerUrl) -> WorkerId:
     """Return the id of the worker at this address: the same on every node."""
     digest = hashlib.blake2b(url.endpoint.encode(), digest_size=6).hexdigest()
     return WorkerId(f"w-{digest}")
+
+
+def _identity(card: ModelCard) -> tuple[object, ...]:
+    """Return what an engine cannot change without having been started anew."""
+    return (
+        card.model,
+        card.model_path,
+        card.vocabulary,
+        card.context,
+        card.prompt_max,
+        card.eos_ids,
+    )
 
 
 async def _until_idle(worker: Worker) -> None:

@@ -53,6 +53,8 @@ class Models:
         self._bundle_max_bytes = bundle_max_bytes
         self._served: dict[str, ServedModel] = {}
         self._names: dict[str, str] = {}
+        # Workers of one model start together; it must be built once, or each would serve its own.
+        self._building = asyncio.Lock()
 
     def find(self, name: str) -> ServedModel | None:
         """Return the model of that name or alias, if some worker has ever served it."""
@@ -72,30 +74,32 @@ class Models:
         return await asyncio.to_thread(bundle_from_path, path, max_bytes=self._bundle_max_bytes)
 
     async def adopt(
-        self, name: str, bundle: TokenizerBundle, *, replace: bool, alias: str | None
+        self, name: str, bundle: TokenizerBundle, *, in_use: Callable[[], bool], alias: str | None
     ) -> ServedModel:
         """Return the model `name` as `bundle` describes it, building it if it is new.
 
-        CONFLICT if it is served already with another vocabulary, unless `replace`.
+        CONFLICT if it is served already with another vocabulary and `in_use()`, which is asked when it
+        is this bundle's turn.
         """
         digest = vocabulary_digest(bundle)
-        found = self._served.get(name)
-        if found is not None and found.bundle_digest != digest and not replace:
-            raise SmgError(
-                ErrorKind.CONFLICT,
-                f"its tokenizer ({digest[:12]}) differs from the one that {name!r} is served with"
-                f" ({found.bundle_digest[:12]})",
-            )
-        if found is None or found.bundle_digest != digest:
-            found = await asyncio.to_thread(self._build, name, bundle, digest)
-            self._served[name] = found
-            _log.info(
-                "model %s: %d token ids, encoder %s, %s",
-                name,
-                found.tokenizer.vocabulary,
-                found.tokenizer.encoder,
-                found.why_no_template or "chat template found",
-            )
+        async with self._building:
+            found = self._served.get(name)
+            if found is not None and found.bundle_digest != digest and in_use():
+                raise SmgError(
+                    ErrorKind.CONFLICT,
+                    f"its tokenizer ({digest[:12]}) differs from the one that {name!r} is served with"
+                    f" ({found.bundle_digest[:12]})",
+                )
+            if found is None or found.bundle_digest != digest:
+                found = await asyncio.to_thread(self._build, name, bundle, digest)
+                self._served[name] = found
+                _log.info(
+                    "model %s: %d token ids, encoder %s, %s",
+                    name,
+                    found.tokenizer.vocabulary,
+                    found.tokenizer.encoder,
+                    found.why_no_template or "chat template found",
+                )
         self._name(found, alias)
         return found
 

@@ -170,13 +170,14 @@ class GenerationRun:
     ) -> AsyncGenerator[Sequence[Event], None]:
         """Yield the events of one engine call."""
         unfinished = leg.count
+        beyond = _vocabulary_end(hold)
         with scope.child("engine") as span:
             request = self._engine_request(leg, span.headers())
             async with aclosing(hold.engine.generate(request)) as batches:
                 async for chunks in batches:
                     out: list[Event] = []
                     for chunk in chunks:
-                        _check_chunk(chunk, leg)
+                        _check_chunk(chunk, leg, beyond)
                         unfinished -= chunk.finish is not None
                         story.feed(leg.first + chunk.choice, chunk, out)
                     if self._first_token_s is None and story.generated():
@@ -246,12 +247,26 @@ class GenerationRun:
         return "client_gone", "client_gone", 499
 
 
-def _check_chunk(chunk: Chunk, leg: Leg) -> None:
+def _vocabulary_end(hold: Hold) -> int:
+    """Return the first id that this engine cannot mean.
+
+    A model may have more rows than its tokenizer has tokens; those print nothing, as everywhere.
+    """
+    assert hold.worker.model is not None
+    return max(hold.worker.model.tokenizer.vocabulary, hold.card.vocabulary or 0)
+
+
+def _check_chunk(chunk: Chunk, leg: Leg, beyond: int) -> None:
     if chunk.finish == "abort":
         raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine gave up on the answer")
     if not 0 <= chunk.choice < leg.count:
         raise SmgError(
             ErrorKind.UPSTREAM_FAILED, f"the engine sent answer {chunk.choice} of {leg.count}"
+        )
+    if chunk.ids and max(chunk.ids) >= beyond:
+        raise SmgError(
+            ErrorKind.UPSTREAM_FAILED,
+            f"the engine sent token id {max(chunk.ids)}, and its vocabulary ends before {beyond}",
         )
 
 

@@ -1,0 +1,113 @@
+"""A generator over in-memory engines, and what it reported."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from smg_node.core.answer import Answer, Collector
+from smg_node.core.context import RequestContext
+from smg_node.core.errors import SmgError
+from smg_node.core.events import Event, Fail
+from smg_node.core.grammar import Grammar
+from smg_node.core.ids import IdSource
+from smg_node.core.outcome import Outcome
+from smg_node.core.request import (
+    GenerateRequest,
+    Prompt,
+    Sampling,
+    TextPrompt,
+)
+from smg_node.fleet.fleet import Fleet
+from smg_node.pipeline.generate import GenerationParts, GenerationRun, Generator
+from smg_node.pipeline.place import Placer
+from smg_node.pipeline.prepare import Preparer
+from smg_node.routing.policies.round_robin import RoundRobin
+from smg_node.world import SystemClock
+from support.fake_engine import FakeEngine
+from support.node_parts import fleet_of, running
+
+HI: tuple[Prompt, ...] = (TextPrompt("hi", add_special_tokens=False),)
+
+
+@dataclass
+class Bench:
+    """A generator over one or two engines, and what it reported."""
+
+    generator: Generator
+    fleet: Fleet
+    outcomes: list[Outcome]
+
+    def start(
+        self,
+        sampling: Sampling | None = None,
+        *,
+        prompts: tuple[Prompt, ...] = HI,
+        model: str = "tiny",
+        timeout_s: float = 5,
+        echo: bool = False,
+        clamped: bool = True,
+        truncate: int | None = None,
+        target: str | None = None,
+    ) -> GenerationRun:
+        request = GenerateRequest(
+            model=model,
+            prompts=prompts,
+            sampling=sampling or Sampling(),
+            stream=True,
+            echo=echo,
+            max_tokens_clamped=clamped,
+            truncate_prompt_tokens=truncate,
+        )
+        now_s = SystemClock().monotonic_s()
+        context = RequestContext("req_1", now_s, now_s + timeout_s, target_worker=target)
+        return self.generator.start("chat", request, context)
+
+    async def events(self, sampling: Sampling | None = None, **more: object) -> list[Event]:
+        run = self.start(sampling, **more)  # type: ignore[arg-type]  # handed through
+        choices = run._request.choices
+        grammar, seen = Grammar(choices), list[Event]()
+        async with aclosing(run.events()) as batches:
+            async for batch in batches:
+                assert batch
+                grammar.feed(batch)
+                seen += batch
+        assert grammar.over
+        return seen
+
+    async def answer(self, sampling: Sampling | None = None, **more: object) -> Answer:
+        seen = await self.events(sampling, **more)
+        choices = (sampling or Sampling()).n * len(more.get("prompts", HI))  # type: ignore[arg-type]  # a tuple
+        collector = Collector(choices)
+        collector.feed(seen)
+        return collector.answer()
+
+    async def error(self, sampling: Sampling | None = None, **more: object) -> SmgError:
+        last = (await self.events(sampling, **more))[-1]
+        assert isinstance(last, Fail)
+        return last.error
+
+    def idle(self) -> bool:
+        return all(worker.inflight == 0 for worker in self.fleet.workers())
+
+
+@asynccontextmanager
+async def bench(folder: Path, **engines: FakeEngine) -> AsyncIterator[Bench]:
+    async with running(fleet_of(engines, folder), sorted(engines)) as fleet:
+        async with asyncio.timeout(10):
+            while not all(worker.routable for worker in fleet.workers()):  # noqa: ASYNC110 - from outside
+                await asyncio.sleep(0.005)
+        clock, rng, outcomes = SystemClock(), random.Random(1), list[Outcome]()
+        placer = Placer(fleet, RoundRobin(), clock=clock, rng=rng, wait_for_worker_s=0.2)
+        with ThreadPoolExecutor(1) as threads:
+            parts = GenerationParts(
+                placer=placer,
+                preparer=Preparer(clock=clock, threads=threads),
+                ids=IdSource(clock, rng),
+                clock=clock,
+                on_outcome=outcomes.append,
+            )
+            yield Bench(Generator(parts), fleet, outcomes)
