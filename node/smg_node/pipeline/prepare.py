@@ -7,6 +7,7 @@ between threads costs more than they do.
 """
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -37,6 +38,8 @@ APPROVED_MAX: Final = 64
 """Constraints remembered as good; at most a few megabytes, as they are bounded themselves."""
 RENDER_IN_THREAD_ABOVE: Final = 32 * 1024
 """Characters of a conversation above which its template is rendered in a thread (about 1 ms of work)."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +119,13 @@ class Preparer:
                 "messages",
             )
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
-        if _characters(prompt) <= RENDER_IN_THREAD_ABOVE:
-            return renderer.render(prompt, now=now)
+        # A template that came with the request has to be compiled first, which takes up to a second.
+        if prompt.template is None and _characters(prompt) <= RENDER_IN_THREAD_ABOVE:
+            return renderer.render(prompt, now=now, warn=_mended)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, lambda: renderer.render(prompt, now=now))
+        return await loop.run_in_executor(
+            self._threads, lambda: renderer.render(prompt, now=now, warn=_mended)
+        )
 
     async def _encode(self, text: str, model: ServedModel, *, special: bool) -> TokenIds:
         encoder = model.encoder
@@ -134,6 +140,11 @@ class Preparer:
         )
         encoder.store(text, ids, add_special_tokens=special)
         return ids
+
+
+def _mended(what: str) -> None:
+    """Note that a conversation was mended; its client can cause any number of these."""
+    _log.info("a conversation was mended for its template: %s", what)
 
 
 def _characters(prompt: ChatPrompt) -> int:

@@ -1,0 +1,224 @@
+"""From turns to the dicts a template sees, in the form that this template wants them.
+
+The hot path is the plain message: a role and a string. Everything else follows what was found out
+about the template (`TemplateFacts`): whether it takes content as a string or as parts, what stands
+for an assistant that said nothing, whether call arguments are an object or text.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from smg_node.core.errors import unsupported
+from smg_node.core.request import MediaPart, Part, TextPart, Tool, ToolCall, Turn
+from smg_node.prompts.facts import ContentForm, TemplateFacts
+
+Message = dict[str, Any]
+Warn = Callable[[str], None]
+
+_BLANK_LINE: Final = "\n\n"
+_NO_PARAMETERS: Final = {"type": "object", "properties": {}}
+_RESULT_ROLES: Final = ("tool", "function")
+# What a turn says itself; unknown keys of a message never replace it.
+_OWNED: Final = frozenset({"role", "content", "tool_calls", "tool_call_id"})
+
+
+def to_messages(turns: Sequence[Turn], facts: TemplateFacts, warn: Warn) -> list[Message]:
+    """Return one dict per turn, results of tools in the order of their calls.
+
+    INVALID_REQUEST (`unsupported_parameter`) at a media part. `warn` is told of call arguments that
+    are no JSON object and are shown as `{}`.
+    """
+    as_string = facts.content == "string"
+    messages: list[Message] = []
+    has_results = False
+    for turn in turns:
+        content = turn.content
+        role: str = turn.role
+        if role == "developer" and not facts.knows_developer:
+            role = "system"
+        if (
+            type(content) is str
+            and as_string
+            and not turn.calls
+            and turn.reasoning is None
+            and role not in _RESULT_ROLES
+        ):
+            message: Message = {"role": role, "content": content}
+        else:
+            message = _message(turn, role, facts, warn)
+            has_results = has_results or role == "tool"
+        if turn.name is not None:
+            message["name"] = turn.name
+        if turn.extra:
+            _add_unknown(message, turn)
+        messages.append(message)
+    return _in_call_order(messages) if has_results else messages
+
+
+def _add_unknown(message: Message, turn: Turn) -> None:
+    for key, value in turn.extra.items():
+        if value is not None and key not in _OWNED:
+            message.setdefault(key, value)
+
+
+def _message(turn: Turn, role: str, facts: TemplateFacts, warn: Warn) -> Message:
+    form = facts.tool_content if role in _RESULT_ROLES else facts.content
+    message: Message = {"role": role, "content": _content(turn.content, form, facts, role)}
+    if turn.reasoning is not None:
+        for key in facts.reasoning_keys:
+            message[key] = turn.reasoning
+    if turn.calls:
+        message["tool_calls"] = [_call(call, facts, warn) for call in turn.calls]
+    if turn.answers_call is not None:
+        message["tool_call_id"] = turn.answers_call
+    return message
+
+
+def _content(
+    content: str | tuple[Part, ...] | None, form: ContentForm, facts: TemplateFacts, role: str
+) -> Any:
+    if not content:
+        if content is None and role == "assistant":
+            return facts.nothing()
+        return "" if form == "string" else []
+    if form == "string":
+        return content if isinstance(content, str) else "\n".join(_texts(content))
+    texts = [content] if isinstance(content, str) else _texts(content)
+    return [{"type": "text", "text": text} for text in texts]
+
+
+def _texts(parts: Iterable[Part]) -> list[str]:
+    texts: list[str] = []
+    for part in parts:
+        match part:
+            case TextPart():
+                texts.append(part.text)
+            case MediaPart():
+                raise unsupported(
+                    f"this node cannot give {part.kind} input to a model yet; send text only",
+                    part.where,
+                )
+    return texts
+
+
+def _call(call: ToolCall, facts: TemplateFacts, warn: Warn) -> Message:
+    arguments = read_arguments(call.arguments)
+    if arguments is None:
+        warn(f"the arguments of the call {call.name!r} are not a JSON object and are shown as {{}}")
+    function: Message = {"name": call.name}
+    if facts.arguments == "object":
+        function["arguments"] = arguments or {}
+    else:
+        function["arguments"] = call.arguments if arguments else "{}"
+    return {"id": call.call_id, "type": "function", "function": function}
+
+
+def read_arguments(text: str) -> dict[str, Any] | None:
+    """Return the object that `text` is, also if it is a JSON string of one; None if it is not.
+
+    Nothing at all is the empty object.
+    """
+    value: Any = text
+    if not text.strip():
+        return {}
+    for _ in range(2):
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError, ValueError):
+            return None
+        if not isinstance(value, str):
+            break
+    return value if isinstance(value, dict) else None
+
+
+def _in_call_order(messages: list[Message]) -> list[Message]:
+    """Return the messages with each run of tool results in the order of the calls before it."""
+    ordered: list[Message] = []
+    places: dict[str, int] = {}
+    run: list[Message] = []
+    for message in messages:
+        if message["role"] == "tool":
+            run.append(message)
+            continue
+        ordered += _sorted_run(run, places)
+        run = []
+        places = {call["id"]: at for at, call in enumerate(message.get("tool_calls", ()))}
+        ordered.append(message)
+    return ordered + _sorted_run(run, places)
+
+
+def _sorted_run(run: list[Message], places: dict[str, int]) -> list[Message]:
+    if len(run) > 1 and places:
+        run.sort(key=lambda message: places.get(message.get("tool_call_id", ""), len(places)))
+    return run
+
+
+def to_tools(tools: Sequence[Tool]) -> list[Message] | None:
+    """Return the tools in OpenAI's form, or None if there are none."""
+    if not tools:
+        return None
+    shown: list[Message] = []
+    for tool in tools:
+        function: Message = {"name": tool.name}
+        if tool.description is not None:
+            function["description"] = tool.description
+        # A function without parameters takes none; templates go through them without asking.
+        function["parameters"] = _NO_PARAMETERS if tool.parameters is None else tool.parameters
+        if tool.strict:
+            function["strict"] = True
+        shown.append({"type": "function", "function": function})
+    return shown
+
+
+def systems_first(messages: list[Message]) -> list[Message]:
+    """Return the messages with all system messages merged into one at the front.
+
+    The very same list if they are already so.
+    """
+    systems = [message for message in messages if message["role"] == "system"]
+    if not systems or (len(systems) == 1 and messages[0] is systems[0]):
+        return messages
+    merged = systems[0]
+    for message in systems[1:]:
+        merged = _merged(merged, message)
+    return [merged, *(message for message in messages if message["role"] != "system")]
+
+
+def neighbours_merged(messages: list[Message]) -> list[Message]:
+    """Return the messages with plain neighbours of one role (user, assistant) merged.
+
+    The very same list if there are none.
+    """
+    result: list[Message] = []
+    for message in messages:
+        before = result[-1] if result else None
+        if before is not None and _mergeable(before, message):
+            result[-1] = _merged(before, message)
+        else:
+            result.append(message)
+    return result if len(result) < len(messages) else messages
+
+
+def _mergeable(first: Message, second: Message) -> bool:
+    return (
+        first["role"] == second["role"] in ("user", "assistant")
+        and "tool_calls" not in first
+        and "tool_calls" not in second
+    )
+
+
+def _merged(first: Message, second: Message) -> Message:
+    one, other = first["content"], second["content"]
+    if isinstance(one, list) or isinstance(other, list):
+        content: Any = [*_as_parts(one), *_as_parts(other)]
+    else:
+        content = _BLANK_LINE.join(text for text in (one, other) if text)
+    return {**second, **first, "content": content}
+
+
+def _as_parts(content: Any) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []

@@ -1,0 +1,144 @@
+"""How large the automaton of a regular expression would be, and whether it is one at all.
+
+Engines turn a pattern into states; a pattern of twenty characters can ask for a million of them, and
+none of the engines bounds that for us. So a pattern is read here, never matched: counted repeats are
+multiplied out, and what no grammar engine can do (looking around, referring back, conditions) is
+refused by name. Everything else passes, in the dialects of Python, Rust and JSON Schema alike.
+"""
+
+import re
+from typing import Final
+
+STATES_MAX: Final = 1 << 16
+_DEPTH_MAX: Final = 100
+
+_REPEAT: Final = re.compile(r"\{([0-9]*)(,?)([0-9]*)\}")
+_DIGITS_MAX: Final = 9
+_GROUP: Final = re.compile(r"\((?:\?(?::|P?<[A-Za-z_]\w*>|[imsxuU-]+:))?")
+_FLAGS: Final = re.compile(r"\(\?[imsxuU-]+\)")
+_ESCAPE: Final = re.compile(
+    r"\\(?:[pP](?:\{[^}]*\}|.)|x(?:\{[0-9a-fA-F]{1,6}\}|[0-9a-fA-F]{2})"
+    r"|u(?:\{[0-9a-fA-F]{1,6}\}|[0-9a-fA-F]{4})|[^pPxu1-9k])",
+    re.DOTALL,
+)
+_CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_CANNOT: Final = (
+    ("(?=", "looking ahead"),
+    ("(?!", "looking ahead"),
+    ("(?<=", "looking behind"),
+    ("(?<!", "looking behind"),
+    ("(?>", "an atomic group"),
+    ("(?(", "a condition"),
+    ("(?P=", "a backreference"),
+    ("(?#", "a comment"),
+)
+
+
+class PatternError(ValueError):
+    """A pattern that is none, or that no engine can follow."""
+
+
+class _Reader:
+    """Reads one pattern from left to right."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._at = 0
+        # Sums of the open groups, the innermost last; and the size of what a repeat would repeat.
+        self._sums = [0]
+        self._last: int | None = None
+
+    def states(self) -> int:
+        pattern = self._pattern
+        while self._at < len(pattern):
+            character = pattern[self._at]
+            if character == "(":
+                self._open()
+            elif character == ")":
+                self._close()
+            elif character == "|":
+                self._last = None
+                self._at += 1
+            elif character in "*+?":
+                self._repeat(1, self._at + 1)
+            elif character == "{" and (found := _REPEAT.match(pattern, self._at)):
+                self._counted(found)
+            else:
+                self._atom(character)
+            if self._sums[-1] > STATES_MAX:
+                raise PatternError(f"it needs more than {STATES_MAX} states")
+        if len(self._sums) > 1:
+            raise PatternError("a group is not closed")
+        return self._sums[0]
+
+    def _open(self) -> None:
+        for start, what in _CANNOT:
+            if self._pattern.startswith(start, self._at):
+                raise PatternError(f"{what} is not possible in a constraint")
+        flags = _FLAGS.match(self._pattern, self._at)
+        if flags is not None:
+            self._at = flags.end()
+            self._last = None
+            return
+        group = _GROUP.match(self._pattern, self._at)
+        assert group is not None
+        if self._pattern.startswith("?", group.end()):
+            raise PatternError("it has a group of an unknown kind")
+        self._at = group.end()
+        self._sums.append(0)
+        self._last = None
+        if len(self._sums) > _DEPTH_MAX:
+            raise PatternError(f"its groups are more than {_DEPTH_MAX} deep")
+
+    def _close(self) -> None:
+        if len(self._sums) == 1:
+            raise PatternError("a group is closed that was not opened")
+        self._add(self._sums.pop())
+        self._at += 1
+
+    def _add(self, size: int) -> None:
+        self._sums[-1] += size
+        self._last = size
+
+    def _counted(self, found: re.Match[str]) -> None:
+        low, comma, high = found.groups()
+        if not low and not high:
+            self._atom("{")
+            return
+        if max(len(low), len(high)) > _DIGITS_MAX:
+            raise PatternError(f"it needs more than {STATES_MAX} states")
+        most = int(high) if high else int(low or 0)
+        if comma and high and low and int(low) > int(high):
+            raise PatternError("a repeat counts down")
+        self._repeat(max(1, most), found.end())
+
+    def _repeat(self, times: int, end: int) -> None:
+        if self._last is None:
+            raise PatternError("there is nothing to repeat")
+        self._sums[-1] += self._last * (times - 1)
+        self._at = end
+        if self._pattern.startswith("?", end):
+            self._at += 1
+        elif self._pattern.startswith("+", end):
+            raise PatternError("a possessive repeat is not possible in a constraint")
+        self._last = None
+
+    def _atom(self, character: str) -> None:
+        if character == "\\":
+            found = _ESCAPE.match(self._pattern, self._at)
+            if found is None:
+                raise PatternError("a backreference or a broken escape is not possible here")
+            self._at = found.end()
+        elif character == "[":
+            found = _CLASS.match(self._pattern, self._at)
+            if found is None:
+                raise PatternError("a set of characters is not closed")
+            self._at = found.end()
+        else:
+            self._at += 1
+        self._add(1)
+
+
+def pattern_states(pattern: str) -> int:
+    """Return how many states `pattern` takes at least, at most 65,536; `PatternError` otherwise."""
+    return _Reader(pattern).states()

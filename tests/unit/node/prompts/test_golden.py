@@ -1,0 +1,37 @@
+"""The corpus of templates prints what the reference implementation printed, byte for byte.
+
+The files in `golden/` came from the reference (transformers 5.12.1, Jinja 3.1.6), never from us.
+"""
+
+import re
+
+import pytest
+
+from smg_node.core.errors import SmgError
+from support.prompt_corpus import CHATS, FOLDER, NAMES, NOW, renderer, source
+
+
+def _golden(name: str) -> dict[str, str]:
+    text = (FOLDER / "golden" / f"{name}.txt").read_text(encoding="utf-8")
+    pieces = re.split(r"^=== (.*)\n", text, flags=re.MULTILINE)[1:]
+    return {chat: body[:-1] for chat, body in zip(pieces[::2], pieces[1::2], strict=True)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_prints_what_the_reference_prints(name: str) -> None:
+    ours = renderer(source(name))
+    golden = _golden(name)
+    assert golden.keys() == CHATS.keys()
+    for chat, prompt in CHATS.items():
+        try:
+            text = ours.render(prompt, now=NOW)
+        except SmgError as error:
+            text = f"!!! {error.message}"
+        assert text == golden[chat], chat
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rendering_twice_prints_the_same(name: str) -> None:
+    ours = renderer(source(name))
+    prompt = CHATS["one question"]
+    assert ours.render(prompt, now=NOW) == ours.render(prompt, now=NOW)

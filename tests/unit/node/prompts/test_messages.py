@@ -1,0 +1,207 @@
+"""From turns to what a template sees."""
+
+from typing import Any
+
+import pytest
+
+from smg_node.core.errors import SmgError
+from smg_node.core.request import MediaPart, TextPart, Tool, ToolCall, Turn
+from smg_node.prompts.facts import TemplateFacts
+from smg_node.prompts.messages import (
+    neighbours_merged,
+    read_arguments,
+    systems_first,
+    to_messages,
+    to_tools,
+)
+
+STRING = TemplateFacts()
+PARTS = TemplateFacts(content="parts", tool_content="parts", empty="parts")
+
+
+def messages_of(
+    *turns: Turn, facts: TemplateFacts = STRING, warnings: list[str] | None = None
+) -> list[dict[str, Any]]:
+    told: list[str] = []
+    messages = to_messages(turns, facts, told.append)
+    assert told == (warnings or [])
+    return messages
+
+
+def test_a_plain_message_is_its_role_and_text() -> None:
+    assert messages_of(Turn("user", "Hi")) == [{"role": "user", "content": "Hi"}]
+
+
+def test_text_parts_become_one_string_with_newlines_between() -> None:
+    turn = Turn("user", (TextPart("a"), TextPart("b")))
+    assert messages_of(turn) == [{"role": "user", "content": "a\nb"}]
+
+
+def test_a_string_becomes_a_part_where_parts_are_wanted() -> None:
+    assert messages_of(Turn("user", "a"), facts=PARTS) == [
+        {"role": "user", "content": [{"type": "text", "text": "a"}]}
+    ]
+    assert messages_of(Turn("user", ""), facts=PARTS)[0]["content"] == []
+
+
+@pytest.mark.parametrize("facts", [STRING, PARTS])
+def test_media_is_refused_at_its_own_place(facts: TemplateFacts) -> None:
+    turn = Turn("user", (TextPart("a"), MediaPart("image", "x", "messages[0].content[1]")))
+    with pytest.raises(SmgError) as refusal:
+        to_messages([turn], facts, lambda _: None)
+    assert refusal.value.where == "messages[0].content[1]"
+    assert refusal.value.code == "unsupported_parameter"
+
+
+def test_an_assistant_without_text_gets_what_the_template_takes_for_nothing() -> None:
+    call = (ToolCall("c", "f", "{}"),)
+    for empty, content in (("none", None), ("string", ""), ("parts", [])):
+        facts = TemplateFacts(empty=empty)  # type: ignore[arg-type]  # each of the literal's values
+        message = messages_of(Turn("assistant", None, calls=call), facts=facts)[0]
+        assert message["content"] == content
+
+
+def test_without_calls_there_is_no_list_of_calls() -> None:
+    assert "tool_calls" not in messages_of(Turn("assistant", "x", reasoning="y"))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ("", {}),
+        ("  ", {}),
+        ('"{\\"a\\": 1}"', {"a": 1}),
+        ('{"n": 9007199254740993}', {"n": 9007199254740993}),
+        ('{"n": 1180591620717411303424}', {"n": 2**70}),
+        ('{"a":', None),
+        ("[1]", None),
+        ("null", None),
+        ('"text"', None),
+        ("[" * 5000, None),
+        ("\ud800", None),
+    ],
+)
+def test_arguments_are_an_object_or_nothing(text: str, expected: Any) -> None:
+    assert read_arguments(text) == expected
+
+
+def test_arguments_are_an_object_where_the_template_wants_one() -> None:
+    turn = Turn("assistant", None, calls=(ToolCall("c", "f", '{"b":1,"a":2}'),))
+    function = messages_of(turn)[0]["tool_calls"][0]["function"]
+    assert function == {"name": "f", "arguments": {"b": 1, "a": 2}}
+    assert list(function["arguments"]) == ["b", "a"]
+
+
+def test_arguments_stay_the_text_that_was_printed_where_text_is_wanted() -> None:
+    turn = Turn(
+        "assistant", None, calls=(ToolCall("c", "f", '{"b":1,"a":2}'), ToolCall("d", "g", ""))
+    )
+    calls = messages_of(turn, facts=TemplateFacts(arguments="string"))[0]["tool_calls"]
+    assert [call["function"]["arguments"] for call in calls] == ['{"b":1,"a":2}', "{}"]
+
+
+@pytest.mark.parametrize(("form", "shown"), [("object", {}), ("string", "{}")])
+def test_broken_arguments_are_shown_as_an_empty_object_with_a_warning(
+    form: Any, shown: Any
+) -> None:
+    turn = Turn("assistant", None, calls=(ToolCall("c", "f", '{"a":'),))
+    told: list[str] = []
+    messages = to_messages([turn], TemplateFacts(arguments=form), told.append)
+    assert messages[0]["tool_calls"][0]["function"]["arguments"] == shown
+    assert len(told) == 1
+    assert "'f'" in told[0]
+
+
+def test_results_come_in_the_order_of_their_calls() -> None:
+    calls = tuple(ToolCall(name, "f", "{}") for name in ("a", "b", "c"))
+    order = [
+        message.get("tool_call_id")
+        for message in messages_of(
+            Turn("assistant", None, calls=calls),
+            Turn("tool", "3", answers_call="c"),
+            Turn("tool", "?", answers_call="unknown"),
+            Turn("tool", "1", answers_call="a"),
+            Turn("tool", "2", answers_call="b"),
+            Turn("user", "next"),
+            Turn("tool", "9", answers_call="z"),
+            Turn("tool", "8", answers_call="a"),
+        )
+    ]
+    assert order == [None, "a", "b", "c", "unknown", None, "z", "a"]
+
+
+def test_thoughts_travel_under_every_name_the_template_reads() -> None:
+    facts = TemplateFacts(reasoning_keys=("reasoning_content", "thinking"))
+    message = messages_of(Turn("assistant", "x", reasoning="why"), facts=facts)[0]
+    assert (message["reasoning_content"], message["thinking"]) == ("why", "why")
+
+
+def test_a_developer_is_a_system_message_unless_the_template_knows_it() -> None:
+    assert messages_of(Turn("developer", "x"))[0]["role"] == "system"
+    knows = TemplateFacts(knows_developer=True)
+    assert messages_of(Turn("developer", "x"), facts=knows)[0]["role"] == "developer"
+
+
+def test_unknown_keys_pass_through_without_replacing_ours() -> None:
+    extra: dict[str, Any] = {
+        "role": "x",
+        "content": "y",
+        "tool_calls": [],
+        "mood": "calm",
+        "none": None,
+        "name": "z",
+    }
+    message = messages_of(Turn("user", "Hi", name="ann", extra=extra))[0]
+    assert message == {"role": "user", "content": "Hi", "name": "ann", "mood": "calm"}
+
+
+def test_tools_are_shown_in_openai_form() -> None:
+    assert to_tools(()) is None
+    assert to_tools((Tool("f", "does", {"type": "object"}, strict=True), Tool("g"))) == [
+        {
+            "type": "function",
+            "function": {
+                "name": "f",
+                "description": "does",
+                "parameters": {"type": "object"},
+                "strict": True,
+            },
+        },
+        {
+            "type": "function",
+            "function": {"name": "g", "parameters": {"type": "object", "properties": {}}},
+        },
+    ]
+
+
+def test_system_messages_are_merged_at_the_front_with_a_blank_line() -> None:
+    messages = messages_of(Turn("user", "u"), Turn("system", "a"), Turn("system", "b"))
+    assert systems_first(messages) == [
+        {"role": "system", "content": "a\n\nb"},
+        {"role": "user", "content": "u"},
+    ]
+    done = systems_first(messages)
+    assert systems_first(done) is done
+    assert systems_first(messages[:1]) == messages[:1]
+
+
+def test_plain_neighbours_of_one_role_are_merged_and_calls_are_not() -> None:
+    call = Turn("assistant", "c", calls=(ToolCall("i", "f", "{}"),))
+    messages = messages_of(
+        Turn("user", "a"), Turn("user", "b"), Turn("user", "c"), call, Turn("assistant", "d")
+    )
+    merged = neighbours_merged(messages)
+    assert [(m["role"], m["content"]) for m in merged] == [
+        ("user", "a\n\nb\n\nc"),
+        ("assistant", "c"),
+        ("assistant", "d"),
+    ]
+    assert neighbours_merged(merged) is merged
+
+
+def test_neighbours_of_parts_are_merged_as_parts() -> None:
+    messages = messages_of(Turn("user", "a"), Turn("user", "b"), facts=PARTS)
+    assert neighbours_merged(messages) == [
+        {"role": "user", "content": [{"type": "text", "text": t} for t in "ab"]}
+    ]
