@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -52,6 +52,7 @@ class Bench:
         clamped: bool = True,
         truncate: int | None = None,
         target: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> GenerationRun:
         request = GenerateRequest(
             model=model,
@@ -63,7 +64,13 @@ class Bench:
             truncate_prompt_tokens=truncate,
         )
         now_s = SystemClock().monotonic_s()
-        context = RequestContext("req_1", now_s, now_s + timeout_s, target_worker=target)
+        context = RequestContext(
+            "req_1",
+            now_s,
+            now_s + timeout_s,
+            target_worker=target,
+            upstream_headers=headers or {},
+        )
         return self.generator.start("chat", request, context)
 
     async def events(self, sampling: Sampling | None = None, **more: object) -> list[Event]:

@@ -22,7 +22,7 @@ from smg_node.core.request import (
 )
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest
-from support.fake_engine import FakeEngine, abilities, says
+from support.fake_engine import FakeEngine, abilities, card, says
 from support.generation_bench import HI, bench
 
 
@@ -169,6 +169,28 @@ async def test_an_answer_nobody_asked_for_is_a_failure(tmp_path: Path) -> None:
 
     async with bench(tmp_path, a=FakeEngine(confused)) as it:
         assert (await it.error()).kind is ErrorKind.UPSTREAM_FAILED
+
+
+@pytest.mark.parametrize(("token_id", "fine"), [(299, True), (300, False), (2**32 - 1, False)])
+async def test_an_id_beyond_the_vocabulary_is_a_failure(
+    tmp_path: Path, token_id: int, fine: bool
+) -> None:
+    """A model may have more rows than its tokenizer has tokens: those print nothing, as everywhere."""
+
+    async def babble(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        yield [Chunk(0, (104, token_id, 105))]
+        yield [Chunk(0, (256,), finish="stop")]
+
+    engine = FakeEngine(babble)
+    engine.model_card = card(vocabulary=300)
+    async with bench(tmp_path, a=engine) as it:
+        if fine:
+            assert (await it.answer()).choices[0].text() == "hi"
+        else:
+            error = await it.error()
+            assert error.kind is ErrorKind.UPSTREAM_FAILED
+            assert str(token_id) in error.message
+        assert it.idle()
 
 
 async def test_one_broken_leg_ends_all_of_them(tmp_path: Path) -> None:
@@ -319,3 +341,13 @@ async def test_a_bad_constraint_is_refused_with_its_path_and_a_good_one_is_remem
         other = replace(bad, kind="regex", value="a+")
         assert (await it.error(Sampling(constraint=other))).code == "unsupported_parameter"
         assert len(engine.requests) == 2
+
+
+async def test_the_trace_and_the_request_id_travel_to_the_engine(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    headers = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-00", "x-request-id": "req_1"}
+    async with bench(tmp_path, a=engine) as it:
+        await it.answer(headers=headers)
+        (asked,) = engine.requests
+        assert asked.headers == headers
+        assert asked.request_id.startswith("eng-")
