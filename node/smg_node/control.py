@@ -77,11 +77,12 @@ class FleetDesk:
 
     def models(self) -> Sequence[ModelView]:
         """Return every served model, sorted by id."""
-        return [self._model_view(model) for model in self._fleet.models.all()]
+        known = self._fleet.models.all()
+        return [self._model_view(model) for model in known if self._fleet.served(model.name)]
 
     def model(self, name: str) -> ModelView:
         """Return the model of that id or alias; NOT_FOUND `model_not_found` otherwise."""
-        found = self._fleet.models.find(name)
+        found = self._fleet.served(name)
         if found is None:
             raise SmgError(
                 ErrorKind.NOT_FOUND,

@@ -66,6 +66,8 @@ class ModelCard:
     server: Mapping[str, str] = field(default_factory=dict)
     block_size: int | None = None
     running_max: int | None = None
+    abilities: Abilities | None = None
+    """Where this server can do less than its contract; None: all of it."""
 
 
 @dataclass(frozen=True, slots=True)

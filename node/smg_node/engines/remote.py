@@ -119,6 +119,7 @@ class RemoteEngine:
                 self._raise(error)
             server = b""
         self._card = self._wire.card(model, server)
+        self.abilities = self._card.abilities or self._wire.abilities
         self._bias_width = self._wire.bias_width(model)
         return self._card
 

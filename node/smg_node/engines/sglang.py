@@ -2,10 +2,12 @@
 
 Zeros are taken literally, so every scalar is sent. There is no seed. Alternatives of prompt and answer
 share one count. An aborted stream never ends by itself. What GetModelInfo says of vocabulary and
-context are fixed fallbacks and the size of the KV pool: only `max_req_input_len` is true.
+context are fixed fallbacks and the size of the KV pool: only `max_req_input_len` is true, and it is the
+first length that is too long. Without `enable_lora` an adapter's name is ignored in silence.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from google.protobuf.json_format import MessageToDict
 from smg_grpc_proto.generated import sglang_scheduler_pb2 as pb
@@ -108,7 +110,7 @@ class SglangWire:
             model=about.served_model_name or about.model_path,
             model_path=about.model_path,
             context=whole(arguments.get("context_length")),  # only if its operator set one
-            prompt_max=positive(about.max_req_input_len),
+            prompt_max=positive(about.max_req_input_len - 1),
             vocabulary=None,
             eos_ids=tuple(about.eos_token_ids),
             sampling_defaults=default_sampling(about.default_sampling_params_json),
@@ -118,6 +120,9 @@ class SglangWire:
             ),
             block_size=whole(arguments.get("page_size")),
             running_max=whole(arguments.get("max_running_requests")),
+            abilities=(
+                None if arguments.get("enable_lora") else replace(self.abilities, adapters=False)
+            ),
         )
 
     def bias_width(self, model: bytes) -> int | None:

@@ -21,6 +21,9 @@ RETRY_AFTER_S: Final = 1.0
 CONSTRAINT_TRAILER: Final = "smg-constraint-failed"
 """Set by servicers whose engine could not go on under the request's own grammar."""
 
+UNREACHABLE_CODE: Final = "upstream_unavailable"
+"""The error code of a call that found nobody at the other end."""
+
 DEADLINE_CODE: Final = "deadline_exceeded"
 """The error code of a request whose own time was up: nobody's fault but the clock's."""
 
@@ -83,7 +86,7 @@ MEANINGS: Final[dict[StatusCode, Meaning]] = {
     ),
     StatusCode.INTERNAL: Meaning(_FAILED, "upstream_error", "the engine failed"),
     StatusCode.UNAVAILABLE: Meaning(
-        _FAILED, "upstream_unavailable", "the engine cannot be reached"
+        _FAILED, UNREACHABLE_CODE, "the engine cannot be reached"
     ),
     StatusCode.DATA_LOSS: Meaning(_FAILED, "upstream_error", "the engine's answer is damaged"),
     StatusCode.UNAUTHENTICATED: Meaning(

@@ -2,10 +2,12 @@
 
 Unset and zero mean "off" for most fields, temperature 1.0 and the rest of the context. `complete`
 repeats the last delta (Python servicer) or everything (Rust). `GetServerInfo.server_type` is
-`vllm-grpc` from Rust and empty from Python.
+`vllm-grpc` from Rust and empty from Python. Asked for log probabilities of the prompt, Rust gives none
+and swallows the first token of the answer, so it is never asked.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from smg_grpc_proto.generated import vllm_engine_pb2 as pb
@@ -114,6 +116,9 @@ class VllmWire:
             server=flattened({**said(process), "servicer": servicer}),
             block_size=positive(process.block_size),
             running_max=positive(process.max_num_seqs),
+            abilities=(
+                replace(self.abilities, prompt_logprobs=False) if servicer == "rust" else None
+            ),
         )
 
     def bias_width(self, model: bytes) -> int | None:

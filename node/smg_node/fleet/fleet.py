@@ -31,6 +31,8 @@ from smg_node.fleet.worker import Status, Worker
 CARD_TIMEOUT_S: Final = 5.0
 TOKENIZER_TIMEOUT_S: Final = 60.0
 CONFLICT_RETRY_S: Final = 10.0
+DOUBT_S: Final = 0.25
+"""A worker that looked bad is looked at this soon again: every request it gets meanwhile fails."""
 DRAIN_MAX_S: Final = 180.0
 WORKERS_MAX: Final = 4096
 _FIRST_LOOKS_APART_S: Final = 0.1
@@ -128,6 +130,13 @@ class Fleet:
     def candidates(self, model: ServedModel) -> list[Worker]:
         """Return the workers that may be given work of `model` now, in order of their ids."""
         return [item for item in self.workers() if item.model is model and item.routable]
+
+    def served(self, name: str) -> ServedModel | None:
+        """Return the model of that name or alias, if a worker is registered for it, ready or not."""
+        found = self.models.find(name)
+        if found is None or not any(item.model is found for item in self._workers.values()):
+            return None
+        return found
 
     def unknown_yet(self) -> bool:
         """Whether some worker has never said what it serves: a model name may still turn up."""
@@ -257,7 +266,9 @@ class Fleet:
         was_away = False
         while True:
             interval_s = self._options.probe_interval_s
-            await asyncio.sleep(interval_s * (0.8 + 0.4 * self._rng.random()))
+            if was_away:
+                interval_s = min(interval_s, DOUBT_S)
+            await self._pause(worker, interval_s * (0.8 + 0.4 * self._rng.random()))
             fine = await self._looks_good(engine)
             if fine:
                 same = await self._looks_the_same(worker, engine, was_away=was_away)
@@ -271,6 +282,15 @@ class Fleet:
             elif tally.bad():
                 self._down(worker, "stopped saying SERVING", failed=False)
                 return
+
+    async def _pause(self, worker: Worker, pause_s: float) -> None:
+        """Wait for the next look; less if a call finds nobody meanwhile."""
+        try:
+            async with asyncio.timeout(pause_s):
+                await worker.suspected.wait()
+        except TimeoutError:
+            return
+        worker.suspected.clear()
 
     async def _looks_the_same(
         self, worker: Worker, engine: Engine, *, was_away: bool

@@ -39,6 +39,8 @@ class Worker:
     engine: Engine | None = None
     card: ModelCard | None = None
     model: ServedModel | None = None
+    suspected: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a call found nobody at the other end: the worker is to be looked at now."""
     idle: asyncio.Event | None = None
     """Set by the last release, for whoever waits to remove this worker."""
 

@@ -52,16 +52,17 @@ class GenerationRoutes:
         wish = _with_routing_key(reading.request, request.headers)
         request.model = wish.model
         request.trace.set("gen_ai.request.model", wish.model)
-        run = parts.generations.start(dialect_name, wish, self._context(request))
+        run = parts.generations.start(dialect_name, wish, self._context(request, wish))
         presenter = dialect.presenter(reading)
         answering = _Answering(parts, request, wish, run)
         if wish.stream:
             return await self._stream(answering, presenter)
         return await self._collect(answering, presenter)
 
-    def _context(self, request: HttpRequest) -> RequestContext:
+    def _context(self, request: HttpRequest, wish: GenerateRequest) -> RequestContext:
         headers = request.headers
-        timeout_s = min(self._parts.options.request_s, *_hints(headers))
+        hints = _hints(headers, streamed=wish.stream)
+        timeout_s = min(self._parts.options.request_s, *hints)
         target = headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS]
         return RequestContext(
             request_id=request.request_id,
@@ -207,10 +208,16 @@ def _with_routing_key(wish: GenerateRequest, headers: Headers) -> GenerateReques
     return replace(wish, routing_key=key) if key else wish
 
 
-def _hints(headers: Headers) -> list[float]:
-    """Return how long the client itself means to wait, in seconds, where it says so sensibly."""
+def _hints(headers: Headers, *, streamed: bool) -> list[float]:
+    """Return how long the client itself means to wait, in seconds, where it says so sensibly.
+
+    What the official SDKs call a read timeout is a pause between bytes (600 s unless set), so it
+    bounds an answer that comes in one piece; a stream it says nothing about, and comments keep it fed.
+    """
     hints: list[float] = []
     for name, unit_s in (("x-stainless-read-timeout", 1.0), ("x-smg-timeout-ms", 0.001)):
+        if streamed and name == "x-stainless-read-timeout":
+            continue
         text = headers.get(name, "")
         if not text:
             continue

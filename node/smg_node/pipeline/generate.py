@@ -169,27 +169,42 @@ class GenerationRun:
         self, leg: Leg, hold: Hold, story: Story
     ) -> AsyncGenerator[Sequence[Event], None]:
         """Yield the events of one engine call."""
-        unfinished = leg.count
-        beyond = _vocabulary_end(hold)
         with scope.child("engine") as span:
             request = self._engine_request(leg, span.headers())
-            async with aclosing(hold.engine.generate(request)) as batches:
-                async for chunks in batches:
-                    out: list[Event] = []
-                    for chunk in chunks:
-                        _check_chunk(chunk, leg, beyond)
-                        unfinished -= chunk.finish is not None
-                        story.feed(leg.first + chunk.choice, chunk, out)
-                    if self._first_token_s is None and story.generated():
-                        self._first_token_s = self._parts.clock.monotonic_s()
-                    if out:
+            try:
+                async with aclosing(hold.engine.generate(request)) as batches:
+                    async for out in self._told(batches, leg, hold, story):
                         yield out
-                    if unfinished and story.over(leg.first, leg.count):
-                        if _engine_ends(leg, hold, story):
-                            await _await_end(batches)
-                        return
+            except SmgError as error:
+                hold.note(error)
+                raise
         if not story.over(leg.first, leg.count):
             raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine ended without finishing")
+
+    async def _told(
+        self,
+        batches: AsyncGenerator[Sequence[Chunk], None],
+        leg: Leg,
+        hold: Hold,
+        story: Story,
+    ) -> AsyncGenerator[Sequence[Event], None]:
+        """Yield what the chunks of one engine call mean, until its choices are over."""
+        unfinished = leg.count
+        beyond = _vocabulary_end(hold)
+        async for chunks in batches:
+            out: list[Event] = []
+            for chunk in chunks:
+                _check_chunk(chunk, leg, beyond)
+                unfinished -= chunk.finish is not None
+                story.feed(leg.first + chunk.choice, chunk, out)
+            if self._first_token_s is None and story.generated():
+                self._first_token_s = self._parts.clock.monotonic_s()
+            if out:
+                yield out
+            if unfinished and story.over(leg.first, leg.count):
+                if _engine_ends(leg, hold, story):
+                    await _await_end(batches)
+                return
 
     def _engine_request(self, leg: Leg, trace_headers: Mapping[str, str]) -> EngineRequest:
         left_s = self._context.deadline_s - self._parts.clock.monotonic_s()

@@ -10,6 +10,7 @@ from typing import Final
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock, Rng
 from smg_node.engines.engine import Engine, ModelCard
+from smg_node.engines.status import UNREACHABLE_CODE
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.model import ServedModel
 from smg_node.fleet.worker import Worker
@@ -27,6 +28,11 @@ class Hold:
     engine: Engine
     card: ModelCard
     _held: bool = True
+
+    def note(self, error: SmgError) -> None:
+        """Tell the fleet what became of the call: nobody at the other end means to look at once."""
+        if error.code == UNREACHABLE_CODE:
+            self.worker.suspected.set()
 
     def release(self) -> None:
         """Count the call out; harmless the second time."""
@@ -55,7 +61,7 @@ class Placer:
         """
         until_s = self._wait_until(deadline_s)
         while True:
-            found = self._fleet.models.find(name)
+            found = self._fleet.served(name)
             if found is not None:
                 return found
             if not self._fleet.unknown_yet():

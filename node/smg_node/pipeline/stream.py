@@ -63,6 +63,7 @@ class ChoiceStream:
         self._ends = ends
         self._ending = ends.eos | ends.stop_ids | ends.hidden
         self._keep_stop = sampling.keep_stop
+        self._generated_min = sampling.min_tokens
         self._generated_max = sampling.max_tokens
         self._tokenizer = tokenizer
         self._detokenizer = detokenizer
@@ -97,7 +98,9 @@ class ChoiceStream:
             self._feed_plain(ids, out)
             return
         assert not chunk.logprobs or len(chunk.logprobs) == len(ids)
-        text, end = self._read(chunk)
+        free, text, end = self._read(chunk)
+        if free:
+            self._let_out(free, out)
         self._pass(text, out)
         if self.over:
             return
@@ -128,8 +131,12 @@ class ChoiceStream:
         else:
             self._tokens, self._ids = count, ids
 
-    def _read(self, chunk: Chunk) -> tuple[str, tuple[FinishReason, int | None] | None]:
-        """Detokenize ids up to one that ends the choice; return the text and that end, if any."""
+    def _read(self, chunk: Chunk) -> tuple[str, str, tuple[FinishReason, int | None] | None]:
+        """Detokenize ids up to one that ends the choice; return the text and that end, if any.
+
+        The text comes in two parts: no stop string counts in what the first `min_tokens` print.
+        """
+        free: list[str] = []
         texts: list[str] = []
         end: tuple[FinishReason, int | None] | None = None
         taken = 0
@@ -143,12 +150,13 @@ class ChoiceStream:
             if token_id in self._ending:
                 end, shown = self._verdict(token_id)
             if shown:
-                texts.append(self._print(token_id, chunk.logprobs[at] if chunk.logprobs else None))
+                part = free if self.generated <= self._generated_min else texts
+                part.append(self._print(token_id, chunk.logprobs[at] if chunk.logprobs else None))
             if end is not None:
                 break
         self._tokens += taken
         self._ids += chunk.ids if taken == len(chunk.ids) else chunk.ids[:taken]
-        return "".join(texts), end
+        return "".join(free), "".join(texts), end
 
     def _verdict(self, token_id: int) -> tuple[tuple[FinishReason, int | None] | None, bool]:
         """Return how this id ends the choice, if it does, and whether it is shown as text."""
@@ -170,13 +178,16 @@ class ChoiceStream:
         matched: str | None = None
         if self._stop is not None:
             text, matched = self._stop.feed(text)
-        self._passed += len(text)
-        self._say(self._parser.feed(text), out)
+        self._let_out(text, out)
         if matched is not None:
             self._say(self._parser.finish(), out)
             self._framer.rest(out, self._tokens, self._ids, self._logprobs)
             self._framer.finish(out, "stop", matched)
             self.over = self.cut_by_string = True
+
+    def _let_out(self, text: str, out: list[Event]) -> None:
+        self._passed += len(text)
+        self._say(self._parser.feed(text), out)
 
     def _say(self, pieces: Sequence[Piece], out: list[Event]) -> None:
         self._release(self._passed)
@@ -196,8 +207,7 @@ class ChoiceStream:
             return
         if self._stop is not None:
             held = self._stop.finish()
-            self._passed += len(held)
-            self._say(self._parser.feed(held), out)
+            self._let_out(held, out)
         self._say(self._parser.finish(), out)
 
     def _end(self, out: list[Event], reason: FinishReason, matched: str | int | None) -> None:

@@ -1,5 +1,6 @@
 """What engines say about themselves, with the untruths and the secrets taken out."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from smg_node.engines.detect import WIRES
 from smg_node.engines.engine import Contract, Load, ModelCard
 from smg_node.engines.facts import default_sampling, flattened, is_secret, whole
 from smg_node.engines.health import health_request, health_status
+from smg_node.engines.sglang import SglangWire
+from smg_node.engines.vllm import VllmWire
 from support.engine_bench import PB
 
 
@@ -58,6 +61,8 @@ def test_vllms_two_servicers_are_told_apart() -> None:
         Contract.VLLM, pb.GetModelInfoResponse(), pb.GetServerInfoResponse(server_type="vllm-grpc")
     )
     assert rust.server["servicer"] == "rust"
+    # Its servicer takes the wish, gives none, and loses the first token of the answer.
+    assert rust.abilities == replace(VllmWire.abilities, prompt_logprobs=False)
 
 
 def test_sglangs_fallbacks_are_not_believed() -> None:
@@ -84,7 +89,7 @@ def test_sglangs_fallbacks_are_not_believed() -> None:
     )
     found = card(Contract.SGLANG, model, server)
 
-    assert (found.vocabulary, found.context, found.prompt_max) == (None, None, 2042)
+    assert (found.vocabulary, found.context, found.prompt_max) == (None, None, 2041)
     assert (found.block_size, found.running_max, found.server_version) == (16, 32, "0.5.23")
     assert found.model == "/models/m"
     assert found.server["nested.deeper.kept"] == "true"
@@ -97,6 +102,17 @@ def test_an_operators_own_context_length_for_sglang_is_believed() -> None:
     server = pb.GetServerInfoResponse()
     server.server_args.update({"context_length": 4096})
     assert card(Contract.SGLANG, pb.GetModelInfoResponse(), server).context == 4096
+
+
+@pytest.mark.parametrize(("said", "adapters"), [({}, False), ({"enable_lora": True}, True)])
+def test_sglang_has_adapters_only_where_its_operator_allowed_them(
+    said: dict[str, bool], adapters: bool
+) -> None:
+    pb = PB[Contract.SGLANG]
+    server = pb.GetServerInfoResponse()
+    server.server_args.update({"enable_lora": None, **said})
+    found = card(Contract.SGLANG, pb.GetModelInfoResponse(), server)
+    assert (found.abilities or SglangWire.abilities).adapters is adapters
 
 
 def test_mlxs_card_is_named_by_its_path() -> None:

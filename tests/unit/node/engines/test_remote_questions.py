@@ -6,6 +6,7 @@ import io
 import zipfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 
 import grpc
 import pytest
@@ -73,6 +74,18 @@ async def test_a_card_without_server_information_is_a_card() -> None:
         b.server.unary[b.path("GetModelInfo")] = lambda _: model.SerializeToString()
         card = await b.engine.card(GENEROUS_S)
     assert (card.model, card.vocabulary) == ("/m", 5)
+
+
+async def test_an_engine_can_do_what_its_server_last_said() -> None:
+    async with bench(Contract.VLLM) as b:
+        b.server.unary[b.path("GetModelInfo")] = lambda _: b""
+        seen = []
+        for server_type in ("", "vllm-grpc", ""):  # the other servicer may come up at the same port
+            said = b.pb.GetServerInfoResponse(server_type=server_type).SerializeToString()
+            b.server.unary[b.path("GetServerInfo")] = partial(lambda said, _: said, said)
+            await b.engine.card(GENEROUS_S)
+            seen.append(b.engine.abilities.prompt_logprobs)
+    assert seen == [True, False, True]
 
 
 async def test_loads_are_asked_for_and_read() -> None:

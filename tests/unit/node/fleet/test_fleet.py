@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.model import ModelSettings, ServedModel
 from smg_node.fleet.worker import Worker
 from support.fake_engine import FakeEngine, card
-from support.node_parts import fleet_of, running
+from support.node_parts import FAST, fleet_of, running
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -174,3 +175,78 @@ async def test_all_engines_are_closed_when_the_fleet_stops(tmp_path: Path) -> No
     async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
         await until(lambda: only(fleet).routable)
     assert engine.closed
+
+
+async def test_workers_that_start_together_share_one_model(tmp_path: Path) -> None:
+    names = [f"e{number}" for number in range(6)]
+    engines = {name: FakeEngine() for name in names}
+    async with running(fleet_of(engines, tmp_path), names) as fleet:
+        await until(lambda: all(worker.routable for worker in fleet.workers()))
+        assert len(fleet.candidates(model(fleet, "tiny"))) == len(names)
+
+
+async def test_of_two_vocabularies_that_start_together_one_wins(tmp_path: Path) -> None:
+    engines = {"a": FakeEngine(), "b": FakeEngine()}
+    engines["b"].bundle = TokenizerBundle({"tokenizer.json": b"[]"}, "1" * 64, "a test")
+    async with running(fleet_of(engines, tmp_path), ["a", "b"]) as fleet:
+        await until(lambda: any("differs" in worker.reason for worker in fleet.workers()))
+        (ready,) = [worker for worker in fleet.workers() if worker.routable]
+        assert fleet.candidates(model(fleet, "tiny")) == [ready]
+
+
+async def test_an_engine_restarted_between_two_looks_is_noticed(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        engine.model_card = card("other")
+        await until(lambda: only(fleet).model is fleet.models.find("other"))
+        await until(lambda: only(fleet).routable)
+        assert fleet.candidates(model(fleet, "tiny")) == []
+
+
+async def test_an_engine_that_was_away_for_a_moment_may_have_another_vocabulary(
+    tmp_path: Path,
+) -> None:
+    engine = FakeEngine()
+    patient = replace(FAST, down_after=1000)
+    async with running(fleet_of({"a": engine}, tmp_path, options=patient), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        before = only(fleet).model
+        engine.up = False
+        await asyncio.sleep(4 * patient.probe_interval_s)
+        engine.bundle = TokenizerBundle({"tokenizer.json": b"[]"}, "1" * 64, "a test")
+        engine.up = True
+        await until(lambda: only(fleet).model is not before and only(fleet).routable)
+        assert fleet.candidates(model(fleet, "tiny")) == [only(fleet)]
+
+
+async def test_another_contract_may_come_back_at_the_same_address(tmp_path: Path) -> None:
+    engines = {"a": FakeEngine()}
+    async with running(fleet_of(engines, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        engines["a"].up = False
+        await until(lambda: not only(fleet).routable)
+        engines["a"] = FakeEngine(model="other")
+        await until(lambda: only(fleet).routable)
+        assert only(fleet).engine is engines["a"]
+
+
+async def test_a_call_that_found_nobody_makes_the_fleet_look_at_once(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    patient = replace(FAST, probe_interval_s=600)
+    async with running(fleet_of({"a": engine}, tmp_path, options=patient), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        engine.up = False
+        only(fleet).suspected.set()
+        await until(lambda: not only(fleet).routable)
+
+
+async def test_a_model_is_served_as_long_as_a_worker_is_registered_for_it(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        engine.up = False
+        await until(lambda: not only(fleet).routable)
+        assert fleet.served("tiny") is not None
+        await fleet.remove("grpc://a:1", force=True)
+        assert fleet.served("tiny") is None

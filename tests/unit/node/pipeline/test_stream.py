@@ -118,6 +118,15 @@ def test_tokens_cut_off_by_a_stop_string_lose_their_log_probabilities() -> None:
     assert stream.cut_by_string
 
 
+@given(cuts=places)
+def test_a_stop_string_counts_only_after_the_least_number_of_tokens(cuts: list[int]) -> None:
+    sampling = Sampling(max_tokens=99, min_tokens=5, stop=("cd",))
+    chunks = cut(b"abcdefcdgh", cuts)
+    events = play(stream_of(sampling), chunks)
+    assert text_of(events) == "abcdef"
+    assert finish_of(events) == Finish(0, "stop", "cd")
+
+
 def test_end_of_text_ends_even_if_the_engine_goes_on() -> None:
     stream = stream_of(Sampling(max_tokens=99))
     events = play(stream, [Chunk(0, (*b"ab", EOS, *b"cd"))])
