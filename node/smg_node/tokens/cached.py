@@ -1,0 +1,128 @@
+"""The encoder of one model with its caches in front: whole prompts (L0), then shared pieces (L1).
+
+The owner is the event loop, and only it changes anything: `lookup` and `store` are its side, and
+`encode_missing` is the part a worker thread may do in between, for texts that `long` says would hold
+the loop up. `encode` is all of it at once, for the others.
+"""
+
+from typing import Final
+
+from smg_node.core.request import TokenIds
+from smg_node.tokens.exact_cache import ExactCache
+from smg_node.tokens.prefix_cache import PrefixCache, PrefixFigures
+from smg_node.tokens.tokenizer import Tokenizer
+
+SLOWNESS: Final = {"fastokens": 1, "tiktoken": 4, "tokenizers": 24}
+"""How much longer than the fast encoder each takes for the same text, rounded down."""
+
+
+class CachedEncoder:
+    """Text to ids for one model.
+
+    `long_above_bytes` is the size of text that the fast encoder still encodes in less time than a hop
+    to a thread costs (about 0.1 ms); for slower encoders the border is lower by as much. The ids that
+    come out may be shared with the cache and must not be changed.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        l0: ExactCache | None = None,
+        l1: PrefixCache | None = None,
+        *,
+        long_above_bytes: int = 16_384,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._digest = tokenizer.digest
+        self._l0 = l0
+        self._l1 = l1
+        self._long_above = long_above_bytes // SLOWNESS.get(tokenizer.encoder, 1)
+        self.l0_hits = 0
+        """Prompts found whole."""
+        self.l0_misses = 0
+        """Prompts that had to be encoded."""
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> TokenIds:
+        """Return the ids of `text`, from a cache or encoded here and now.
+
+        INVALID_REQUEST for a text that is not whole Unicode or that the vocabulary cannot express.
+        """
+        found = self.lookup(text, add_special_tokens=add_special_tokens)
+        if found is not None:
+            return found
+        ids = self.encode_missing(text, add_special_tokens=add_special_tokens)
+        self.store(text, ids, add_special_tokens=add_special_tokens)
+        return ids
+
+    def lookup(self, text: str, *, add_special_tokens: bool) -> "TokenIds | None":
+        """Return the ids of `text` if it was encoded before. On the loop."""
+        if self._l0 is None:
+            return None
+        key = self._l0.key(text, digest=self._digest, add_special_tokens=add_special_tokens)
+        ids = self._l0.get(key)
+        if ids is not None:
+            self.l0_hits += 1
+        return ids
+
+    def encode_missing(self, text: str, *, add_special_tokens: bool) -> TokenIds:
+        """Return the ids of `text`, encoded; changes nothing, in any thread."""
+        if self._l1 is not None and not add_special_tokens:
+            return self._l1.encode(text)
+        return self._tokenizer.encode(text, add_special_tokens=add_special_tokens)
+
+    def store(self, text: str, ids: TokenIds, *, add_special_tokens: bool) -> None:
+        """Keep what `encode_missing` returned. On the loop."""
+        self.l0_misses += 1
+        if self._l1 is not None:
+            self._l1.settle()
+        if self._l0 is not None:
+            key = self._l0.key(text, digest=self._digest, add_special_tokens=add_special_tokens)
+            self._l0.put(key, ids)
+
+    def long(self, text: str) -> bool:
+        """Whether encoding `text` would take longer than handing it to a thread."""
+        size = len(text)
+        if size <= self._long_above and not text.isascii():
+            # Up to four bytes a character; counted only where that could make the difference.
+            size = (
+                size * 4 if size * 4 <= self._long_above else len(text.encode("utf-8", "replace"))
+            )
+        return size > self._long_above
+
+    @property
+    def l1_hits(self) -> int:
+        """Pieces of prompts found in L1."""
+        return self._l1_figures().hits
+
+    @property
+    def l1_misses(self) -> int:
+        """Pieces of prompts that L1 did not have."""
+        return self._l1_figures().misses
+
+    @property
+    def l1_hit_bytes(self) -> int:
+        """Bytes of text in the pieces found."""
+        return self._l1_figures().hit_bytes
+
+    @property
+    def l1_evictions(self) -> int:
+        """Pieces that L1 gave up for others."""
+        return self._l1_figures().evictions
+
+    @property
+    def l1_bytes(self) -> int:
+        """What L1 weighs now."""
+        return self._l1_figures().bytes
+
+    @property
+    def l0_evictions(self) -> int:
+        """Prompts that L0 gave up for others; of all models that share it."""
+        return self._l0.evictions if self._l0 is not None else 0
+
+    @property
+    def l0_bytes(self) -> int:
+        """What L0 weighs now; with all models that share it."""
+        return self._l0.bytes if self._l0 is not None else 0
+
+    def _l1_figures(self) -> PrefixFigures:
+        return self._l1.figures() if self._l1 is not None else PrefixFigures()

@@ -1,0 +1,180 @@
+"""A tokenizer from a tokenizer.json, checked against the library that defines the format.
+
+The reference is built first and asked everything that only it can answer: the ids of the probe texts
+and the text of every id. Where a table and a fast encoder agree with it on all of that, they take
+over. The reference is let go before the fast encoder is built: side by side, the two would take a
+quarter of a gigabyte.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import tokenizers
+
+from smg_node.core.bundle import TokenizerBundle
+from smg_node.tokens.definition import VOCABULARY_MAX, Definition, read_definition
+from smg_node.tokens.encoders import Encoder, FastEncoder, ReferenceEncoder
+from smg_node.tokens.foreign import is_foreign, reading, unusable
+from smg_node.tokens.loaded import Borders, LoadedTokenizer, LoadReport, Speller, Vocabulary
+from smg_node.tokens.reference import ReferenceSpeller
+from smg_node.tokens.self_check import Expectation, disagreement, expectation
+from smg_node.tokens.side_files import SideFiles, read_side_files
+from smg_node.tokens.token_table import table_of
+
+EncoderChoice: TypeAlias = Literal["auto", "tokenizers"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What the reference said before it was let go. `expected` is None if nobody asks for more."""
+
+    vocabulary: Vocabulary
+    speller: Speller
+    why_no_table: str
+    expected: Expectation | None
+
+
+def load_huggingface(bundle: TokenizerBundle, *, encoder: EncoderChoice) -> LoadedTokenizer:
+    """Return the tokenizer of a bundle that has a tokenizer.json.
+
+    `auto` takes the fast encoder if it passes the self-check. UPSTREAM_FAILED `tokenizer_invalid` for
+    files no tokenizer can be made of, naming the file.
+    """
+    side = read_side_files(bundle)
+    definition = read_definition(bundle)
+    with reading(definition.name):
+        definition, reference = _complete(definition, side)
+        answers = _ask(reference, definition, side, check=encoder == "auto")
+        # Let go of the reference where nobody needs it, before the fast encoder takes its place.
+        kept = reference if answers.why_no_table or answers.expected is None else None
+        del reference
+        chosen, why = _choose(definition, answers.expected)
+        if chosen is None:
+            chosen = ReferenceEncoder(kept or _open(definition))
+    return LoadedTokenizer(
+        digest=bundle.digest,
+        vocabulary=answers.vocabulary,
+        encoder=chosen,
+        speller=answers.speller,
+        report=LoadReport(
+            encoder=chosen.name,
+            why_encoder=why,
+            speller="reference" if answers.why_no_table else "table",
+            why_speller=answers.why_no_table,
+        ),
+    )
+
+
+def _open(definition: Definition) -> tokenizers.Tokenizer:
+    return tokenizers.Tokenizer.from_buffer(definition.content())
+
+
+def _complete(definition: Definition, side: SideFiles) -> tuple[Definition, tokenizers.Tokenizer]:
+    """Return the definition with what the side files add to it, and its reference tokenizer.
+
+    Added tokens are taken only if they get the ids that were announced. `add_bos_token` and
+    `add_eos_token`, where a file has one of them, decide what stands around a text.
+    """
+    reference = _open(definition)
+    missing = definition.missing(side.added_tokens())
+    if missing:
+        more = definition.with_added(missing)
+        candidate = _open(more)
+        if all(candidate.token_to_id(token.content) == token.token_id for token in missing):
+            definition, reference = more, candidate
+    # Also the first thing asked of the reference: some broken files are found out only here.
+    found = reference.encode_batch_fast([""], add_special_tokens=True)[0].ids
+    around = _around(side, reference)
+    if around is not None:
+        before, after = around
+        if found != [*before.values(), *after.values()]:
+            definition = definition.with_around(before, after)
+            reference = _open(definition)
+    return definition, reference
+
+
+def _around(
+    side: SideFiles, reference: tokenizers.Tokenizer
+) -> tuple[Mapping[str, int], Mapping[str, int]] | None:
+    """Return the tokens to put before and after a text, None if the files do not say."""
+    if side.flag("add_bos_token") is None and side.flag("add_eos_token") is None:
+        return None
+    sides: list[dict[str, int]] = []
+    for flag, role in (("add_bos_token", "bos_token"), ("add_eos_token", "eos_token")):
+        token = side.roles().get(role) if side.flag(flag) else None
+        token_id = reference.token_to_id(token) if token is not None else None
+        sides.append({token: token_id} if token is not None and token_id is not None else {})
+    return sides[0], sides[1]
+
+
+def _ask(
+    reference: tokenizers.Tokenizer, definition: Definition, side: SideFiles, *, check: bool
+) -> _Answers:
+    added = reference.get_added_tokens_decoder()
+    special_ids = frozenset(token_id for token_id, token in added.items() if token.special)
+    texts = {token_id: added[token_id].content for token_id in sorted(added)}
+    pieces = _pieces(reference, definition.name)
+    table, why_no_table = table_of(
+        pieces, decoder=definition.decoder, special_ids=special_ids, reference=reference
+    )
+    speller: Speller = table or ReferenceSpeller(
+        reference, pieces, added=texts, special_ids=special_ids
+    )
+    expected = None
+    if check:
+        encoder = ReferenceEncoder(reference)
+        expected = expectation(encoder, list(texts.values()))
+    return _Answers(
+        vocabulary=Vocabulary(
+            size=len(pieces),
+            special_ids=special_ids,
+            special_tokens=side.roles(),
+            eos_ids=side.eos_ids(reference.token_to_id),
+            borders=_borders(definition, added),
+        ),
+        speller=speller,
+        why_no_table=why_no_table,
+        expected=expected,
+    )
+
+
+def _pieces(reference: tokenizers.Tokenizer, name: str) -> list[str | None]:
+    vocabulary = reference.get_vocab(with_added_tokens=True)
+    largest = max(vocabulary.values(), default=-1)
+    if not 0 <= largest < VOCABULARY_MAX:
+        raise unusable(f"{name}: its largest id is {largest}; the most is {VOCABULARY_MAX - 1}")
+    pieces: list[str | None] = [None] * (largest + 1)
+    for piece, token_id in vocabulary.items():
+        pieces[token_id] = piece
+    return pieces
+
+
+def _borders(definition: Definition, added: Mapping[int, tokenizers.AddedToken]) -> Borders:
+    """Return the added tokens that cut a text whatever stands beside them."""
+    if definition.looks_at_start:
+        return Borders((), "its pre-tokenizer treats the start of a text differently")
+    if definition.dropout:
+        return Borders((), "its merges are random")
+    # A normalized token is looked for only in the pieces that the others leave: it changes nothing.
+    cutting = [token for token in added.values() if not token.normalized and token.content]
+    for token in cutting:
+        if token.lstrip or token.rstrip or token.single_word:
+            return Borders((), f"its added token {token.content!r} looks at its neighbours")
+    texts = tuple(sorted({token.content for token in cutting}))
+    return Borders(texts, "" if texts else "it has no added tokens that cut a text")
+
+
+def _choose(definition: Definition, expected: Expectation | None) -> tuple[Encoder | None, str]:
+    """Return the fast encoder and "", or None and why it is not used."""
+    if expected is None:
+        return None, "chosen by the settings"
+    try:
+        fast = FastEncoder(definition.content())
+    # Foreign code on a stranger's file: whatever it throws, the reference takes over.
+    except BaseException as error:
+        if not is_foreign(error):
+            raise
+        return None, f"fastokens cannot read it: {error}"
+    found = disagreement(fast, expected)
+    return (fast, "") if found is None else (None, f"fastokens disagrees: {found}")

@@ -1,0 +1,24 @@
+"""The front door of this room: a bundle of files in, a tokenizer out."""
+
+from smg_node.core.bundle import TokenizerBundle
+from smg_node.tokens.definition import NAME
+from smg_node.tokens.foreign import unusable
+from smg_node.tokens.huggingface import EncoderChoice, load_huggingface
+from smg_node.tokens.loaded import LoadedTokenizer
+from smg_node.tokens.tiktoken import is_ranks_file, load_tiktoken
+
+
+def load(bundle: TokenizerBundle, *, encoder: EncoderChoice = "auto") -> LoadedTokenizer:
+    """Return the tokenizer of `bundle`; takes up to seconds, so it belongs in a thread.
+
+    A tokenizer.json comes before a *.tiktoken file. With `encoder="tokenizers"` the reference library
+    encodes; with `auto` a faster one does where it is proven exact. Every failure is an SmgError:
+    `tokenizer_invalid`, or `tiktoken_missing` for a *.tiktoken file without the extra.
+    """
+    if NAME in bundle.files:
+        return load_huggingface(bundle, encoder=encoder)
+    ranks = sorted(name for name in bundle.files if is_ranks_file(name))
+    if not ranks:
+        names = ", ".join(sorted(bundle.files)[:8]) or "nothing"
+        raise unusable(f"{bundle.origin} has neither {NAME} nor a *.tiktoken file; it has {names}")
+    return load_tiktoken(bundle, ranks[0])

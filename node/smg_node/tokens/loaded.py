@@ -1,0 +1,99 @@
+"""A loaded tokenizer: an encoder, a speller, and what the files around them say."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from smg_node.tokens.encoders import Encoder
+from smg_node.tokens.tokenizer import Detokenizer
+
+
+class Speller(Protocol):
+    """Turns ids into text."""
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """Return the bytes of one token; empty if unknown."""
+        ...
+
+    def token_text(self, token_id: int) -> str:
+        """Return one token as a reader would see it."""
+        ...
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
+        """Return the text of `ids` as the reference decoder prints it."""
+        ...
+
+    def detokenizer(
+        self,
+        *,
+        prompt_tail: Sequence[int],
+        skip_special_tokens: bool,
+        spaces_between_special_tokens: bool,
+    ) -> Detokenizer:
+        """Return a new machine for one choice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """How a tokenizer came to be, for logs. A `why` is "" where the first choice was taken."""
+
+    encoder: str
+    why_encoder: str
+    speller: str
+    """`table` or `reference`."""
+    why_speller: str
+
+
+@dataclass(frozen=True, slots=True)
+class Borders:
+    """Where a text may be cut so that its pieces encode to the ids of the whole.
+
+    `tokens` are all the added tokens that cut; empty where cutting is not safe, and `why_not` says
+    what stands against it.
+    """
+
+    tokens: tuple[str, ...]
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What the files say: roles, special ids, ends of text. `size` is one more than the largest id."""
+
+    size: int
+    special_ids: frozenset[int]
+    special_tokens: Mapping[str, str]
+    eos_ids: frozenset[int]
+    borders: Borders
+
+
+class LoadedTokenizer:
+    """A `Tokenizer`, put together from parts that are already checked against each other."""
+
+    def __init__(
+        self,
+        *,
+        digest: str,
+        vocabulary: Vocabulary,
+        encoder: Encoder,
+        speller: Speller,
+        report: LoadReport,
+    ) -> None:
+        self.digest = digest
+        self.vocabulary = vocabulary.size
+        self.special_ids = vocabulary.special_ids
+        self.special_tokens = dict(vocabulary.special_tokens)
+        self.bos = self.special_tokens.get("bos_token")
+        self.eos = self.special_tokens.get("eos_token")
+        self.eos_ids = vocabulary.eos_ids
+        self.encoder = encoder.name
+        self.borders = vocabulary.borders
+        self.report = report
+        self.source = encoder
+        # The parts' own methods: each already promises what a tokenizer's must.
+        self.encode = encoder.encode
+        self.decode = speller.decode
+        self.token_bytes = speller.token_bytes
+        self.token_text = speller.token_text
+        self.detokenizer = speller.detokenizer
