@@ -156,6 +156,8 @@ def _serve(settings: "Settings") -> int:
 
     # gRPC's core writes lines of its own to stderr (every GOAWAY is one), between our JSON ones.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    # The reference encoder would start a thread for every core; encoding in parallel is our business.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
     from smg_node.serve import serve
 

@@ -1,5 +1,6 @@
 """Wiring, second half: what serves requests. The parts of models, the pipeline, the HTTP surface."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
@@ -44,6 +45,8 @@ from smg_node.tokens.exact_cache import ExactCache, ExactLimits
 from smg_node.tokens.load import load
 from smg_node.tokens.loaded import LoadedTokenizer
 from smg_node.tokens.prefix_cache import prefix_cache
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +112,16 @@ def model_parts(settings: Settings, base: Base) -> ModelParts:
     )
 
     def encoder(tokenizer: LoadedTokenizer) -> CachedEncoder:
-        l1, _ = prefix_cache(
+        l1, why_not = prefix_cache(
             tokenizer, max_bytes=tokens.l1_max_bytes, seed=base.rng.getrandbits(64)
         )
+        for what, why in (
+            ("fast encoder", tokenizer.report.why_encoder),
+            ("token table", tokenizer.report.why_speller),
+            ("prefix cache", why_not),
+        ):
+            if why:
+                _log.info("no %s for this tokenizer: %s", what, why)
         return CachedEncoder(tokenizer, l0, l1, long_above_bytes=tokens.thread_above_bytes)
 
     def renderer(

@@ -1,9 +1,10 @@
 """An engine at the other end of a transport: one contract's words, every limit, one owner of its calls.
 
 Who owns what: a running `generate` owns its call and its timer and drops both in its `finally`, so
-closing the iterator or cancelling its task resets the stream at the engine at once. Aborts that nobody
-waits for belong to the transport, calls that are about to end by themselves to a `Linger`; there are no
-tasks here.
+closing the iterator or cancelling its task resets the stream at the engine at once. A call whose answer
+is complete is given a moment to end by itself: resetting a stream that is about to end looks like an
+attack to some servers and proxies, which count premature resets. Aborts that nobody waits for belong to
+the transport; there are no tasks here.
 """
 
 import asyncio
@@ -19,7 +20,6 @@ from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest, Load, ModelCard
 from smg_node.engines.health import HEALTH_CHECK as STANDARD_HEALTH_CHECK
 from smg_node.engines.health import SERVING, health_request, health_status
-from smg_node.engines.linger import Linger
 from smg_node.engines.options import EngineOptions, Observe, unobserved
 from smg_node.engines.pieces import read_tokenizer
 from smg_node.engines.reader import StreamReader, UnknownFinishError
@@ -39,6 +39,8 @@ from smg_node.engines.wire import (
 )
 
 ABORT_TIMEOUT_S: Final = 5.0
+END_S: Final = 0.5
+"""How long a call may take to end after its answer is complete; engines take 0.3 ms, at worst 45."""
 DEADLINE_SLACK_S: Final = 0.1
 """The transport's own timer for the same deadline may be that much ahead of ours."""
 REASONS_LOGGED_MAX: Final = 64
@@ -76,7 +78,6 @@ class RemoteEngine:
         self._options = options
         self._on_event = on_event
         self._running: dict[str, _Running] = {}
-        self._linger = Linger()
         self._card: ModelCard | None = None
         self._bias_width: int | None = None
         self._reasons_logged: set[str] = set()
@@ -163,6 +164,7 @@ class RemoteEngine:
                 if broken_by is not None:
                     raise broken_by
                 if reader.over:
+                    running.ended = await _ends_itself(running.stream)
                     return
             running.ended = True
             if ends := reader.end():
@@ -191,7 +193,6 @@ class RemoteEngine:
     async def close(self) -> None:
         """Close all connections; running streams end with CLIENT_GONE."""
         self._closed = True
-        self._linger.close()
         await self._transport.close()
 
     def _path(self, method: str) -> str:
@@ -266,12 +267,8 @@ class RemoteEngine:
         """Let go of a generation, however it ended. Never waits."""
         running.watch.stop()
         self._running.pop(request_id, None)
-        if running.ended or running.reader.aborted:
-            running.stream.cancel()
-        elif running.reader.over:
-            self._linger.add(running.stream.cancel)
-        else:
-            running.stream.cancel()
+        running.stream.cancel()
+        if not (running.ended or running.reader.aborted or running.reader.over):
             self._tell_to_stop(request_id)
 
     def _tell_to_stop(self, request_id: str) -> None:
@@ -335,6 +332,22 @@ class RemoteEngine:
 
     def _count(self, name: str, **labels: str) -> None:
         self._on_event(name, {"contract": self.contract.value, **labels})
+
+
+async def _ends_itself(stream: MessageStream) -> bool:
+    """Wait a moment for a call whose answer is complete; return whether it has ended.
+
+    What it still says is not wanted, and its status no longer matters.
+    """
+    try:
+        async with asyncio.timeout(END_S):
+            async for _ in stream:
+                pass
+    except TransportError:
+        return True
+    except TimeoutError:
+        return False
+    return True
 
 
 def _closed_here() -> SmgError:

@@ -85,9 +85,7 @@ MEANINGS: Final[dict[StatusCode, Meaning]] = {
         _FAILED, "upstream_unimplemented", "the engine cannot do this", status=501
     ),
     StatusCode.INTERNAL: Meaning(_FAILED, "upstream_error", "the engine failed"),
-    StatusCode.UNAVAILABLE: Meaning(
-        _FAILED, UNREACHABLE_CODE, "the engine cannot be reached"
-    ),
+    StatusCode.UNAVAILABLE: Meaning(_FAILED, UNREACHABLE_CODE, "the engine cannot be reached"),
     StatusCode.DATA_LOSS: Meaning(_FAILED, "upstream_error", "the engine's answer is damaged"),
     StatusCode.UNAUTHENTICATED: Meaning(
         _FAILED, "upstream_denied", "the engine does not let this node in"

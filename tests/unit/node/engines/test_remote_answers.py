@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import grpc
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines import linger as linger_module
+from smg_node.engines import remote as remote_module
+from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import Contract
 from support.engine_bench import (
     GENEROUS_S,
@@ -58,7 +59,7 @@ async def test_an_iterator_ends_with_the_last_choice_although_the_call_never_doe
         async with asyncio.timeout(GENEROUS_S):
             chunks = await collected(b.engine, request(n=2))
             served = b.server.calls[0]
-            await served.ended.wait()  # dropped, a little later
+            await served.ended.wait()
     assert [(one.choice, one.ids) for one in chunks] == [(1, (1,)), (0, (2,))]
     assert served.cancelled
     assert b.server.calls_of("Abort") == []
@@ -67,16 +68,26 @@ async def test_an_iterator_ends_with_the_last_choice_although_the_call_never_doe
 async def test_a_call_whose_answer_is_complete_may_end_by_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(linger_module, "LINGER_S", 3600.0)
+    monkeypatch.setattr(remote_module, "END_S", 3600.0)
     async with bench() as b:
         b.generates(lambda _: never_ends(b))
-        await collected(b.engine, request(n=2))
+        answer = b.engine.generate(request(n=2))
+        chunks = [chunk for _ in range(2) for chunk in await anext(answer)]
+        assert [chunk.finish for chunk in chunks] == ["stop", "stop"]
         served = b.server.calls[0]
-        await asyncio.sleep(0.1)  # a reset would have come by now
-        assert not served.ended.is_set()
-        await b.engine.close()
+        async with asyncio.TaskGroup() as group:
+            rest = group.create_task(collected_rest(answer))
+            await asyncio.sleep(0.1)  # a reset would have come by now
+            assert not served.ended.is_set()
+            assert not rest.done()
+            await b.engine.close()
         async with asyncio.timeout(GENEROUS_S):
             await served.ended.wait()
+    assert b.server.calls_of("Abort") == []
+
+
+async def collected_rest(answer: AsyncIterator[Sequence[Chunk]]) -> list[Sequence[Chunk]]:
+    return [chunks async for chunks in answer]
 
 
 async def test_model_defaults_apply_where_the_client_said_nothing() -> None:

@@ -2,12 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from smg_node.engines import linger as linger_module
-from smg_node.engines.linger import Linger
 from smg_node.engines.watch import Limit, Watch
 
 
@@ -109,34 +107,3 @@ def test_messages_cost_no_timers() -> None:
     for _number in range(1000):
         watch.seen()
     assert len(loop.timers) == 1
-
-
-async def test_what_lingers_is_dropped_in_order_by_one_timer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(linger_module, "LINGER_S", 0.02)
-    dropped: list[int] = []
-    done = asyncio.Event()
-    linger = Linger()
-    for number in range(3):
-        linger.add(lambda number=number: dropped.append(number))  # type: ignore[misc]  # a bound default
-    await asyncio.sleep(0.01)
-    linger.add(done.set)
-    assert dropped == []
-    async with asyncio.timeout(20):
-        await done.wait()
-    assert dropped == [0, 1, 2]
-
-
-async def test_too_much_at_once_is_dropped_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linger_module, "LINGERING_MAX", 2)
-    dropped: list[str] = []
-    linger = Linger()
-    for name in "abc":
-        linger.add(lambda name=name: dropped.append(name))  # type: ignore[misc]  # a bound default
-    assert dropped == ["c"]
-    linger.close()
-    assert dropped == ["c", "a", "b"]
-    linger.close()
-    state: Any = vars(linger)
-    assert state["_timer"] is None
