@@ -76,8 +76,16 @@ def plan(
         tokenizer=model.tokenizer,
         echoes=_echoes(request, prepared, fitted, model),
     )
-    legs = _legs(fitted, answers, native_n=hold.engine.abilities.native_n)
+    legs = _legs(fitted, answers, native_n=_does_n(request.sampling, hold))
     return Plan(legs, story, ignored)
+
+
+def _does_n(sampling: Sampling, hold: Hold) -> bool:
+    """Whether the engine gives several answers in one call; vLLM refuses to when sampling is greedy."""
+    temperature = sampling.temperature
+    if temperature is None:
+        temperature = hold.card.sampling_defaults.get("temperature")
+    return hold.engine.abilities.native_n and temperature != 0
 
 
 def _legs(

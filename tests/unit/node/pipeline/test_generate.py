@@ -70,6 +70,10 @@ async def test_an_engine_that_can_gives_all_answers_in_one_call(tmp_path: Path) 
         answer = await it.answer(Sampling(n=3))
         assert [choice.text() for choice in answer.choices] == ["ab"] * 3
         assert len(engine.requests) == 1
+        # Greedy answers are asked for one by one: an engine refuses them together.
+        answer = await it.answer(Sampling(n=3, temperature=0.0))
+        assert [choice.text() for choice in answer.choices] == ["ab"] * 3
+        assert [request.sampling.n for request in engine.requests] == [3, 1, 1, 1]
 
 
 async def test_a_stop_string_only_we_matched_cancels_the_engine(tmp_path: Path) -> None:
