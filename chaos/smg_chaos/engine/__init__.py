@@ -1,0 +1,1 @@
+"""A simulated engine that is as odd as the real ones."""

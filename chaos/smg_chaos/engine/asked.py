@@ -1,0 +1,35 @@
+"""A generation request, in no contract's words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Asked:
+    """What one Generate asks for; the defaults are what an unset field means.
+
+    `max_tokens` None means the rest of the context. `logprobs` and `prompt_logprobs` are None for
+    off, else how many alternatives. `n` is at least 1 once read.
+    """
+
+    request_id: str = ""
+    ids: Sequence[int] = ()
+    text: str | None = None
+    stream: bool = False
+    max_tokens: int | None = None
+    min_tokens: int = 0
+    temperature: float | None = None
+    top_p: float | None = None
+    repetition_penalty: float | None = None
+    n: int = 1
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    stop_ids: tuple[int, ...] = ()
+    ignore_eos: bool = False
+    keep_stop: bool = False
+    logprobs: int | None = None
+    prompt_logprobs: int | None = None
+    # How SGLang and TokenSpeed spell the last two.
+    logprobs_on: bool = False
+    logprobs_top: int = 0
+    logprobs_from: int = -1

@@ -1,0 +1,361 @@
+"""A simulated engine: requests in, tokens out, on a clock that is an argument.
+
+Nothing here sleeps, reads a clock or knows a socket. `advance(now_s)` does everything that is due until
+then, in order, at the times it was due; `due_s()` says when to come back. A face (gRPC, memory) submits
+requests, takes messages from the calls it was given, and cancels them.
+
+Guaranteed, and checked by `check()`: a slot and its blocks are free as soon as their request ended, was
+aborted or was cancelled.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from smg_chaos.engine.asked import Asked
+from smg_chaos.engine.blocks import Blocks, BlockTable, PlainBlocks
+from smg_chaos.engine.bundle import Bundle
+from smg_chaos.engine.calls import GONE, Call, Code, End, How
+from smg_chaos.engine.choice import Choice
+from smg_chaos.engine.contracts import CONTRACTS
+from smg_chaos.engine.faults import Fault, Faults
+from smg_chaos.engine.gauge import Gauge
+from smg_chaos.engine.generation import Generation
+from smg_chaos.engine.loads import Meter
+from smg_chaos.engine.manners import Aborted
+from smg_chaos.engine.pacing import Lockstep, Pacer, Step, Wheel
+from smg_chaos.engine.reception import ENGINE_DEAD, Reception, end_of
+from smg_chaos.engine.relay import Relay
+from smg_chaos.engine.scheduler import Scheduler
+from smg_chaos.engine.scripts import Script
+from smg_chaos.engine.settings import EngineSettings
+from smg_chaos.engine.timers import Timers
+from smg_chaos.engine.weather import arm
+from smg_chaos.engine.writer import Ending, Writer
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an engine lived through, counted by itself. `cut`: a fault or a death ended it."""
+
+    requests: int = 0
+    finished: int = 0
+    aborted: int = 0
+    cancelled: int = 0
+    refused: int = 0
+    cut: int = 0
+    tokens: int = 0
+    faults: dict[str, int] = field(default_factory=dict)
+
+
+class Engine:
+    """One simulated engine.
+
+    `now_s` is the moment it starts, on the monotonic clock every later call uses; `epoch_s` is that
+    moment on the wall. `on_death` is told the exit code when the process would end.
+    """
+
+    def __init__(
+        self,
+        settings: EngineSettings,
+        bundle: Bundle,
+        script: Script,
+        faults: Iterable[Fault] = (),
+        *,
+        now_s: float,
+        epoch_s: float = 0.0,
+        on_death: Callable[[int], None] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.bundle = bundle
+        self.script = script
+        self.manners = settings.manners()
+        self.contract = CONTRACTS[settings.contract]
+        self.model = settings.model
+        self.vocabulary = settings.vocabulary
+        self.started_s = now_s
+        self.serving = True
+        self.down = False
+        """The process is gone for a moment: nothing is answered at all."""
+        self.died: int | None = None
+        self.dead = False
+        self.tally = Tally()
+        self.rng = random.Random(settings.seed)
+        self.faults = Faults(faults, self.rng)
+        self.tally.faults = self.faults.hits
+        self.meter = Meter()
+        self._epoch_s = epoch_s - now_s
+        self._on_death = on_death
+        self._timers = Timers()
+        self._by_id: dict[str, list[Generation]] = {}
+        self._wedged: dict[Generation, None] = {}
+        self._not_before_s = now_s
+        self._reception = Reception(self)
+        self._build()
+        arm(self, now_s)
+
+    def _build(self) -> None:
+        settings = self.settings
+        size = settings.block_tokens()
+        self.table: Blocks = (
+            BlockTable(settings.blocks, size, copies=self.manners.kv_copies)
+            if settings.cache
+            else PlainBlocks(settings.blocks, size)
+        )
+        step = Step(settings.step_s, settings.jitter, settings.growth, self.rng)
+        self._pacer: Pacer = Wheel(step) if settings.pace == "each" else Lockstep(step)
+        self.scheduler = Scheduler(
+            settings, self.manners, self.table, self._pacer, self.meter, self._over
+        )
+        self.writer = Writer(self.contract, self.manners, vocabulary=self.vocabulary)
+        self.gauge = Gauge(self)
+        self.relay = Relay(self)
+
+    def wall_s(self, now_s: float) -> float:
+        """Return the wall-clock time of a moment, in seconds since the epoch."""
+        return self._epoch_s + now_s
+
+    @property
+    def active(self) -> int:
+        """How many calls of clients are being worked on."""
+        return sum(len(calls) for calls in self._by_id.values())
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs or waits."""
+        return not self.scheduler.running and not self.scheduler.waiting
+
+    # ── Time ────────────────────────────────────────────────────────────────
+
+    def at(self, when_s: float, do: Callable[[float], None]) -> None:
+        """Do something at a moment."""
+        self._timers.add(when_s, do)
+
+    def due_s(self) -> float | None:
+        """Return when `advance` will have something to do, or None."""
+        timer_s = self._timers.due_s()
+        step_s = None if self._wedged or self.dead else self._pacer.due_s()
+        if step_s is None:
+            return timer_s
+        step_s = max(step_s, self._not_before_s)
+        return step_s if timer_s is None else min(step_s, timer_s)
+
+    def advance(self, now_s: float) -> None:
+        """Do everything that is due until `now_s`."""
+        while self.died is None and (due_s := self.due_s()) is not None and due_s <= now_s:
+            if self._timers.due_s() == due_s:
+                self._timers.fire(due_s)
+            else:
+                self._step(due_s)
+
+    def _step(self, now_s: float) -> None:
+        before = self.scheduler.made
+        stirred: list[Generation] = []
+        for choice in self.scheduler.step(now_s):
+            call = choice.call
+            if not call.stirred:
+                call.stirred = True
+                stirred.append(call)
+        made = self.scheduler.made - before
+        if made:
+            self.tally.tokens += made
+            self.meter.made(made, now_s)
+        for call in stirred:
+            call.stirred = False
+            call.bell(call)
+        self.scheduler.admit(now_s)
+        self.relay.publish(now_s)
+
+    # ── Requests ────────────────────────────────────────────────────────────
+
+    def submit(self, asked: Asked, now_s: float) -> Call:
+        """Take a request; the call it returns may have ended already."""
+        return self._reception.submit(asked, now_s)
+
+    def running_as(self, request_id: str) -> list[Generation]:
+        """Return the calls that run under an id, oldest first."""
+        return list(self._by_id.get(request_id, ()))
+
+    def register(self, call: Generation) -> None:
+        """Remember a call by its id, and take back what it holds when it is cancelled."""
+        call.release = self._release
+        self._by_id.setdefault(call.asked.request_id, []).append(call)
+
+    def wedge(self, call: Generation) -> None:
+        """Let nobody advance until this call's caller gives up."""
+        self._wedged[call] = None
+
+    def mix(self, call: Generation, first: Generation) -> None:
+        """Let the newer call of two with one id get everything; the older one never ends."""
+        call.adopted = [*first.adopted, *first.choices]
+        for choice in call.adopted:
+            choice.call = call
+        first.lost = True
+        self._by_id[call.asked.request_id] = [call]
+
+    def start(self, call: Generation, now_s: float) -> None:
+        """Queue a call's choices up."""
+        if call.end is not None or self.died is not None:
+            return
+        if len(call.choices) > 1 and self.manners.prefills_once:
+            self.probe(call.asked.ids, partial(self._enqueue, call), now_s)
+        else:
+            self._enqueue(call, now_s)
+
+    def _enqueue(self, call: Generation, now_s: float) -> None:
+        if call.end is None and self.died is None:
+            for choice in call.choices:
+                self.scheduler.add(choice, now_s)
+
+    def probe(self, ids: Sequence[int], then: Callable[[float], None], now_s: float) -> Generation:
+        """Run a prompt and one token through the scheduler for the engine's own sake."""
+        call = Generation(Asked(ids=ids, max_tokens=1), self.writer, self.manners, group=1)
+        choice = Choice(call, 0, self.script.answer(ids, 0, 0))
+        choice.end_at, choice.ending = 1, Ending("length")
+        call.choices.append(choice)
+        call.then = then
+        call.release = self._release
+        self.scheduler.add(choice, now_s)
+        return call
+
+    # ── Ends ────────────────────────────────────────────────────────────────
+
+    def _over(self, choice: Choice, now_s: float) -> None:
+        call = choice.call
+        fault = call.fault
+        if fault is not None and choice.ending is None:
+            self._cut(call, fault, now_s)
+            return
+        self.scheduler.leave(choice, now_s)
+        if call.release is None or not all(one.over for one in call.choices):
+            return
+        self._forget(call)
+        call.release = None
+        if call.then is not None:
+            call.then(now_s)
+        elif not call.aborting:
+            self.tally.finished += 1
+
+    def _cut(self, call: Generation, fault: Fault, now_s: float) -> None:
+        self.faults.hit(fault)
+        if fault.name in ("stall", "hang"):
+            return  # it keeps its slot and is never heard of again
+        self.tally.cut += 1
+        if fault.name == "die":
+            for message in call.take():
+                call.say(message)  # what was printed before the end may still arrive
+            self.die(fault.number("code"))
+            return
+        call.verdict = end_of(fault)
+        call.release = None
+        self._take_back(call, now_s)
+
+    def _take_back(self, call: Generation, now_s: float) -> None:
+        for choice in call.choices:
+            self.scheduler.leave(choice, now_s)
+        self._forget(call)
+
+    def _forget(self, call: Generation) -> None:
+        calls = self._by_id.get(call.asked.request_id)
+        if calls is not None and call in calls:
+            calls.remove(call)
+            if not calls:
+                del self._by_id[call.asked.request_id]
+
+    def _release(self, call: Generation, now_s: float) -> None:
+        """Take back what a call holds that its caller or an abort gave up."""
+        if not call.aborting and call.end is not None and call.end.code is Code.CANCELLED:
+            self.tally.cancelled += 1
+        self._take_back(call, now_s)
+        if self._wedged.pop(call, call) is None:
+            self._not_before_s = max(self._not_before_s, now_s)
+        self.scheduler.admit(now_s)
+
+    def abort(self, request_id: str, now_s: float) -> bool:
+        """Abort what runs under an id; return whether there was anything."""
+        calls = list(self._by_id.get(request_id, ()))
+        if not calls and self.manners.aborted is Aborted.RPC_ERROR:
+            # n choices are n requests, `id-n0` and so on; any of them takes the call down.
+            calls = list(self._by_id.get(request_id.rpartition("-n")[0], ()))
+        for call in calls:
+            if call.aborting:
+                continue  # it is on its way out
+            self.tally.aborted += 1
+            if self.manners.aborted is Aborted.LATE_COMPLETE:
+                self._abort_late(call, now_s)
+            else:
+                call.abort(now_s)
+            call.bell(call)
+        return bool(calls)
+
+    def _abort_late(self, call: Generation, now_s: float) -> None:
+        call.aborting = True
+        for choice in call.choices:
+            if choice.over:
+                continue
+            more = self.rng.randrange(self.manners.aborted_overrun + 1)
+            choice.end_at = min(choice.end_at, choice.made + more)
+            choice.ending = Ending(self.manners.abort_reason)
+            choice.trimmed = 0
+            if choice.made >= choice.end_at or not choice.blocks:
+                self._over(choice, now_s)
+
+    # ── Life ────────────────────────────────────────────────────────────────
+
+    def come_back(self, *, model: str, vocabulary: int, now_s: float) -> None:
+        """Lose everything and be another process; `down` is the caller's to end."""
+        self.down = True
+        self._end_all(GONE, now_s)
+        self.model, self.vocabulary = model, vocabulary
+        self._build()
+
+    def die(self, code: int) -> None:
+        """End the process: every call is cut, nothing happens any more."""
+        if self.died is not None:
+            return
+        self.died = code
+        self.serving = False
+        self._end_all(GONE, self._not_before_s)
+        if self._on_death is not None:
+            self._on_death(code)
+
+    def kill(self, now_s: float) -> None:
+        """Kill the engine behind the servicer: the servicer lives and says so."""
+        self.dead = True
+        self._end_all(ENGINE_DEAD, now_s)
+
+    def _end_all(self, end: End, now_s: float) -> None:
+        calls = [call for calls in self._by_id.values() for call in calls]
+        calls += [choice.call for choice in self.scheduler.placed()]
+        ended: list[Call] = list(self.relay.cut_all(end)) if end.how is How.CLOSE else []
+        for call in dict.fromkeys(calls):
+            if call.end is None:
+                self.tally.cut += 1
+            call.release = None
+            call.cut(end)
+            self._take_back(call, now_s)
+            ended.append(call)
+        self._wedged.clear()
+        for one in ended:
+            one.bell(one)
+
+    # ── Cache and checks ────────────────────────────────────────────────────
+
+    def flush(self, now_s: float) -> bool:
+        """Forget the cache; False, and nothing happens, while requests run."""
+        if not self.idle:
+            return False
+        self.table.clear()
+        if self.manners.cleared_at_once:
+            self.relay.publish(now_s)
+        return True
+
+    def check(self) -> None:
+        """Assert that slots, blocks and names belong to calls that are still going on."""
+        self.scheduler.check()
+        for calls in self._by_id.values():
+            assert calls, "a name without a call"
+            for call in calls:
+                mixed = bool(call.adopted)
+                assert call.end is None or mixed, "a call that ended is still known"

@@ -1,0 +1,229 @@
+"""One Generate in progress: what its choices have made becomes this servicer's messages."""
+
+from collections.abc import Callable, Sequence
+
+from smg_chaos.engine.asked import Asked
+from smg_chaos.engine.calls import FINE, Call, Code, End
+from smg_chaos.engine.choice import Choice
+from smg_chaos.engine.faults import Fault
+from smg_chaos.engine.manners import Aborted, AfterChunks, Coalesce, EmptyChunks, Manners
+from smg_chaos.engine.writer import Ending, Writer
+
+
+class Generation(Call):
+    """A Generate call.
+
+    `release` takes back what the engine holds when the caller goes; `then` runs when the last choice
+    is over (prefills and probes that belong to something else). `verdict` ends the call once
+    everything made so far was taken.
+    """
+
+    __slots__ = (
+        "aborting",
+        "adopted",
+        "asked",
+        "choices",
+        "fault",
+        "group",
+        "lost",
+        "manners",
+        "ready_s",
+        "release",
+        "then",
+        "verdict",
+        "writer",
+    )
+
+    def __init__(self, asked: Asked, writer: Writer, manners: Manners, *, group: int) -> None:
+        super().__init__()
+        self.asked = asked
+        self.writer = writer
+        self.manners = manners
+        self.group = group
+        self.choices: list[Choice] = []
+        self.adopted: list[Choice] = []
+        """Choices of an earlier call under the same id, whose messages come here now."""
+        self.fault: Fault | None = None
+        self.aborting = False
+        """It was aborted, and may still print something."""
+        self.lost = False
+        """Nothing will ever come any more, not even an end."""
+        self.verdict: End | None = None
+        self.ready_s = 0.0
+        """When its prompt is computed."""
+        self.release: Callable[[Generation, float], None] | None = None
+        self.then: Callable[[float], None] | None = None
+
+    def take(self, *, lagging: bool = False) -> list[bytes]:
+        """Return the messages for what was made since the last time."""
+        out = super().take()
+        if self.lost or self.end is not None:
+            return out
+        if self.asked.stream:
+            merged = lagging and self.manners.coalesce is Coalesce.WHEN_READER_LAGS
+            for choice in (*self.adopted, *self.choices) if self.adopted else self.choices:
+                self._chunks(choice, out, merged=merged or self.group > 1)
+        if self.verdict is not None:
+            self.end = self.verdict
+        else:
+            self._completes(out)
+        return out
+
+    # ── Chunks ──────────────────────────────────────────────────────────────
+
+    def _chunks(self, choice: Choice, out: list[bytes], *, merged: bool) -> None:
+        if choice.told or choice.spoken is None:
+            return
+        limit = choice.shown(self.group)
+        if merged or choice.hold_to is not None:
+            while choice.sent < limit:
+                step = limit - choice.sent if self.group <= 1 else self.group
+                self._show(choice, min(limit, choice.sent + step), out)
+        elif self._plain(choice):
+            spoken, answer, one = choice.spoken, choice.answer, self.writer.one
+            for at in range(choice.sent, limit):
+                out.append(one(spoken, answer, at))
+                choice.last_start = at
+                choice.sent = at + 1
+                choice.first_shown = True
+        else:
+            while choice.sent < limit:
+                self._show(choice, choice.sent + 1, out)
+        if choice.end_at == 0 and choice.ending is not None and not choice.first_shown:
+            out.append(self._chunk(choice, 0, 0))
+
+    def _plain(self, choice: Choice) -> bool:
+        return (
+            self.fault is None
+            and not choice.trimmed
+            and self.asked.logprobs is None
+            and self.asked.prompt_logprobs is None
+        )
+
+    def _show(self, choice: Choice, stop: int, out: list[bytes]) -> None:
+        start, choice.sent, choice.last_start = choice.sent, stop, choice.sent
+        if choice.visible(stop) > start or self._sends_empty(choice):
+            out.append(self._chunk(choice, start, stop))
+
+    def _sends_empty(self, choice: Choice) -> bool:
+        empty = self.manners.empty_chunks
+        if empty is EmptyChunks.FIRST_ONLY:
+            return not choice.first_shown
+        return empty is EmptyChunks.SENT
+
+    def _chunk(self, choice: Choice, start: int, stop: int) -> bytes:
+        assert choice.spoken is not None
+        visible = max(choice.visible(stop), start)
+        ids = self._ids(choice, start, visible)
+        total = stop if self.manners.end_ids_counted else visible
+        extra = b""
+        if self.asked.logprobs is not None:
+            extra = self.writer.logprobs.chunk(ids, self.asked.logprobs)
+        if not choice.first_shown and self.asked.prompt_logprobs is not None:
+            extra += self.writer.logprobs.prompt_chunk(self.asked.ids, self.asked.prompt_logprobs)
+        choice.first_shown = True
+        return self.writer.chunk(choice.spoken, ids, total, extra, self._off())
+
+    def _ids(self, choice: Choice, start: int, stop: int) -> Sequence[int]:
+        ids = choice.answer.slice(start, stop)
+        fault = self.fault
+        if fault is None or fault.name != "bad-ids":
+            return ids
+        after, beyond = fault.number("after"), self.writer.vocabulary
+        return [beyond + token if start + at >= after else token for at, token in enumerate(ids)]
+
+    def _off(self) -> int:
+        fault = self.fault
+        return fault.number("by") if fault is not None and fault.name == "wrong-counts" else 0
+
+    # ── Ends ────────────────────────────────────────────────────────────────
+
+    def _completes(self, out: list[bytes]) -> None:
+        together = self.manners.completes_together or not self.asked.stream
+        if together and not all(choice.over for choice in self.choices):
+            return
+        for choice in (*self.adopted, *self.choices):
+            if choice.over and not choice.told and choice.ending is not None:
+                choice.told = True
+                self._complete(choice, out)
+                if self.adopted:
+                    self.end = FINE
+                    return
+        if self.choices and all(choice.told for choice in self.choices):
+            self.end = FINE
+
+    def _complete(self, choice: Choice, out: list[bytes]) -> None:
+        fault = self.fault.name if self.fault is not None else ""
+        if choice.spoken is None or fault == "no-complete":
+            return
+        last = self._last(choice, choice.ending or Ending(""))
+        out.extend((last, last) if fault == "double-complete" else (last,))
+
+    def _last(self, choice: Choice, ending: Ending) -> bytes:
+        assert choice.spoken is not None
+        visible = choice.made - choice.trimmed
+        start = self._repeated_from(choice)
+        ids = self._ids(choice, start, max(start, visible))
+        total = choice.made if self.manners.end_ids_counted else visible
+        if self.asked.stream and not self.manners.total_in_complete:
+            total = len(ids)
+        extra = b""
+        if self.asked.logprobs is not None:
+            extra = self.writer.logprobs.complete(ids, self.asked.logprobs)
+        if self.asked.prompt_logprobs is not None:
+            top = self.asked.prompt_logprobs
+            extra += self.writer.logprobs.prompt_complete(self.asked.ids, top)
+        return self.writer.complete(choice.spoken, ids, total + self._off(), ending, extra)
+
+    def _repeated_from(self, choice: Choice) -> int:
+        """Return the position from which on the complete message repeats the answer."""
+        if not self.asked.stream or self.manners.after_chunks is AfterChunks.ALL:
+            return 0
+        if self.manners.after_chunks is AfterChunks.NOTHING:
+            return choice.made
+        return choice.last_start
+
+    # ── From outside ────────────────────────────────────────────────────────
+
+    def cancel(self, now_s: float) -> None:
+        """Free the slots and blocks of every choice."""
+        super().cancel(now_s)
+        self._give_back(now_s)
+
+    def cut(self, end: End) -> None:
+        """End the call now; what was made and not taken is lost."""
+        super().cut(end)
+
+    def _give_back(self, now_s: float) -> None:
+        if self.release is not None:
+            release, self.release = self.release, None
+            release(self, now_s)
+
+    def abort(self, now_s: float) -> None:
+        """Free everything, and say what this servicer says when a request is aborted."""
+        manner = self.manners.aborted
+        self.aborting = True
+        unfinished = [choice for choice in self.choices if not choice.over]
+        self._give_back(now_s)
+        if manner is Aborted.NEVER_ENDS:
+            self.lost = True
+        elif manner is Aborted.ENDS_WITHOUT_COMPLETE:
+            self.cut(FINE)
+        elif manner is Aborted.RPC_ERROR:
+            self.cut(End(Code.INTERNAL, "aborted"))
+        else:
+            emptied = manner is Aborted.EMPTY_COMPLETE and self.asked.stream
+            self._abort_in_words(unfinished, emptied=emptied)
+
+    def _abort_in_words(self, unfinished: Sequence[Choice], *, emptied: bool) -> None:
+        ending = Ending(self.manners.abort_reason)
+        for choice in unfinished:
+            if choice.spoken is None:
+                choice.spoken = self.writer.spoken(
+                    self.asked.request_id, prompt=len(self.asked.ids), cached=0, index=choice.index
+                )
+            choice.ending, choice.trimmed = ending, 0
+            if emptied:
+                choice.told = True
+                self.say(self.writer.chunk(choice.spoken, (), 0))
+                self.say(self.writer.complete(choice.spoken, (), 0, ending))

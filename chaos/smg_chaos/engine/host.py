@@ -1,0 +1,159 @@
+"""Many simulated engines in one process, each on its own port."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Protocol
+
+import msgspec
+import uvloop
+
+from smg_chaos.engine.engine import Engine
+from smg_chaos.engine.plans import Plan
+from smg_node.core.ports import Clock
+
+
+class Face(Protocol):
+    """A server in front of one engine."""
+
+    engine: Engine
+
+    async def listen(self, host: str, port: int) -> int:
+        """Listen; return the port."""
+        ...
+
+    async def close(self) -> None:
+        """Close the port and every connection."""
+        ...
+
+
+class Host:
+    """Starts the workers of a plan, and ends when told to or when the last of them has died.
+
+    `exit_now` ends the process on the spot, as a real engine's death does; without it a death only
+    ends `run`.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        clock: Clock,
+        say: Callable[[str], None],
+        *,
+        exit_now: Callable[[int], object] | None = None,
+    ) -> None:
+        self._plan = plan
+        self._clock = clock
+        self._say = say
+        self._exit_now = exit_now
+        self._faces: list[Face] = []
+        self._buried: list[Face] = []
+        self._stirred = asyncio.Event()
+        self._told_to_end = False
+        self.code = 0
+
+    @property
+    def engines(self) -> list[Engine]:
+        """Return the engines, in the order of their workers."""
+        return [face.engine for face in self._faces]
+
+    def end(self) -> None:
+        """Let `run` return."""
+        self._told_to_end = True
+        self._stirred.set()
+
+    async def run(self) -> int:
+        """Serve until told to end (0), or until every worker died (the last one's exit code)."""
+        try:
+            await self.start()
+            while not self._told_to_end and len(self._buried) < self._plan.workers:
+                await self._stirred.wait()
+                self._stirred.clear()
+                for face in self._faces:
+                    if face.engine.died is not None and face not in self._buried:
+                        self._buried.append(face)
+                        await face.close()
+        finally:
+            await self.stop()
+        return self.code
+
+    async def start(self) -> list[int]:
+        """Start every worker, say so, and return the ports."""
+        plan = self._plan
+        ports = []
+        for number in range(1, plan.workers + 1):
+            face = self._face(self._engine(number))
+            self._faces.append(face)
+            port = await face.listen(plan.host, plan.port and plan.port + number - 1)
+            settings = plan.settings
+            self._say(
+                f"listening on {plan.host}:{port} contract={settings.contract} model={settings.model}"
+            )
+            ports.append(port)
+        return ports
+
+    def _engine(self, number: int) -> Engine:
+        plan, now_s = self._plan, self._clock.monotonic_s()
+        faults = [fault for fault in plan.faults if fault.worker in (None, number)]
+        return Engine(
+            plan.settings,
+            plan.bundle,
+            plan.script,
+            faults,
+            now_s=now_s,
+            epoch_s=self._clock.now_ms() / 1000,
+            on_death=self._died,
+        )
+
+    def _face(self, engine: Engine) -> Face:
+        if self._plan.server == "h2":
+            from smg_chaos.engine.h2_face import H2Face
+
+            return H2Face(engine, self._clock)
+        from smg_chaos.engine.grpc_face import GrpcFace
+
+        return GrpcFace(engine, self._clock)
+
+    def _died(self, code: int) -> None:
+        self.code = code
+        self._stirred.set()
+        if self._exit_now is not None and all(engine.died is not None for engine in self.engines):
+            self._write_report()
+            self._exit_now(code)
+
+    async def stop(self) -> None:
+        """Close everything and write the report."""
+        for face in self._faces:
+            await face.close()
+        self._write_report()
+
+    def _write_report(self) -> None:
+        if self._plan.report is not None:
+            tallies = [asdict(face.engine.tally) for face in self._faces]
+            self._plan.report.write_bytes(msgspec.json.encode(tallies))
+
+
+def serve(plan: Plan, clock: Clock, say: Callable[[str], None]) -> int:
+    """Run a plan on a loop of its own until SIGTERM or SIGINT; return the exit code."""
+
+    async def run() -> int:
+        host = Host(plan, clock, say, exit_now=os._exit)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, host.end)
+        if plan.until_input_ends:
+            loop.add_reader(sys.stdin, _read_on, loop, host)
+        return await host.run()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(run())
+
+
+def _read_on(loop: asyncio.AbstractEventLoop, host: Host) -> None:
+    """Throw away what comes; the end of it is the end of us."""
+    if not os.read(sys.stdin.fileno(), 4096):
+        loop.remove_reader(sys.stdin)
+        host.end()

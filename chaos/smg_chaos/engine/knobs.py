@@ -1,0 +1,146 @@
+"""The knobs of `smg-chaos engine`, each declared once: flag, type, default, range, help, group.
+
+A knob is named like the field it sets: of `EngineSettings`, or of `Wanted` for the others. Times are
+milliseconds on the command line and seconds inside.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from smg_chaos.engine.plans import SERVERS, Wanted
+from smg_chaos.engine.scripts import NAMES
+from smg_chaos.engine.settings import EngineSettings, Events, Killers, Loads, Pace
+
+_MODEL: Final = "Which engine"
+_SAYS: Final = "What it says"
+_TIME: Final = "How fast"
+_MEMORY: Final = "Slots and memory"
+_ODD: Final = "Oddities and faults"
+_PROCESS: Final = "Process"
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One knob. `field` is what it sets; `scale` turns the flag's value into the field's."""
+
+    flag: str
+    kind: Any
+    says: str
+    group: str
+    field: str = ""
+    scale: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    metavar: str | None = None
+
+    @property
+    def sets(self) -> str:
+        """The field this knob sets."""
+        return self.field or self.flag.replace("-", "_")
+
+    def default(self) -> Any:
+        """Return the field's own default, as the flag spells it."""
+        home = _SETTINGS if self.of_settings else _WANTED
+        value = getattr(home, self.sets)
+        return value / self.scale if self.scale else value
+
+    @property
+    def of_settings(self) -> bool:
+        """Whether the field belongs to the engine's settings, not to what surrounds it."""
+        return self.sets in EngineSettings.__dataclass_fields__ and self.sets != "vocabulary"
+
+    def value(self, given: Any) -> Any:
+        """Return what the field gets for what the flag was given."""
+        return given * self.scale if self.scale else given
+
+
+_SETTINGS: Final = EngineSettings()
+_WANTED: Final = Wanted()
+_MS: Final = 0.001
+
+KNOBS: Final = (
+    Knob(
+        "contract",
+        Literal["mlx", "vllm", "sglang", "trtllm", "tokenspeed"],
+        "the contract to speak",
+        _MODEL,
+    ),
+    Knob("servicer", Literal["python", "rust"], "which servicer of vLLM", _MODEL),
+    Knob("model", str, "the name it serves its model under", _MODEL),
+    Knob(
+        "tokenizer",
+        Path | None,
+        "folder with a real tokenizer to serve; a tiny built-in one otherwise",
+        _MODEL,
+    ),
+    Knob(
+        "vocabulary",
+        int | None,
+        "vocabulary size it claims; 4160, or what the folder says",
+        _MODEL,
+        minimum=1,
+    ),
+    Knob("context", int, "prompt and answer, in tokens", _MODEL, minimum=16),
+    Knob("script", str, f"{', '.join(NAMES)}; or a file: text, or ids in .ids or .json", _SAYS),
+    Knob(
+        "coalesce",
+        int | None,
+        "tokens per chunk, 1 never merges; otherwise as the contract does it",
+        _SAYS,
+        minimum=1,
+    ),
+    Knob("ttft-ms", float, "time before the first token", _TIME, "first_token_s", _MS, 0),
+    Knob("itl-ms", float, "time between two tokens, 0: all at once", _TIME, "step_s", _MS, 0),
+    Knob("jitter", float, "share by which steps vary", _TIME, minimum=0, maximum=1),
+    Knob("growth", float, "share a step grows by per running request", _TIME, minimum=0),
+    Knob(
+        "prefill-tokens-per-s",
+        float,
+        "speed of prefill, cached blocks are free; 0: no time at all",
+        _TIME,
+        minimum=0,
+    ),
+    Knob(
+        "pace",
+        Pace,
+        "lockstep: all requests step together, as in a real engine; each: a rhythm of its own",
+        _TIME,
+    ),
+    Knob("slots", int, "requests that run at once", _MEMORY, minimum=1),
+    Knob("waiting-max", int, "requests that may wait for a slot", _MEMORY, minimum=0),
+    Knob("blocks", int, "KV blocks", _MEMORY, minimum=1),
+    Knob("block-size", int | None, "tokens in a KV block (32, SGLang 16)", _MEMORY, minimum=1),
+    Knob("cache", bool, "keep a prefix cache", _MEMORY),
+    Knob("events", Events, "KV events", _ODD),
+    Knob("loads", Loads, "what it says of its load", _ODD),
+    Knob("killers", Killers, "what a request does that engines die of", _ODD),
+    Knob("fault", list[str], "a fault on purpose, see below", _ODD, field="faults", metavar="SPEC"),
+    Knob("seed", int, "seed of everything random", _ODD),
+    Knob("host", str, "address to listen on", _PROCESS),
+    Knob("port", int, "first port, 0: the system chooses", _PROCESS, minimum=0, maximum=65535),
+    Knob("workers", int, "engines, on consecutive ports", _PROCESS, minimum=1, maximum=1024),
+    Knob(
+        "server",
+        Literal[SERVERS],
+        "grpc: grpc.aio, as real servicers; h2: a lean one, for benchmarks",
+        _PROCESS,
+    ),
+    Knob("report", Path | None, "write what was counted to this file at the end", _PROCESS),
+    Knob(
+        "until-input-ends",
+        bool,
+        "end when standard input does: with the process that holds its other end",
+        _PROCESS,
+    ),
+)
+
+
+def wanted(given: dict[str, Any]) -> Wanted:
+    """Return what the flags ask for; `given` maps each flag's name, underscored, to its value."""
+    settings: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for knob in KNOBS:
+        value = knob.value(given[knob.flag.replace("-", "_")])
+        (settings if knob.of_settings else others)[knob.sets] = value
+    return Wanted(settings=settings, **others)

@@ -1,0 +1,282 @@
+"""KV events: numbered batches of what changed in the block table, and who listens.
+
+A live publisher serves from now on and refuses any other cursor. One with memory keeps a bounded
+history: it replays from a cursor, or from the beginning while it still has that, and otherwise hands
+out a snapshot of the live blocks first. Each subscription numbers its events itself.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from smg_grpc_proto.generated import common_pb2
+
+from smg_chaos.engine.blocks import Blocks, Change, Cleared, Content, Removed, Stored
+from smg_chaos.engine.calls import Call, Code, End, refused
+from smg_chaos.engine.loads import Load, load_record
+from smg_chaos.engine.manners import KvEvents, LoadRecords, Manners
+
+HISTORY_BATCHES: Final = 1024
+SNAPSHOT_BLOCKS: Final = 256  # live blocks in one chunk of a snapshot
+_WAITING_MAX: Final = 10_000  # messages a subscriber may leave unread
+HEARTBEAT_TICK_S: Final = 0.1
+_HEARTBEAT_S: Final = 1.0
+_HEARTBEAT_IDLE_S: Final = 5.0
+
+_TIER: Final = common_pb2.KV_CACHE_TIER_DEVICE
+_LOCAL: Final = common_pb2.KV_CACHE_LOCALITY_LOCAL
+_SIGN: Final = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What changed in one scheduler step; `time_s` is wall-clock."""
+
+    sequence: int
+    time_s: float
+    changes: tuple[Change, ...]
+
+
+def _signed(key: int) -> int:
+    return key - (1 << 64) if key >= _SIGN else key
+
+
+def _stored(contents: Sequence[Content], manners: Manners, size: int) -> Any:
+    stored = common_pb2.KvBlocksStored(
+        blocks=[
+            common_pb2.KvBlock(
+                block_hash=_signed(content.key), token_ids=content.tokens, block_size=size
+            )
+            for content in contents
+        ]
+    )
+    parent = contents[0].parent
+    if parent is not None:
+        stored.parent_block_hash = _signed(parent)
+    if manners.kv_tiers:
+        stored.tier, stored.medium, stored.locality = _TIER, "GPU", _LOCAL
+    if manners.kv_group:
+        stored.group_idx, stored.kv_cache_spec_kind = 0, "full_attention"
+    return stored
+
+
+def _event(change: Change, number: int, manners: Manners, size: int) -> Any:
+    event = common_pb2.KvCacheEvent(event_id=number)
+    if isinstance(change, Stored):
+        event.stored.CopyFrom(_stored(change.contents, manners, size))
+    elif isinstance(change, Removed):
+        event.removed.block_hashes.extend(_signed(key) for key in change.keys)
+        if manners.kv_tiers:
+            event.removed.tier, event.removed.medium = _TIER, "GPU"
+            event.removed.locality = _LOCAL
+        if manners.kv_group:
+            event.removed.group_idx = 0
+    else:
+        event.cleared.SetInParent()
+    return event
+
+
+class Subscription(Call):
+    """One SubscribeKvEvents in progress."""
+
+    __slots__ = (
+        "_events",
+        "_idle",
+        "_last_load",
+        "_last_s",
+        "_last_sequence",
+        "_manners",
+        "_sample",
+        "_size",
+        "leave",
+    )
+
+    def __init__(self, manners: Manners, size: int, now_s: float, *, early_load: bool) -> None:
+        super().__init__()
+        self._manners = manners
+        self._size = size
+        self._events = 0
+        self._sample = 0
+        self._last_load: Load | None = None
+        self._last_s = now_s
+        starts = manners.load_records is LoadRecords.FROM_START and early_load
+        self._last_sequence: int | None = 0 if starts else None
+        self._idle = 0
+        self.leave: Callable[[Subscription], None] | None = None
+
+    def deliver(self, batch: Batch, load: Load, now_s: float) -> None:
+        """Add a batch, with the load beside it where this servicer sends it."""
+        message = common_pb2.KvEventBatch(sequence_number=batch.sequence)
+        if not self._manners.kv_split:
+            message.timestamp = batch.time_s
+        self._add(message, batch.changes, load, now_s)
+
+    def snapshot(
+        self, contents: Sequence[Content], last: int, time_s: float, load: Load, now_s: float
+    ) -> None:
+        """Add the live blocks, in chunks numbered up to `last`."""
+        parts = [
+            contents[at : at + SNAPSHOT_BLOCKS] for at in range(0, len(contents), SNAPSHOT_BLOCKS)
+        ]
+        parts = parts[-(last + 1) :] or [()]
+        for index, part in enumerate(parts):
+            message = common_pb2.KvEventBatch(
+                sequence_number=last - len(parts) + 1 + index, timestamp=time_s
+            )
+            message.snapshot.index, message.snapshot.count = index, len(parts)
+            message.snapshot.blocks = len(contents)
+            changes: tuple[Change, ...] = tuple(Stored((content,)) for content in part)
+            if index == 0:
+                changes = (Cleared(), *changes)
+            self._add(message, changes, load, now_s, made_up=True)
+
+    def _add(
+        self,
+        message: Any,
+        changes: Sequence[Change],
+        load: Load,
+        now_s: float,
+        *,
+        made_up: bool = False,
+    ) -> None:
+        if self._manners.kv_rank:
+            message.dp_rank = 0
+        for change in changes:
+            self._events += 1
+            number = 0 if made_up else self._events
+            message.events.append(_event(change, number, self._manners, self._size))
+        if self._manners.load_records is not LoadRecords.NONE:
+            self._sample += 1
+            record = load_record(
+                common_pb2, load, self._manners, sample=self._sample, load_only=False
+            )
+            message.load.CopyFrom(record)
+            self._last_load = load
+        self._last_sequence, self._last_s, self._idle = message.sequence_number, now_s, 0
+        self._push(message)
+
+    def heartbeat(self, load: Load, time_s: float, now_s: float) -> bool:
+        """Add a load-only batch if one is due; return whether one was."""
+        if self._manners.load_records is LoadRecords.NONE or self._last_sequence is None:
+            return False
+        moved = self._last_load is None or self._last_load.moved(load)
+        patience_s = _HEARTBEAT_IDLE_S if self._idle >= 2 else _HEARTBEAT_S
+        if not moved and now_s - self._last_s < patience_s:
+            return False
+        self._sample += 1
+        message = common_pb2.KvEventBatch(sequence_number=self._last_sequence, timestamp=time_s)
+        if self._manners.kv_rank:
+            message.dp_rank = 0
+        message.load.CopyFrom(
+            load_record(common_pb2, load, self._manners, sample=self._sample, load_only=True)
+        )
+        self._last_load, self._last_s = load, now_s
+        self._idle = 0 if moved else self._idle + 1
+        self._push(message)
+        return True
+
+    def _push(self, message: Any) -> None:
+        if self.waits >= _WAITING_MAX:
+            self.cut(End(Code.DATA_LOSS, "the subscriber reads too slowly"))
+            return
+        self.say(message.SerializeToString())
+
+    def cancel(self, now_s: float) -> None:
+        """Stop listening."""
+        super().cancel(now_s)
+        if self.leave is not None:
+            leave, self.leave = self.leave, None
+            leave(self)
+
+
+class Publisher:
+    """Numbers batches and hands them to subscriptions."""
+
+    def __init__(
+        self,
+        manners: Manners,
+        table: Blocks,
+        *,
+        wall_s: Callable[[float], float],
+        load: Callable[[float], Load],
+    ) -> None:
+        self._manners = manners
+        self._table = table
+        self._wall_s = wall_s
+        self._load = load
+        self._next = self._first = manners.kv_first_sequence
+        self._remembers = manners.kv_events is KvEvents.WITH_MEMORY
+        self._history: deque[Batch] = deque(maxlen=HISTORY_BATCHES)
+        self.subscriptions: list[Subscription] = []
+
+    @property
+    def published(self) -> int:
+        """How many batches were numbered since the publisher started."""
+        return self._next - self._first
+
+    def batches(self, now_s: float) -> list[Batch]:
+        """Return what changed since the last time, numbered."""
+        changes = self._table.changes()
+        if not changes or self._manners.kv_events is KvEvents.NONE:
+            return []
+        groups = [(change,) for change in changes] if self._manners.kv_split else [tuple(changes)]
+        made = []
+        for group in groups:
+            made.append(Batch(self._next, self._wall_s(now_s), group))
+            self._next += 1
+        if self._remembers:
+            self._history.extend(made)
+        return made
+
+    def deliver(self, batch: Batch, now_s: float) -> list[Subscription]:
+        """Give a batch to everyone; return who has something to read."""
+        load = self._load(now_s)
+        for subscription in self.subscriptions:
+            subscription.deliver(batch, load, now_s)
+        return list(self.subscriptions)
+
+    def heartbeats(self, now_s: float) -> list[Subscription]:
+        """Give load-only batches to those who are due; return them."""
+        load, time_s = self._load(now_s), self._wall_s(now_s)
+        return [one for one in self.subscriptions if one.heartbeat(load, time_s, now_s)]
+
+    def subscribe(self, start: int, now_s: float, *, early_load: bool) -> Call:
+        """Return a subscription from `start`, or the refusal this servicer answers with."""
+        if self._manners.kv_events is KvEvents.NONE:
+            return refused(Code.UNIMPLEMENTED, "KV cache events are not enabled")
+        if start and not self._remembers:
+            return refused(
+                Code.OUT_OF_RANGE, "no replay from a cursor; subscribe from zero and rebuild"
+            )
+        made = Subscription(self._manners, self._table.size, now_s, early_load=early_load)
+        made.leave = self.subscriptions.remove
+        if self._remembers:
+            self._catch_up(made, start, now_s)
+        self.subscriptions.append(made)
+        return made
+
+    def _catch_up(self, made: Subscription, start: int, now_s: float) -> None:
+        load = self._load(now_s)
+        complete = not self._history or self._history[0].sequence == self._first
+        if start or complete:
+            for batch in self._history:
+                if batch.sequence >= start:
+                    made.deliver(batch, load, now_s)
+        else:
+            live = self._table.live()
+            made.snapshot(live, self._next - 1, self._wall_s(now_s), load, now_s)
+
+    def restart(self) -> list[Subscription]:
+        """Lose every number and everything remembered; return the subscriptions that ended."""
+        self._next = self._first = 0
+        self._history.clear()
+        return self.cut_all(End(Code.DATA_LOSS, "the publisher restarted its sequence"))
+
+    def cut_all(self, end: End) -> list[Subscription]:
+        """End every subscription; return them."""
+        lost, self.subscriptions = self.subscriptions, []
+        for subscription in lost:
+            subscription.leave = None
+            subscription.cut(end)
+        return lost

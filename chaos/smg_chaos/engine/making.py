@@ -1,0 +1,40 @@
+"""From a plan in words to one that can be started: tokenizer loaded, script read, faults parsed."""
+
+from smg_chaos.engine.bundle import Bundle, folder_bundle, tiny_bundle
+from smg_chaos.engine.faults import parse_fault
+from smg_chaos.engine.plans import Plan, Wanted
+from smg_chaos.engine.scripts import script_of
+from smg_chaos.engine.settings import EngineSettings
+
+
+def make_plan(wanted: Wanted) -> Plan:
+    """Return the plan; ValueError or BundleError says what cannot be had, naming the nearest."""
+    if wanted.port and wanted.port + wanted.workers - 1 > 65535:
+        raise ValueError("there are not that many ports")
+    bundle, vocabulary = _bundle(wanted)
+    settings = EngineSettings(**wanted.settings, vocabulary=vocabulary)
+    return Plan(
+        settings=settings,
+        bundle=bundle,
+        script=script_of(wanted.script, bundle),
+        faults=tuple(parse_fault(spec) for spec in wanted.faults),
+        server=wanted.server,
+        host=wanted.host,
+        port=wanted.port,
+        workers=wanted.workers,
+        report=wanted.report,
+        until_input_ends=wanted.until_input_ends,
+    )
+
+
+def _bundle(wanted: Wanted) -> tuple[Bundle, int]:
+    defaults = EngineSettings()
+    if wanted.tokenizer is None:
+        vocabulary = wanted.vocabulary or defaults.vocabulary
+        model = str(wanted.settings.get("model", defaults.model))
+        context = int(wanted.settings.get("context", defaults.context))
+        return tiny_bundle(model, vocabulary=vocabulary, context=context), vocabulary
+    bundle = folder_bundle(wanted.tokenizer)
+    claimed = bundle.model_config.get("vocab_size")
+    vocabulary = wanted.vocabulary or (claimed if isinstance(claimed, int) else bundle.size)
+    return bundle, vocabulary

@@ -1,0 +1,185 @@
+"""A prompt's ids as they came, decoded only by whoever needs them.
+
+A list of 8,000 Python integers costs more than everything else a request does. A long prompt therefore
+stays packed (varints, as protobuf wrote them): how many ids there are, and whether all of them are
+below the vocabulary's size, can be told from the bytes, and a prompt that was seen before is not even
+decoded for its block keys.
+"""
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import Final, overload
+
+import xxhash
+
+PACKED_FROM_BYTES: Final = 2048
+_SEEN_MAX: Final = 256
+_CONTINUED: Final = bytes(range(0x80, 0x100))
+_LENGTH_DELIMITED: Final = 2
+
+
+class PackedIds(Sequence[int]):
+    """Ids behind their packed bytes; `decode` turns those into integers."""
+
+    __slots__ = ("_decode", "_ids", "_length", "digest", "raw")
+
+    def __init__(self, raw: bytes, decode: Callable[[bytes], Sequence[int]]) -> None:
+        self.raw = raw
+        self.digest: int = xxhash.xxh3_128_intdigest(raw)
+        self._decode = decode
+        self._ids: array[int] | None = None
+        # Every id ends in the one byte of it that is below 0x80.
+        self._length = len(raw.translate(None, _CONTINUED))
+
+    def decoded(self) -> "array[int]":
+        """Return the ids, decoded once."""
+        if self._ids is None:
+            self._ids = array("I", self._decode(self.raw))
+        return self._ids
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "array[int]": ...
+
+    def __getitem__(self, index: int | slice) -> "int | array[int]":
+        return self.decoded()[index]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.decoded())
+
+    def surely_below(self, limit: int) -> bool:
+        """Return whether no id can reach `limit`, from the bytes alone; False means: look closer."""
+        return not any(
+            pattern in sorted_raw
+            for table, patterns in _too_large(limit)
+            for sorted_raw in [self.raw.translate(table)]
+            for pattern in patterns
+        )
+
+
+@lru_cache(maxsize=16)
+def _too_large(limit: int) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
+    """Return what ids that may reach `limit` look like once their bytes are sorted into classes.
+
+    In base 128, lowest digit first and every digit but the last marked, an id is too large if it
+    has more digits than `limit`, or as many and a larger last one, or the same last one and a
+    second to last that is not smaller. (What is left are ids that share both: looked at one by one.)
+    """
+    digits = []
+    while limit >= 0x80:
+        digits.append(limit & 0x7F)
+        limit >>= 7
+    longer = b"c" * (len(digits) + 1)
+    if not digits:
+        return ((b"l" * limit + b"h" * (0x80 - limit) + b"c" * 0x80, (b"h", longer)),)
+    larger = b"l" * (limit + 1) + b"h" * (0x7F - limit) + b"c" * 0x80
+    equal = b"l" * limit + b"e" + b"l" * (0x7F - limit)
+    equal += b"c" * digits[-1] + b"C" * (0x80 - digits[-1])
+    lower = product((b"c", b"C"), repeat=len(digits) - 1)
+    return (
+        (larger, (b"c" * len(digits) + b"h", longer)),
+        (equal, tuple(b"".join(some) + b"Ce" for some in lower)),
+    )
+
+
+def all_below(ids: Sequence[int], limit: int) -> bool:
+    """Return whether every id is below `limit`."""
+    if isinstance(ids, PackedIds) and ids.surely_below(limit):
+        return True
+    return not ids or max(ids) < limit
+
+
+class SeenPrompts:
+    """The block keys of prompts that were seen lately, by what they are made of."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[int, list[int]] = OrderedDict()
+
+    def keys(self, ids: PackedIds, chain: Callable[[Sequence[int]], list[int]]) -> list[int]:
+        """Return the block keys of a prompt; `chain` computes them."""
+        known = self._seen.get(ids.digest)
+        if known is None:
+            known = self._seen[ids.digest] = chain(ids.decoded())
+            if len(self._seen) > _SEEN_MAX:
+                self._seen.popitem(last=False)
+        else:
+            self._seen.move_to_end(ids.digest)
+        return known
+
+
+def fields(body: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (number, wire type, start of the field, start of its value) of a message's fields.
+
+    A length-delimited value ends where the next field starts; the last item is (0, 0, end, end).
+    ValueError for bytes that are no message.
+    """
+    at = 0
+    while at < len(body):
+        begun = at
+        key, at = _varint(body, at)
+        kind = key & 7
+        if kind == _LENGTH_DELIMITED:
+            length, at = _varint(body, at)
+            yield key >> 3, kind, begun, at
+            at += length
+        elif kind == 0:
+            yield key >> 3, kind, begun, at
+            _, at = _varint(body, at)
+        elif kind in (1, 5):
+            yield key >> 3, kind, begun, at
+            at += 8 if kind == 1 else 4
+        else:
+            raise ValueError("not a message")
+    if at > len(body):
+        raise ValueError("a field is cut off")
+    yield 0, 0, at, at
+
+
+def _varint(body: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(body) and shift < 64:
+        byte = body[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise ValueError("a varint that does not end")
+
+
+def cut_out(body: bytes, outer: int, inner: int) -> tuple[bytes, bytes] | None:
+    """Return (the body without it, the value) of packed field `inner` inside message field `outer`.
+
+    None where the field is not there exactly once: then somebody else must read the message.
+    """
+    found = _only(body, outer)
+    if found is None:
+        return None
+    start, value, end = found
+    message = body[value:end]
+    packed = _only(message, inner)
+    if packed is None:
+        return None
+    return body[:start] + body[end:], message[packed[1] : packed[2]]
+
+
+def _only(body: bytes, number: int) -> tuple[int, int, int] | None:
+    found: tuple[int, int, int] | None = None
+    pending: tuple[int, int] | None = None
+    for field, kind, start, value in fields(body):
+        if pending is not None:
+            found = (*pending, start)
+            pending = None
+        if field == number:
+            if found is not None or kind != _LENGTH_DELIMITED:
+                return None
+            pending = (start, value)
+    return found

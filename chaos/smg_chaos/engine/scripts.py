@@ -1,0 +1,173 @@
+"""What a simulated engine says.
+
+A script turns a prompt into an `Answer`: ids that never run out, so that an engine told to ignore the
+end of text goes on like a real one. Where the answer ends is not the script's business; the end-of-
+text id simply stands in it.
+"""
+
+import json
+import random
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Final, Protocol
+
+from smg_chaos.engine.bundle import Bundle
+from smg_chaos.engine.nearest import unknown_name
+
+_ANSWERS_KEPT: Final = 256
+_RANDOM_LENGTH: Final = 1024
+
+TEXTS: Final = {
+    "fixed": "Hello from a simulated engine: six quick zebras jump over one lazy dog, café 🙂 and 你好!",
+    "tool-call": 'Let me look.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n'
+    "</tool_call>",
+    "reasoning": "<think>\nThe question asks for a number. Let me think about it.\n</think>\n"
+    "The answer is 42.",
+    "split-utf8": "A parrot 🦜, a family 👩‍👩‍👧, an arrow → and straẞe: 你好, мир, ñandú.",
+}
+NAMES: Final = (*TEXTS, "echo", "random", "endless")
+
+
+@dataclass(slots=True)
+class Answer:
+    """Ids that never run out: `head`, then `loop` again and again.
+
+    `heads` is room for whoever encodes the answer to remember the work, one entry a position.
+    """
+
+    head: tuple[int, ...]
+    loop: tuple[int, ...]
+    tool: bool = False
+    heads: list[bytes] = field(default_factory=list)
+    _ends: dict[frozenset[int], int | None] = field(default_factory=dict)
+
+    def token(self, at: int) -> int:
+        """Return the id at position `at`."""
+        if at < len(self.head):
+            return self.head[at]
+        return self.loop[(at - len(self.head)) % len(self.loop)]
+
+    def slice(self, start: int, stop: int) -> tuple[int, ...]:
+        """Return the ids from `start` to before `stop`."""
+        if stop <= len(self.head):
+            return self.head[start:stop]
+        return tuple(self.token(at) for at in range(start, stop))
+
+    def first_of(self, ids: frozenset[int]) -> int | None:
+        """Return the first position whose id is in `ids`, or None if there is none."""
+        if ids not in self._ends:
+            if len(self._ends) >= _ANSWERS_KEPT:
+                self._ends.clear()
+            said = chain(self.head, self.loop)
+            self._ends[ids] = next((at for at, token in enumerate(said) if token in ids), None)
+        return self._ends[ids]
+
+    def never(self, ids: frozenset[int]) -> "Answer":
+        """Return the answer of a model that may not print these ids."""
+        head = tuple(token for token in self.head if token not in ids)
+        loop = tuple(token for token in self.loop if token not in ids)
+        return Answer(head, loop or self.loop, self.tool)
+
+
+class Script(Protocol):
+    """Decides what is said."""
+
+    def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
+        """Return the answer of one choice; the same arguments give the same answer."""
+        ...
+
+
+class Fixed:
+    """The same ids every time."""
+
+    def __init__(self, ids: Sequence[int], eos: int, *, tool: bool = False) -> None:
+        body = tuple(ids)
+        self._answer = Answer((*body, eos), body or (0,), tool)
+
+    def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
+        """Return the ids and then the end of text."""
+        return self._answer
+
+
+class Endless:
+    """The same ids for ever; only a limit ends it."""
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        self._answer = Answer((), tuple(ids))
+
+    def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
+        """Return the ids, repeated."""
+        return self._answer
+
+
+class Echo:
+    """The prompt, then the end of text."""
+
+    def __init__(self, eos: int) -> None:
+        self._eos = eos
+
+    def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
+        """Return the prompt's own ids."""
+        body = tuple(prompt) or (self._eos,)
+        return Answer((*body, self._eos), body)
+
+
+class Random:
+    """Seeded byte salad that never ends by itself."""
+
+    def __init__(self, below: int, avoid: frozenset[int]) -> None:
+        self._ids = [token for token in range(below) if token not in avoid]
+        self._kept: OrderedDict[tuple[int, int], Answer] = OrderedDict()
+
+    def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
+        """Return ids drawn from the whole vocabulary, from `seed` and `choice` alone."""
+        key = (seed, choice)
+        answer = self._kept.get(key)
+        if answer is None:
+            rng = random.Random(f"{seed}/{choice}")
+            answer = Answer((), tuple(rng.choices(self._ids, k=_RANDOM_LENGTH)))
+            self._kept[key] = answer
+            if len(self._kept) > _ANSWERS_KEPT:
+                self._kept.popitem(last=False)
+        return answer
+
+
+def script_of(name: str, bundle: Bundle) -> Script:
+    """Return the script called `name`, or the one in the file `name`.
+
+    A file that ends in `.ids` or `.json` holds token ids (a JSON list, or numbers between blanks and
+    commas), any other holds text. ValueError names the nearest known script.
+    """
+    eos = bundle.eos_ids[0] if bundle.eos_ids else 0
+    if name in TEXTS:
+        return Fixed(bundle.encode(TEXTS[name]), eos, tool=name == "tool-call")
+    if name == "echo":
+        return Echo(eos)
+    if name == "endless":
+        return Endless(bundle.encode(TEXTS["fixed"] + " "))
+    if name == "random":
+        return Random(bundle.size, frozenset((*bundle.eos_ids, *bundle.further_eos_ids)))
+    path = Path(name)
+    if not path.is_file():
+        raise ValueError(unknown_name("script", name, NAMES) + ", and no such file exists")
+    text = path.read_text(encoding="utf-8")
+    if path.suffix in (".ids", ".json"):
+        return Fixed(_read_ids(text, path), eos)
+    return Fixed(bundle.encode(text), eos)
+
+
+def _read_ids(text: str, path: Path) -> list[int]:
+    try:
+        ids = (
+            json.loads(text)
+            if text.lstrip().startswith("[")
+            else [int(word) for word in text.replace(",", " ").split()]
+        )
+    except ValueError as error:
+        raise ValueError(f"{path} does not hold token ids: {error}") from error
+    if not isinstance(ids, list) or not all(type(token) is int and token >= 0 for token in ids):
+        raise ValueError(f"{path} does not hold a list of token ids")
+    return ids

@@ -1,0 +1,90 @@
+"""Every knob of a simulated engine, with its range."""
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from smg_chaos.engine.manners import AnswerBlocks, Bad, Coalesce, KvEvents, LoadRecords, Manners
+from smg_chaos.engine.servicers import manners_of
+
+Pace: TypeAlias = Literal["lockstep", "each"]
+Events: TypeAlias = Literal["contract", "none", "live", "memory"]
+Loads: TypeAlias = Literal["contract", "pushed", "polled", "stale", "frozen", "absurd"]
+Killers: TypeAlias = Literal["contract", "refuse", "hang", "die"]
+
+_POISON: Final = {"refuse": Bad.REFUSED, "hang": Bad.WEDGES, "die": Bad.EXITS}
+_KV_EVENTS: Final = {
+    "none": KvEvents.NONE,
+    "live": KvEvents.LIVE,
+    "memory": KvEvents.WITH_MEMORY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """What a simulated engine is told once; "contract" means: as the imitated servicer does it.
+
+    `step_s` is the time between two tokens of a request, 0 for as fast as possible; it varies by
+    `jitter` (a share of itself) and grows by `growth` (a share of itself per running request).
+    `prefill_tokens_per_s` 0 makes prefill free. `coalesce` is None (contract), 1 (never) or how many
+    tokens share a chunk. `vocabulary` is what the engine claims; `context` counts prompt and answer.
+    """
+
+    contract: str = "vllm"
+    servicer: str = "python"
+    model: str = "simulated"
+    context: int = 2048
+    vocabulary: int = 4160
+    slots: int = 32
+    waiting_max: int = 65536
+    blocks: int = 512
+    block_size: int | None = None
+    first_token_s: float = 0.0
+    step_s: float = 0.005
+    jitter: float = 0.0
+    growth: float = 0.0
+    prefill_tokens_per_s: float = 20_000.0
+    pace: Pace = "lockstep"
+    coalesce: int | None = None
+    cache: bool = True
+    events: Events = "contract"
+    loads: Loads = "contract"
+    killers: Killers = "contract"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        assert 0 <= self.jitter <= 1, "jitter is a share"
+        assert self.slots >= 1
+        assert self.step_s >= 0
+        assert self.first_token_s >= 0
+        assert self.prefill_tokens_per_s >= 0
+        if self.blocks * self.block_tokens() < self.context:
+            raise ValueError(
+                f"{self.blocks} blocks of {self.block_tokens()} tokens cannot hold one request of "
+                f"the context's {self.context} tokens"
+            )
+
+    def block_tokens(self) -> int:
+        """Return how many tokens a KV block holds."""
+        return self.block_size or manners_of(self.contract, self.servicer).kv_block
+
+    def manners(self) -> Manners:
+        """Return the servicer's manners with these settings laid over them."""
+        manners = manners_of(self.contract, self.servicer)
+        if self.coalesce is not None:
+            manners = replace(manners, coalesce=Coalesce.NEVER)
+        if self.events != "contract" and manners.kv_events is not KvEvents.NONE:
+            manners = replace(manners, kv_events=_KV_EVENTS[self.events])
+        if self.loads == "polled":
+            manners = replace(manners, load_records=LoadRecords.NONE)
+        if self.loads == "pushed" and manners.kv_events is not KvEvents.NONE:
+            manners = replace(manners, load_records=LoadRecords.FROM_START)
+        if self.killers != "contract":
+            poison = _POISON[self.killers]
+            manners = replace(manners, no_ids=poison, unknown_id=poison)
+            if manners.long_prompt is not Bad.ACCEPTED:
+                manners = replace(manners, long_prompt=poison)
+        return manners
+
+    def stores_answers_late(self) -> bool:
+        """Return whether an answer's blocks are published only when its request ends."""
+        return self.manners().answer_blocks is AnswerBlocks.AT_END

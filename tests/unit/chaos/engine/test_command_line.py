@@ -1,0 +1,90 @@
+"""`smg-chaos engine` as a process: what it prints, refuses, and how it ends."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.engine_asking import asking
+from support.processes import Process, running
+from support.simulated_engine import PROMPT
+
+SMG_CHAOS = (sys.executable, "-m", "smg_chaos.cli")
+WAIT_S = 60.0
+
+
+@contextmanager
+def engine(folder: Path, *flags: str) -> Iterator[Process]:
+    with running([*SMG_CHAOS, "engine", *flags], folder=folder) as process:
+        yield process
+
+
+def address(process: Process) -> str:
+    return process.wait_for(r"listening on (\S+) contract=", WAIT_S)[1]
+
+
+@pytest.mark.parametrize("server", ["grpc", "h2"])
+def test_it_says_where_it_listens_and_ends_well_when_told(tmp_path: Path, server: str) -> None:
+    report = tmp_path / "report.json"
+    flags = ("--contract", "sglang", "--model", "tiny", "--server", server, "--report", str(report))
+    with engine(tmp_path, *flags, "--workers", "2") as process:
+        process.wait_for(
+            r"(?s)listening.*listening on 127\.0\.0\.1:\d+ contract=sglang model=tiny\n", WAIT_S
+        )
+        with asking(address(process), "sglang", PROMPT) as asker:
+            assert asker.generate(max_tokens=3).code == "OK"
+        process.signal(signal.SIGTERM)
+        assert process.wait(WAIT_S) == 0
+        assert len(process.said().splitlines()) == 2
+    first, second = json.loads(report.read_bytes())
+    assert (first["requests"], first["finished"], second["requests"]) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("server", ["grpc", "h2"])
+def test_its_death_is_the_death_of_the_process(tmp_path: Path, server: str) -> None:
+    with engine(tmp_path, "--server", server, "--fault", "die:request=2,code=7") as process:
+        with asking(address(process), "vllm", PROMPT) as asker:
+            assert asker.generate(max_tokens=1).code == "OK"
+            assert asker.generate(max_tokens=1).code == "UNAVAILABLE"
+        assert process.wait(WAIT_S) == 7
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--fault", "stal:after=3"], "no fault is called 'stal'; did you mean 'stall'?"),
+        (["--fault", "reset"], "needs --server h2"),
+        (["--fault", "die:worker=2"], "is for worker 2 of 1"),
+        (["--script", "reasonin"], "did you mean 'reasoning'?"),
+        (["--tokenizer", "nowhere"], "no tokenizer files in nowhere"),
+        (["--blocks", "2"], "cannot hold one request"),
+        (["--vocabulary", "12"], "the built-in tokenizer has"),
+        (["--port", "65535", "--workers", "2"], "there are not that many ports"),
+        (["--contract", "vlm"], "'vlm' is not one of"),
+        (["--itl-ms", "-1"], "greater than or equal to 0"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_with_a_reason(
+    tmp_path: Path, flags: list[str], says: str
+) -> None:
+    with engine(tmp_path, *flags) as process:
+        assert process.wait(WAIT_S) == 2
+        assert says in " ".join(process.said().replace("│", " ").split())
+
+
+def test_help_lists_commands_and_groups_the_knobs(tmp_path: Path) -> None:
+    for words, expected in (
+        (["--help"], ("engine", "Serve a simulated inference engine.")),
+        (["engine", "--help"], ("Which engine", "How fast", "--itl-ms", "die:code=1", "lockstep")),
+    ):
+        folder = tmp_path / str(len(words))
+        wide = {**os.environ, "COLUMNS": "140", "TERM": "dumb"}
+        with running([*SMG_CHAOS, *words], folder=folder, environment=wide) as process:
+            assert process.wait(WAIT_S) == 0
+            said = process.said()
+        assert all(word in said for word in expected), said

@@ -1,0 +1,182 @@
+"""What a simulated engine says, and the tokenizer it says it in."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import jinja2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smg_chaos.engine.bundle import Bundle, BundleError, folder_bundle, pieces, zipped
+from smg_chaos.engine.scripts import NAMES, TEXTS, Answer, script_of
+from smg_chaos.engine.vocabulary import MARKERS, SPECIAL, byte_letters, tiny_files
+from support.simulated_engine import Simulation, bundle
+
+# Of tokenizer.json. It changes only when somebody changes the tokenizer on purpose: answers, and
+# with them recorded transcripts, change too.
+DIGEST = "a3f9f62767be09d8f51f17c16d2a798ee4dcdefdf909b02e0007444fea07709b"
+
+
+def test_the_built_in_tokenizer_is_the_same_everywhere() -> None:
+    files = tiny_files(vocabulary=4160, context=2048)
+    assert hashlib.sha256(files["tokenizer.json"]).hexdigest() == DIGEST
+    assert zipped(files) == zipped(tiny_files(vocabulary=4160, context=2048))
+
+
+@given(st.text())
+def test_any_text_survives_the_built_in_tokenizer(text: str) -> None:
+    ids = bundle().encode(text)
+    tokenizer = bundle().tokenizer
+    assert tokenizer.decode(ids, skip_special_tokens=False) == text
+    assert all(token < bundle().size for token in ids)
+
+
+def test_markers_and_special_tokens_are_one_token_each_and_only_special_ones_are_skipped() -> None:
+    for text in (*SPECIAL, *MARKERS):
+        (token,) = bundle().encode(text)
+        assert bundle().decode([token]) == ("" if text in SPECIAL else text)
+
+
+def test_letters_stand_for_bytes_one_to_one() -> None:
+    letters = byte_letters()
+    assert len(set(letters)) == 256
+    assert all(letter.isprintable() and not letter.isspace() for letter in letters)
+
+
+def test_a_vocabulary_that_is_too_small_is_refused() -> None:
+    with pytest.raises(ValueError, match="the built-in tokenizer has 4"):
+        tiny_files(vocabulary=300, context=2048)
+
+
+def test_the_chat_template_writes_chatml_with_tools_and_answers() -> None:
+    config = json.loads(bundle().files["tokenizer_config.json"])
+    template = jinja2.Environment(autoescape=False).from_string(config["chat_template"])
+    call = {"function": {"name": "f", "arguments": '{"a": 1}'}}
+    text = template.render(
+        messages=[
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": "2 + 2?"}]},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "content": "4"},
+        ],
+        tools=[{"name": "f"}],
+        add_generation_prompt=True,
+    )
+    assert text.startswith("<|im_start|>system\nBe brief.\n\nFunctions you may call")
+    assert '<tools>\n{"name": "f"}\n</tools>' in text
+    assert "<|im_start|>user\n2 + 2?<|im_end|>\n<|im_start|>assistant\n\n<tool_call>\n" in text
+    assert '{"name": "f", "arguments": {"a": 1}}\n</tool_call><|im_end|>\n' in text
+    assert text.endswith(
+        "<|im_start|>user\n<tool_response>\n4\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+# ── Scripts ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", sorted(TEXTS))
+def test_a_text_is_said_and_then_the_end(name: str) -> None:
+    simulation = Simulation("mlx", script=name)
+    (complete,) = simulation.completes(simulation.generate(stream=None))
+    *body, last = complete["output_ids"]
+    assert bundle().decode(body) == TEXTS[name]
+    assert last in bundle().eos_ids
+
+
+def test_characters_are_split_across_tokens_on_purpose() -> None:
+    answer = script_of("split-utf8", bundle()).answer([], 0, 0)
+    halves = [bundle().decode([token]) for token in answer.head]
+    assert sum("\ufffd" in half for half in halves) > 20
+
+
+def test_an_echo_says_the_prompt() -> None:
+    simulation = Simulation("mlx", script="echo")
+    (complete,) = simulation.completes(simulation.generate([5, 6, 7], stream=None))
+    assert complete["output_ids"] == [5, 6, 7, bundle().eos_ids[0]]
+
+
+def test_chance_depends_on_the_seed_and_the_choice_alone() -> None:
+    def said(seed: int, choice: int) -> tuple[int, ...]:
+        return script_of("random", bundle()).answer([], seed, choice).slice(0, 50)
+
+    assert said(1, 0) == said(1, 0)
+    assert len({said(seed, choice) for seed in range(3) for choice in range(3)}) == 9
+    assert not set(said(1, 0)) & {*bundle().eos_ids, *bundle().further_eos_ids}
+
+
+def test_an_endless_answer_ends_at_its_limit_only() -> None:
+    simulation = Simulation("mlx", script="endless", step_s=0.0)
+    (complete,) = simulation.completes(simulation.generate(stream=None, max_tokens=1234))
+    assert (complete["completion_tokens"], complete["finish_reason"]) == (1234, "length")
+
+
+def test_a_file_holds_text_or_ids(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Guten Tag 🙂", encoding="utf-8")
+    (tmp_path / "a.ids").write_text("1, 2 3\n4", encoding="utf-8")
+    (tmp_path / "a.json").write_text("[7, 8]", encoding="utf-8")
+    eos = bundle().eos_ids[0]
+    answers = [
+        script_of(str(tmp_path / name), bundle()).answer([], 0, 0).head
+        for name in ("a.txt", "a.ids", "a.json")
+    ]
+    assert answers == [(*bundle().encode("Guten Tag 🙂"), eos), (1, 2, 3, 4, eos), (7, 8, eos)]
+    for content in ("[1, -2]", "[true]", "x", "[1", '["a"]'):
+        (tmp_path / "bad.ids").write_text(content, encoding="utf-8")
+        with pytest.raises(ValueError, match="does not hold"):
+            script_of(str(tmp_path / "bad.ids"), bundle())
+
+
+def test_an_unknown_script_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match="did you mean 'reasoning'"):
+        script_of("reasonin", bundle())
+    assert all(script_of(name, bundle()) for name in NAMES)
+
+
+@given(
+    st.lists(st.integers(0, 9), max_size=6),
+    st.lists(st.integers(0, 9), min_size=1, max_size=4),
+    st.integers(0, 20),
+    st.integers(0, 20),
+    st.frozensets(st.integers(0, 9), max_size=3),
+)
+def test_an_answer_is_its_head_and_then_its_loop_for_ever(
+    head: list[int], loop: list[int], start: int, length: int, wanted: frozenset[int]
+) -> None:
+    answer = Answer(tuple(head), tuple(loop))
+    whole = (head + loop * 60)[:80]
+    assert list(answer.slice(start, start + length)) == whole[start : start + length]
+    found = next((at for at in range(60) if whole[at] in wanted), None)
+    assert answer.first_of(wanted) == found == answer.first_of(wanted)
+
+
+# ── Bundles ─────────────────────────────────────────────────────────────────
+
+
+def test_a_folder_is_a_bundle_and_an_empty_one_is_not(tmp_path: Path) -> None:
+    for name, content in bundle().files.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "chat.jinja").write_text("{{ x }}", encoding="utf-8")
+    (tmp_path / "model.safetensors").write_bytes(b"weights stay at home")
+    made = folder_bundle(tmp_path)
+    assert list(made.files) == [*bundle().files, "chat.jinja"]
+    assert (made.eos_ids, made.further_eos_ids) == (bundle().eos_ids, bundle().further_eos_ids)
+    assert made.path == str(tmp_path)
+    with pytest.raises(BundleError, match="no tokenizer files"):
+        folder_bundle(tmp_path / "nothing")
+
+
+def test_a_bundle_without_a_tokenizer_cannot_speak() -> None:
+    with pytest.raises(BundleError, match=r"needs tokenizer\.json"):
+        Bundle({"config.json": b"{}"}, "x").encode("hi")
+
+
+@pytest.mark.parametrize("size", [1, 65535, 65536, 65537, 200_000])
+def test_an_archive_travels_in_pieces_of_64_kib_with_the_sum_on_the_last(size: int) -> None:
+    archive = bytes(index % 251 for index in range(size))
+    sent = pieces(archive)
+    assert b"".join(piece for piece, _ in sent) == archive
+    assert all(len(piece) <= 65536 for piece, _ in sent)
+    assert [digest for _, digest in sent[:-1]] == [""] * (len(sent) - 1)
+    assert sent[-1][1] == hashlib.sha256(archive).hexdigest()
