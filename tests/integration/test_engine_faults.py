@@ -364,7 +364,7 @@ async def comes_back_as_another(port: int, tmp_path: Path, *, contract: str) -> 
         await worker_becomes(port, worker, status="ready", model="new")
         assert content_of(await say(port, chat("new"))) == SAYS
         old = await say(port, chat("old"))
-        assert old.status == 503, old.body
+        assert old.status == 404, old.body
         assert engine.tally()["requests"] == 1
     await removed(port, worker)
 
