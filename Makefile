@@ -6,6 +6,7 @@ export PYTHON
 
 BIN := .venv/bin
 MLX := .cache/mlx
+VOCABULARY := .cache/vocabulary/qwen
 PYTEST := $(BIN)/python -m pytest
 ROOTS := node mesh storage proto migrations chaos tests
 
@@ -94,8 +95,11 @@ reference-check: setup
 
 # ── Now and then ─────────────────────────────────────────────────────────────
 
-bench: setup ## Measure this gateway; ARGS="…" as in smg-chaos bench --help
-	@$(BIN)/smg-chaos bench $(ARGS)
+$(VOCABULARY)/config.json: tests/support/vocabulary_folder.py | $(BIN)/.ready
+	@$(BIN)/python tests/support/vocabulary_folder.py $(VOCABULARY)
+
+bench: setup $(VOCABULARY)/config.json ## Measure this gateway beside others; ARGS="…" as in smg-chaos bench --help
+	@$(BIN)/smg-chaos bench --tokenizer $(VOCABULARY) $(ARGS)
 
 bench-peers: setup ## Install the gateways that `make bench` can compare with
 	@bash tools/setup.sh peers

@@ -1,0 +1,183 @@
+"""The whole run: engines and gateways up, rounds interleaved, everything down again.
+
+Two groups, one after the other: workloads at full speed, then those with paced streams, for an engine
+has one pace. Inside a group all gateways run at once and idle except for the one that is measured, and
+every workload goes round all gateways before the next one: A B A B, in an order that turns from round
+to round. Whatever happens, all that was started is stopped.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from smg_chaos.bench import engines, gateways
+from smg_chaos.bench.cell import Lengths, measure
+from smg_chaos.bench.children import BenchError, Child
+from smg_chaos.bench.corpus import standard_library
+from smg_chaos.bench.engines import EngineChoice
+from smg_chaos.bench.gateways import Gateway, Wanted
+from smg_chaos.bench.progress import Progress
+from smg_chaos.bench.remote import Clients
+from smg_chaos.bench.rows import Row
+from smg_chaos.bench.script import Script, long_sizes
+from smg_chaos.bench.workloads import BURST_TOKENS, STEP_MS, WORKLOADS, Load, Workload
+from smg_chaos.engine.bundle import Bundle
+
+_FIRST_RUN: Final = Lengths(warmup_s=0.5, duration_s=1.0)
+_FIRST_ROUND: Final = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure. With `target` that gateway is loaded and nothing is started."""
+
+    workloads: Sequence[Workload]
+    gateways: Sequence[Wanted]
+    folder: Path
+    peers: Path
+    bundle: Bundle
+    engine: EngineChoice = field(default_factory=EngineChoice)
+    rounds: int = 3
+    lengths: Lengths = field(default_factory=Lengths)
+    load: Load = field(default_factory=Load)
+    client_processes: int = 1
+    target: Gateway | None = None
+
+
+@dataclass(slots=True)
+class Bench:
+    """Runs a plan; `rows` has what was measured so far, also after an interruption."""
+
+    plan: Plan
+    progress: Progress
+    clock_s: Callable[[], float]
+    rows: list[Row] = field(default_factory=list)
+    _clients: Clients = field(default_factory=Clients)
+    _started: list[Child] = field(default_factory=list)
+    _script: Script | None = None
+    _load: Load = field(default_factory=Load)
+
+    def measurements(self) -> int:
+        """Return how many rows there will be."""
+        gateways_count = 1 if self.plan.target else len(self.plan.gateways)
+        return len(self.plan.workloads) * self.plan.rounds * gateways_count
+
+    def kill_rest(self) -> None:
+        """End what `run` started and was too hurried to stop."""
+        for child in (*self._started, *self._clients.children):
+            if not child.died():
+                child.kill()
+
+    async def run(self) -> None:
+        """Measure everything; BenchError if something cannot be started or dies."""
+        plan = self.plan
+        held_s = plan.lengths.held_s()
+        self._load = replace(plan.load, held_s=held_s)
+        tokens_max = max(BURST_TOKENS, int(held_s * 1000 / STEP_MS)) + 1
+        if plan.target is None:
+            self._script = Script(plan.bundle, tokens_max=tokens_max)
+        if any(one.name in ("cycled", "tail") for one in plan.workloads):
+            self.progress.doing("cutting documents to 8,000 tokens")
+            sizes = await asyncio.to_thread(long_sizes, plan.bundle, standard_library())
+            self._load = replace(self._load, long_sizes=sizes)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._clients.end)
+            await self._clients.start(plan.client_processes, plan.folder)
+            if plan.target is not None:
+                await self._rounds(plan.workloads, [plan.target])
+                return
+            for paced in (False, True):
+                group = [one for one in plan.workloads if one.paced is paced]
+                if group:
+                    await self._group(group, STEP_MS if paced else 0)
+
+    async def _group(self, workloads: Sequence[Workload], step_ms: int) -> None:
+        async with AsyncExitStack() as stack:
+            folder = self.plan.folder / ("paced" if step_ms else "fast")
+            folder.mkdir(parents=True, exist_ok=True)
+            self.progress.doing(f"starting engines and gateways ({folder.name})")
+            running = await self._start(stack, folder, step_ms)
+            await self._first_run(running, step_ms)
+            await self._rounds(workloads, running)
+
+    async def _start(self, stack: AsyncExitStack, folder: Path, step_ms: int) -> list[Gateway]:
+        """Start engines and gateways; the stack stops them, gateways first and all at once."""
+        plan, script = self.plan, self._script
+        assert script is not None, "what is started here has a script"
+        behind: dict[str, tuple[Child, int]] = {}
+        for upstream in dict.fromkeys(one.kind.upstream for one in plan.gateways):
+            if upstream == "grpc":
+                started = engines.start_grpc(plan.engine, script, folder, step_ms=step_ms)
+            else:
+                started = engines.start_http(script, folder, step_ms=step_ms)
+            self._started.append(started[0])
+            stack.push_async_callback(started[0].stop)
+            await engines.listening(started[0], self.clock_s)
+            behind[upstream] = started
+        running: list[Gateway] = []
+        stack.push_async_callback(_stop_all, running)
+        for wanted in plan.gateways:
+            child, port = behind[wanted.kind.upstream]
+            gateway = gateways.start(wanted, child, port, folder, plan.peers)
+            running.append(gateway)
+            self._started += [gateway.child] if gateway.child else []
+        for wanted, gateway in zip(plan.gateways, running, strict=True):
+            await gateways.ready(gateway, wanted.kind.ready_s, self.clock_s)
+        return running
+
+    async def _first_run(self, running: Sequence[Gateway], step_ms: int) -> None:
+        """Load every gateway once before anything counts: imports, pools and caches come to be."""
+        if step_ms:
+            return
+        for gateway in running:
+            for name in ("short", "stream1"):
+                load = replace(self._load, round=_FIRST_ROUND)
+                row = await self._measure(WORKLOADS[name], gateway, load, _FIRST_RUN)
+                if row.errors and not row.requests:
+                    problem = next(iter(row.problems), "nobody knows why")
+                    raise BenchError(f"{gateway.label} cannot answer {name}: {problem}")
+
+    async def _rounds(self, workloads: Sequence[Workload], running: Sequence[Gateway]) -> None:
+        rounds = self.plan.rounds
+        for number in range(rounds):
+            for workload in workloads:
+                for gateway in turned(running, number):
+                    self.progress.measuring(workload, gateway.label, number, rounds)
+                    load = replace(self._load, round=number)
+                    row = await self._measure(workload, gateway, load, self.plan.lengths)
+                    self.rows.append(row)
+                    self.progress.measured(row, workload)
+
+    async def _measure(
+        self, workload: Workload, gateway: Gateway, load: Load, lengths: Lengths
+    ) -> Row:
+        row = await measure(
+            workload,
+            gateway,
+            self._clients,
+            load=load,
+            lengths=lengths,
+            script=self._script,
+            clock_s=self.clock_s,
+        )
+        for child in (gateway.child, gateway.engine):
+            if child is not None and (said := child.died()):
+                raise BenchError(said)
+        return row
+
+
+def turned(running: Sequence[Gateway], number: int) -> Sequence[Gateway]:
+    """Return the gateways in the order of a round: everyone begins as often as the others."""
+    turn = number % len(running)
+    return [*running[turn:], *running[:turn]]
+
+
+async def _stop_all(running: Sequence[Gateway]) -> None:
+    children = [one.child for one in running if one.child is not None]
+    for child in children:
+        child.terminate()
+    for child in children:
+        await child.stop()

@@ -1,0 +1,202 @@
+"""`smg-chaos bench`: the command line of the benchmark."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias
+
+import typer
+
+from smg_chaos.bench.options import Options
+
+_LOAD: Final = "Load"
+_WHOM: Final = "Gateways and engines"
+_OUT: Final = "Results"
+
+_EPILOG: Final = """
+Workloads (-w):
+
+short       not streamed, 8 tokens
+stream1     streamed, 1 token
+burst       streamed, 129 tokens at full speed
+paced       a token every 20 ms in each of --streams
+cycled      prompts of 8 k tokens, 16 of them
+tail        prompts of 8 k tokens that begin alike
+documents   prompts of 32 KB that were never seen
+turns       chats of 16 turns
+idle        one client
+mixed       96 paced streams, a loop of 32 KB prompts, short probes
+
+Gateways (-g):
+
+smg-node    this tree's
+smg         in gRPC mode, as it comes
+smg-cached  with its L0 and L1 tokenizer caches
+litellm     in front of an engine that speaks HTTP, which it needs
+
+Examples:
+
+$ smg-chaos bench
+
+$ smg-chaos bench -g smg-node -g smg-cached -w documents --rounds 5
+
+$ smg-chaos bench -g smg-node -g "quiet:smg-node --telemetry.access-log false"
+(two configurations of one gateway: a label, a kind, flags for it)
+
+$ smg-chaos bench -w paced --streams 64 --streams 256 --duration-s 10
+
+$ smg-chaos bench -w short --rate 200 --clients 64
+(an open loop: 200 requests a second, whether answers come or not)
+
+$ smg-chaos bench --url http://127.0.0.1:30000 --model my-model --pid 4711
+(a gateway that runs already, and the process whose CPU is counted)
+"""
+
+
+_Gateway: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--gateway", "-g", help="[LABEL:]KIND [FLAGS]; repeat it", rich_help_panel=_WHOM),
+]
+_Workload: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--workload", "-w", help="which; repeat it", rich_help_panel=_LOAD),
+]
+_Rounds: TypeAlias = Annotated[
+    int, typer.Option(help="rounds, interleaved", min=1, max=100, rich_help_panel=_LOAD)
+]
+_DurationS: TypeAlias = Annotated[
+    float,
+    typer.Option(help="seconds that count, each", min=0.2, max=600, rich_help_panel=_LOAD),
+]
+_WarmupS: TypeAlias = Annotated[
+    float, typer.Option(help="seconds before them", min=0, max=60, rich_help_panel=_LOAD)
+]
+_Clients: TypeAlias = Annotated[
+    int, typer.Option(help="connections of a loop", min=1, max=4096, rich_help_panel=_LOAD)
+]
+_Rate: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        help="requests per second; 0: a closed loop", min=0, max=100_000, rich_help_panel=_LOAD
+    ),
+]
+_Streams: TypeAlias = Annotated[
+    list[int] | None,
+    typer.Option(help="paced streams (64 256); repeat it", min=1, max=4096, rich_help_panel=_LOAD),
+]
+_ClientProcesses: TypeAlias = Annotated[
+    int, typer.Option(help="processes that make the load", min=1, max=16, rich_help_panel=_LOAD)
+]
+_Tokenizer: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="folder with a real tokenizer; a tiny built-in one otherwise",
+        exists=True,
+        file_okay=False,
+        rich_help_panel=_WHOM,
+    ),
+]
+_Contract: TypeAlias = Annotated[
+    Literal["vllm", "sglang", "trtllm", "mlx", "tokenspeed"],
+    typer.Option(help="what the simulated engine speaks", rich_help_panel=_WHOM),
+]
+_EngineServer: TypeAlias = Annotated[
+    Literal["h2", "grpc"],
+    typer.Option(help="its server; h2 is the cheap one", rich_help_panel=_WHOM),
+]
+_Pace: TypeAlias = Annotated[
+    Literal["each", "lockstep"],
+    typer.Option(help="paced streams: each on its own, or together", rich_help_panel=_WHOM),
+]
+_Peers: TypeAlias = Annotated[
+    Path, typer.Option(help="where other gateways are installed", rich_help_panel=_WHOM)
+]
+_Url: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="a gateway that runs already, instead", rich_help_panel=_WHOM),
+]
+_Model: TypeAlias = Annotated[
+    str, typer.Option(help="the model to ask it for", rich_help_panel=_WHOM)
+]
+_Pid: TypeAlias = Annotated[
+    int, typer.Option(help="its process, to count its CPU", min=0, rich_help_panel=_WHOM)
+]
+_Json: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="write rows and figures to this file too", rich_help_panel=_OUT),
+]
+_Out: TypeAlias = Annotated[
+    Path, typer.Option(help="folder for results and logs", rich_help_panel=_OUT)
+]
+
+
+def bench(
+    gateway: _Gateway = None,
+    workload: _Workload = None,
+    rounds: _Rounds = 3,
+    duration_s: _DurationS = 4.0,
+    warmup_s: _WarmupS = 1.0,
+    clients: _Clients = 32,
+    rate: _Rate = 0.0,
+    streams: _Streams = None,
+    client_processes: _ClientProcesses = 1,
+    tokenizer: _Tokenizer = None,
+    contract: _Contract = "vllm",
+    engine_server: _EngineServer = "h2",
+    pace: _Pace = "each",
+    peers: _Peers = Path(".cache/peers"),
+    url: _Url = None,
+    model: _Model = "simulated",
+    pid: _Pid = 0,
+    json: _Json = None,
+    out: _Out = Path(".cache/bench"),
+) -> None:
+    """Measure gateways side by side: CPU per request and per token, times to the first token.
+
+    Starts an engine and the gateways, goes round them with each workload, checks every
+    answer, and prints a table. Linux only: CPU is the kernel's accounting of a gateway's
+    whole process tree.
+    """
+    _measure(
+        Options(
+            gateways=tuple(gateway or ()),
+            workloads=tuple(workload or ()),
+            rounds=rounds,
+            duration_s=duration_s,
+            warmup_s=warmup_s,
+            clients=clients,
+            rate_per_s=rate,
+            streams=tuple(streams or (64, 256)),
+            client_processes=client_processes,
+            tokenizer=tokenizer,
+            contract=contract,
+            engine_server=engine_server,
+            pace=pace,
+            peers=peers,
+            url=url,
+            model=model,
+            pid=pid,
+            json=json,
+            out=out,
+        )
+    )
+
+
+def _measure(options: Options) -> None:
+    """Run the benchmark and exit: 0 if every row counts, 1 if not, 2 for what makes no sense."""
+    from smg_chaos.bench.accounting import AccountingError
+    from smg_chaos.bench.children import BenchError
+    from smg_chaos.bench.session import run
+
+    try:
+        code = run(options)
+    except ValueError as error:
+        print(f"smg-chaos bench: {error}", file=sys.stderr)
+        raise typer.Exit(2) from error
+    except (AccountingError, BenchError, OSError) as error:
+        print(f"smg-chaos bench: {error}", file=sys.stderr)
+        raise typer.Exit(1) from error
+    raise typer.Exit(code)
+
+
+app = typer.Typer(add_completion=False)
+app.command(name="bench", epilog=_EPILOG)(bench)

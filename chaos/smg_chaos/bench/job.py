@@ -1,0 +1,81 @@
+"""What the bench tells its client processes, and what they answer: JSON, one object a line."""
+
+from typing import Literal
+
+import msgspec
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked: `kind` of prompts, numbered from `first` on so that no two rounds share one.
+
+    `sizes` are bytes of text: of each long prompt for "cycled" (they are cycled) and "tail" (the first
+    is what all prompts begin with), of a document for "document". `said` is the text of an answer, for
+    the history of "turns".
+    """
+
+    kind: Literal["short", "cycled", "tail", "document", "turns"]
+    first: int = 0
+    sizes: tuple[int, ...] = ()
+    said: str = ""
+
+
+class Flow(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of load.
+
+    closed: each of `connections` asks again as soon as it has its answer. open: requests come at
+    `rate_per_s`, whether answers come or not, over at most `connections`; what finds none free waits
+    and its waiting counts. held: each connection asks once, for a stream that lasts.
+    `text` is what the answer must be, if that is known.
+    """
+
+    name: str
+    shape: Literal["closed", "open", "held"]
+    connections: int
+    tokens: int
+    stream: bool
+    prompt: Prompt
+    rate_per_s: float = 0.0
+    text: str | None = None
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to send which flows. `spread_s` is the time over which connections start."""
+
+    host: str
+    port: int
+    model: str
+    flows: tuple[Flow, ...]
+    spread_s: float = 0.0
+    seed: int = 0
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """start: begin a job. open, close: the borders of what is measured. stop: end the job."""
+
+    do: Literal["start", "open", "close", "stop"]
+    job: Job | None = None
+
+
+class Tally(msgspec.Struct, kw_only=True):
+    """What a flow has brought; times in seconds, of requests that ended inside the borders."""
+
+    requests: int = 0
+    tokens: int = 0
+    errors: int = 0
+    prompt_tokens: int = 0
+    """Tokens of all prompts of `requests`."""
+    careful: int = 0
+    unsent: int = 0
+    """Requests of an open loop that found its queue full."""
+    problems: list[str] = []
+    ttft: list[float] = []
+    tpot: list[float] = []
+    latency: list[float] = []
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a command; with tallies by the flow's name after close and stop."""
+
+    did: str
+    tallies: dict[str, Tally] = {}
+    problem: str = ""

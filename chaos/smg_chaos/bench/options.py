@@ -1,0 +1,29 @@
+"""What `smg-chaos bench` was told."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command line, checked for types and ranges only."""
+
+    gateways: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    rounds: int = 3
+    duration_s: float = 4.0
+    warmup_s: float = 1.0
+    clients: int = 32
+    rate_per_s: float = 0.0
+    streams: tuple[int, ...] = (64, 256)
+    client_processes: int = 1
+    tokenizer: Path | None = None
+    contract: str = "vllm"
+    engine_server: str = "h2"
+    pace: str = "each"
+    peers: Path = Path(".cache/peers")
+    url: str | None = None
+    model: str = "simulated"
+    pid: int = 0
+    json: Path | None = None
+    out: Path = Path(".cache/bench")

@@ -1,0 +1,189 @@
+"""One call of `smg-chaos bench`: from its options to a table and a file of rows."""
+
+import asyncio
+import shlex
+import signal
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from rich.console import Console
+
+from smg_chaos.bench import gateways, machine, workloads
+from smg_chaos.bench.accounting import AccountingError, cpu_s
+from smg_chaos.bench.bench import Bench, Plan
+from smg_chaos.bench.cell import Lengths
+from smg_chaos.bench.children import BenchError
+from smg_chaos.bench.engines import EngineChoice
+from smg_chaos.bench.gateways import OURS, Gateway, Wanted
+from smg_chaos.bench.options import Options
+from smg_chaos.bench.progress import Progress
+from smg_chaos.bench.rows import Figure, figures_of
+from smg_chaos.bench.table import table
+from smg_chaos.engine.bundle import Bundle, BundleError, folder_bundle, tiny_bundle
+from smg_node.core.ports import Clock
+from smg_node.world import SystemClock
+
+_DEFAULT_WORKLOADS: Final = ("short", "stream1", "burst", "paced")
+_DEFAULT_PEER: Final = "smg"
+
+
+def run(options: Options) -> int:
+    """Measure, print, write; return the exit code: 0 if every row counts, else 1.
+
+    ValueError where the options ask for something that does not exist.
+    """
+    clock: Clock = SystemClock()
+    console = Console(stderr=True)
+    stamp = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).strftime("%Y%m%d-%H%M%S")
+    plan = plan_of(options, options.out / stamp, console)
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    bench = Bench(plan, Progress(console), clock.monotonic_s)
+    facts = {"at": stamp, **_facts(options, plan)}
+    stopped = False
+    try:
+        with bench.progress.shown(bench.measurements()), asyncio.Runner() as runner:
+            runner.run(_until_told(bench))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        stopped = True
+        console.print("stopped; what was measured so far:")
+    except BenchError:
+        if bench.rows:
+            _finish(bench, facts, options, console)
+        raise
+    finally:
+        bench.kill_rest()
+    if bench.rows:
+        _finish(bench, facts, options, console)
+    return 130 if stopped else int(any(row.void for row in bench.rows))
+
+
+async def _until_told(bench: Bench) -> None:
+    """Run; SIGTERM ends it as Ctrl-C does, with everything stopped."""
+    task = asyncio.current_task()
+    assert task is not None, "a coroutine runs in a task"
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        await bench.run()
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+def plan_of(options: Options, folder: Path, console: Console) -> Plan:
+    """Return the plan; ValueError or BenchError says what cannot be had."""
+    chosen = workloads.chosen(options.workloads or _DEFAULT_WORKLOADS, options.streams)
+    target = _target(options)
+    wanted = [] if target else _wanted(options, console)
+    return Plan(
+        workloads=chosen,
+        gateways=wanted,
+        folder=folder,
+        peers=options.peers,
+        bundle=_bundle(options.tokenizer),
+        engine=EngineChoice(
+            options.contract, options.engine_server, options.pace, options.tokenizer
+        ),
+        rounds=options.rounds,
+        lengths=Lengths(options.warmup_s, options.duration_s),
+        load=workloads.Load(clients=options.clients, rate_per_s=options.rate_per_s),
+        client_processes=options.client_processes,
+        target=target,
+    )
+
+
+def _wanted(options: Options, console: Console) -> Sequence[Wanted]:
+    specs = options.gateways
+    if not specs:
+        specs = (OURS, _DEFAULT_PEER)
+        if not gateways.is_installed(gateways.KINDS[_DEFAULT_PEER], options.peers):
+            console.print(
+                f"{_DEFAULT_PEER} is not installed, so {OURS} goes alone: `make bench-peers` installs it"
+            )
+            specs = (OURS,)
+    wanted = [gateways.wanted_of(spec) for spec in specs]
+    labels = [one.label for one in wanted]
+    if len(set(labels)) < len(labels):
+        raise ValueError("two gateways have the same label: write LABEL:KIND")
+    gateways.check_installed(wanted, options.peers)
+    return wanted
+
+
+def _target(options: Options) -> Gateway | None:
+    if options.url is None:
+        return None
+    if options.gateways:
+        raise ValueError("either --url or --gateway")
+    parts = urlsplit(options.url)
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError("--url is http://HOST:PORT")
+    if options.pid:
+        try:
+            cpu_s([options.pid])
+        except AccountingError as error:
+            raise ValueError(f"there is no process {options.pid}: {error}") from error
+    port = parts.port or 80
+    return Gateway("url", parts.hostname, port, options.pid, None, "", None, options.model)
+
+
+def _bundle(folder: Path | None) -> Bundle:
+    try:
+        return (
+            folder_bundle(folder)
+            if folder
+            else tiny_bundle("simulated", vocabulary=4160, context=0)
+        )
+    except BundleError as error:
+        raise ValueError(str(error)) from error
+
+
+def _facts(options: Options, plan: Plan) -> dict[str, Any]:
+    """Return what stands beside the figures."""
+    told = plan.bundle.size
+    return {
+        "machine": machine.describe(),
+        "rounds": plan.rounds,
+        "duration_s": plan.lengths.duration_s,
+        "warmup_s": plan.lengths.warmup_s,
+        "clients": options.clients,
+        "rate_per_s": options.rate_per_s,
+        "tokenizer": f"{options.tokenizer or 'built-in'}, {told:,} tokens",
+        "engine": f"{options.contract} contract, {options.engine_server} server, pace {options.pace}",
+        "gateways": [
+            {
+                "label": one.label,
+                "says": one.kind.says,
+                "version": gateways.version_of(one.kind, plan.peers),
+                "arguments": shlex.join(one.arguments),
+            }
+            for one in plan.gateways
+        ],
+    }
+
+
+def base_of(plan: Plan) -> str | None:
+    """Return the gateway that the others are compared with: the first peer, or else the first."""
+    peers = [one.label for one in plan.gateways if one.kind.peer]
+    if len(plan.gateways) < 2:
+        return None
+    return peers[0] if peers else plan.gateways[0].label
+
+
+def _finish(bench: Bench, facts: dict[str, Any], options: Options, console: Console) -> None:
+    plan = bench.plan
+    labels = [one.label for one in plan.gateways] or ["url"]
+    base = base_of(plan)
+    figures: list[Figure] = figures_of(bench.rows, plan.workloads, labels, base)
+    text = table(figures, plan.workloads, base=base, facts=facts)
+    print(text)
+    content = msgspec.json.format(
+        msgspec.json.encode({"facts": facts, "figures": figures, "rows": bench.rows}), indent=1
+    )
+    (plan.folder / "table.txt").write_text(text, encoding="utf-8")
+    for path in (plan.folder / "rows.json", options.json):
+        if path is not None:
+            path.write_bytes(content + b"\n")
+    console.print(f"rows, table and logs: {plan.folder}", soft_wrap=True)

@@ -1,0 +1,58 @@
+"""`smg-chaos`: simulated engines, load, and the weather.
+
+A command is one line in `_COMMANDS`: its name, the module that has it, and what it does. The module is
+imported when the command is used, so `smg-chaos --help` stays quick however many there are. A module
+offers `app`, a `typer.Typer` with one command, or with several: then the name is a group.
+"""
+
+from importlib import import_module
+from typing import Any, Final
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+_COMMANDS: Final = {
+    "engine": ("smg_chaos.engine.cli", "Serve a simulated inference engine."),
+    "bench": ("smg_chaos.bench.cli", "Measure gateways side by side."),
+    "engine-cost": ("smg_chaos.engine.cost_cli", "Measure what a simulated engine costs."),
+}
+
+
+class LazyCommands(TyperGroup):
+    """A group that knows its commands by name and imports the one that is used."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands' names."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return what a listing shows of a command, or None: the group then says what is near."""
+        known = _COMMANDS.get(cmd_name)
+        return None if known is None else TyperCommand(cmd_name, help=known[1])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is really used, imported."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is None or command is None:
+            return name, command, rest
+        used = get_command(import_module(_COMMANDS[name][0]).app)
+        used.name = name
+        return name, used, rest
+
+
+app = typer.Typer(cls=LazyCommands, add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def smg_chaos() -> None:
+    """Simulated engines, load, and faults on purpose, for smg-node and whatever it is compared with."""
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

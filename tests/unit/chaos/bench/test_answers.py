@@ -1,0 +1,198 @@
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smg_chaos.bench.answers import (
+    Answer,
+    Judge,
+    WrongAnswerError,
+    dechunked,
+    events,
+    read_stream,
+    read_whole,
+)
+
+TEXT = "The gateway asks. An engine answers.\nIt is late"
+PIECES = ["The", " gateway", " asks", ".", " An", " engine", " answers", ".\n", "It is", " late"]
+N = len(PIECES)
+
+
+def usage(*, prompt: int = 21, completion: int = N, total: int | None = None) -> dict[str, int]:
+    total = prompt + completion if total is None else total
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+
+
+def event(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "x", "object": "chat.completion.chunk", "choices": [choice], "usage": None}
+
+
+def stream(
+    pieces: list[str] = PIECES,
+    *,
+    finish: str = "length",
+    counts: dict[str, int] | None = None,
+    done: bool = True,
+    compact: bool = True,
+) -> bytes:
+    told = [event({"role": "assistant", "content": ""})]
+    told += [event({"content": piece}) for piece in pieces]
+    told += [event({}, finish), {"id": "x", "choices": [], "usage": counts or usage()}]
+    separators = (",", ":") if compact else (", ", ": ")
+    lines = [json.dumps(one, separators=separators) for one in told]
+    return "".join(f"data: {line}\n\n" for line in [*lines, *(["[DONE]"] * done)]).encode()
+
+
+def whole(
+    text: str = TEXT, *, finish: str = "length", counts: dict[str, int] | None = None
+) -> bytes:
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": text},
+        "finish_reason": finish,
+    }
+    body = {"id": "x", "choices": [choice], "usage": counts or usage()}
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def chunked(content: bytes, cuts: list[int]) -> bytes:
+    places = sorted({0, len(content), *(cut % (len(content) + 1) for cut in cuts)})
+    parts = [content[a:b] for a, b in pairwise(places)]
+    return b"".join(b"%X\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+
+
+def judge(*, streamed: bool = True, text: str | None = TEXT) -> Judge:
+    return Judge(tokens=N, stream=streamed, text=text)
+
+
+def test_a_stream_says_what_its_events_say() -> None:
+    assert read_stream(stream()) == Answer(TEXT, "length", 21, N, 21 + N)
+    assert read_stream(stream(compact=False)) == read_stream(stream())
+
+
+def test_an_answer_that_is_not_streamed_says_the_same() -> None:
+    assert read_whole(whole()) == read_stream(stream())
+
+
+@given(st.lists(st.integers(0, 5000), max_size=40))
+def test_chunks_may_begin_and_end_anywhere(cuts: list[int]) -> None:
+    body = chunked(stream(), cuts)
+    assert dechunked(body) == stream()
+    assert judge().prompt_tokens(body, chunked=True) == 21
+
+
+@given(st.lists(st.integers(0, 5000), max_size=40))
+def test_the_quick_look_agrees_or_says_nothing(cuts: list[int]) -> None:
+    assert judge().quick(chunked(stream(), cuts)) in (21, None)
+    assert judge().quick(chunked(stream(["a", *PIECES[1:]]), cuts)) is None
+
+
+def test_what_gateways_usually_write_needs_only_a_quick_look() -> None:
+    one = judge()
+    for _ in range(32):
+        assert one.prompt_tokens(chunked(stream(), []), chunked=True) == 21
+    assert one.careful == 2
+    assert judge(streamed=False).quick(whole()) == 21
+
+
+def test_unusual_spelling_is_read_completely() -> None:
+    one = judge()
+    for _ in range(3):
+        assert one.prompt_tokens(stream(compact=False), chunked=False) == 21
+    assert one.careful == 3
+
+
+WRONG = {
+    "another text": stream(["The", *PIECES[2:]]),
+    "a text that goes on": stream([*PIECES, " and"]),
+    "a text that stops early": stream(PIECES[:-1]),
+    "too few tokens": stream(counts=usage(completion=N - 1)),
+    "more tokens by a digit": stream(counts=usage(completion=N * 10)),
+    "usage that does not add up": stream(counts=usage(total=5)),
+    "a prompt of nothing": stream(counts=usage(prompt=0)),
+    "another reason to stop": stream(finish="stop"),
+    "no end": stream(done=False),
+    "something after the end": stream() + b'data: {"choices":[]}\n\n',
+    "an error": b'data: {"error":{"message":"no"}}\n\n' + stream(),
+    "no JSON": b"data: {\n\n" + stream(),
+    "no object": b"data: 3\n\n" + stream(),
+    "nothing": b"",
+    "nothing but the end": b"data: [DONE]\n\n",
+}
+
+
+ONLY_SAMPLED = {"usage that does not add up", "no JSON", "no object"}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("seen", [0, 1], ids=["sampled", "quick"])
+def test_a_wrong_stream_is_never_taken_for_right(name: str, seen: int) -> None:
+    one = judge()
+    for _ in range(seen):
+        one.prompt_tokens(stream(), chunked=False)
+    if name in ONLY_SAMPLED and seen:
+        assert one.prompt_tokens(WRONG[name], chunked=False) == 21
+        return
+    with pytest.raises(WrongAnswerError):
+        one.prompt_tokens(WRONG[name], chunked=False)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        whole(TEXT + "!"),
+        whole(TEXT[:-1]),
+        whole(finish="stop"),
+        whole(counts=usage(completion=1)),
+        b"{}",
+        b'{"choices":[]}',
+        b'{"choices":[null],"usage":{}}',
+        b"[]",
+        b"<html>",
+    ],
+)
+@pytest.mark.parametrize("seen", [0, 1], ids=["sampled", "quick"])
+def test_a_wrong_answer_is_never_taken_for_right(body: bytes, seen: int) -> None:
+    one = judge(streamed=False)
+    for _ in range(seen):
+        one.prompt_tokens(whole(), chunked=False)
+    with pytest.raises(WrongAnswerError):
+        one.prompt_tokens(body, chunked=False)
+
+
+def test_where_the_text_is_unknown_any_will_do_but_none_will_not() -> None:
+    one = judge(text=None)
+    short = stream(["Hi"], finish="stop", counts=usage(completion=1))
+    assert one.prompt_tokens(short, chunked=False) == 21
+    with pytest.raises(WrongAnswerError):
+        one.prompt_tokens(stream([], counts=usage(completion=1)), chunked=False)
+    with pytest.raises(WrongAnswerError):
+        one.prompt_tokens(stream(counts=usage(completion=N + 1)), chunked=False)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"5\r\nhell", b"5\r\nhello!\r\n0\r\n\r\n", b"x\r\nhello\r\n0\r\n\r\n", b"3\r\nabc\r\n"],
+)
+def test_a_broken_chunk_is_wrong(body: bytes) -> None:
+    with pytest.raises(WrongAnswerError):
+        dechunked(body)
+
+
+def test_comments_and_other_line_ends_do_no_harm() -> None:
+    content = stream().replace(b"\n", b"\r\n")
+    assert read_stream(b": keep-alive\r\n\r\n" + content).text == TEXT
+    assert list(events(b"event: x\ndata: 1\ndata: 2\n\n\n\n: c\n\n")) == [b"1\n2"]
+
+
+@settings(max_examples=200)
+@given(st.binary(max_size=300))
+def test_any_bytes_give_an_answer_or_a_wrong_one(body: bytes) -> None:
+    for streamed in (True, False):
+        for is_chunked in (True, False):
+            with pytest.raises(WrongAnswerError):
+                judge(streamed=streamed).prompt_tokens(body, chunked=is_chunked)

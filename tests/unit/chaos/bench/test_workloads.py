@@ -1,0 +1,82 @@
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from smg_chaos.bench.job import Flow
+from smg_chaos.bench.script import Script
+from smg_chaos.bench.workloads import NAMES, ROUND, WORKLOADS, Load, Workload, chosen, paced
+from smg_chaos.engine.bundle import tiny_bundle
+
+LOAD = Load(clients=5, held_s=2.0, long_sizes=(3000, 3100))
+
+
+class Saying:
+    """A script that says how many tokens were asked for."""
+
+    def text(self, tokens: int) -> str:
+        return f"{tokens} tokens"
+
+
+def flows_of(workload: Workload, load: Load = LOAD) -> Sequence[Flow]:
+    return workload.flows(load, cast(Script, Saying()))
+
+
+def test_every_name_means_a_workload() -> None:
+    found = chosen(NAMES, [64, 256])
+    assert {one.name for one in found} == {*WORKLOADS, "paced-64", "paced-256"}
+
+
+def test_what_a_workload_is_compared_with_comes_before_it_and_once() -> None:
+    assert [one.name for one in chosen(["burst"], [])] == ["stream1", "burst"]
+    assert [one.name for one in chosen(["burst", "short", "stream1"], [])] == [
+        "stream1",
+        "burst",
+        "short",
+    ]
+
+
+def test_an_unknown_workload_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(ValueError, match=r"'brust'.*burst"):
+        chosen(["brust"], [])
+
+
+@pytest.mark.parametrize("workload", [*WORKLOADS.values(), paced(7)], ids=lambda one: one.name)
+def test_every_flow_knows_what_it_must_be_answered(workload: Workload) -> None:
+    flows = flows_of(workload)
+    assert workload.first in {flow.name for flow in flows}
+    assert len({flow.name for flow in flows}) == len(flows)
+    for flow in flows:
+        assert flow.text == f"{flow.tokens} tokens"
+        assert flow.connections >= 1
+        assert (flow.shape == "open") == (flow.rate_per_s > 0)
+        assert flow.shape != "held" or workload.paced
+
+
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda one: one.name)
+def test_no_two_rounds_share_prompts(workload: Workload) -> None:
+    rounds = [flows_of(workload, Load(round=number, long_sizes=(1,))) for number in range(3)]
+    firsts = [flow.prompt.first for flows in rounds for flow in flows]
+    assert len({first // (ROUND // 2) for first in firsts} | set()) >= 3
+    assert min(firsts) >= ROUND
+
+
+def test_clients_and_rate_shape_the_load() -> None:
+    (flow,) = flows_of(WORKLOADS["short"], Load(clients=9, rate_per_s=70.0))
+    assert (flow.shape, flow.connections, flow.rate_per_s) == ("open", 9, 70.0)
+    (flow,) = flows_of(WORKLOADS["idle"], Load(clients=9, rate_per_s=70.0))
+    assert (flow.shape, flow.connections) == ("closed", 1)
+
+
+def test_held_streams_last_as_long_as_they_are_held() -> None:
+    (flow,) = flows_of(paced(96))
+    assert (flow.connections, flow.tokens) == (96, 100)
+
+
+def test_a_script_says_the_same_in_pieces_and_whole() -> None:
+    bundle = tiny_bundle("m", vocabulary=4160, context=2048)
+    script = Script(bundle, tokens_max=300)
+    pieces = script.pieces()
+    for tokens in (1, 2, 50, 300):
+        assert script.text(tokens) == "".join(pieces[:tokens])
+        assert script.text(tokens).isascii()
