@@ -170,7 +170,9 @@ def fit(
     if not ids:
         raise invalid("the prompt is empty: it has no tokens", prepared.where)
     vocabulary = model.vocabulary(card)
-    if max(ids) >= vocabulary:
+    # Ids of our own making lie in the tokenizer's vocabulary; looking at 8,000 costs 0.2 ms.
+    ours = bool(prepared.text) and vocabulary >= model.tokenizer.vocabulary
+    if not ours and max(ids) >= vocabulary:
         at, token_id = next((at, one) for at, one in enumerate(ids) if one >= vocabulary)
         # An id has a place of its own only in a prompt that came as ids.
         where = prepared.where if prepared.text else f"{prepared.where}[{at}]"

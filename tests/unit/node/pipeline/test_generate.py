@@ -355,3 +355,12 @@ async def test_the_trace_and_the_request_id_travel_to_the_engine(tmp_path: Path)
         (asked,) = engine.requests
         assert asked.headers == headers
         assert asked.request_id.startswith("eng-")
+
+
+async def test_text_that_becomes_ids_an_engine_does_not_have_is_refused(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    engine.model_card = card(vocabulary=100)
+    async with bench(tmp_path, a=engine) as it:
+        error = await it.error(prompts=(TextPrompt("é", add_special_tokens=False),))
+        assert (error.status, error.where) == (400, "prompt")
+        assert "outside the vocabulary of 100" in error.message
