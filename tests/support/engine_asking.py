@@ -65,13 +65,25 @@ class Asker:
         self.messages: Any = self.contract.messages
         self.ids = list(ids)
         self._channel = channel
+        self._asked = 0
+
+    def fresh(self, name: str) -> str:
+        """Return a request id that was not used before.
+
+        A real MLX engine cleans up behind a request by its id, and a little later: who uses the id
+        again at once may find the new request cleaned up as well.
+        """
+        self._asked += 1
+        return f"{name}-{self._asked}"
 
     def request(self, *, ids: Sequence[int] | None = None, **fields: Any) -> bytes:
-        """Return a GenerateRequest: greedy, streamed, `test` by name, unless it is told otherwise.
+        """Return a GenerateRequest: greedy, streamed, of an id of its own, unless it is told otherwise.
 
         A field whose value is None is left unset.
         """
-        asked = {"request_id": "test", "stream": True, "temperature": 0.0, "max_tokens": 500}
+        asked: dict[str, Any] = {"stream": True, "temperature": 0.0, "max_tokens": 500}
+        if "request_id" not in fields:
+            asked["request_id"] = self.fresh("test")
         if self.contract.name == "sglang":
             # Its zeros are not "unset".
             asked |= {"repetition_penalty": 1.0, "top_p": 1.0, "n": 1}

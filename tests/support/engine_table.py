@@ -85,12 +85,13 @@ def logprobs(asker: Asker, **fields: Any) -> Reduced:
 
 def aborted(asker: Asker, *, stream: bool) -> Reduced:
     """Abort a request that runs; return how it ended, without what was printed before."""
-    call = asker.open(asker.request(request_id="abort", stream=stream or None, **_LONG), wait_s=3.0)
+    name = asker.fresh("abort")
+    call = asker.open(asker.request(request_id=name, stream=stream or None, **_LONG), wait_s=3.0)
     heard = Heard()
     if stream:
         listen(call, heard=heard, stop_after=10)
         before = len(heard.messages)
-        answer = asker.abort("abort")
+        answer = asker.abort(name)
         listen(call, heard=heard)
         # Whatever was on its way may still come.
         after = [
@@ -101,7 +102,7 @@ def aborted(asker: Asker, *, stream: bool) -> Reduced:
 
         def abort() -> None:
             time.sleep(0.3)
-            answers.append(asker.abort("abort"))
+            answers.append(asker.abort(name))
 
         with in_background(abort):
             listen(call, heard=heard)
@@ -132,7 +133,7 @@ def _service(asker: Asker) -> str:
 
 def cancelled(asker: Asker) -> Reduced:
     """Cancel a request that runs; return how many run half a second later."""
-    call = asker.open(asker.request(request_id="cancel", **_LONG))
+    call = asker.open(asker.request(request_id=asker.fresh("cancel"), **_LONG))
     heard = listen(call, stop_after=5)
     call.cancel()
     time.sleep(0.5)
