@@ -54,7 +54,9 @@ def test_two_gateways_are_measured_side_by_side(tmp_path: Path) -> None:
     assert code in (0, 1), said
     assert len(rows) == 2 * 4
     assert all(row["errors"] == 0 and row["requests"] > 0 for row in rows), said
-    assert all(row["gateway_cpu_s"] > 0 and row["pss_mb"] > 20 for row in rows)
+    assert all(row["pss_mb"] > 20 for row in rows)
+    # The kernel tells CPU time in ticks of 10 ms, and four paced streams may take less in half a second.
+    assert all(row["gateway_cpu_s"] > 0 for row in rows if row["workload"] != "paced-4")
     assert all(row["client_cpu_s"] and row["checked_completely"] > 0 for row in rows)
     first_round = [(row["workload"], row["gateway"]) for row in rows if row["round"] == 0]
     assert first_round[:4] == [
