@@ -47,16 +47,15 @@ def bench(folder: Path, *flags: str) -> tuple[int, str, dict[str, Any]]:
 
 def test_two_gateways_are_measured_side_by_side(tmp_path: Path) -> None:
     gateways = ("-g", "smg-node", "-g", "again:smg-node")
-    workloads = ("-w", "short", "-w", "burst", "-w", "paced", "--streams", "4", "--rounds", "1")
+    workloads = ("-w", "short", "-w", "burst", "-w", "paced", "--streams", "48", "--rounds", "1")
     code, said, told = bench(tmp_path, *gateways, *workloads, *QUICK)
     rows, figures = told["rows"], told["figures"]
     # A busy machine may make a row void, never wrong.
     assert code in (0, 1), said
     assert len(rows) == 2 * 4
+    # 48 paced streams, because the kernel tells CPU time in ticks of 10 ms: a few take less than one.
     assert all(row["errors"] == 0 and row["requests"] > 0 for row in rows), said
-    assert all(row["pss_mb"] > 20 for row in rows)
-    # The kernel tells CPU time in ticks of 10 ms, and four paced streams may take less in half a second.
-    assert all(row["gateway_cpu_s"] > 0 for row in rows if row["workload"] != "paced-4")
+    assert all(row["gateway_cpu_s"] > 0 and row["pss_mb"] > 20 for row in rows)
     assert all(row["client_cpu_s"] and row["checked_completely"] > 0 for row in rows)
     first_round = [(row["workload"], row["gateway"]) for row in rows if row["round"] == 0]
     assert first_round[:4] == [
@@ -67,11 +66,11 @@ def test_two_gateways_are_measured_side_by_side(tmp_path: Path) -> None:
     ]
     assert {(one["workload"], one["gateway"]) for one in figures} == {
         (workload, gateway)
-        for workload in ("short", "stream1", "burst", "paced-4")
+        for workload in ("short", "stream1", "burst", "paced-48")
         for gateway in ("smg-node", "again")
     }
-    paced = [row for row in rows if row["workload"] == "paced-4"]
-    assert all(row["tokens"] > 4 * 0.5 / 0.02 / 2 for row in paced)
+    paced = [row for row in rows if row["workload"] == "paced-48"]
+    assert all(row["tokens"] > 48 * 0.5 / 0.02 / 2 for row in paced)
     assert told["facts"]["machine"]["clock_source"]
     assert "µs per token" in said
     (folder,) = (tmp_path / "out").iterdir()
