@@ -98,7 +98,8 @@ async def _build_base(settings: Settings, stack: AsyncExitStack) -> Base:
     stack.callback(sink.close)
     stack.callback(logs.close)
     clock, rng = SystemClock(), system_rng()
-    meters = Meters(CollectorRegistry(), version=__version__)
+    # A request whose model was not found has none; it must not get a series without a name.
+    meters = Meters(CollectorRegistry(), version=__version__, known_model=bool)
     meters.watch(declared.LOG_LINES_DROPPED, lambda: {(): sink.dropped})
     tracer = Tracer(
         TraceOptions(
