@@ -114,9 +114,12 @@ class GenerationRun:
         self._model = model.name
         return model
 
-    async def _hold(self, model: ServedModel) -> Hold:
+    async def _hold(self, model: ServedModel, like: Hold | None = None) -> Hold:
         hold = await self._parts.placer.hold(
-            model, deadline_s=self._context.deadline_s, target=self._context.target_worker
+            model,
+            deadline_s=self._context.deadline_s,
+            target=self._context.target_worker,
+            like=like,
         )
         self.worker = hold.worker.id
         self.attempts = 1
@@ -143,19 +146,19 @@ class GenerationRun:
         if len(planned.legs) == 1:
             batches = self._leg(planned.legs[0], hold, planned.story)
         else:
-            # The first worker only served to plan; every leg is placed on its own.
+            # The first worker only served to plan; every leg is placed on its own, on one like it.
             hold.release()
-            sources = [self._placed(leg, model, planned.story) for leg in planned.legs]
+            sources = [self._placed(leg, model, planned.story, hold) for leg in planned.legs]
             batches = merged(sources, at_once=LEGS_AT_ONCE)
         async with aclosing(batches) as told:
             async for out in told:
                 yield out
 
     def _placed(
-        self, leg: Leg, model: ServedModel, story: Story
+        self, leg: Leg, model: ServedModel, story: Story, like: Hold
     ) -> Callable[[], AsyncGenerator[Sequence[Event], None]]:
         async def run() -> AsyncGenerator[Sequence[Event], None]:
-            hold = await self._hold(model)
+            hold = await self._hold(model, like)
             try:
                 async with aclosing(self._leg(leg, hold, story)) as batches:
                     async for out in batches:

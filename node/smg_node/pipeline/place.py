@@ -75,9 +75,16 @@ class Placer:
                 raise _no_worker(f"no worker serves {name!r} yet, but some are still starting")
 
     async def hold(
-        self, model: ServedModel, *, deadline_s: float, target: str | None = None
+        self,
+        model: ServedModel,
+        *,
+        deadline_s: float,
+        target: str | None = None,
+        like: Hold | None = None,
     ) -> Hold:
         """Choose a worker of `model` and count a call in.
+
+        With `like`, only workers that a call checked against that one cannot harm.
 
         Waits a little for one to come back, then OVERLOADED `no_worker_available`. With `target` it is
         that worker or an error: NOT_FOUND `worker_not_found`, OVERLOADED `worker_unavailable`.
@@ -87,6 +94,8 @@ class Placer:
         until_s = self._wait_until(deadline_s)
         while True:
             workers = self._fleet.candidates(model)
+            if like is not None:
+                workers = [worker for worker in workers if _takes_the_same(worker, like)]
             if workers:
                 return self._take(self._choose(model, workers))
             if not await self._wait(until_s):
@@ -125,6 +134,19 @@ class Placer:
             return False
         await self._fleet.wait_changed(left_s)
         return True
+
+
+def _takes_the_same(worker: Worker, like: Hold) -> bool:
+    """Whether `worker` has the bounds and abilities of `like`'s: what is right for one is for both."""
+    if worker.card is None or worker.engine is None:
+        return False
+    return worker.engine.abilities == like.engine.abilities and _bounds(worker.card) == _bounds(
+        like.card
+    )
+
+
+def _bounds(card: ModelCard) -> tuple[object, ...]:
+    return card.vocabulary, card.context, card.prompt_max, card.eos_ids, card.sampling_defaults
 
 
 def _no_worker(message: str) -> SmgError:

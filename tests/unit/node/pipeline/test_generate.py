@@ -364,3 +364,17 @@ async def test_text_that_becomes_ids_an_engine_does_not_have_is_refused(tmp_path
         error = await it.error(prompts=(TextPrompt("é", add_special_tokens=False),))
         assert (error.status, error.where) == (400, "prompt")
         assert "outside the vocabulary of 100" in error.message
+
+
+async def test_legs_go_only_to_workers_that_take_what_the_first_one_takes(tmp_path: Path) -> None:
+    wide, narrow, other = FakeEngine(says("w")), FakeEngine(says("n")), FakeEngine(says("o"))
+    narrow.model_card = card(vocabulary=200)
+    other.abilities = abilities(stop_strings=True)
+    async with bench(tmp_path, a=wide, b=narrow, c=other) as it:
+        for _ in range(3):
+            answer = await it.answer(Sampling(n=6))
+            assert len({choice.text() for choice in answer.choices}) == 1
+        used = [len(engine.requests) for engine in (wide, narrow, other)]
+        assert sum(used) == 18
+        assert all(count % 6 == 0 for count in used)
+        assert it.idle()
