@@ -1,0 +1,148 @@
+"""Every number of the mesh, with its unit and its reason.
+
+A *profile* is a set of timers for one kind of network. `lan` finds a crash in about 2.5 s and forgives
+pauses of 1.5 s; `lan-stable` is for hosts that stall for seconds (6 s and 4 s); `wan` for links that lose
+packets for seconds; `local` for nodes of one machine.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+ProfileName: TypeAlias = Literal["lan", "lan-stable", "wan", "local"]
+
+DEFAULT_PORT: Final = 7946
+"""UDP for gossip and TCP for streams, as serf has it."""
+NAME_PATTERN: Final = r"[a-z0-9._-]{1,63}"
+META_BYTES_MAX: Final = 512
+NEWS_BYTES_MAX: Final = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwimOptions:
+    """What the membership protocol may be told. Times are milliseconds."""
+
+    probe_interval_ms: int
+    """Time between two probes; also the unit of every suspicion."""
+    probe_timeout_ms: int
+    """Longest wait for a direct answer before relays are asked."""
+    suspicion_mult: int
+    """Suspicion lasts at least this many intervals, times log10 of the members."""
+    retransmit_mult: int = 4
+    """A rumor is sent this many times log10 of the members."""
+    gossip_interval_ms: int
+    gossip_nodes: int
+    relays: int = 3
+    exchange_interval_ms: int
+    """Time between two exchanges with a random peer."""
+    stream_ping_ms: int
+    """Deadline of a ping over TCP."""
+    stream_exchange_ms: int
+    """Deadline of an exchange."""
+    stall_min_ms: int = 100
+    """A loop this late has stalled; so has one late by a quarter of the probe interval."""
+    forget_after_ms: int = 86_400_000
+    """Rows of the dead and of those who left are kept a day: long enough for a cut to heal."""
+    gossip_to_dead_ms: int = 30_000
+    """The dead still get gossip that long, so that a wrong death is heard of."""
+    rows_max: int = 4096
+    """Rows of dead or left members; the oldest go first."""
+    accusations_per_s: float = 3.0
+    accusations_burst: int = 5
+    accusations_taken_per_s: float = 20.0
+    """Per accuser; what is above is ignored and counted."""
+    flap_half_life_ms: int = 60_000
+    hold_down_ms: int = 5_000
+    hold_down_max_ms: int = 120_000
+    hold_down_answers: int = 3
+    """Direct answers after which a member that came back is announced."""
+    exchanges_in_flight: int = 2
+    news_entries_max: int = 4096
+    news_bytes_max: int = 1_048_576
+
+
+PROFILES: Final[Mapping[ProfileName, SwimOptions]] = MappingProxyType(
+    {
+        "lan": SwimOptions(
+            probe_interval_ms=500,
+            probe_timeout_ms=200,
+            suspicion_mult=3,
+            gossip_interval_ms=200,
+            gossip_nodes=3,
+            exchange_interval_ms=30_000,
+            stream_ping_ms=1_000,
+            stream_exchange_ms=10_000,
+        ),
+        "lan-stable": SwimOptions(
+            probe_interval_ms=1_000,
+            probe_timeout_ms=500,
+            suspicion_mult=4,
+            gossip_interval_ms=200,
+            gossip_nodes=3,
+            exchange_interval_ms=30_000,
+            stream_ping_ms=1_000,
+            stream_exchange_ms=10_000,
+        ),
+        "wan": SwimOptions(
+            probe_interval_ms=5_000,
+            probe_timeout_ms=3_000,
+            suspicion_mult=6,
+            gossip_interval_ms=500,
+            gossip_nodes=4,
+            exchange_interval_ms=60_000,
+            stream_ping_ms=5_000,
+            stream_exchange_ms=30_000,
+        ),
+        "local": SwimOptions(
+            probe_interval_ms=200,
+            probe_timeout_ms=100,
+            suspicion_mult=3,
+            gossip_interval_ms=50,
+            gossip_nodes=3,
+            exchange_interval_ms=5_000,
+            stream_ping_ms=1_000,
+            stream_exchange_ms=5_000,
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """An operator's own certificates for the streams; watched, and taken anew when they change."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeshOptions:
+    """What one member of the mesh is told at start."""
+
+    name: str
+    """Unique in the cluster; `NAME_PATTERN`."""
+    listen_host: str
+    listen_port: int
+    """UDP and TCP; 0 takes a port that is free for both."""
+    advertise: str = ""
+    """`HOST[:PORT]` told to peers; empty: the listen address, or for 0.0.0.0 the address of the route out."""
+    join: tuple[str, ...] = ()
+    """Seeds, `HOST[:PORT]`, retried for ever."""
+    swim: SwimOptions = field(default_factory=lambda: PROFILES["lan"])
+    label: str = "default"
+    """Name of the cluster; packets of another label are refused."""
+    key_file: Path | None = None
+    """Keyring: one base64 key of 32 bytes a line, the first one encrypts."""
+    insecure: bool = False
+    """Plain text on purpose. Without it and without keys a node refuses to join or be joined."""
+    tls: TlsFiles | None = None
+    """Without it certificates are made from the keyring."""
+    data_dir: Path | None = None
+    """Boot, peers and keyring live here; None: nothing is kept."""
+    meta: Mapping[str, str | int | bool] = field(default_factory=dict)
+    """What others should know of this node: version, HTTP address, zone; at most 512 bytes packed."""
+    join_grace_s: float = 15.0
+    """Readiness waits this long for the first peer, not longer."""

@@ -1,0 +1,1 @@
+"""The only part of the mesh that touches the world."""

@@ -1,0 +1,196 @@
+"""What the core asks of its driver, in the order in which it is to be done.
+
+Nothing is ever cancelled: a timer carries a token, and the core ignores tokens that are stale.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from smg_mesh.swim.messages import Address, News, Rank
+
+
+class Rng(Protocol):
+    """Chance, as an argument; `random.Random` fits."""
+
+    def getrandbits(self, k: int, /) -> int:
+        """Return an integer of `k` random bits."""
+        ...
+
+    def random(self) -> float:
+        """Return a float in [0, 1)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """What the driver hands back when it is due. `subject` is a member's name, or empty."""
+
+    kind: str
+    subject: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One row of the member table, as others may see it. Times are the core's monotonic milliseconds."""
+
+    name: str
+    address: Address
+    boot: int
+    incarnation: int
+    rank: Rank
+    meta: bytes
+    since_ms: int
+    """When it entered this state here."""
+    heard_ms: int | None
+    """When a packet of its own last arrived here; None: never, or it is this node."""
+    rtt_ms: float | None
+    """Median round trip of the last samples; None without any."""
+    announced: bool
+    """Whether subscribers were told it is up (a member that came back is held down first)."""
+    accuser: str
+    """Who last raised or confirmed the doubt, or empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendDatagram:
+    """Send a clear packet; sealing it is the driver's. A full socket is a lost packet."""
+
+    to: Address
+    packet: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Hand `timer` back at `due_ms`."""
+
+    timer: Timer
+    due_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPing:
+    """Ask over TCP whether the process at `address` is `name` of `boot`; the answer goes to `handle_stream_ping`."""
+
+    name: str
+    boot: int
+    address: Address
+    nonce: int
+    deadline_ms: int
+    """How long to wait, a span."""
+
+
+ExchangeReason: TypeAlias = Literal["join", "digest", "up", "told", "stall", "periodic", "heal"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenExchange:
+    """Converse with that member. When it ends, well or not, `handle_exchange_end(name)` is owed."""
+
+    name: str
+    address: Address
+    why: ExchangeReason
+
+
+@dataclass(frozen=True, slots=True)
+class MemberUp:
+    """A member that subscribers may count on from now."""
+
+    member: Member
+    returned: bool
+    """It was announced down or left before."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSuspected:
+    """Doubted here; still a member."""
+
+    member: Member
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRefuted:
+    """The doubt was answered."""
+
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDown:
+    """Dead for us."""
+
+    member: Member
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLeft:
+    """It said goodbye."""
+
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class MemberChanged:
+    """Another address, other meta, or another life of the same name that was never announced down."""
+
+    member: Member
+    restarted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewsHeard:
+    """A newer rumor that is not about membership."""
+
+    news: News
+
+
+@dataclass(frozen=True, slots=True)
+class BootChanged:
+    """This node took a larger boot because a peer remembered one; keep it."""
+
+    boot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """A living process with this node's name and a larger boot answered: step down."""
+
+    boot: int
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class Isolated:
+    """Whether this node believes that it is the one cut off."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Count `value` under `name` (counters of the mesh; `detail` is a label or empty)."""
+
+    name: str
+    value: int = 1
+    detail: str = ""
+
+
+Effect: TypeAlias = (
+    SendDatagram
+    | SetTimer
+    | StreamPing
+    | OpenExchange
+    | MemberUp
+    | MemberSuspected
+    | MemberRefuted
+    | MemberDown
+    | MemberLeft
+    | MemberChanged
+    | NewsHeard
+    | BootChanged
+    | Superseded
+    | Isolated
+    | Note
+)

@@ -1,0 +1,1 @@
+"""Who still lacks what: conversations between two nodes, without any I/O."""
