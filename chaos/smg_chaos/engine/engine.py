@@ -206,7 +206,8 @@ class Engine:
     def _enqueue(self, call: Generation, now_s: float) -> None:
         if call.end is None and self.died is None:
             for choice in call.choices:
-                self.scheduler.add(choice, now_s)
+                if not choice.over:  # aborted while the prompt was being computed
+                    self.scheduler.add(choice, now_s)
 
     def probe(self, ids: Sequence[int], then: Callable[[float], None], now_s: float) -> Generation:
         """Run a prompt and one token through the scheduler for the engine's own sake."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.simulated_engine import FLAVOURS, Simulation
@@ -57,6 +57,16 @@ def live(simulation: Simulation, steps: list[tuple[Any, ...]]) -> list[Any]:
 
 @pytest.mark.parametrize(("contract", "servicer"), FLAVOURS)
 @given(steps=st.lists(STEP, max_size=25), pace=st.sampled_from(["lockstep", "each"]))
+@example(
+    # Aborted between the common prompt and the choices: they must not queue up any more.
+    steps=[
+        ("start", 0, 81, 1, 3, False),
+        ("abort", 0),
+        ("start", 0, 38, 25, 1, False),
+        ("advance", 0.125),
+    ],
+    pace="lockstep",
+)
 @settings(max_examples=40, deadline=None)
 def test_an_engine_comes_to_rest_with_everything_free(
     contract: str, servicer: str, steps: list[tuple[Any, ...]], pace: str
