@@ -14,7 +14,8 @@ ROOTS := node mesh storage proto migrations chaos tests
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help setup mlx demo test check format lint types contracts house reference reference-check \
-	unit properties integration conformance performance rewrite bench bench-peers lock clean distclean
+	proto proto-check unit properties simulate integration conformance performance rewrite bench bench-peers gameday serf lock \
+	clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +45,7 @@ test: setup mlx check ## Check and test everything, as CI does
 
 # ── Parts of it ──────────────────────────────────────────────────────────────
 
-check: lint types contracts house reference-check ## All checks that run nothing
+check: lint types contracts house reference-check proto-check ## All checks that run nothing
 
 format: setup ## Format the source
 	@$(BIN)/ruff format $(ROOTS)
@@ -74,6 +75,10 @@ unit: setup ## The quick tests
 properties: setup ## Any chunking, any order, any garbage
 	@$(PYTEST) -q -n $(JOBS) tests/properties
 
+simulate: setup ## 1000 histories of ten nodes in bad weather, and every row of the acceptance table
+	@$(BIN)/smg-chaos simulate --seeds 1000 --cost --jobs $(JOBS) $(ARGS)
+	@$(BIN)/smg-chaos simulate --scenario acceptance --cost --jobs $(JOBS) $(ARGS)
+
 integration: setup mlx ## Real processes, a real engine
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile tests/integration
 
@@ -93,6 +98,13 @@ reference-check: setup
 	@echo "── reference"
 	@bash tools/reference.sh --check
 
+proto: setup ## Generate the Python of proto/smg_proto/*.proto
+	@bash tools/proto.sh
+
+proto-check: setup
+	@echo "── proto"
+	@bash tools/proto.sh --check
+
 # ── Now and then ─────────────────────────────────────────────────────────────
 
 $(VOCABULARY)/config.json: tests/support/vocabulary_folder.py | $(BIN)/.ready
@@ -103,6 +115,12 @@ bench: setup $(VOCABULARY)/config.json ## Measure this gateway beside others; AR
 
 bench-peers: setup ## Install the gateways that `make bench` can compare with
 	@bash tools/setup.sh peers
+
+gameday: setup ## Hurt real clusters in a lab of network namespaces; ARGS="…" as in smg-chaos gameday --help
+	@$(BIN)/smg-chaos gameday $(or $(ARGS),all)
+
+serf: ## Fetch serf, which `make gameday` can compare with
+	@bash tools/serf.sh
 
 lock: ## Resolve the dependencies again; ARGS="--upgrade" for newer ones
 	@bash tools/setup.sh lock $(ARGS)

@@ -6,16 +6,33 @@ number of repetitions lead to the same table.
 """
 
 from enum import IntEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec import Meta
+
+from smg_mesh.config import META_BYTES_MAX, NEWS_BYTES_MAX
+
+# Ranges are declared where the fields are, so that decoding checks them at no cost; they bind nobody
+# who builds a value by hand. What they cannot say, patterns and numeric hosts, `wire` checks.
+NAME_CHARS_MAX: Final = 63
+HOST_CHARS_MAX: Final = 45
+"""A numeric IPv6 host at its longest."""
+KIND_CHARS_MAX: Final = 32
+KEY_CHARS_MAX: Final = 128
+DIGEST_BYTES: Final = 16
+
+Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=NAME_CHARS_MAX)]
+U64: TypeAlias = Annotated[int, Meta(ge=0)]
+"""The wire has nothing above 64 bits."""
+U32: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 32)]
 
 
 class Address(NamedTuple):
     """Where a member listens, UDP and TCP; `host` is numeric, never a name."""
 
-    host: str
-    port: int
+    host: Annotated[str, Meta(min_length=2, max_length=HOST_CHARS_MAX)]
+    port: Annotated[int, Meta(ge=1, le=65_535)]
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -42,13 +59,13 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
     exchanges with every rank.
     """
 
-    name: str
-    boot: int
-    incarnation: int
+    name: Name
+    boot: U64
+    incarnation: U32
     rank: Rank
     address: Address | None = None
-    meta: bytes | None = None
-    accuser: str = ""
+    meta: Annotated[bytes, Meta(max_length=META_BYTES_MAX)] | None = None
+    accuser: Annotated[str, Meta(max_length=NAME_CHARS_MAX)] = ""
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -59,41 +76,41 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
 class News(msgspec.Struct, frozen=True, array_like=True):
     """A small rumor that is not about membership; the newest `seq` per (origin, kind, key) wins."""
 
-    origin: str
-    kind: str
-    key: str
-    seq: int
-    content: bytes
+    origin: Name
+    kind: Annotated[str, Meta(min_length=1, max_length=KIND_CHARS_MAX)]
+    key: Annotated[str, Meta(max_length=KEY_CHARS_MAX)]
+    seq: U64
+    content: Annotated[bytes, Meta(max_length=NEWS_BYTES_MAX)]
 
 
 class Ping(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """Are you there? `claim` is what the sender holds against the target, so that it can refute."""
 
-    nonce: int
-    target: str
-    target_boot: int
+    nonce: U64
+    target: Name
+    target_boot: U64
     claim: Claim | None = None
 
 
 class Ack(msgspec.Struct, frozen=True, array_like=True, tag=2):
     """I am, or (from a relay) the target is."""
 
-    nonce: int
+    nonce: U64
 
 
 class PingRequest(msgspec.Struct, frozen=True, array_like=True, tag=3):
     """Ping that member for me."""
 
-    nonce: int
-    target: str
-    target_boot: int
+    nonce: U64
+    target: Name
+    target_boot: U64
     address: Address
 
 
 class Nack(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """I asked and heard nothing: you still hear me, at least."""
 
-    nonce: int
+    nonce: U64
 
 
 class Gossip(msgspec.Struct, frozen=True, array_like=True, tag=5):

@@ -1,0 +1,90 @@
+"""What the rest of the mesh does about effects that are no I/O: write them down, remember, search again."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from smg_mesh.io.counters import Counters
+from smg_mesh.io.journal import Journal
+from smg_mesh.io.snapshot import Memory
+from smg_mesh.swim.effects import (
+    BootChanged,
+    Effect,
+    Isolated,
+    MemberChanged,
+    MemberDown,
+    MemberLeft,
+    MemberRefuted,
+    MemberSuspected,
+    MemberUp,
+    NewsHeard,
+    Superseded,
+)
+
+_log: Final = logging.getLogger("smg_mesh")
+
+
+class Listener:
+    """One for a node; `lost_one` is called whenever a member died or left."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        memory: Memory,
+        counters: Counters,
+        *,
+        me: str,
+        now_ms: Callable[[], int],
+        superseded: asyncio.Event,
+        lost_one: Callable[[], None],
+    ) -> None:
+        self._journal = journal
+        self._memory = memory
+        self._counters = counters
+        self._me = me
+        self._now_ms = now_ms
+        self._superseded = superseded
+        self._lost_one = lost_one
+
+    def hear(self, effect: Effect) -> None:
+        """Take one effect, in the order in which the core said them."""
+        match effect:
+            case MemberUp() | MemberChanged():
+                self._journal.member(effect, now_ms=self._now_ms())
+                self._memory.changed()
+            case MemberSuspected() | MemberRefuted():
+                self._journal.member(effect, now_ms=self._now_ms())
+            case MemberDown() | MemberLeft():
+                self._journal.member(effect, now_ms=self._now_ms())
+                self._memory.changed()
+                self._lost_one()
+            case BootChanged(boot=boot):
+                _log.info("peers remember a later life of this node: its boot is %d now", boot)
+                self._memory.boot_changed(boot)
+            case Superseded():
+                self._step_down(effect)
+            case Isolated(on=on):
+                self._cut_off(on=on)
+            case NewsHeard():
+                self._counters.add("news_heard")
+            case _:
+                raise AssertionError(f"{effect} is the driver's")
+
+    def _step_down(self, effect: Superseded) -> None:
+        self._journal.add(
+            "superseded",
+            self._me,
+            f"another process at {effect.address} has this node's name and started later:"
+            " this one steps down",
+            level=logging.ERROR,
+            detail={"boot": effect.boot, "address": str(effect.address)},
+        )
+        self._superseded.set()
+
+    def _cut_off(self, *, on: bool) -> None:
+        if on:
+            text = "this node hears nobody: it is probably the one cut off, and accuses nobody"
+            self._journal.add("isolated", self._me, text, level=logging.WARNING)
+        else:
+            self._journal.add("unisolated", self._me, "this node hears the others again")

@@ -1,0 +1,28 @@
+"""Who is at the other end of a stream: the three ways of knowing, or of not asking.
+
+| mode | certificates | who is let in |
+|---|---|---|
+| derived | made at start from the keyring, by every node for itself | whoever holds a key of the ring, under this label |
+| files | the operator's | whoever has a certificate of that authority with the mesh's name in it |
+| plain | none | everybody: `insecure`, on purpose |
+
+A certificate carries two DNS names: the node's, and `mesh.LABEL`. A channel to a known member expects its
+name, a channel to a seed the mesh's; the serving side compares the names with the one the caller claims.
+Names, not addresses: a node may move.
+"""
+
+from smg_mesh.io.tls.credentials import Credentials, PlainCredentials, TlsCredentials
+from smg_mesh.io.tls.derived import DerivedMaterial, RingKeys
+from smg_mesh.io.tls.files import FileMaterial
+from smg_mesh.io.tls.names import dns_name, mesh_name
+
+__all__ = [
+    "Credentials",
+    "DerivedMaterial",
+    "FileMaterial",
+    "PlainCredentials",
+    "RingKeys",
+    "TlsCredentials",
+    "dns_name",
+    "mesh_name",
+]

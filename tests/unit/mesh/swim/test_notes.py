@@ -1,0 +1,16 @@
+"""What the core counts is written down, and nothing else is."""
+
+import re
+from pathlib import Path
+
+from smg_mesh.swim import notes
+from smg_mesh.swim.notes import NOTES
+
+ROOM = Path(notes.__file__).parent
+
+
+def test_every_note_is_explained_and_every_explanation_used() -> None:
+    source = "".join(path.read_text() for path in sorted(ROOM.glob("*.py")))
+    used = set(re.findall(r"\bnote\(\s*\"(\w+)\"", source))
+    assert used == set(NOTES)
+    assert all(meaning and not meaning.endswith(".") for meaning in NOTES.values())
