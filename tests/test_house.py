@@ -27,6 +27,9 @@ EXCEPTIONS: Final[Mapping[tuple[str, str, str], str]] = {
     ("booleans_are_named", "node/smg_node/prompts/filters.py", "indent"): (
         "chat templates call it, by position too"
     ),
+    ("tests_are_never_skipped", "tests/support/lab.py", ""): (
+        "a laptop without namespaces cannot run the lab; in CI the same is a failure"
+    ),
     ("tasks_belong_to_a_group", "node/smg_node/pipeline/merge.py", ""): (
         "an async generator must not yield inside a TaskGroup; it keeps, cancels and awaits its own"
     ),

@@ -1,20 +1,25 @@
 """The `smg-node` command: from a command line to a running node, or to one clear line why not.
 
 Exit codes: 0 stopped as asked, 1 failed, 2 bad usage or configuration. What is imported grows with
-what is asked for: `--version` needs nothing, `--help` only the settings, a start everything.
+what is asked for: `--version` needs nothing, `--help` only the settings, a start everything but these:
+a node's own process has its configuration read by a child, because the libraries that check it would
+stay in memory for as long as the node runs (11 MB), and imports the rest meanwhile.
 """
 
 import errno
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from smg_node import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
     from smg_node.config.flags import Asked
     from smg_node.config.knob import Schema
     from smg_node.config.load import Loaded
@@ -24,20 +29,37 @@ OK: Final = 0
 FAILED: Final = 1
 BAD_USAGE: Final = 2
 
+# What is asked for instead of a start; nothing of it outlives its answer.
+_QUESTIONS: Final = frozenset(
+    {"--help", "-h", "--help-all", "--check", "--print-config", "--version", "-V"}
+)
+
 # What a listening socket can be refused for.
 _LISTEN_ERRORS: Final = frozenset(
     {errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES, errno.EAFNOSUPPORT}
 )
 
 
+class _Start(NamedTuple):
+    """What a node is started with: its settings, and what it says of itself before it is up."""
+
+    settings: "Settings"
+    introduction: str
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `smg-node` with `argv` (without the program's name; None: the process's own) and return its exit code."""
+    """Run `smg-node` with `argv` (without the program's name; None: the process's own) and return its exit code.
+
+    The process's own command line is read in a child process where there can be one; a given one here.
+    """
     words = list(sys.argv[1:] if argv is None else argv)
+    apart = argv is None and hasattr(os, "fork") and _QUESTIONS.isdisjoint(words)
+    return _guarded(lambda: _start_apart(words) if apart else _run(words))
+
+
+def _guarded(run: Callable[[], int]) -> int:
     try:
-        if words in (["--version"], ["-V"]):
-            print(f"smg-node {__version__}")
-            return OK
-        code = _run(words)
+        code = run()
         # Here and not at exit, where nobody could catch it.
         sys.stdout.flush()
         return code
@@ -51,6 +73,40 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
+    if list(words) in (["--version"], ["-V"]):
+        print(f"smg-node {__version__}")
+        return OK
+    read = _read(words)
+    return read if isinstance(read, int) else _start(read)
+
+
+def _start_apart(words: Sequence[str]) -> int:
+    from smg_node.config.apart import Apart
+
+    child: Apart[_Start] = Apart(lambda: _read_quietly(words))
+    # What every node needs whatever its settings say; done when the child is, where there are two cores.
+    _import_wiring()
+    try:
+        read = child.result()
+    except ChildProcessError as error:
+        print(f"smg-node: cannot read the configuration: {error}", file=sys.stderr)
+        return FAILED
+    return read if isinstance(read, int) else _start(read)
+
+
+def _read_quietly(words: Sequence[str]) -> "_Start | int":
+    """Read the configuration; an interrupt is for the parent to tell of."""
+    try:
+        return _read(words)
+    except KeyboardInterrupt:
+        return FAILED
+
+
+def _read(words: Sequence[str]) -> "_Start | int":
+    """Return what the command line, the environment and a file say to start with.
+
+    An exit code where they ask for something else, which is answered then, or cannot be used.
+    """
     from smg_node.config.flags import parse_flags
     from smg_node.config.knob import Schema
     from smg_node.config.load import load_settings
@@ -64,9 +120,9 @@ def _run(words: Sequence[str]) -> int:
         return OK
     try:
         loaded = load_settings(asked, os.environ, schema)
-        return _act(asked, loaded)
     except ConfigurationError as error:
         return _refuse(error.lines())
+    return _act(asked, loaded)
 
 
 def _page(action: str, schema: "Schema") -> str:
@@ -84,7 +140,7 @@ def _page(action: str, schema: "Schema") -> str:
             return f"smg-node {__version__}\n"
 
 
-def _act(asked: "Asked", loaded: "Loaded") -> int:
+def _act(asked: "Asked", loaded: "Loaded") -> "_Start | int":
     match asked.action:
         case "--check":
             file = f" ({loaded.file})" if loaded.file is not None else ""
@@ -96,16 +152,23 @@ def _act(asked: "Asked", loaded: "Loaded") -> int:
             sys.stdout.write(render_settings(loaded.settings, loaded.origins))
             return OK
         case _:
-            return _start(loaded)
+            from smg_node.config.plain import plain_settings
+
+            return _Start(plain_settings(loaded.settings), _introduction(loaded))
 
 
-def _start(loaded: "Loaded") -> int:
+def _start(start: _Start) -> int:
+    from smg_node.config.problem import ConfigurationError
     from smg_node.core.errors import SmgError
 
     try:
-        _make_data_dir(loaded.settings.data_dir)
-        _introduce(loaded)
-        return _serve(loaded.settings)
+        _make_data_dir(start.settings.data_dir)
+        sys.stderr.write(start.introduction)
+        sys.stderr.flush()
+        return _serve(start.settings)
+    except ConfigurationError as error:
+        # What only the wiring can judge, such as the name of a policy.
+        return _refuse(error.lines())
     except (OSError, SmgError, BaseExceptionGroup) as error:
         line = _one_line(error)
         if line is None:
@@ -130,8 +193,8 @@ def _make_data_dir(path: Path) -> None:
         raise SmgError(ErrorKind.INTERNAL, words) from error
 
 
-def _introduce(loaded: "Loaded") -> None:
-    """Say what starts: a block for a terminal, a log line for a machine."""
+def _introduction(loaded: "Loaded") -> str:
+    """Return what starts, in words: a block for a terminal, a log line for a machine."""
     import logging
 
     from smg_node.config.banner import render_banner, startup_facts
@@ -140,20 +203,15 @@ def _introduce(loaded: "Loaded") -> None:
     facts = startup_facts(loaded, version=__version__)
     wanted = loaded.settings.telemetry.log_format
     if wanted == "console" or (wanted == "auto" and sys.stderr.isatty()):
-        text = render_banner(facts)
-    else:
-        record = logging.LogRecord(
-            "smg_node.cli", logging.INFO, __file__, 0, "smg-node starts", None, None
-        )
-        record.fields = {name.replace(" ", "_").lower(): said for name, said in facts.items()}
-        text = JsonLines().format(record) + "\n"
-    sys.stderr.write(text)
-    sys.stderr.flush()
+        return render_banner(facts)
+    record = logging.LogRecord(
+        "smg_node.cli", logging.INFO, __file__, 0, "smg-node starts", None, None
+    )
+    record.fields = {name.replace(" ", "_").lower(): said for name, said in facts.items()}
+    return JsonLines().format(record) + "\n"
 
 
-def _serve(settings: "Settings") -> int:
-    import asyncio
-
+def _import_wiring() -> "Callable[[Settings], Coroutine[Any, Any, int]]":
     # gRPC's core writes lines of its own to stderr (every GOAWAY is one), between our JSON ones.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     # The reference encoder would start a thread for every core; encoding in parallel is our business.
@@ -161,6 +219,21 @@ def _serve(settings: "Settings") -> int:
 
     from smg_node.serve import serve
 
+    return serve
+
+
+def _import_for_workers() -> None:
+    """Import what the first worker needs; a node that starts without one does so when it gets one."""
+    import smg_node.engines.detect
+    import smg_node.fleet.assembly  # noqa: F401 - both only to have them
+
+
+def _serve(settings: "Settings") -> int:
+    import asyncio
+
+    serve = _import_wiring()
+    if settings.demo or settings.workers.urls:
+        _import_for_workers()
     try:
         import uvloop
     except ImportError:

@@ -9,7 +9,8 @@ from dataclasses import asdict, replace
 from ipaddress import ip_address
 from typing import Any, Final
 
-from smg_node.config.settings import Settings
+from smg_node.cluster.life import Doubts
+from smg_node.config.plain import Settings
 from smg_node.config.worker_url import WorkerUrl, parse_worker_url
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock, Rng
@@ -67,11 +68,13 @@ class FleetDesk:
         *,
         workers_ready_min: int,
         draining: Callable[[], bool],
+        doubts: Callable[[], Doubts] = Doubts,
     ) -> None:
         self._fleet = fleet
         self._networks = networks
         self._workers_ready_min = workers_ready_min
         self._draining = draining
+        self._doubts = doubts
 
     # ── Models ───────────────────────────────────────────────────────────────
 
@@ -177,6 +180,8 @@ class FleetDesk:
                 for worker in workers
                 if worker.reason
             ][:8]
+        doubts = self._doubts()
+        reasons += doubts.reasons
         return Health(
             live=True,
             ready=not reasons,
@@ -184,6 +189,7 @@ class FleetDesk:
             workers_ready=ready,
             workers_total=len(workers),
             reasons=tuple(reasons),
+            degraded=tuple(doubts.degraded),
         )
 
 

@@ -1,24 +1,25 @@
 """Wiring, second half: what serves requests. The parts of models, the pipeline, the HTTP surface."""
 
-import logging
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from smg_node import __version__
+from smg_node.config.plain import Settings
 from smg_node.config.problem import ConfigurationError, Problem
-from smg_node.config.settings import Settings
 from smg_node.config.show import shown_settings
 from smg_node.config.worker_url import WorkerUrl
 from smg_node.control import FleetDesk
-from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock, Rng
 from smg_node.core.request import Prompt
 from smg_node.dialects.known import known_dialects
 from smg_node.dialects.options import ReaderOptions
-from smg_node.engines.detect import open_engine
 from smg_node.engines.engine import Contract, Engine
 from smg_node.engines.options import EngineOptions
 from smg_node.fleet.fleet import Fleet, OpenEngine
@@ -28,25 +29,22 @@ from smg_node.fleet.networks import Networks
 from smg_node.fleet.worker import Status
 from smg_node.http.options import HttpOptions
 from smg_node.http.parts import HttpParts, Identity
-from smg_node.http.ports import Tokenized
+from smg_node.http.ports import Cluster, Tokenized
+from smg_node.memory import keep
 from smg_node.pipeline.generate import GenerationParts, Generator
 from smg_node.pipeline.place import Placer
 from smg_node.pipeline.prepare import PrepareLimits, Preparer
-from smg_node.prompts.render import Renderer, RenderOptions, renderer_of
-from smg_node.prompts.template import TemplateLimits
 from smg_node.routing.known import known_policies
 from smg_node.routing.policy import PolicyFactory
 from smg_node.telemetry import declared
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.metrics import Meters, Reading
 from smg_node.telemetry.tracing import Tracer
-from smg_node.tokens.cached import CachedEncoder
 from smg_node.tokens.exact_cache import ExactCache, ExactLimits
-from smg_node.tokens.load import load
-from smg_node.tokens.loaded import LoadedTokenizer
-from smg_node.tokens.prefix_cache import prefix_cache
 
-_log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from smg_node.fleet.assembly import Assembly
+    from smg_node.tokens.cached import CachedEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +83,19 @@ def engine_opener(settings: Settings, networks: Networks, meters: Meters) -> Ope
         elif name != "engine_abort":
             meters.engine_error(labels["contract"], name.removeprefix("engine_").upper())
 
+    @cache
+    def import_engines() -> None:
+        # With the first worker, because a node without any does not hold gRPC and the messages of five
+        # contracts (13 MB), and in a thread, because it takes 0.1 s.
+        import_module("smg_node.engines.detect")
+        keep()
+
     async def open_worker(url: WorkerUrl) -> Engine:
         await networks.check(url)
         contract = Contract(url.contract) if url.contract is not None else None
+        await asyncio.to_thread(import_engines)
+        from smg_node.engines.detect import open_engine
+
         return await open_engine(url.address, options, contract=contract, on_event=observe)
 
     return open_worker
@@ -102,51 +110,41 @@ def model_parts(settings: Settings, base: Base) -> ModelParts:
     l0 = ExactCache(
         ExactLimits(tokens.l0_entries, tokens.l0_max_bytes), seed=base.rng.getrandbits(64)
     )
-    options = RenderOptions(
-        limits=TemplateLimits(
+    _watch_exact_cache(base.meters, l0)
+
+    @cache
+    def assembly() -> "Assembly":
+        # Imported with the first model, in the thread that builds it: the tokenizer libraries and the
+        # template engine are 9 MB that a node without workers does not hold.
+        from smg_node.fleet.assembly import Assembly, AssemblyOptions
+
+        options = AssemblyOptions(
+            encoder=tokens.encoder,
+            l1_max_bytes=tokens.l1_max_bytes,
+            thread_above_bytes=tokens.thread_above_bytes,
             source_max_bytes=templates.source_max_bytes,
             output_max_bytes=templates.output_max_bytes,
             render_max_s=templates.render_max_s,
-        ),
-        allow_from_request=templates.allow_from_request,
-    )
-
-    def encoder(tokenizer: LoadedTokenizer) -> CachedEncoder:
-        l1, why_not = prefix_cache(
-            tokenizer, max_bytes=tokens.l1_max_bytes, seed=base.rng.getrandbits(64)
+            allow_from_request=templates.allow_from_request,
         )
-        for what, why in (
-            ("fast encoder", tokenizer.report.why_encoder),
-            ("token table", tokenizer.report.why_speller),
-            ("prefix cache", why_not),
-        ):
-            if why:
-                _log.info("no %s for this tokenizer: %s", what, why)
-        return CachedEncoder(tokenizer, l0, l1, long_above_bytes=tokens.thread_above_bytes)
+        keep()
+        return Assembly(options, l0=l0, rng=base.rng, monotonic_s=base.clock.monotonic_s)
 
-    def renderer(
-        bundle: TokenizerBundle, tokenizer: LoadedTokenizer, template: str | None
-    ) -> Renderer:
-        return renderer_of(
-            bundle,
-            tokenizer.special_tokens,
-            configured=template,
-            options=options,
-            monotonic_s=base.clock.monotonic_s,
-        )
-
-    _watch_exact_cache(base.meters, l0)
     return ModelParts(
-        load=lambda bundle: load(bundle, encoder=tokens.encoder),
-        encoder=encoder,
-        renderer=renderer,
+        load=lambda bundle: assembly().load(bundle),
+        encoder=lambda tokenizer: assembly().encoder(tokenizer),
+        renderer=lambda bundle, tokenizer, template: assembly().renderer(
+            bundle, tokenizer, template
+        ),
     )
 
 
 # ── Requests ─────────────────────────────────────────────────────────────────
 
 
-def build_http_parts(settings: Settings, base: Base, fleet: Fleet, desk: FleetDesk) -> HttpParts:
+def build_http_parts(
+    settings: Settings, base: Base, fleet: Fleet, desk: FleetDesk, cluster: Cluster
+) -> HttpParts:
     """Return everything the HTTP surface needs."""
     policy = _policy(settings.routing.policy)()
     placer = Placer(
@@ -183,6 +181,7 @@ def build_http_parts(settings: Settings, base: Base, fleet: Fleet, desk: FleetDe
         tokens=TokenDesk(placer, preparer, base.clock),
         workers=desk,
         health=desk,
+        cluster=cluster,
         dialects={name: dialects.get(name) for name in dialects},
         meters=base.meters,
         tracer=base.tracer,
@@ -232,7 +231,7 @@ class TokenDesk:
 
 def _reader_options(settings: Settings) -> ReaderOptions:
     limits = settings.limits
-    same = {field.name for field in fields(ReaderOptions)} & set(type(limits).model_fields)
+    same = {field.name for field in fields(ReaderOptions)} & set(dict(limits))
     return ReaderOptions(
         **{name: getattr(limits, name) for name in sorted(same)},
         unknown_parameters=settings.http.unknown_parameters,
@@ -279,12 +278,12 @@ def _watch_exact_cache(meters: Meters, l0: ExactCache) -> None:
 def watch_fleet(meters: Meters, fleet: Fleet) -> None:
     """Let scrapes read the fleet and the token caches of its models."""
 
-    def of_encoders(read: Callable[[CachedEncoder], Mapping[str, int]]) -> Reading:
+    def of_encoders(read: "Callable[[CachedEncoder], Mapping[str, int]]") -> Reading:
         def reading() -> Mapping[tuple[str, ...], float]:
             totals: dict[tuple[str, ...], float] = {}
             for model in fleet.models.all():
-                for cache, value in read(model.encoder).items():
-                    totals[(cache,)] = totals.get((cache,), 0) + value
+                for level, value in read(model.encoder).items():
+                    totals[(level,)] = totals.get((level,), 0) + value
             return totals
 
         return reading

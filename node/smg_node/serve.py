@@ -1,34 +1,35 @@
 """One node in one process: built, run until told to stop, taken down in order.
 
-    logs → engines of the demo → fleet → HTTP server → (signal) → drain → stop
+    logs → fleet → mesh → HTTP server → engines of the demo → (signal) → drain → goodbye → stop
 
-The first SIGTERM or SIGINT drains, a second one cuts what is left. Whatever fails on the way up takes
-down again what was up already.
+The first SIGTERM or SIGINT drains, a second one cuts what is left. An operator's `leave`, or a newer
+process of the same name, is as good as a signal. Whatever fails on the way up takes down again what was
+up already.
 """
 
 import asyncio
-import gc
 import logging
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
 from smg_node import __version__
-from smg_node.config.settings import Settings
+from smg_node.cluster.build import build_cluster
+from smg_node.cluster.farewell import Farewell
+from smg_node.config.plain import Settings
 from smg_node.config.worker_url import parse_worker_url
 from smg_node.control import FleetDesk, build_fleet
 from smg_node.core.ids import IdSource
 from smg_node.data import Base, build_http_parts, engine_opener, model_parts, watch_fleet
 from smg_node.demo import demo_engines, say_demo
-from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.networks import Networks
 from smg_node.http.app import Server
-from smg_node.http.drain import Phase
+from smg_node.memory import settle
 from smg_node.telemetry import declared
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.logs import open_logs
@@ -37,7 +38,6 @@ from smg_node.telemetry.metrics import Meters
 from smg_node.telemetry.tracing import TraceOptions, Tracer
 from smg_node.world import SystemClock, system_rng
 
-OK: Final = 0
 TRACE_FLUSH_S: Final = 2.0
 THREADS: Final = 2
 """For long prompts; the encoders release the interpreter, so two keep a small machine busy."""
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 async def serve(settings: Settings) -> int:
-    """Run a node until a signal ends it; return the exit code.
+    """Run a node until a signal, an operator or a newer process of its name ends it; return the exit code.
 
     OSError if a port is taken, SmgError if something it was told to start does not start.
     """
@@ -60,33 +60,50 @@ async def serve(settings: Settings) -> int:
             clock=base.clock,
             rng=base.rng,
         )
-        farewell = _Farewell()
+        farewell = Farewell()
+        cluster = build_cluster(
+            settings,
+            farewell,
+            version=__version__,
+            clock=base.clock,
+            rng=base.rng,
+            meters=base.meters,
+        )
         desk = FleetDesk(
             fleet,
             networks,
             workers_ready_min=settings.readiness.min_workers,
-            draining=farewell.begun,
+            draining=lambda: farewell.draining,
+            doubts=cluster.doubts,
         )
         watch_fleet(base.meters, fleet)
-        server = Server(build_http_parts(settings, base, fleet, desk))
+        server = Server(build_http_parts(settings, base, fleet, desk, cluster.desk))
         farewell.server = server
-        await server.start()
+        stack.push_async_callback(cluster.stop)
+        await cluster.start()
         stack.push_async_callback(server.stop)
+        await server.start()
+        cluster.publish(server.address, server.metrics_address)
         urls = list(settings.workers.urls)
         if settings.demo:
             urls += await stack.enter_async_context(demo_engines())
         for url in urls:
             said = parse_worker_url(url)
             fleet.add(said, said.labels)
-        await stack.enter_async_context(_running(fleet, LoopLag(base.meters, base.clock)))
+        lag = LoopLag(base.meters, base.clock, busy=fleet.has_workers)
+        await stack.enter_async_context(
+            _running({"fleet": fleet.run, "loop lag": lag.run, "mesh": cluster.run})
+        )
         _announce(server)
         if settings.demo:
             say_demo(server.address.port)
         with _signals(farewell.signalled):
             await farewell.wanted.wait()
+            cluster.say_leaving()
             await server.drain()
+            await cluster.say_goodbye()
         _log.info("drained; stopping")
-    return OK
+    return farewell.code
 
 
 async def _build_base(settings: Settings, stack: AsyncExitStack) -> Base:
@@ -128,35 +145,13 @@ async def _build_base(settings: Settings, stack: AsyncExitStack) -> Base:
     )
 
 
-class _Farewell:
-    """What signals mean: the first one drains, the next one hurries."""
-
-    def __init__(self) -> None:
-        self.wanted = asyncio.Event()
-        self.server: Server | None = None
-
-    def begun(self) -> bool:
-        """Whether the node is on its way out."""
-        return self.server is not None and self.server.phase is not Phase.SERVING
-
-    def signalled(self, number: signal.Signals) -> None:
-        """Take a signal."""
-        if not self.wanted.is_set():
-            _log.info("%s: draining; once more to cut what is left", number.name)
-            self.wanted.set()
-        elif self.server is not None:
-            _log.warning("%s again: cutting what is left", number.name)
-            self.server.hurry()
-
-
 @asynccontextmanager
-async def _running(fleet: Fleet, lag: LoopLag) -> AsyncIterator[None]:
-    """Run the node's own tasks meanwhile; a mistake in one of them ends the node."""
+async def _running(
+    parts: Mapping[str, Callable[[], Coroutine[Any, Any, None]]],
+) -> AsyncIterator[None]:
+    """Run the node's own tasks meanwhile, by name; a mistake in one of them ends the node."""
     async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(fleet.run(), name="fleet"),
-            group.create_task(lag.run(), name="loop lag"),
-        ]
+        tasks = [group.create_task(run(), name=name) for name, run in parts.items()]
         try:
             yield
         finally:
@@ -179,9 +174,7 @@ def _signals(take: Callable[[signal.Signals], None]) -> Iterator[None]:
 
 def _announce(server: Server) -> None:
     """Say where the node listens; scripts and tests wait for these words."""
-    # What is there now stays: the collector need not look at it again and again.
-    gc.collect()
-    gc.freeze()
+    settle()
     if server.metrics_address is not None:
         _log.info("metrics on http://%s", server.metrics_address)
     _log.info("listening on http://%s", server.address)

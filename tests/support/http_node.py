@@ -34,6 +34,7 @@ from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.metrics import Meters
 from smg_node.telemetry.tracing import TraceOptions, Tracer
 from smg_node.world import SystemClock
+from support.fake_cluster import FakeCluster
 
 Script = Callable[["FakeRun"], AsyncIterator[Sequence[Event]]]
 
@@ -211,6 +212,7 @@ class Node:
     health: FakeHealth
     meters: Meters
     access: LineList
+    cluster: FakeCluster
 
     @property
     def port(self) -> int:
@@ -240,7 +242,7 @@ async def node(
     rng = random.Random(7)
     meters = Meters(CollectorRegistry(), version="1.2.3")
     generations = FakeGenerations(script)
-    workers, health, lines = FakeWorkers(), FakeHealth(), LineList()
+    workers, health, lines, cluster = FakeWorkers(), FakeHealth(), LineList(), FakeCluster()
     parts = HttpParts(
         identity=Identity("node-a", "1.2.3", "abc"),
         generations=generations,
@@ -248,6 +250,7 @@ async def node(
         tokens=FakeTokens(),
         workers=workers,
         health=health,
+        cluster=cluster,
         dialects={
             "chat": ChatDialect(ReaderOptions()),
             "completions": CompletionsDialect(ReaderOptions()),
@@ -263,7 +266,7 @@ async def node(
     server = Server(parts)
     await server.start()
     try:
-        yield Node(server, parts, generations, workers, health, meters, lines)
+        yield Node(server, parts, generations, workers, health, meters, lines, cluster)
     finally:
         await server.stop()
 

@@ -16,6 +16,7 @@ from typer.completion import (  # type: ignore[attr-defined]  # public, but in n
 
 from smg_node import __version__
 from smg_node.admin.client import AdminClient, AdminError
+from smg_node.admin.cluster import cluster_app
 from smg_node.admin.completion import PROGRAM, completion
 from smg_node.admin.options import Options, hoisted
 from smg_node.admin.overview import loads, models_app, status
@@ -59,7 +60,7 @@ def _root(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Look after an smg-node: its workers, models and health."""
+    """Look after an smg-node: its cluster, workers, models and health."""
     context.obj = Options(AdminClient(url.rstrip("/"), key, timeout_s), as_json)
 
 
@@ -75,6 +76,7 @@ def build_app() -> typer.Typer:
     app.callback(epilog=_EPILOG)(_root)
     app.command("status")(status)
     app.add_typer(workers_app, name="workers")
+    app.add_typer(cluster_app, name="cluster")
     app.add_typer(models_app, name="models")
     app.command("loads")(loads)
     app.command("completion")(completion)

@@ -5,7 +5,8 @@ used: the admin API answers loopback and trusted networks, which no proxy should
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # Above any fleet's listing; an answer beyond it is no answer of ours.
 _ANSWER_MAX_BYTES: Final = 67_108_864
+_LINE_MAX_BYTES: Final = 1_048_576
 _MESSAGE_MAX_CHARACTERS: Final = 2_000
 
 
@@ -69,18 +71,25 @@ class AdminClient:
 
         `path` are segments, percent-encoded here.
         """
-        import http.client
-
         base = _base(self.url)
         patience_s = timeout_s if timeout_s is not None else self.timeout_s
         target = "".join(f"/{quote(segment, safe='')}" for segment in path)
         target = f"{base.path.rstrip('/')}{target}" + (f"?{urlencode(query)}" if query else "")
         connection = _connection(base, patience_s)
-        try:
+        with self._troubles(patience_s), closing(connection):
             content = None if body is None else json.dumps(body).encode()
             connection.request(method, target, content, self._headers(content))
             response = connection.getresponse()
             raw = response.read(_ANSWER_MAX_BYTES + 1)
+        return Answer(response.status, self._decoded(response.status, raw))
+
+    @contextmanager
+    def _troubles(self, patience_s: float) -> Iterator[None]:
+        """Put whatever goes wrong with a connection into one line."""
+        import http.client
+
+        try:
+            yield
         except ConnectionRefusedError:
             raise AdminError(f"no node answers at {self.url}; is smg-node running?") from None
         except TimeoutError:
@@ -88,9 +97,30 @@ class AdminClient:
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise AdminError(f"cannot talk to {self.url}: {reason.lower()}") from None
-        finally:
-            connection.close()
-        return Answer(response.status, self._decoded(response.status, raw))
+
+    def follow(self, *path: str, query: Mapping[str, str], quiet_s: float) -> Iterator[Any]:
+        """Yield the decoded events of a stream as they come; AdminError when it ends, however it does.
+
+        `quiet_s` is the longest silence, comments included, after which the node is given up.
+        """
+        base = _base(self.url)
+        target = "".join(f"/{quote(segment, safe='')}" for segment in path)
+        connection = _connection(base, quiet_s)
+        with self._troubles(quiet_s), closing(connection):
+            connection.request(
+                "GET",
+                f"{base.path.rstrip('/')}{target}?{urlencode(query)}",
+                None,
+                self._headers(None),
+            )
+            response = connection.getresponse()
+            if response.status != 200:
+                body = self._decoded(response.status, response.read(_ANSWER_MAX_BYTES + 1))
+                raise AdminError(_message(body) or f"the node answered {response.status}")
+            while line := response.readline(_LINE_MAX_BYTES):
+                if line.startswith(b"data: "):
+                    yield self._decoded(200, line.removeprefix(b"data: "))
+        raise AdminError(f"{self.url} ended the stream")
 
     def _headers(self, content: bytes | None) -> dict[str, str]:
         headers = {"accept": "application/json"}

@@ -13,7 +13,12 @@ _STATUS_STYLES: Final = {
     "draining": "yellow",
     "not_ready": "red",
     "failed": "red",
+    "alive": "green",
+    "suspect": "yellow",
+    "dead": "red",
+    "left": "dim",
 }
+_TIME_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
 def print_json(value: Any) -> None:
@@ -23,14 +28,18 @@ def print_json(value: Any) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
     """Print rows under their columns, or the sentence `empty`. None is shown as a dash."""
+    print(draw_table(columns, rows, empty=empty))
+
+
+def draw_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> str:
+    """Return what `print_table` prints, in colours if that is for a terminal."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     listed = list(rows)
     if not listed:
-        print(empty)
-        return
+        return empty
     terminal = sys.stdout.isatty()
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for place, column in enumerate(columns):
@@ -46,15 +55,35 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, emp
     with console.capture() as drawn:
         console.print(table)
     # The last column is padded as well, and a terminal or an editor would show where.
-    print("\n".join(line.rstrip() for line in drawn.get().rstrip().splitlines()))
+    return "\n".join(line.rstrip() for line in drawn.get().rstrip().splitlines())
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
     """Print label and value, one a line, the values below each other."""
+    text = draw_facts(facts)
+    if text:
+        print(text)
+
+
+def draw_facts(facts: Iterable[tuple[str, object]]) -> str:
+    """Return what `print_facts` prints."""
     listed = [(label, _cell(value)) for label, value in facts]
     width = max((len(label) for label, _ in listed), default=0)
-    for label, value in listed:
-        print(f"{label:<{width}}  {value}")
+    return "\n".join(f"{label:<{width}}  {value}" for label, value in listed)
+
+
+def say_span(seconds: float) -> str:
+    """Return a span of time in its two largest units: `4s`, `2m 05s`, `3d 4h`; never negative."""
+    left = max(0, int(seconds))
+    parts: list[str] = []
+    for size, unit in _TIME_UNITS:
+        count, left = divmod(left, size)
+        if parts:
+            parts.append(f"{count:02}{unit}" if unit in "ms" else f"{count}{unit}")
+            break
+        if count or unit == "s":
+            parts.append(f"{count}{unit}")
+    return " ".join(parts)
 
 
 def tell(line: str) -> None:

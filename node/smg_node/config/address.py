@@ -53,6 +53,24 @@ def split_host_port(text: str) -> tuple[str, int]:
     return _host(host), _port(port)
 
 
+def split_peer(text: str) -> tuple[str, int | None]:
+    """Return host (lower-case, no brackets) and port of `HOST[:PORT]`; None where no port is said.
+
+    Raises ValueError with words for an operator.
+    """
+    if text.startswith("[") and text.endswith("]"):
+        return _ipv6(text[1:-1]), None
+    if not text.startswith("[") and text.count(":") > 1:
+        raise ValueError(f"an IPv6 address needs brackets, as in [{text[:80]}]")
+    if ":" in text:
+        host, port = split_host_port(text)
+    else:
+        host, port = _host(text), None
+    if not host:
+        raise ValueError(f"{text[:80]!r} names no host")
+    return host, port
+
+
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 5 and int(text) <= _PORT_MAX):
         raise ValueError(f"the port must be a number from 0 to {_PORT_MAX}, got {text[:40]!r}")

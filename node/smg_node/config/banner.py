@@ -5,11 +5,14 @@ from typing import Final
 
 from smg_node.config.address import Address
 from smg_node.config.load import Loaded
+from smg_node.config.sections.mesh import MeshSection
 
 # Keys are a phase-1 matter of the cluster; until one can be defined, this is always so.
 _ADMIN: Final = "answers loopback only: no admin key is defined"
 _DATA: Final = "open to everyone who can reach it: no key is defined"
+_ALONE: Final = "closed: this node runs alone; --mesh-key FILE opens it (smg-admin cluster keyring generate makes one)"
 _WORKERS_SHOWN_MAX: Final = 8
+_SEEDS_SHOWN_MAX: Final = 8
 
 
 def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
@@ -27,11 +30,25 @@ def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
         "metrics": _say_address(settings.http.metrics_listen),
         "workers": (", ".join(urls[:_WORKERS_SHOWN_MAX]) + more) or none,
         "policy": settings.routing.policy,
+        "mesh": _say_mesh(settings.mesh),
         "data dir": str(settings.data_dir),
         "config": str(loaded.file) if loaded.file is not None else "no file",
         "data API": _DATA,
         "admin API": _ADMIN,
     }
+
+
+def _say_mesh(mesh: MeshSection) -> str:
+    """Where this node meets its peers, or what to do to have any."""
+    if not mesh.enabled:
+        return _ALONE
+    how = "in PLAIN TEXT (--insecure-mesh)" if mesh.insecure else f"encrypted with {mesh.key_file}"
+    where = f"any free port of {mesh.listen.host}" if mesh.listen.port == 0 else str(mesh.listen)
+    advertised = f", advertised as {mesh.advertise}" if mesh.advertise else ""
+    seeds = mesh.join[:_SEEDS_SHOWN_MAX]
+    more = f" and {len(mesh.join) - len(seeds)} more" if len(mesh.join) > len(seeds) else ""
+    joining = f"joins {', '.join(seeds)}{more}" if seeds else "waits to be joined"
+    return f"{where}{advertised}, {how}, cluster {mesh.label!r}, {joining}"
 
 
 def render_banner(facts: Mapping[str, str]) -> str:

@@ -89,9 +89,10 @@ def words(
     return Field(default, max_length=most, description=says, strict=False, json_schema_extra=extra)
 
 
-def address(default: str, says: str, *, short: str, host: str, port: str) -> Any:
-    """Declare where to listen, as `host:port`; `host` and `port` are flags that set half of it."""
-    extra: dict[str, Any] = {"short": short, "host": host, "port": port}
+def address(default: str, says: str, *, short: str, host: str = "", port: str = "") -> Any:
+    """Declare where to listen, as `host:port`; `host` and `port` are flags that set half of it, if any."""
+    halves = {half: flag for half, flag in (("host", host), ("port", port)) if flag}
+    extra: dict[str, Any] = {"short": short, **halves}
     return Field(default, description=says, json_schema_extra=extra)
 
 

@@ -23,6 +23,10 @@ _EXAMPLES: Final = (
         "Only this machine, another port",
         "smg-node --http 127.0.0.1:8000 --worker grpc://127.0.0.1:50051",
     ),
+    (
+        "One of several nodes that are a cluster",
+        "smg-node --mesh-key mesh.key --join 10.0.0.1 10.0.0.2 --worker grpc://10.0.0.7:50051",
+    ),
     ("From a file; a flag outweighs it", "smg-node --config smg.yaml --log-level debug"),
     ("What would run, and why", "smg-node --config smg.yaml --print-config"),
 )
@@ -125,7 +129,7 @@ class _Page:
 def _essential(schema: Schema) -> list[Knob]:
     """The knobs with a short flag: workers first, for without one there is nothing to serve."""
     found = [knob for knob in schema.knobs if knob.short]
-    return sorted(found, key=lambda knob: (knob.kind != "words", len(knob.path) == 1))
+    return sorted(found, key=lambda knob: (knob.path[0] != "workers", len(knob.path) == 1))
 
 
 def _aliases(schema: Schema) -> Iterator[str]:

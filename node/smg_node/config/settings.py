@@ -2,17 +2,20 @@
 
 import re
 import socket
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from smg_mesh.config import NAME_PATTERN
 from smg_node.config.declare import place, switch, text
 from smg_node.config.sections.engine import EngineCalls
 from smg_node.config.sections.http import Http
 from smg_node.config.sections.lifecycle import Drain, Readiness
 from smg_node.config.sections.limits import Limits
+from smg_node.config.sections.mesh import MeshSection
 from smg_node.config.sections.models import Model, check_model_name
 from smg_node.config.sections.routing import Routing
 from smg_node.config.sections.stream import Stream
@@ -21,16 +24,17 @@ from smg_node.config.sections.templates import Templates
 from smg_node.config.sections.tokens import Tokens
 from smg_node.config.sections.workers import Workers
 
-_NODE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}", re.ASCII)
+_NODE_NAME = re.compile(NAME_PATTERN, re.ASCII)
+_NAME_MAX_CHARACTERS = 63  # what the pattern allows; a name is also a DNS label of a certificate
 _MODELS_MAX = 1024  # configured by hand; more is a generated file gone wrong
 
 ModelName = Annotated[str, AfterValidator(check_model_name)]
 
 
 def _host_name() -> str:
-    """The machine's name, with whatever a node's name cannot hold replaced."""
-    name = re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())[:253].lstrip(".-")
-    return name or "smg-node"
+    """The machine's name in lower case, with whatever a node's name cannot hold replaced."""
+    name = re.sub(r"[^a-z0-9_.-]", "-", socket.gethostname().lower()).lstrip(".-")
+    return name[:_NAME_MAX_CHARACTERS] or "smg-node"
 
 
 class Settings(BaseSettings):
@@ -45,8 +49,8 @@ class Settings(BaseSettings):
 
     name: str = text(
         None,
-        "What this node is called, among its peers and in answers.",
-        most=253,
+        "What this node is called, among its peers and in answers; no two members share a name.",
+        most=_NAME_MAX_CHARACTERS,
         short="--name",
         shown="the host name",
     )
@@ -70,6 +74,7 @@ class Settings(BaseSettings):
     templates: Templates = Field(default_factory=Templates)
     models: dict[ModelName, Model] = Field(default_factory=dict, max_length=_MODELS_MAX)
     limits: Limits = Field(default_factory=Limits)
+    mesh: MeshSection = Field(default_factory=MeshSection)
     drain: Drain = Field(default_factory=Drain)
     readiness: Readiness = Field(default_factory=Readiness)
     telemetry: Telemetry = Field(default_factory=Telemetry)
@@ -99,7 +104,9 @@ class Settings(BaseSettings):
     @classmethod
     def _name(cls, name: str) -> str:
         if not _NODE_NAME.fullmatch(name):
-            raise ValueError(f"{name[:80]!r} is not a node name (letters, digits and . _ - only)")
+            raise ValueError(
+                f"{name[:80]!r} is not a node name (lower-case letters, digits and . _ - only)"
+            )
         return name
 
     @field_validator("data_dir")
@@ -108,9 +115,14 @@ class Settings(BaseSettings):
         return path.expanduser()
 
     @model_validator(mode="after")
-    def _two_ports(self) -> "Settings":
-        if self.http.listen == self.http.metrics_listen and self.http.listen.port != 0:
-            raise ValueError(
-                f"http.listen and http.metrics_listen are both {self.http.listen}; they need two ports"
-            )
+    def _a_port_each(self) -> "Settings":
+        listening = {
+            "http.listen": self.http.listen,
+            "http.metrics_listen": self.http.metrics_listen,
+        }
+        if self.mesh.enabled:
+            listening["mesh.listen"] = self.mesh.listen
+        for (one, where), (other, also) in combinations(listening.items(), 2):
+            if where == also and where.port != 0:
+                raise ValueError(f"{one} and {other} are both {where}; they need two ports")
         return self

@@ -2,19 +2,22 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pydantic import BaseModel, SecretStr
-
-from smg_node.config.knob import KnobPath
+from smg_node.config.plain import is_section
 from smg_node.config.problem import printable
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from smg_node.config.knob import KnobPath
 
 _HEAD: Final = "# The effective configuration. A comment says where a value comes from; the others are defaults."
 _USER_INFO: Final = re.compile(r"//[^/@\s]*@")
 _MASK: Final = "**********"
 
 
-def render_settings(settings: BaseModel, origins: Mapping[KnobPath, str]) -> str:
+def render_settings(settings: "BaseModel", origins: "Mapping[KnobPath, str]") -> str:
     """Return all knobs with their values; a comment names where one that was said comes from.
 
     Reading it back gives equal settings, except for what is masked: secrets, and user names and
@@ -24,13 +27,13 @@ def render_settings(settings: BaseModel, origins: Mapping[KnobPath, str]) -> str
 
 
 def _lines(
-    values: Mapping[str, object], path: KnobPath, origins: Mapping[KnobPath, str]
+    values: Mapping[str, object], path: "KnobPath", origins: "Mapping[KnobPath, str]"
 ) -> Iterator[str]:
     indent = "  " * len(path)
     for name, value in values.items():
         here = (*path, name)
         key = _yaml(name)
-        if isinstance(value, BaseModel | Mapping):
+        if isinstance(value, Mapping) or is_section(value):
             below = list(_lines(dict(value), here, origins))
             yield f"{indent}{key}:" if below else f"{indent}{key}: {{}}"
             yield from below
@@ -48,7 +51,7 @@ def _plain(value: object) -> object:
             return int(value) if value.is_integer() else value
         case tuple():
             return [_plain(entry) for entry in value]
-        case SecretStr():
+        case _ if hasattr(value, "get_secret_value"):
             return _MASK
         case _:
             return _USER_INFO.sub(f"//{_MASK}@", str(value))
@@ -67,10 +70,10 @@ def _yaml(value: object) -> str:
     return text.removesuffix("...\n").strip()
 
 
-def shown_settings(settings: BaseModel) -> dict[str, object]:
+def shown_settings(settings: "BaseModel") -> dict[str, object]:
     """Return all settings as plain values, masked as in `render_settings`."""
     return {
-        name: shown_settings(value) if isinstance(value, BaseModel) else _shown(value)
+        name: shown_settings(value) if is_section(value) else _shown(value)
         for name, value in dict(settings).items()
     }
 

@@ -127,6 +127,10 @@ class Fleet:
         """Return all workers, sorted by id."""
         return [self._workers[worker_id] for worker_id in sorted(self._workers)]
 
+    def has_workers(self) -> bool:
+        """Whether there is a worker at all, in whatever state."""
+        return bool(self._workers)
+
     def candidates(self, model: ServedModel) -> list[Worker]:
         """Return the workers that may be given work of `model` now, in order of their ids."""
         return [item for item in self.workers() if item.model is model and item.routable]

@@ -2,14 +2,18 @@
 
 import hashlib
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.engines.engine import ModelCard
-from smg_node.prompts.render import Renderer
-from smg_node.tokens.cached import CachedEncoder
 from smg_node.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    # Imported with the first model, see `assembly`; here they are only names of types.
+    from smg_node.prompts.render import Renderer
+    from smg_node.tokens.cached import CachedEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +37,8 @@ class ServedModel:
     name: str
     created_s: int
     tokenizer: Tokenizer
-    encoder: CachedEncoder
-    renderer: Renderer | None
+    encoder: "CachedEncoder"
+    renderer: "Renderer | None"
     settings: ModelSettings
     bundle_digest: str
     bundle_context: int | None

@@ -10,15 +10,19 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
 from smg_node.fleet.bundles import bundle_from_path
 from smg_node.fleet.model import ModelSettings, ServedModel, bundle_context
-from smg_node.prompts.render import Renderer
-from smg_node.tokens.cached import CachedEncoder
-from smg_node.tokens.loaded import LoadedTokenizer
+
+if TYPE_CHECKING:
+    # Imported with the first model, see `assembly`; here they are only names of types.
+    from smg_node.prompts.render import Renderer
+    from smg_node.tokens.cached import CachedEncoder
+    from smg_node.tokens.loaded import LoadedTokenizer
 
 _log = logging.getLogger(__name__)
 
@@ -30,9 +34,9 @@ class ModelParts:
     `load` and `renderer` block for up to seconds and are called in a thread.
     """
 
-    load: Callable[[TokenizerBundle], LoadedTokenizer]
-    encoder: Callable[[LoadedTokenizer], CachedEncoder]
-    renderer: Callable[[TokenizerBundle, LoadedTokenizer, str | None], Renderer]
+    load: "Callable[[TokenizerBundle], LoadedTokenizer]"
+    encoder: "Callable[[LoadedTokenizer], CachedEncoder]"
+    renderer: "Callable[[TokenizerBundle, LoadedTokenizer, str | None], Renderer]"
     """Bundle, tokenizer, template text from the operator; INVALID_REQUEST if there is no template."""
 
 

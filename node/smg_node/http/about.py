@@ -16,14 +16,15 @@ class AboutRoutes:
         self._document = json_reply(document)
 
     async def version(self, request: HttpRequest) -> Reply:
-        """Show name, version and commit; the wire versions follow with the mesh."""
+        """Show name, version, commit, and which wire versions of the mesh are spoken, if any."""
         identity = self._parts.identity
+        spoken = self._parts.cluster.card().wire_version
         return json_reply(
             {
                 "name": "smg-node",
                 "version": identity.version,
                 "commit": identity.commit,
-                "wire": None,
+                "wire": {"mesh": {"min": spoken, "max": spoken}} if spoken else None,
             }
         )
 

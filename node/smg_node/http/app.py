@@ -15,8 +15,10 @@ from typing import Final
 from smg_node.config.address import Address, parse_address
 from smg_node.http.about import AboutRoutes
 from smg_node.http.body import BodyReader
+from smg_node.http.cluster import ClusterRoutes
 from smg_node.http.connection import ConnectionLimits, Listener
 from smg_node.http.drain import Drain, Phase, Step
+from smg_node.http.events import EventRoutes
 from smg_node.http.generation import GenerationRoutes
 from smg_node.http.inflight import Inflight
 from smg_node.http.middleware import Action, Middleware
@@ -53,7 +55,7 @@ def build_app(parts: HttpParts) -> App:
     drain = Drain(settle_s=options.settle_s, grace_s=options.grace_s)
     inflight = Inflight()
     pulse = Pulse(commit_after_s=options.commit_after_s, keepalive_s=options.keepalive_s)
-    actions = _actions(parts, drain, pulse)
+    actions = _actions(parts, drain, pulse, inflight)
     door = Middleware(parts, Router(ROUTES), actions, drain, inflight)
     # A scrape must not hold up the farewell, so it is not counted among the open requests.
     metrics_door = Middleware(parts, Router(METRICS_ROUTES), actions, drain, Inflight())
@@ -95,6 +97,15 @@ class Server:
     def phase(self) -> Phase:
         """How far the farewell is."""
         return self._app.drain.phase
+
+    @property
+    def aside(self) -> bool:
+        """Whether an operator set the node aside."""
+        return self._app.drain.aside
+
+    def set_aside(self, *, on: bool) -> None:
+        """Take no new work, or take it again; the node goes on listening."""
+        self._app.drain.set_aside(self._clock.monotonic_s(), on=on)
 
     async def start(self) -> None:
         """Listen on both ports. OSError if one is taken, ValueError for an address that is none."""
@@ -149,6 +160,7 @@ class Server:
             self._app.inflight.cut()
         elif self._public is not None:
             self._public.close()
+            self._app.inflight.dismiss()
 
     async def _listen(self, where: str, door: Middleware) -> asyncio.Server:
         address = parse_address(where)
@@ -184,7 +196,9 @@ def _limits(options: HttpOptions) -> ConnectionLimits:
     )
 
 
-def _actions(parts: HttpParts, drain: Drain, pulse: Pulse) -> Mapping[str, Action]:
+def _actions(
+    parts: HttpParts, drain: Drain, pulse: Pulse, inflight: Inflight
+) -> Mapping[str, Action]:
     """Return what each `action` of the table of routes means."""
     options = parts.options
     bodies = BodyReader(max_bytes=options.body_max_bytes, stall_s=options.body_stall_s)
@@ -192,6 +206,8 @@ def _actions(parts: HttpParts, drain: Drain, pulse: Pulse) -> Mapping[str, Actio
     tokens = TokenRoutes(parts, bodies)
     models = ModelRoutes(parts.catalog)
     workers = WorkerRoutes(parts.workers, bodies)
+    cluster = ClusterRoutes(parts.cluster, bodies)
+    events = EventRoutes(parts.cluster, pulse, inflight)
     probes = ProbeRoutes(parts, drain)
     about = AboutRoutes(parts, document(ROUTES, version=parts.identity.version))
     return {
@@ -211,6 +227,17 @@ def _actions(parts: HttpParts, drain: Drain, pulse: Pulse) -> Mapping[str, Actio
         "undrain_worker": workers.undrain_worker,
         "probe_worker": workers.probe_worker,
         "loads": workers.loads,
+        "cluster": cluster.cluster,
+        "members": cluster.members,
+        "member": cluster.member,
+        "join": cluster.join,
+        "leave": cluster.leave,
+        "drain_member": cluster.drain_member,
+        "undrain_member": cluster.undrain_member,
+        "forget_member": cluster.forget_member,
+        "keyring": cluster.keyring,
+        "change_keyring": cluster.change_keyring,
+        "events": events.events,
         "server_card": about.server_card,
         "version": about.version,
         "openapi": about.openapi,

@@ -9,7 +9,7 @@ import asyncio
 import zlib
 from typing import Final
 
-from aiohttp import web
+from aiohttp.web_protocol import RequestPayloadError
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.request import HttpRequest
@@ -79,7 +79,7 @@ class BodyReader:
             raise _refused(
                 408, "request_timeout", f"the body stalled for {self._stall_s:g} seconds"
             ) from error
-        except web.RequestPayloadError as error:
+        except RequestPayloadError as error:
             raise _refused(400, "invalid_body", "the body is not framed as HTTP demands") from error
 
     def _checked(self, body: bytes) -> bytes:

@@ -10,10 +10,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
-from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger, AbstractStreamWriter
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.streams import StreamReader
+
+# Not from `aiohttp.web`: that is 1.4 MB of an application layer which is not used here.
+from aiohttp.web_protocol import RequestHandler, RequestPayloadError
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import StreamResponse
+from aiohttp.web_server import Server
 
 from smg_node.core.errors import SmgError, invalid
 from smg_node.http.wire import reset, unacknowledged_bytes
@@ -38,11 +43,11 @@ _FULL: Final = (
 class Door(Protocol):
     """Answers requests."""
 
-    async def serve(self, incoming: web.BaseRequest) -> web.StreamResponse:
+    async def serve(self, incoming: BaseRequest) -> StreamResponse:
         """Answer one request and say whether the connection goes on."""
         ...
 
-    def unparsed(self, incoming: web.BaseRequest, error: SmgError) -> web.StreamResponse:
+    def unparsed(self, incoming: BaseRequest, error: SmgError) -> StreamResponse:
         """Answer what was no request."""
         ...
 
@@ -65,7 +70,7 @@ class ConnectionLimits:
     slow_client_s: float
 
 
-class Connection(web.RequestHandler):
+class Connection(RequestHandler):
     """One client connection."""
 
     __slots__ = (
@@ -130,15 +135,15 @@ class Connection(web.RequestHandler):
         if self._messages and body is not None and not body.is_eof():
             # Nothing can follow a body that has not ended, so what was queued is the parser's
             # complaint about it, and it forgets to tell whoever is waiting for the rest.
-            body.set_exception(web.RequestPayloadError("the body is not framed as HTTP demands"))
+            body.set_exception(RequestPayloadError("the body is not framed as HTTP demands"))
 
     def handle_error(
         self,
-        request: web.BaseRequest,
+        request: BaseRequest,
         status: int = 500,
         exc: BaseException | None = None,
         message: str | None = None,
-    ) -> web.StreamResponse:
+    ) -> StreamResponse:
         """Answer what could not be parsed, in our envelope."""
         self.head_since_s = None
         return self._listener.door.unparsed(request, _parse_error(exc, message))
@@ -157,7 +162,7 @@ class Connection(web.RequestHandler):
         return "slow_client" if now_s - self._moved_s > self._limits.slow_client_s else ""
 
 
-class Listener(web.Server):
+class Listener(Server):
     """Makes connections, keeps them, and ends those that break a limit."""
 
     def __init__(self, door: Door, limits: ConnectionLimits) -> None:
@@ -232,21 +237,21 @@ class Listener(web.Server):
         self,
         message: Any,
         payload: StreamReader,
-        protocol: web.RequestHandler,
+        protocol: RequestHandler,
         writer: AbstractStreamWriter,
         task: "asyncio.Task[None]",
-    ) -> web.BaseRequest:
+    ) -> BaseRequest:
         assert isinstance(protocol, Connection)
         protocol.busy = True
         protocol.body = payload
         protocol.head_since_s = None
         loop = asyncio.get_running_loop()
         size = self._limits.body_max_bytes
-        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=size)
+        return BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=size)
 
 
-def _serve(door: Door) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
-    async def serve(incoming: web.BaseRequest) -> web.StreamResponse:
+def _serve(door: Door) -> Callable[[BaseRequest], Awaitable[StreamResponse]]:
+    async def serve(incoming: BaseRequest) -> StreamResponse:
         connection = incoming.protocol
         assert isinstance(connection, Connection)
         try:
@@ -266,7 +271,7 @@ class _NoAccessLog(AbstractAccessLogger):
         """Say no, so that the framework does not even look at the time."""
         return False
 
-    def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
+    def log(self, request: BaseRequest, response: StreamResponse, time: float) -> None:
         """Write nothing."""
 
 

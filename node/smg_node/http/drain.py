@@ -6,6 +6,9 @@
 Settling: readiness says no, everything else goes on while balancers notice. Closing: no new
 connections, late requests are refused with a hint to come again, running ones may finish. Cutting:
 what still runs is told `server_shutting_down`. A second signal hurries to cutting from anywhere.
+
+A serving node may also be *set aside* by its operator: readiness says no at once, new work is refused
+after `settle_s`, running work goes on, listeners and the operator's routes stay. That can be taken back.
 """
 
 from collections.abc import Sequence
@@ -40,12 +43,30 @@ class Drain:
         self._settle_s = settle_s
         self._grace_s = grace_s
         self._ends_s: float | None = None
+        self._aside_since_s: float | None = None
         self.phase = Phase.SERVING
 
     @property
     def draining(self) -> bool:
         """Whether readiness must say no."""
-        return self.phase is not Phase.SERVING
+        return self.phase is not Phase.SERVING or self.aside
+
+    @property
+    def aside(self) -> bool:
+        """Whether an operator set this node aside."""
+        return self._aside_since_s is not None
+
+    def set_aside(self, now_s: float, *, on: bool) -> None:
+        """Take the node out of service without ending it, or back; doing either twice changes nothing."""
+        if not on:
+            self._aside_since_s = None
+        elif self._aside_since_s is None:
+            self._aside_since_s = now_s
+
+    def refuses_work(self, now_s: float) -> bool:
+        """Whether requests of tenants are refused: the node is set aside, and balancers had their time."""
+        since_s = self._aside_since_s
+        return self.refusing or (since_s is not None and now_s >= since_s + self._settle_s)
 
     @property
     def refusing(self) -> bool:

@@ -1,4 +1,8 @@
-"""The requests being answered now: how many there are, and a way to end those that are left."""
+"""The requests being answered now: how many there are, and a way to end those that are left.
+
+Some requests only watch, and would never end by themselves. A farewell does not wait for those: they are
+not counted, and are ended as soon as the node stops listening.
+"""
 
 from collections.abc import Callable
 
@@ -11,6 +15,7 @@ class Inflight:
 
     def __init__(self) -> None:
         self._requests: dict[HttpRequest, None] = {}
+        self._watching: dict[HttpRequest, None] = {}
         self.changed: Callable[[], None] | None = None
 
     @property
@@ -24,13 +29,33 @@ class Inflight:
 
     def remove(self, request: HttpRequest) -> None:
         """Count it out again."""
+        if request in self._watching:
+            del self._watching[request]
+            return
         del self._requests[request]
         if self.changed is not None:
             self.changed()
 
+    @property
+    def watching(self) -> int:
+        """How many open requests only watch."""
+        return len(self._watching)
+
+    def watch(self, request: HttpRequest) -> None:
+        """Take an open request for one that only watches, from now on."""
+        del self._requests[request]
+        self._watching[request] = None
+        if self.changed is not None:
+            self.changed()
+
+    def dismiss(self) -> None:
+        """End every request that only watches."""
+        for request in list(self._watching):
+            request.stop(shutting_down())
+
     def cut(self) -> None:
         """End every open request; its client is told that the node is shutting down."""
-        for request in list(self._requests):
+        for request in [*self._requests, *self._watching]:
             request.stop(shutting_down())
 
 
@@ -44,11 +69,12 @@ def shutting_down() -> SmgError:
     )
 
 
-def draining() -> SmgError:
-    """Return what a client hears who comes to a node that is leaving."""
+def draining(*, leaving: bool) -> SmgError:
+    """Return what a client hears who comes to a node that is leaving, or was set aside."""
+    doing = "is shutting down" if leaving else "was drained by its operator"
     return SmgError(
         ErrorKind.OVERLOADED,
-        "the node is shutting down; another one will answer",
+        f"the node {doing}; another one will answer",
         code="draining",
         retry_after_s=1.0,
     )

@@ -11,7 +11,8 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
-from aiohttp import web
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import StreamResponse
 
 from smg_node.core.errors import SmgError
 from smg_node.http.connection import Connection
@@ -22,7 +23,7 @@ from smg_node.http.inflight import Inflight, draining
 from smg_node.http.parts import HttpParts
 from smg_node.http.reply import HeadWriter, Reply, Streamed
 from smg_node.http.request import HttpRequest
-from smg_node.http.routes import Router
+from smg_node.http.routes import Route, Router
 from smg_node.http.wire import Wire
 from smg_node.telemetry import scope
 from smg_node.telemetry.access import AccessLine
@@ -47,7 +48,7 @@ _EXPOSED: Final = (
 )
 
 
-class _Verdict(web.StreamResponse):
+class _Verdict(StreamResponse):
     """Tells the framework that the answer is written, and whether the connection goes on."""
 
     def __init__(self, *, keep_alive: bool) -> None:
@@ -61,7 +62,7 @@ class _Verdict(web.StreamResponse):
         """Whether another request may follow on this connection."""
         return self._goes_on
 
-    async def prepare(self, request: web.BaseRequest) -> None:
+    async def prepare(self, request: BaseRequest) -> None:
         """Do nothing: the head is out."""
 
     async def write_eof(self, data: bytes = b"") -> None:
@@ -88,7 +89,7 @@ class Middleware:
         self._go_on = _Verdict(keep_alive=True)
         self._stop = _Verdict(keep_alive=False)
 
-    async def serve(self, incoming: web.BaseRequest) -> web.StreamResponse:
+    async def serve(self, incoming: BaseRequest) -> StreamResponse:
         """Answer one request; CancelledError when its client has gone away."""
         request = self._open(incoming)
         status = _CLIENT_GONE
@@ -107,7 +108,7 @@ class Middleware:
         goes_on = request.wire.keep_alive and not self._drain.refusing
         return self._go_on if goes_on else self._stop
 
-    def unparsed(self, incoming: web.BaseRequest, error: SmgError) -> web.StreamResponse:
+    def unparsed(self, incoming: BaseRequest, error: SmgError) -> StreamResponse:
         """Answer bytes that are no request; their connection ends."""
         wire = self._wire(incoming, http11=True, keep_alive=False, wants_body=True)
         request_id = self._parts.ids.new("req_")
@@ -121,7 +122,7 @@ class Middleware:
         """Count a connection that a limit turned away or ended."""
         self._parts.meters.connection_refused(reason)
 
-    def _open(self, incoming: web.BaseRequest) -> HttpRequest:
+    def _open(self, incoming: BaseRequest) -> HttpRequest:
         parts, headers = self._parts, incoming.headers
         target = incoming.raw_path
         path = target.partition("?")[0] if target.startswith("/") else incoming.path
@@ -150,7 +151,7 @@ class Middleware:
         return request
 
     def _wire(
-        self, incoming: web.BaseRequest, *, http11: bool, keep_alive: bool, wants_body: bool
+        self, incoming: BaseRequest, *, http11: bool, keep_alive: bool, wants_body: bool
     ) -> Wire:
         connection = incoming.protocol
         assert isinstance(connection, Connection)
@@ -201,13 +202,21 @@ class Middleware:
         request.trace.set("http.route", route.path)
         if route.access != "public":
             credential(request.headers)
-            if self._drain.refusing:
-                raise draining()
+            self._refuse_late(request, route)
         if route.access in ("view", "admin"):
             require_operator(request)
         elif self._parts.options.cors_allowed_origins:
             self._allow_origin(request)
         return await self._actions[route.action](request)
+
+    def _refuse_late(self, request: HttpRequest, route: Route) -> None:
+        """Refuse what comes too late: anything once the node leaves, new work once it was set aside."""
+        if self._drain.refusing:
+            raise draining(leaving=True)
+        if route.access == "data" and self._drain.refuses_work(self._parts.clock.monotonic_s()):
+            # Whoever asks again should find another node, and a kept connection leads back here.
+            request.wire.keep_alive = False
+            raise draining(leaving=False)
 
     def _find(self, request: HttpRequest) -> Reply | None:
         """Find the request's route; return the answer at once where it is a browser's preflight."""

@@ -9,7 +9,7 @@ from smg_node.core.ports import Clock
 from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.options import HttpOptions
-from smg_node.http.ports import Catalog, HealthReport, TokenService, Workers
+from smg_node.http.ports import Catalog, Cluster, HealthReport, TokenService, Workers
 from smg_node.pipeline.run import Generations
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.metrics import Meters
@@ -39,6 +39,7 @@ class HttpParts:
     tokens: TokenService
     workers: Workers
     health: HealthReport
+    cluster: Cluster
     dialects: Mapping[str, Dialect]
     meters: Meters
     tracer: Tracer

@@ -1,6 +1,6 @@
 """What the HTTP surface asks of the node behind it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -46,7 +46,11 @@ class Tokenized:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the probes report. `reasons` say why the node is not ready, empty when it is."""
+    """What the probes report.
+
+    `reasons` say why the node is not ready, empty when it is; `degraded` what is not as it should be
+    although it serves.
+    """
 
     live: bool
     ready: bool
@@ -54,6 +58,78 @@ class Health:
     workers_ready: int
     workers_total: int
     reasons: tuple[str, ...]
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """One member of the cluster as this node sees it. `state` is alive, suspect, dead or left.
+
+    `since_ms` is when it entered that state here, wall-clock milliseconds since the epoch; `lag_ms` how long
+    ago a packet of its own arrived, None for this node; `rtt_ms` the median round trip. `health` is this
+    node's own score, 0 (well) to 7, None for others. `announced` is false while a member that came
+    back is watched before it is counted on. `accuser` is who doubts it, or empty.
+    """
+
+    name: str
+    state: str
+    address: str
+    boot: int
+    incarnation: int
+    rtt_ms: float | None
+    health: int | None
+    lag_ms: int | None
+    since_ms: int
+    meta: Mapping[str, str | int | bool]
+    me: bool
+    announced: bool
+    accuser: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCard:
+    """The cluster as this node sees it. `security` is encrypted, insecure or alone (no mesh at all).
+
+    `seeds` are rows of `peer` and, if it failed last time, `error`. `keys` are fingerprints, the first one
+    encrypts.
+    """
+
+    label: str
+    node: str
+    address: str
+    boot: int
+    incarnation: int
+    security: str
+    joined: bool
+    isolated: bool
+    drained: bool
+    leaving: bool
+    members: Mapping[str, int]
+    degraded: tuple[str, ...]
+    wire_version: int
+    digest: str
+    seeds: Sequence[Mapping[str, str]]
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """One event of the cluster's life as this node saw it; `id` grows by one from event to event."""
+
+    id: int
+    time_ms: int
+    kind: str
+    name: str
+    detail: Mapping[str, str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyringView:
+    """The keyring, by fingerprint: which key encrypts, who holds which, who could not be asked."""
+
+    primary: str
+    keys: Mapping[str, Sequence[str]]
+    members: Mapping[str, str]
 
 
 class Catalog(Protocol):
@@ -123,4 +199,55 @@ class HealthReport(Protocol):
 
     def health(self) -> Health:
         """Return the present state."""
+        ...
+
+
+class Cluster(Protocol):
+    """The nodes that are one cluster, and this one among them."""
+
+    def card(self) -> ClusterCard:
+        """Return the cluster as this node sees it."""
+        ...
+
+    def members(self) -> Sequence[MemberRow]:
+        """Return every member, sorted by name."""
+        ...
+
+    def member(self, name: str) -> MemberRow:
+        """Return one member; NOT_FOUND `member_not_found` otherwise."""
+        ...
+
+    def join(self, peers: Sequence[str]) -> None:
+        """Try to find these nodes from now on, for ever; INVALID_REQUEST for what cannot be an address."""
+        ...
+
+    def leave(self) -> None:
+        """Begin to drain, say goodbye, and stop; returns at once."""
+        ...
+
+    async def set_aside(self, name: str, *, on: bool) -> MemberRow:
+        """Let that member take no new work, or take it again; return what this node now sees of it.
+
+        NOT_FOUND for a stranger, CONFLICT for one that is not alive or is leaving, UPSTREAM_FAILED if it
+        does not answer.
+        """
+        ...
+
+    async def forget(self, name: str) -> Mapping[str, str]:
+        """Drop a dead member's row everywhere; return member to `ok` or why not. CONFLICT if it lives."""
+        ...
+
+    async def keyring(self, operation: str, key: str, *, force: bool) -> KeyringView:
+        """List the keyring of every member, or change it: `list`, `install`, `use`, `remove`.
+
+        INVALID_REQUEST for a key that is none; CONFLICT when not all members took part, unless `force`.
+        """
+        ...
+
+    def events(self, after: int) -> Sequence[ClusterEvent]:
+        """Return the events with a larger id, oldest first; only the latest ones are kept."""
+        ...
+
+    def watch(self, after: int) -> AsyncIterator[ClusterEvent]:
+        """Yield the events with a larger id, and every later one as it happens."""
         ...

@@ -37,7 +37,7 @@ class ProbeRoutes:
         """Say whether work should be sent here."""
         health = self._parts.health.health()
         reasons = list(health.reasons)
-        if self._drain.draining:
+        if self._drain.draining and not health.draining:
             reasons.append("the node is draining")
         ready = health.ready and not health.draining and not self._drain.draining
         return _probe(health, "ready" if ready else "not ready", reasons, well=ready)
@@ -99,4 +99,6 @@ def _probe(health: Health, status: str, reasons: list[str], *, well: bool) -> Re
         "total_workers": health.workers_total,
         "reasons": reasons,
     }
+    if health.degraded:
+        body["degraded"] = list(health.degraded)
     return json_reply(body, 200 if well else 503)

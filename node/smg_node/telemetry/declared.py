@@ -1,13 +1,13 @@
 """Every metric of the node, declared once: name, type, labels, buckets and meaning.
 
-`metrics.py` makes the series out of these, `reference.py` the operator's page. A *pulled* metric has
-no series of its own: its value is read from the part that owns it when somebody scrapes.
+`metrics.py` makes the series out of these, `reference.py` the operator's page. Those of the mesh are in
+`mesh_metrics.py`.
 """
 
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
-MetricKind: TypeAlias = Literal["counter", "gauge", "histogram"]
+from smg_node.telemetry.mesh_metrics import MESH_METRICS
+from smg_node.telemetry.metric import Metric
 
 _SECONDS: Final = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0,
@@ -16,18 +16,6 @@ _TOKEN_SECONDS: Final = (
     0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0,
 )  # fmt: skip
 _LAG_SECONDS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric. Counters end in `_total`; units are part of the name."""
-
-    name: str
-    kind: MetricKind
-    meaning: str
-    labels: tuple[str, ...] = ()
-    buckets: tuple[float, ...] = ()
-    pulled: bool = False
 
 
 BUILD = Metric("smg_node_build_info", "gauge", "Always 1; the labels say what runs.", ("version",))
@@ -187,6 +175,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     TOKEN_CACHE_ENTRIES,
     WORKERS,
     WORKER_INFLIGHT,
+    *MESH_METRICS,
     LOOP_LAG_SECONDS,
     LOOP_STALLS,
     LOG_LINES_DROPPED,

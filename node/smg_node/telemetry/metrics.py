@@ -30,7 +30,7 @@ from prometheus_client.registry import Collector
 
 from smg_node.core.outcome import Outcome
 from smg_node.telemetry import declared
-from smg_node.telemetry.declared import Metric
+from smg_node.telemetry.metric import Metric
 
 Reading: TypeAlias = Callable[[], Mapping[tuple[str, ...], float]]
 """Reads a pulled metric: label values to value; the empty tuple for a metric without labels."""

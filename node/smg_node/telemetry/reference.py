@@ -5,7 +5,8 @@
 
 import sys
 
-from smg_node.telemetry.declared import METRICS, Metric
+from smg_node.telemetry.declared import METRICS
+from smg_node.telemetry.metric import Metric
 
 _HEAD = """# Metrics
 

@@ -83,11 +83,13 @@ def test_check_says_that_a_configuration_is_fine(capsys: pytest.CaptureFixture[s
 def test_a_wrong_configuration_is_2_and_one_line_each(
     action: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*action, "--mesh", "x", "--limits.n-max", "0"]) == 2
+    assert main([*action, "--mash", "x", "--limits.n-max", "0"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
     lines = said.err.splitlines()
-    assert lines[0] == "smg-node: --mesh: there is no such flag (command line)"
+    assert (
+        lines[0] == "smg-node: --mash: there is no such flag; did you mean --mesh? (command line)"
+    )
     assert lines[1].startswith("smg-node: limits.n_max: 0 is out of range 1..1024")
     assert len(lines) == 3
 
@@ -295,3 +297,39 @@ def test_help_imports_neither_server_nor_engine_libraries() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_the_program_itself_refuses_a_wrong_configuration_like_the_function() -> None:
+    out, err = _start("--mash", "x", "--limits.n-max", "0").communicate(timeout=60)
+    assert out == ""
+    assert [line.partition(":")[0] for line in err.splitlines()] == ["smg-node"] * 3
+    process = _start("--limits.n-max", "0")
+    process.communicate(timeout=60)
+    assert process.returncode == 2
+
+
+def test_the_program_itself_refuses_what_only_the_wiring_can_judge(tmp_path: Path) -> None:
+    listen = ("--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
+    process = _start(*listen, "--policy", "x", "--data-dir", str(tmp_path))
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "smg-node: routing.policy: no policy is called 'x'" in err
+
+
+def test_a_program_whose_configuration_cannot_be_read_to_its_end_is_one_line_and_1(
+    tmp_path: Path,
+) -> None:
+    # The child that reads the configuration is killed while it waits for the file.
+    file = tmp_path / "smg.yaml"
+    os.mkfifo(file)
+    process = _start("--config", str(file))
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    with file.open("wb"):
+        (child,) = children.read_text(encoding="ascii").split()
+        os.kill(int(child), signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    (line,) = err.splitlines()
+    assert line == (
+        "smg-node: cannot read the configuration: the child process was killed by signal 9"
+    )

@@ -116,7 +116,7 @@ def test_options_nobody_can_use_are_one_line(run: RunAdmin, argv: list[str], wor
     [
         [],
         ["top"],
-        ["cluster", "status"],
+        ["cluster"],
         ["limits"],
         ["keys"],
         ["db"],

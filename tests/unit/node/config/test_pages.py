@@ -68,7 +68,7 @@ def test_help_shows_what_matters_first() -> None:
     places = [page.index(word) for word in order]
     assert places == sorted(places)
     assert "--stream.*" in page
-    assert len(page.splitlines()) < 90
+    assert len(page.splitlines()) < 100
 
 
 def test_what_is_printed_can_be_given_back(tmp_path: Path) -> None:
@@ -120,6 +120,20 @@ def test_the_banner_says_what_runs_and_what_is_open() -> None:
     assert "any free port of 0.0.0.0\n" in block
     assert "grpc://a:1\n" in block
     assert "answers loopback only: no admin key is defined" in block
+
+
+def test_the_banner_says_whether_there_is_a_mesh_and_what_to_do_to_have_one() -> None:
+    assert "--mesh-key FILE" in startup_facts(load(), version="1")["mesh"]
+    seeds = [f"h{n}" for n in range(12)]
+    said = startup_facts(load(["--mesh-key", "k", "--join", *seeds]), version="1")["mesh"]
+    assert said.startswith("0.0.0.0:7946, encrypted with k, cluster 'default', joins h0, h1, ")
+    assert said.endswith("h7 and 4 more")
+    plain = ["--insecure-mesh", "--mesh", "127.0.0.1:0", "--advertise", "10.0.0.9"]
+    said = startup_facts(load(plain), version="1")["mesh"]
+    assert said == (
+        "any free port of 127.0.0.1, advertised as 10.0.0.9, in PLAIN TEXT (--insecure-mesh),"
+        " cluster 'default', waits to be joined"
+    )
 
 
 def test_the_banner_of_a_large_or_empty_fleet_stays_short() -> None:

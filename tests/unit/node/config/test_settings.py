@@ -20,6 +20,9 @@ def _with(knob: Knob, value: object) -> dict[str, Any]:
     for name in reversed(knob.path):
         tree = {"some-model" if name == ANY_NAME else name: tree}
     assert isinstance(tree, dict)
+    if knob.dotted == "mesh.probe_timeout_s":
+        # Its other bound is the probe interval.
+        tree["mesh"]["probe_interval_s"] = 60
     return tree
 
 
@@ -86,9 +89,14 @@ def test_a_number_is_accepted_on_its_bounds_and_refused_beyond_them(knob: Knob) 
     whole = knob.kind == "integer"
     below = knob.low - 1 if whole else math.nextafter(knob.low, -math.inf)
     above = knob.high + 1 if whole else math.nextafter(knob.high, math.inf)
-    for value in (below, above, True, "5", None if "NAME" not in knob.path else 0):
+    nothing = below if _may_be_unset(knob) else None
+    for value in (below, above, True, "5", nothing):
         with pytest.raises(ValidationError):
             Settings(**_with(knob, value))
+
+
+def _may_be_unset(knob: Knob) -> bool:
+    return ANY_NAME in knob.path or _at(Settings(), knob) is None
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -102,6 +110,8 @@ def test_no_number_may_be_endless(value: float) -> None:
     [
         ({"name": "a b"}, "not a node name"),
         ({"name": ""}, "not a node name"),
+        ({"name": "Node-A"}, "lower-case"),
+        ({"name": "n" * 64}, "at most 63"),
         ({"http": {"listen": "nowhere"}}, "host and a port"),
         ({"http": {"listen": 30000}}, "quotes"),
         ({"http": {"request_id_headers": ["a b"]}}, "not a header name"),
@@ -143,7 +153,10 @@ def test_two_free_ports_are_not_one_port() -> None:
     assert settings.http.listen.port == 0
 
 
-@pytest.mark.parametrize(("host", "name"), [("a_b c!", "a_b-c-"), ("", "smg-node"), ("-x", "x")])
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [("a_b c!", "a_b-c-"), ("", "smg-node"), ("-x", "x"), ("GPU-1.Lan", "gpu-1.lan")],
+)
 def test_any_host_name_gives_a_node_name(
     monkeypatch: pytest.MonkeyPatch, host: str, name: str
 ) -> None:

@@ -75,6 +75,34 @@ def test_a_second_beginning_changes_nothing() -> None:
     assert drain.wait_s(104) == 1
 
 
+def test_a_node_set_aside_is_unready_at_once_and_refuses_work_once_balancers_noticed() -> None:
+    drain = Drain(settle_s=5, grace_s=180)
+    drain.set_aside(100, on=True)
+    assert (drain.draining, drain.aside, drain.refusing) == (True, True, False)
+    assert not drain.refuses_work(104.9)
+    assert drain.refuses_work(105)
+    assert drain.advance(1e9, 0) == []
+    drain.set_aside(103, on=True)
+    assert drain.refuses_work(105), "asking twice does not begin anew"
+
+
+def test_a_node_that_is_taken_back_serves_as_before() -> None:
+    drain = Drain(settle_s=5, grace_s=180)
+    drain.set_aside(100, on=True)
+    drain.set_aside(200, on=False)
+    assert (drain.draining, drain.aside, drain.refuses_work(1e9)) == (False, False, False)
+
+
+def test_a_node_set_aside_leaves_like_any_other() -> None:
+    drain = Drain(settle_s=5, grace_s=180)
+    drain.set_aside(100, on=True)
+    drain.begin(200)
+    assert drain.advance(205, 0) == [Step.CLOSE_LISTENERS]
+    drain.set_aside(206, on=False)
+    assert drain.draining
+    assert drain.refuses_work(206)
+
+
 @settings(max_examples=200)
 @given(
     st.lists(

@@ -40,14 +40,25 @@ def test_a_bad_second_is_one_line_with_the_worst_of_it(caplog: pytest.LogCapture
     ]
 
 
-async def test_a_blocked_loop_is_noticed() -> None:
+@pytest.mark.parametrize("busy", [True, False])
+async def test_a_blocked_loop_is_noticed(busy: bool) -> None:
     meters = Meters(CollectorRegistry(), version="1")
     async with asyncio.TaskGroup() as tasks:
-        watch = tasks.create_task(LoopLag(meters, SystemClock()).run())
+        watch = tasks.create_task(LoopLag(meters, SystemClock(), busy=lambda: busy).run())
         await asyncio.sleep(0)
-        time.sleep(0.3)  # noqa: ASYNC251 - blocking the loop is what is tested
+        time.sleep(0.3 if busy else 1.3)  # noqa: ASYNC251 - blocking the loop is what is tested
         async with asyncio.timeout(20):
             while not counted(meters, "stalls_total"):  # noqa: ASYNC110 - nobody could tell
                 await asyncio.sleep(0.01)
         watch.cancel()
     assert counted(meters, "lag_seconds_count") >= 1
+
+
+@pytest.mark.parametrize(("busy", "looks"), [(True, range(5, 100)), (False, range(2))])
+async def test_an_idle_loop_is_seldom_woken(busy: bool, looks: range) -> None:
+    meters = Meters(CollectorRegistry(), version="1")
+    async with asyncio.TaskGroup() as tasks:
+        watch = tasks.create_task(LoopLag(meters, SystemClock(), busy=lambda: busy).run())
+        await asyncio.sleep(0.9)
+        watch.cancel()
+    assert counted(meters, "lag_seconds_count") in looks

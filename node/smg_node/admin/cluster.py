@@ -1,0 +1,291 @@
+"""`smg-admin cluster`: who is in the cluster, what happened to whom, and how a node leaves the work."""
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final
+
+import typer
+
+from smg_node.admin.client import AdminClient, AdminError
+from smg_node.admin.keyring import keyring_app
+from smg_node.admin.live import Watch, watched
+from smg_node.admin.options import options_of
+from smg_node.admin.screen import draw_facts, draw_table, print_json, print_table, say_span, tell
+from smg_node.world import SystemClock
+
+cluster_app = typer.Typer(
+    help="See the members of the cluster, and move them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+cluster_app.add_typer(keyring_app, name="keyring")
+
+# Narrower terminals do without the HTTP addresses: a line that is folded is hard to read.
+_WIDE_COLUMNS: Final = 100
+_EVENT_COLUMNS: Final = ("ID", "TIME", "EVENT", "MEMBER", "DETAIL")
+# Streams carry a comment every 15 s unless the node was told otherwise.
+_QUIET_S: Final = 60.0
+_RECONNECT_S: Final = 1.0
+_LIVING: Final = ("alive", "suspect")
+
+Member = Annotated[
+    str, typer.Argument(metavar="NODE", help="The member's name.", show_default=False)
+]
+
+
+# ── Seeing ───────────────────────────────────────────────────────────────────
+
+
+@cluster_app.command("status")
+def status(context: typer.Context, watch: Watch = False) -> None:
+    """Say how this node stands in its cluster, and show the members.
+
+    Exit code 1 when it looks for others and found none, or believes to be cut off.
+    """
+    options = options_of(context)
+
+    def draw(card: Mapping[str, Any]) -> str:
+        rows = _members(options.client)
+        if options.as_json:
+            return _json({"cluster": card, "members": rows}, one_line=watch)
+        return f"{draw_facts(_facts(card))}\n\n{_draw_members(rows)}"
+
+    def look() -> dict[str, Any]:
+        card: dict[str, Any] = options.client.ask("GET", "v1", "cluster")
+        return card
+
+    if watch:
+        watched(lambda: draw(look()))
+        return
+    card = look()
+    print(draw(card))
+    raise typer.Exit(0 if _is_well(card) else 1)
+
+
+@cluster_app.command("members")
+def members(
+    context: typer.Context,
+    state: Annotated[
+        str, typer.Option(metavar="STATE", help="Only those alive, suspect, dead or left.")
+    ] = "",
+    watch: Watch = False,
+) -> None:
+    """List the members with their states and for how long, sorted by name."""
+    options = options_of(context)
+
+    def draw() -> str:
+        rows = _members(options.client, state)
+        return _json(rows, one_line=watch) if options.as_json else _draw_members(rows)
+
+    if watch:
+        watched(draw)
+    else:
+        print(draw())
+
+
+@cluster_app.command("events")
+def events(
+    context: typer.Context,
+    after: Annotated[int, typer.Option(min=0, metavar="ID", help="Only later ones.")] = 0,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on as they happen, until Ctrl-C.")
+    ] = False,
+) -> None:
+    """Tell what happened to the members, as this node saw it; it keeps the last 4,096 events."""
+    options = options_of(context)
+    if follow:
+        try:
+            _follow(options.client, after, as_json=options.as_json)
+        except KeyboardInterrupt:
+            return
+    query = {"after": str(after)}
+    rows = options.client.ask("GET", "v1", "cluster", "events", query=query)["events"]
+    if options.as_json:
+        print_json(rows)
+        return
+    print_table(_EVENT_COLUMNS, map(_event_row, rows), empty="Nothing has happened.")
+
+
+def _follow(client: AdminClient, after: int, *, as_json: bool) -> None:
+    """Print events as they come, and come back to a node that was away."""
+    while True:
+        try:
+            query = {"after": str(after), "stream": "true"}
+            for event in client.follow("v1", "cluster", "events", query=query, quiet_s=_QUIET_S):
+                after = int(event["id"])
+                line = json.dumps(event) if as_json else "  ".join(map(str, _event_row(event)))
+                print(line, flush=True)
+        except AdminError as error:
+            tell(f"{error}; trying again")
+            time.sleep(_RECONNECT_S)
+
+
+# ── Changing ─────────────────────────────────────────────────────────────────
+
+
+@cluster_app.command("join")
+def join(
+    context: typer.Context,
+    peers: Annotated[list[str], typer.Argument(metavar="HOST[:PORT]…", help="Nodes to look for.")],
+) -> None:
+    """Let this node look for others, for ever; a partition heals through whoever it finds."""
+    options = options_of(context)
+    answer = options.client.ask("POST", "v1", "cluster", "join", body={"peers": peers})
+    if options.as_json:
+        print_json(answer)
+    else:
+        print(f"looking for {', '.join(peers)}; `smg-admin cluster status` says who was found")
+
+
+@cluster_app.command("leave")
+def leave(context: typer.Context) -> None:
+    """Let this node finish its work, say goodbye to the others, and stop."""
+    options = options_of(context)
+    answer = options.client.ask("POST", "v1", "cluster", "leave")
+    if options.as_json:
+        print_json(answer)
+    else:
+        print(f"{answer['node']} takes its leave: it drains, says goodbye and stops")
+
+
+@cluster_app.command("drain")
+def drain(context: typer.Context, node: Member) -> None:
+    """Let a member take no new work; it goes on running until it is undrained or stopped."""
+    _move(context, node, "drain", "takes no new work")
+
+
+@cluster_app.command("undrain")
+def undrain(context: typer.Context, node: Member) -> None:
+    """Let a drained member take work again."""
+    _move(context, node, "undrain", "takes work again")
+
+
+@cluster_app.command("forget")
+def forget(context: typer.Context, node: Member) -> None:
+    """Drop a dead member's row on every node, instead of a day after its death.
+
+    Exit code 1 when some member did not.
+    """
+    options = options_of(context)
+    answer = options.client.ask("POST", "v1", "cluster", "members", node, "forget")
+    failed = {name: said for name, said in answer["members"].items() if said != "ok"}
+    if options.as_json:
+        print_json(answer)
+    elif not failed:
+        print(f"{node} is forgotten by {len(answer['members'])} members")
+    for name, said in failed.items():
+        tell(f"{name} did not forget it: {said}")
+    raise typer.Exit(1 if failed else 0)
+
+
+def _move(context: typer.Context, node: str, verb: str, said: str) -> None:
+    options = options_of(context)
+    row = options.client.ask("POST", "v1", "cluster", "members", node, verb)
+    if options.as_json:
+        print_json(row)
+    else:
+        print(f"{node} {said}")
+
+
+# ── Pictures ─────────────────────────────────────────────────────────────────
+
+
+def _members(client: AdminClient, state: str = "") -> list[dict[str, Any]]:
+    query = {"state": state} if state else None
+    rows: list[dict[str, Any]] = client.ask("GET", "v1", "cluster", "members", query=query)[
+        "members"
+    ]
+    return sorted(rows, key=lambda row: str(row["name"]))
+
+
+def _is_well(card: Mapping[str, Any]) -> bool:
+    return not card["isolated"] and bool(card["joined"] or not card["seeds"])
+
+
+def _facts(card: Mapping[str, Any]) -> list[tuple[str, object]]:
+    if card["security"] == "alone":
+        return [
+            ("node", f"{card['node']}, alone: no mesh is open"),
+            ("to do", "start it with --mesh-key FILE; `cluster keyring generate` makes a key"),
+        ]
+    secure = "encrypted" if card["security"] == "encrypted" else "INSECURE: plain text, no keyring"
+    counts = ", ".join(f"{count} {state}" for state, count in card["members"].items() if count)
+    seeds = [
+        f"{seed['peer']} ({seed['error']})" if seed.get("error") else seed["peer"]
+        for seed in card["seeds"]
+    ]
+    keys = [*(f"{key} (encrypts)" for key in card["keys"][:1]), *card["keys"][1:]]
+    return [
+        ("cluster", f"{card['label']}, {secure}"),
+        ("node", f"{card['node']} at {card['address']}"),
+        ("state", _standing(card)),
+        *(("", reason) for reason in card["degraded"]),
+        ("members", counts),
+        ("seeds", seeds),
+        *([("keys", keys)] if keys else []),
+    ]
+
+
+def _standing(card: Mapping[str, Any]) -> str:
+    if card["leaving"]:
+        return "leaving"
+    found = "joined" if card["joined"] else "has not met anybody yet"
+    standing = "isolated: it hears nobody and accuses nobody" if card["isolated"] else found
+    return f"{standing}, drained" if card["drained"] else standing
+
+
+def _draw_members(rows: list[dict[str, Any]]) -> str:
+    """The table of members; versions only where there are several, for then they matter."""
+    now_ms = SystemClock().now_ms()
+    columns: dict[str, Callable[[Mapping[str, Any]], object]] = {
+        "NAME": lambda row: row["name"],
+        "STATE": lambda row: row["state"],
+        "FOR": lambda row: say_span((now_ms - row["since_ms"]) / 1000),
+        "ADDRESS": lambda row: row["address"],
+        "HTTP": lambda row: row["meta"].get("http"),
+        "VERSION": lambda row: row["meta"].get("version"),
+        "RTT MS": lambda row: row["rtt_ms"],
+        "HEARD": lambda row: None if row["lag_ms"] is None else _ago(row["lag_ms"] / 1000),
+        "NOTE": _notes,
+    }
+    if sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE_COLUMNS:
+        del columns["HTTP"]
+    if len({row["meta"].get("version") for row in rows if row["state"] in _LIVING}) < 2:
+        del columns["VERSION"]
+    cells = [[read(row) for read in columns.values()] for row in rows]
+    return draw_table(list(columns), cells, empty="There are no members.")
+
+
+def _notes(row: Mapping[str, Any]) -> list[str]:
+    meta, state = row["meta"], row["state"]
+    return [
+        *(["this node"] if row["me"] else []),
+        *([word for word in ("leaving", "draining") if meta.get(word) and state in _LIVING]),
+        *(["watched before it counts"] if state == "alive" and not row["announced"] else []),
+        *([f"doubted by {row['accuser']}"] if state == "suspect" and row["accuser"] else []),
+    ]
+
+
+def _ago(seconds: float) -> str:
+    """A silence; tenths count where a probe interval is a fraction of a second."""
+    return f"{seconds:.1f}s ago" if seconds < 10 else f"{say_span(seconds)} ago"
+
+
+def _event_row(event: Mapping[str, Any]) -> tuple[object, ...]:
+    from datetime import datetime
+
+    moment = datetime.fromtimestamp(event["time_ms"] / 1000).astimezone()
+    return (
+        event["id"],
+        moment.isoformat(sep=" ", timespec="milliseconds"),
+        event["kind"],
+        event["name"],
+        ", ".join(f"{name}={value}" for name, value in event["detail"].items()),
+    )
+
+
+def _json(value: object, *, one_line: bool) -> str:
+    return json.dumps(value, indent=None if one_line else 2, ensure_ascii=False)

@@ -1,0 +1,31 @@
+"""Builds a node's part in the cluster: a member of the mesh where there is one to be, else a node alone."""
+
+from smg_node.cluster.alone import LoneNode
+from smg_node.cluster.farewell import Farewell
+from smg_node.cluster.life import ClusterLife
+from smg_node.config.plain import Settings
+from smg_node.core.ports import Clock, Rng
+from smg_node.telemetry.metrics import Meters
+
+
+def build_cluster(
+    settings: Settings, farewell: Farewell, *, version: str, clock: Clock, rng: Rng, meters: Meters
+) -> ClusterLife:
+    """Return it; nothing is opened yet."""
+    if not settings.mesh.enabled:
+        return LoneNode(settings.name, farewell, clock)
+    # Imported here: a node alone does not hold the transport and the ciphers for peers it cannot have.
+    from smg_mesh.mesh import Mesh
+    from smg_node.cluster.member import Member
+    from smg_node.cluster.meters import watch_mesh
+    from smg_node.cluster.options import mesh_options
+
+    mesh = Mesh(
+        mesh_options(settings, version=version),
+        rng=rng,
+        wall_ms=clock.now_ms,
+        monotonic_s=clock.monotonic_s,
+    )
+    watch_mesh(meters, mesh)
+    security = "in PLAIN TEXT" if settings.mesh.insecure else "encrypted"
+    return Member(mesh, farewell, security=security)

@@ -1,0 +1,131 @@
+"""What a scrape reads of the mesh: its counters under the names of the declared metrics.
+
+The mesh counts under short names of its own; `PLACES` says where each of them goes. A name that is not
+there goes to `smg_node_mesh_other_total`, so that nothing it counts is lost.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from smg_node.cluster.port import MeshPort
+from smg_node.telemetry import mesh_metrics
+from smg_node.telemetry.metric import Metric
+from smg_node.telemetry.metrics import Meters, Reading
+
+STATES: Final = ("alive", "suspect", "dead", "left")
+DETAIL: Final = "{detail}"
+"""Stands in `Place.labels` for the detail that the mesh counted."""
+_PER_MICROSECOND: Final = 1e-6
+_PER_MILLISECOND: Final = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one counter of the mesh is shown."""
+
+    metric: Metric
+    labels: tuple[str, ...] = ()
+    unit: float = 1.0
+
+
+PLACES: Final[Mapping[str, Place]] = {
+    # `probe_ok` counts every answered probe; what relays and TCP brought is taken off in `_by_tcp`.
+    "probe_ok": Place(mesh_metrics.MESH_PROBES, ("direct",)),
+    "probe_indirect_ok": Place(mesh_metrics.MESH_PROBES, ("relay",)),
+    "probe_failed": Place(mesh_metrics.MESH_PROBES, ("failed",)),
+    "probe_void": Place(mesh_metrics.MESH_PROBES, ("void",)),
+    "udp_blocked": Place(mesh_metrics.MESH_UDP_BLOCKED),
+    "rtt_us": Place(mesh_metrics.MESH_ROUND_TRIPS, unit=_PER_MICROSECOND),
+    "suspected": Place(mesh_metrics.MESH_DOUBTS, ("suspected",)),
+    "confirmed": Place(mesh_metrics.MESH_DOUBTS, ("confirmed",)),
+    "refuted": Place(mesh_metrics.MESH_DOUBTS, ("refuted",)),
+    "refuted_self": Place(mesh_metrics.MESH_DOUBTS, ("refuted_self",)),
+    "spared": Place(mesh_metrics.MESH_DOUBTS, ("spared",)),
+    "died": Place(mesh_metrics.MESH_DEATHS),
+    "accusation_sent": Place(mesh_metrics.MESH_ACCUSATIONS, ("sent", "")),
+    "accusation_withheld": Place(mesh_metrics.MESH_ACCUSATIONS, ("withheld", DETAIL)),
+    "accusation_ignored": Place(mesh_metrics.MESH_ACCUSATIONS, ("ignored", "")),
+    "flap": Place(mesh_metrics.MESH_RETURNS, ("flap",)),
+    "held": Place(mesh_metrics.MESH_RETURNS, ("held",)),
+    "healing": Place(mesh_metrics.MESH_RETURNS, ("sought",)),
+    "told": Place(mesh_metrics.MESH_TOLD, ("others",)),
+    "told_self": Place(mesh_metrics.MESH_TOLD, ("self",)),
+    "superseded": Place(mesh_metrics.MESH_LIVES, ("superseded",)),
+    "boot_raised": Place(mesh_metrics.MESH_LIVES, ("boot_raised",)),
+    "forgotten": Place(mesh_metrics.MESH_LIVES, ("forgotten",)),
+    "stall": Place(mesh_metrics.MESH_STALLS),
+    "stall_ms": Place(mesh_metrics.MESH_STALL_SECONDS, unit=_PER_MILLISECOND),
+    "datagrams_in": Place(mesh_metrics.MESH_DATAGRAMS, ("in",)),
+    "datagrams_out": Place(mesh_metrics.MESH_DATAGRAMS, ("out",)),
+    "datagram_bytes_in": Place(mesh_metrics.MESH_DATAGRAM_BYTES, ("in",)),
+    "datagram_bytes_out": Place(mesh_metrics.MESH_DATAGRAM_BYTES, ("out",)),
+    "datagram_lost": Place(mesh_metrics.MESH_LOST, (DETAIL,)),
+    "refused": Place(mesh_metrics.MESH_REFUSED, (DETAIL,)),
+    "misdirected": Place(mesh_metrics.MESH_IGNORED, ("misdirected",)),
+    "stranger": Place(mesh_metrics.MESH_IGNORED, ("stranger",)),
+    "echo": Place(mesh_metrics.MESH_IGNORED, ("echo",)),
+    "relayed": Place(mesh_metrics.MESH_RELAYED),
+    "exchange": Place(mesh_metrics.MESH_EXCHANGES, (DETAIL,)),
+    "exchange_ended": Place(mesh_metrics.MESH_EXCHANGE_ENDS, (DETAIL,)),
+    "exchange_dropped": Place(mesh_metrics.MESH_EXCHANGE_ENDS, ("dropped",)),
+    "exchange_refused": Place(mesh_metrics.MESH_EXCHANGE_ENDS, ("refused",)),
+    "stream_served": Place(mesh_metrics.MESH_STREAMS_SERVED, (DETAIL,)),
+    "stream_refused": Place(mesh_metrics.MESH_STREAMS_REFUSED, (DETAIL,)),
+    "stream_failed": Place(mesh_metrics.MESH_STREAMS_FAILED, (DETAIL,)),
+    "stream_ping_refused": Place(mesh_metrics.MESH_STREAMS_FAILED, ("too_many_pings",)),
+    "core_fault": Place(mesh_metrics.MESH_FAULTS, ("core",)),
+    "stream_fault": Place(mesh_metrics.MESH_FAULTS, ("stream",)),
+    "snapshot_saved": Place(mesh_metrics.MESH_SNAPSHOTS, ("saved",)),
+    "snapshot_failed": Place(mesh_metrics.MESH_SNAPSHOTS, ("failed",)),
+}
+SAID_TWICE: Final = frozenset({"exchange_failed"})
+"""The core counts these, and whoever does the work (`exchange_ended`) does so again."""
+
+
+def watch_mesh(meters: Meters, mesh: MeshPort) -> None:
+    """Let scrapes read the mesh."""
+    meters.watch(
+        mesh_metrics.MESH_MEMBERS,
+        lambda: {(state,): mesh.status().members.get(state, 0) for state in STATES},
+    )
+    meters.watch(mesh_metrics.MESH_HEALTH, lambda: {(): mesh.status().health})
+    meters.watch(mesh_metrics.MESH_JOINED, lambda: {(): mesh.status().joined})
+    meters.watch(mesh_metrics.MESH_ISOLATED, lambda: {(): mesh.status().isolated})
+    meters.watch(mesh_metrics.MESH_OTHER, lambda: _others(mesh.counters()))
+    for metric in dict.fromkeys(place.metric for place in PLACES.values()):
+        meters.watch(metric, _reading(mesh, metric))
+    meters.watch(mesh_metrics.MESH_PROBES, lambda: _by_tcp(mesh.counters()))
+
+
+def _reading(mesh: MeshPort, metric: Metric) -> Reading:
+    def reading() -> Mapping[tuple[str, ...], float]:
+        totals = _at_rest(metric)
+        for (name, detail), value in mesh.counters().items():
+            place = PLACES.get(name)
+            if place is not None and place.metric is metric:
+                labels = tuple(detail if label == DETAIL else label for label in place.labels)
+                totals[labels] = totals.get(labels, 0) + value * place.unit
+        return totals
+
+    return reading
+
+
+def _at_rest(metric: Metric) -> dict[tuple[str, ...], float]:
+    """The series that are there from the start, at zero, so that a first increase can be seen."""
+    fixed = [place.labels for place in PLACES.values() if place.metric is metric]
+    return dict.fromkeys((labels for labels in fixed if DETAIL not in labels), 0.0)
+
+
+def _by_tcp(counters: Mapping[tuple[str, str], int]) -> Mapping[tuple[str, ...], float]:
+    """What relays and TCP brought is no direct answer; readings of one metric add up."""
+    relayed, tcp = counters.get(("probe_indirect_ok", ""), 0), counters.get(("udp_blocked", ""), 0)
+    return {("direct",): -(relayed + tcp), ("tcp",): tcp}
+
+
+def _others(counters: Mapping[tuple[str, str], int]) -> Mapping[tuple[str, ...], float]:
+    return {
+        key: value
+        for key, value in counters.items()
+        if key[0] not in PLACES and key[0] not in SAID_TWICE
+    }

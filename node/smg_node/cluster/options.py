@@ -1,0 +1,44 @@
+"""From the settings to what the mesh is told."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from smg_mesh.config import PROFILES, MeshOptions, SwimOptions, TlsFiles
+from smg_node.config.plain import Settings
+
+if TYPE_CHECKING:
+    from smg_node.config.sections.mesh import MeshSection, MeshTls
+
+
+def mesh_options(settings: Settings, *, version: str) -> MeshOptions:
+    """Return the options of this node's mesh.
+
+    What it keeps lies in a folder of its own name, so that several nodes may share a data dir.
+    """
+    mesh = settings.mesh
+    return MeshOptions(
+        name=settings.name,
+        listen_host=mesh.listen.host,
+        listen_port=mesh.listen.port,
+        advertise=mesh.advertise,
+        join=mesh.join,
+        swim=swim_options(mesh),
+        label=mesh.label,
+        key_file=mesh.key_file,
+        insecure=mesh.insecure,
+        tls=_tls_files(mesh.tls),
+        data_dir=settings.data_dir / "mesh" / settings.name,
+        meta={"version": version},
+        join_grace_s=mesh.join_grace_s,
+    )
+
+
+def swim_options(mesh: "MeshSection") -> SwimOptions:
+    """Return the profile's timers with what is set laid over them."""
+    return replace(PROFILES[mesh.profile], **mesh.swim_changes)
+
+
+def _tls_files(tls: "MeshTls") -> TlsFiles | None:
+    if tls.certificate is None or tls.key is None or tls.authority is None:
+        return None
+    return TlsFiles(certificate=tls.certificate, key=tls.key, authority=tls.authority)

@@ -1,0 +1,95 @@
+"""How a model is put together: its tokenizer, the encoder with its caches, the chat template.
+
+Imported with the first model and not before (`data.model_parts`): it brings two tokenizer libraries and
+the template engine, 9 MB that a node without workers does not hold.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from logging import getLogger
+
+from smg_node.core.bundle import TokenizerBundle
+from smg_node.core.ports import Rng
+from smg_node.prompts.render import Renderer, RenderOptions, renderer_of
+from smg_node.prompts.template import TemplateLimits
+from smg_node.tokens.cached import CachedEncoder
+from smg_node.tokens.exact_cache import ExactCache
+from smg_node.tokens.huggingface import EncoderChoice
+from smg_node.tokens.load import load
+from smg_node.tokens.loaded import LoadedTokenizer
+from smg_node.tokens.prefix_cache import prefix_cache
+
+_log = getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyOptions:
+    """What the operator says about all models; see the knobs of `tokens` and `templates`."""
+
+    encoder: EncoderChoice
+    l1_max_bytes: int
+    thread_above_bytes: int
+    source_max_bytes: int
+    output_max_bytes: int
+    render_max_s: float
+    allow_from_request: bool
+
+
+class Assembly:
+    """Builds the parts of models; every method may take seconds and belongs in a thread.
+
+    All models share `l0`; `rng` seeds the names of what is kept for each.
+    """
+
+    def __init__(
+        self,
+        options: AssemblyOptions,
+        *,
+        l0: ExactCache,
+        rng: Rng,
+        monotonic_s: Callable[[], float],
+    ) -> None:
+        self._options = options
+        self._l0 = l0
+        self._rng = rng
+        self._monotonic_s = monotonic_s
+        self._render = RenderOptions(
+            limits=TemplateLimits(
+                source_max_bytes=options.source_max_bytes,
+                output_max_bytes=options.output_max_bytes,
+                render_max_s=options.render_max_s,
+            ),
+            allow_from_request=options.allow_from_request,
+        )
+
+    def load(self, bundle: TokenizerBundle) -> LoadedTokenizer:
+        """Return the tokenizer of `bundle`; every failure is an SmgError."""
+        return load(bundle, encoder=self._options.encoder)
+
+    def encoder(self, tokenizer: LoadedTokenizer) -> CachedEncoder:
+        """Return `tokenizer` with the caches in front that its vocabulary allows."""
+        l1, why_not = prefix_cache(
+            tokenizer, max_bytes=self._options.l1_max_bytes, seed=self._rng.getrandbits(64)
+        )
+        for what, why in (
+            ("fast encoder", tokenizer.report.why_encoder),
+            ("token table", tokenizer.report.why_speller),
+            ("prefix cache", why_not),
+        ):
+            if why:
+                _log.info("no %s for this tokenizer: %s", what, why)
+        return CachedEncoder(
+            tokenizer, self._l0, l1, long_above_bytes=self._options.thread_above_bytes
+        )
+
+    def renderer(
+        self, bundle: TokenizerBundle, tokenizer: LoadedTokenizer, template: str | None
+    ) -> Renderer:
+        """Return the renderer of `bundle`, with the operator's `template` if there is one."""
+        return renderer_of(
+            bundle,
+            tokenizer.special_tokens,
+            configured=template,
+            options=self._render,
+            monotonic_s=self._monotonic_s,
+        )

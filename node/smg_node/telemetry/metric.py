@@ -1,0 +1,22 @@
+"""What a metric is: its declaration, from which its series and its line in the reference are made."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+MetricKind: TypeAlias = Literal["counter", "gauge", "histogram"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric. Counters end in `_total`; units are part of the name.
+
+    A *pulled* metric has no series of its own: its value is read from the part that owns it when
+    somebody scrapes.
+    """
+
+    name: str
+    kind: MetricKind
+    meaning: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    pulled: bool = False

@@ -1,0 +1,173 @@
+"""What a node costs that has nothing to do: no module too many, little memory, few wake-ups.
+
+Measured on Linux x86-64, CPython 3.11, without workers and without a mesh: 37 MB resident (31 of them
+anonymous), one wake-up a second. What the tests allow is more, because other builds of Python and of
+the libraries differ, and less than any single library costs that has no business here.
+"""
+
+import json
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from support.node import running_node
+from support.processes import Process, running
+
+pytestmark = pytest.mark.integration
+
+RESIDENT_MAX_KB: Final = 43 * 1024
+WAKE_UPS_MAX_PER_S: Final = 4
+
+# Everything that is not of the standard library; `smg_node` imports the others, or they each other.
+PACKAGES: Final = frozenset(
+    {
+        "aiohappyeyeballs",
+        "aiohttp",
+        "aiosignal",
+        "attr",
+        "frozenlist",
+        "idna",
+        "msgspec",
+        "multidict",
+        "prometheus_client",
+        "propcache",
+        "smg_node",
+        "typing_extensions",
+        "uvloop",
+        "xxhash",
+        "yarl",
+    }
+)
+
+# Of our own: what comes with a worker, with a model, or stays with whoever reads the configuration.
+NOT_OURS: Final = frozenset(
+    {
+        "smg_node.admin",
+        "smg_node.config.knob",
+        "smg_node.config.load",
+        "smg_node.config.settings",
+        "smg_node.engines.detect",
+        "smg_node.engines.grpcio",
+        "smg_node.engines.wire",
+        "smg_node.fleet.assembly",
+        "smg_node.prompts.render",
+        "smg_node.prompts.sandbox",
+        "smg_node.tokens.encoders",
+        "smg_node.tokens.load",
+        "smg_node.tokens.prefix_cache",
+    }
+)
+# Of the standard library: heavy, and brought only by something else that should not be here.
+NOT_STANDARD: Final = frozenset(
+    {
+        "importlib.metadata",
+        "importlib.resources",
+        "multiprocessing",
+        "sqlite3",
+        "tomllib",
+        "unittest",
+        "xml",
+        "zoneinfo",
+    }
+)
+# Put there by the interpreter's own start, and by compiled modules for themselves.
+NOBODYS: Final = frozenset({"cython_runtime", "sitecustomize", "usercustomize"})
+
+# Stands in for the command `smg-node`, and writes down what is imported when it ends.
+TELLTALE: Final = """
+import atexit, json, sys
+path = sys.argv.pop(1)
+
+def tell():
+    with open(path, "w") as file:
+        json.dump(sorted(sys.modules), file)
+
+atexit.register(tell)
+from smg_node.cli import main
+sys.exit(main())
+"""
+
+
+@contextmanager
+def telltale(scratch: Path, *flags: str) -> Iterator[tuple[Process, Path]]:
+    """Run a node that will say in a file which modules it had."""
+    said = scratch / "modules.json"
+    listen = ("--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--drain.settle-s", "0")
+    command: list[str | Path] = [
+        sys.executable,
+        "-c",
+        TELLTALE,
+        said,
+        *listen,
+        "--data-dir",
+        scratch / "data",
+    ]
+    with running([*command, *flags], folder=scratch / "run") as process:
+        process.wait_for("listening on", 60)
+        yield process, said
+
+
+def modules_of(scratch: Path, *flags: str) -> set[str]:
+    with telltale(scratch, *flags) as (process, said):
+        process.signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    return set(json.loads(said.read_text(encoding="utf-8")))
+
+
+def packages_among(modules: set[str]) -> set[str]:
+    roots = {name.partition(".")[0] for name in modules}
+    standard = sys.stdlib_module_names | NOBODYS
+    return {name for name in roots - standard if not name.startswith("_")}
+
+
+def status(pid: int, name: str) -> int:
+    """Return a number of /proc/PID/status."""
+    found = re.search(rf"^{name}:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1])
+
+
+def test_an_idle_node_imports_nothing_that_waits_for_a_worker(tmp_path: Path) -> None:
+    modules = modules_of(tmp_path)
+    assert packages_among(modules) == PACKAGES
+    assert sorted(modules & (NOT_OURS | NOT_STANDARD)) == []
+
+
+def test_a_node_with_a_worker_has_what_it_needs_before_the_first_request(tmp_path: Path) -> None:
+    # Nobody listens there: what is imported does not depend on the worker's answer.
+    modules = modules_of(tmp_path, "--worker", "grpc://127.0.0.1:9")
+    needed = {"smg_node.engines.grpcio", "smg_node.prompts.render", "smg_node.tokens.encoders"}
+    assert needed <= modules
+    assert {"grpc", "jinja2", "tokenizers", "fastokens", "smg_grpc_proto"} <= modules
+    assert "pydantic" not in modules
+
+
+def test_the_names_of_our_own_modules_are_right() -> None:
+    root = Path(__file__).parents[2] / "node"
+    for name in NOT_OURS:
+        path = root / name.replace(".", "/")
+        assert path.is_dir() or path.with_suffix(".py").is_file(), name
+
+
+def test_an_idle_node_is_small(tmp_path: Path) -> None:
+    with running_node(tmp_path) as node:
+        time.sleep(1)  # for whatever wakes up after the start and is touched then
+        assert status(node.process.pid, "VmRSS") < RESIDENT_MAX_KB
+
+
+def test_an_idle_node_sleeps(tmp_path: Path) -> None:
+    with running_node(tmp_path) as node:
+        time.sleep(1)
+        tasks = [int(path.name) for path in Path(f"/proc/{node.process.pid}/task").iterdir()]
+        began_s = time.monotonic()
+        before = sum(status(task, "voluntary_ctxt_switches") for task in tasks)
+        time.sleep(4)
+        after = sum(status(task, "voluntary_ctxt_switches") for task in tasks)
+        assert after - before <= WAKE_UPS_MAX_PER_S * (time.monotonic() - began_s)

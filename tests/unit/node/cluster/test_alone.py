@@ -1,0 +1,93 @@
+import asyncio
+
+import pytest
+
+from smg_node.cluster.alone import LoneNode
+from smg_node.cluster.build import build_cluster
+from smg_node.cluster.farewell import Farewell
+from smg_node.config.address import Address
+from smg_node.config.settings import Settings
+from smg_node.core.errors import SmgError
+from smg_node.world import SystemClock
+from support.http_node import node
+
+
+def alone() -> tuple[LoneNode, Farewell]:
+    farewell = Farewell()
+    return LoneNode("a", farewell, SystemClock()), farewell
+
+
+async def test_a_node_alone_is_its_only_member() -> None:
+    life, _ = alone()
+    life.publish(Address("0.0.0.0", 1), None)
+    (row,) = life.members()
+    assert (row.name, row.state, row.me, row.meta) == ("a", "alive", True, {"http": "0.0.0.0:1"})
+    assert life.member("a") == row
+    card = life.card()
+    assert (card.security, card.joined, card.members["alive"]) == ("alone", False, 1)
+    assert life.events(0) == ()
+    assert life.doubts().reasons == ()
+
+
+async def test_what_needs_others_is_refused_with_what_to_do() -> None:
+    life, _ = alone()
+    with pytest.raises(SmgError) as joining:
+        life.join(["b"])
+    with pytest.raises(SmgError) as listing:
+        await life.keyring("list", "", force=False)
+    for error in (joining.value, listing.value):
+        assert (error.status, error.code) == (409, "no_mesh")
+        assert "--mesh-key FILE" in error.message
+
+
+async def test_a_node_alone_can_be_set_aside_and_told_to_leave() -> None:
+    async with node() as served:
+        life, farewell = alone()
+        farewell.server = served.server
+        assert (await life.set_aside("a", on=True)).meta["draining"] is True
+        assert life.card().drained
+        assert "draining" not in (await life.set_aside("a", on=False)).meta
+        life.leave()
+    assert farewell.leaving
+    with pytest.raises(SmgError, match="is leaving"):
+        await life.set_aside("a", on=True)
+
+
+async def test_nobody_else_is_known() -> None:
+    life, _ = alone()
+    with pytest.raises(SmgError, match="no member is called 'b'"):
+        await life.set_aside("b", on=True)
+    with pytest.raises(SmgError, match="no member is called 'b'"):
+        await life.forget("b")
+    with pytest.raises(SmgError, match="a is this node"):
+        await life.forget("a")
+
+
+async def test_a_node_alone_has_a_life_without_content() -> None:
+    life, _ = alone()
+    await life.start()
+    await life.run()
+    life.say_leaving()
+    await life.say_goodbye()
+    await life.stop()
+
+
+async def test_nothing_ever_happens_to_a_node_alone() -> None:
+    life, _ = alone()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.02):
+            await anext(life.watch(0))
+
+
+def test_without_a_keyring_a_node_is_alone() -> None:
+    from prometheus_client import CollectorRegistry
+
+    from smg_node.telemetry.metrics import Meters
+    from smg_node.world import system_rng
+
+    meters = Meters(CollectorRegistry(), version="1")
+    life = build_cluster(
+        Settings(), Farewell(), version="1", clock=SystemClock(), rng=system_rng(), meters=meters
+    )
+    assert isinstance(life, LoneNode)
+    assert b"smg_node_mesh_members{" not in meters.exposition("")[0]

@@ -1,0 +1,114 @@
+from dataclasses import replace
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from smg_mesh.swim.notes import NOTES
+from smg_node.cluster.meters import PLACES, SAID_TWICE, watch_mesh
+from smg_node.telemetry.mesh_metrics import MESH_METRICS, MESH_OTHER
+from smg_node.telemetry.metrics import Meters
+from support.fake_mesh import FakeMesh
+
+
+def scrape(mesh: FakeMesh) -> dict[str, float]:
+    """Return every series of the mesh: name and label values, by name of label, to value."""
+    meters = Meters(CollectorRegistry(), version="1")
+    watch_mesh(meters, mesh)
+    page = meters.exposition("")[0].decode()
+    return {
+        " ".join(
+            (sample.name.removeprefix("smg_node_mesh_"), *sample.labels.values())
+        ): sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name.startswith("smg_node_mesh_")
+    }
+
+
+def test_every_note_of_the_core_has_a_metric() -> None:
+    assert NOTES.keys() <= PLACES.keys() | SAID_TWICE
+    assert not PLACES.keys() & SAID_TWICE
+
+
+def test_every_place_has_a_value_for_each_label() -> None:
+    for name, place in PLACES.items():
+        assert len(place.labels) == len(place.metric.labels), name
+        assert place.metric in MESH_METRICS, name
+
+
+def test_every_metric_of_the_mesh_is_read() -> None:
+    mesh = FakeMesh()
+    mesh.counted = {(name, "x"): 1 for name in PLACES} | {("new", ""): 1}
+    seen = scrape(mesh)
+    names = {metric.name.removeprefix("smg_node_mesh_") for metric in MESH_METRICS}
+    assert {series.split(" ")[0] for series in seen} == names
+
+
+def test_the_state_of_the_mesh_is_gauges() -> None:
+    mesh = FakeMesh()
+    mesh.state = replace(mesh.state, isolated=True)
+    seen = scrape(mesh)
+    assert [seen[f"members {state}"] for state in ("alive", "suspect", "dead", "left")] == [
+        2,
+        0,
+        1,
+        0,
+    ]
+    assert (seen["health"], seen["joined"], seen["isolated"]) == (2, 1, 1)
+
+
+def test_probes_are_told_apart_by_what_brought_the_answer() -> None:
+    mesh = FakeMesh()
+    mesh.counted = {
+        ("probe_ok", ""): 10,
+        ("probe_indirect_ok", ""): 2,
+        ("udp_blocked", ""): 1,
+        ("probe_failed", ""): 4,
+        ("rtt_us", ""): 2_500_000,
+    }
+    seen = scrape(mesh)
+    outcomes = {key: seen[f"probes_total {key}"] for key in ("direct", "relay", "tcp", "failed")}
+    assert outcomes == {"direct": 7, "relay": 2, "tcp": 1, "failed": 4}
+    assert seen["udp_blocked_total"] == 1
+    assert seen["round_trip_seconds_total"] == 2.5
+
+
+def test_details_become_labels_and_names_of_peers_do_not() -> None:
+    mesh = FakeMesh()
+    mesh.counted = {
+        ("refused", "tag"): 3,
+        ("accusation_withheld", "rate"): 2,
+        ("accusation_ignored", "node-17"): 5,
+        ("accusation_ignored", "node-18"): 6,
+        ("exchange", "heal"): 1,
+        ("exchange_ended", "ok"): 4,
+        ("exchange_ended", "failed"): 2,
+        ("exchange_failed", ""): 2,
+        ("stream_failed", "key"): 5,
+        ("datagrams_in", ""): 9,
+        ("stall_ms", ""): 1500,
+    }
+    seen = scrape(mesh)
+    assert seen["refused_total tag"] == 3
+    assert seen["accusations_total withheld rate"] == 2
+    assert seen["accusations_total ignored "] == 11
+    assert seen["exchanges_total heal"] == 1
+    assert (seen["exchanges_ended_total ok"], seen["exchanges_ended_total failed"]) == (4, 2)
+    assert seen["streams_failed_total key"] == 5
+    assert seen["datagrams_total in"] == 9
+    assert seen["stall_seconds_total"] == 1.5
+    assert not [series for series in seen if "node-1" in series]
+
+
+def test_what_cannot_happen_yet_is_there_at_zero() -> None:
+    seen = scrape(FakeMesh())
+    assert seen["suspicions_total suspected"] == 0
+    assert seen["deaths_total"] == 0
+    assert seen["datagrams_total out"] == 0
+
+
+def test_a_counter_nobody_expected_is_not_lost() -> None:
+    mesh = FakeMesh()
+    mesh.counted = {("brand_new", "detail"): 3}
+    assert scrape(mesh)["other_total detail brand_new"] == 3
+    assert MESH_OTHER in MESH_METRICS
