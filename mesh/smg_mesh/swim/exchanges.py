@@ -35,6 +35,8 @@ class Exchanges:
         self._waiting: dict[str, ExchangeReason] = {}
         self._token = 0
         self._agreed = 0
+        self.talked = False
+        """Whether an exchange of ours ever came to its end."""
 
     def start(self, *, now_ms: int) -> None:
         """Set the timer of the exchange with a random member."""
@@ -54,7 +56,7 @@ class Exchanges:
 
     def _agrees(self, row: Row, *, now_ms: int) -> bool:
         """Whether its last packet, of late, had our digests."""
-        if row.heard_ms is None or row.differs_ms is not None:
+        if not self.talked or row.heard_ms is None or row.differs_ms is not None:
             return False
         return now_ms - row.heard_ms <= self._voice.options.exchange_interval_ms
 
@@ -85,6 +87,7 @@ class Exchanges:
         """Free the place of an exchange that is over, and begin one that waits."""
         if self._in_flight.pop(name, None) is not None and not ok:
             self._voice.note("exchange_failed")
+        self.talked |= ok
         self._begin_waiting(now_ms=now_ms)
 
     def _begin_waiting(self, *, now_ms: int) -> None:

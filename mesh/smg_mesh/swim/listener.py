@@ -146,11 +146,15 @@ class Listener:
         if hello.answer:
             self._voice.introduce(sender, answer=False)
         row = self._members.rows.get(claim.name)
-        answered = met and not hello.answer and row is not None and row.present
-        if answered and row is not None and packet.digest != self._voice.digest:
-            # We asked, it answered: whatever else it knows comes in one conversation.
-            self._parts.exchanges.ask(row, "join", now_ms=now_ms)
+        if met and not hello.answer and row is not None and row.present:
+            self._answered(row, packet.digest, now_ms=now_ms)
         return True
+
+    def _answered(self, row: Row, digest: bytes, *, now_ms: int) -> None:
+        """Converse with a newly met member that answered our greeting, if it can know anything else."""
+        exchanges = self._parts.exchanges
+        if digest != self._voice.digest or not exchanges.talked:
+            exchanges.ask(row, "join", now_ms=now_ms)
 
     def _ping(self, ping: Ping, sender: Address, *, now_ms: int) -> None:
         voice = self._voice

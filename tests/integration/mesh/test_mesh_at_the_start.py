@@ -80,7 +80,7 @@ async def test_boots_grow_even_when_the_clock_goes_back(tmp_path: Path) -> None:
         await mesh.start()
         boots.append(mesh.boot)
         await mesh.stop()
-    assert boots[1] == boots[0] + 1
+    assert boots[1] >> 16 == (boots[0] >> 16) + 1
 
 
 async def test_a_full_disk_costs_the_memory_and_not_the_node(

@@ -37,6 +37,19 @@ def test_whoever_answers_our_greeting_is_conversed_with_if_it_knows_something_el
     assert stage.sent(Hello) == []
 
 
+def test_the_first_to_answer_is_conversed_with_in_any_case() -> None:
+    """Digests say nothing about the gone: only a conversation ends the search for the others."""
+    stage = Stage()
+    a, b = Actor("a", SEED), Actor("b", Address("10.0.1.2", 7946))
+    stage.hear(a, Hello(a.claim(), False))
+    assert stage.exchanges() == [("a", "join")]
+    stage.converse("a")
+    stage.clear()
+    stage.swim.handle_rows([b.claim()], now_ms=stage.now_ms)
+    stage.hear(b, Hello(b.claim(), False))
+    assert stage.exchanges() == []
+
+
 def test_a_stranger_is_heard_answered_and_asked_who_it_is_once_a_second() -> None:
     stage = Stage()
     (b,) = stage.meet("b")
