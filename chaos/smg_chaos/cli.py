@@ -15,6 +15,9 @@ from typer.main import get_command
 _COMMANDS: Final = {
     "engine": ("smg_chaos.engine.cli", "Serve a simulated inference engine."),
     "bench": ("smg_chaos.bench.cli", "Measure gateways side by side."),
+    "gameday": ("smg_chaos.gameday.cli", "Hurt real clusters in a lab of namespaces."),
+    "simulate": ("smg_chaos.simulate.cli", "Simulate a whole cluster on virtual time."),
+    "fuzz": ("smg_chaos.fuzz.cli", "Throw hostile datagrams at a node."),
     "engine-cost": ("smg_chaos.engine.cost_cli", "Measure what a simulated engine costs."),
 }
 

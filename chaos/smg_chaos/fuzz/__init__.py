@@ -1,0 +1,1 @@
+"""Hostile datagrams: thrown at the door of a node, and, with its key, at what is behind."""

@@ -1,0 +1,126 @@
+"""`smg-chaos gameday`: the command line of faults against real processes."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import typer
+
+from smg_chaos.gameday.options import Options
+
+_SIZE: Final = "Size"
+_OUT: Final = "Results"
+
+_EPILOG: Final = """
+Scenarios:
+
+crash      kill -9 and restart, 20 times: how soon the others know
+leave      SIGTERM: how soon the others know, and that nobody doubts it
+restart    killed and back at once under the same name, at another address
+loss       20 %, then 40 % of all packets lost: deaths of healthy members
+stall      a quarter of the nodes stall again and again for up to 1.5 s
+long-stall the same for up to 4 s, our nodes with profile lan-stable
+pause      4 of 24 nodes paused 8 s of every 12
+sick       one member receives a fifth of its packets, then sends a fifth
+partition  half and half for a minute, then healed, three times
+join       40 nodes join through one of them at the same moment
+late-seed  everyone joins through a seed that comes later
+idle       bytes, packets, CPU and memory of a node when nothing happens
+all        one after the other
+
+Systems (--system): smg-node, smg-node-plain (without encryption), serf, serf-sealed (with). `make serf` fetches serf.
+
+Examples:
+
+$ smg-chaos gameday crash --quick
+
+$ smg-chaos gameday crash partition --system smg-node --system serf
+
+$ smg-chaos gameday all --json figures.json
+
+Needs Linux, and root or leave to make user namespaces. The host's own network is not touched.
+"""
+
+_Scenario: TypeAlias = Annotated[list[str], typer.Argument(help="which; several, or all")]
+_System: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--system", help="whom to hurt; repeat it (smg-node)")
+]
+_Nodes: TypeAlias = Annotated[
+    int,
+    typer.Option(help="nodes; 0: the scenario's own", min=0, max=250, rich_help_panel=_SIZE),
+]
+_Seconds: TypeAlias = Annotated[
+    float,
+    typer.Option(help="length of the fault; 0: its own", min=0, max=86400, rich_help_panel=_SIZE),
+]
+_Rounds: TypeAlias = Annotated[
+    int, typer.Option(help="how often; 0: its own", min=0, max=1000, rich_help_panel=_SIZE)
+]
+_Quick: TypeAlias = Annotated[
+    bool, typer.Option("--quick", help="the minute version", rich_help_panel=_SIZE)
+]
+_Seed: TypeAlias = Annotated[
+    int, typer.Option(help="of all chance; the same for every system", rich_help_panel=_SIZE)
+]
+_Json: TypeAlias = Annotated[
+    Path | None, typer.Option(help="write the figures to this file too", rich_help_panel=_OUT)
+]
+_Out: TypeAlias = Annotated[
+    Path, typer.Option(help="folder for figures and the nodes' logs", rich_help_panel=_OUT)
+]
+_Peers: TypeAlias = Annotated[
+    Path, typer.Option(help="where other systems are", rich_help_panel=_OUT)
+]
+
+
+def gameday(
+    scenario: _Scenario,
+    system: _System = None,
+    nodes: _Nodes = 0,
+    seconds: _Seconds = 0.0,
+    rounds: _Rounds = 0,
+    quick: _Quick = False,
+    seed: _Seed = 1,
+    json: _Json = None,
+    out: _Out = Path(".cache/gameday"),
+    peers: _Peers = Path(".cache/peers"),
+) -> None:
+    """Hurt real processes in a network of their own, and measure how they take it.
+
+    Prints a row per metric with its target, and exits 1 when one of ours is missed.
+    """
+    _play(
+        Options(
+            scenarios=tuple(scenario),
+            systems=tuple(dict.fromkeys(system or ["smg-node"])),
+            nodes=nodes,
+            seconds=seconds,
+            rounds=rounds,
+            seed=seed,
+            quick=quick,
+            json=json,
+            out=out,
+            peers=peers,
+        )
+    )
+
+
+def _play(options: Options) -> None:
+    """Play and exit: 0 if every target was met, 1 if not, 2 for what makes no sense."""
+    from smg_chaos.gameday.lab import LabError
+    from smg_chaos.gameday.session import run
+    from smg_chaos.gameday.systems import SystemMissingError
+
+    try:
+        code = run(options)
+    except ValueError as error:
+        print(f"smg-chaos gameday: {error}", file=sys.stderr)
+        raise typer.Exit(2) from error
+    except (LabError, SystemMissingError, OSError) as error:
+        print(f"smg-chaos gameday: {error}", file=sys.stderr)
+        raise typer.Exit(1) from error
+    raise typer.Exit(code)
+
+
+app = typer.Typer(add_completion=False)
+app.command(name="gameday", epilog=_EPILOG)(gameday)

@@ -1,0 +1,20 @@
+"""What one call of the gameday was asked to do."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """As `smg-chaos gameday --help` explains them; 0 stands for the scenario's own."""
+
+    scenarios: tuple[str, ...]
+    systems: tuple[str, ...]
+    nodes: int = 0
+    seconds: float = 0.0
+    rounds: int = 0
+    seed: int = 1
+    quick: bool = False
+    json: Path | None = None
+    out: Path = Path(".cache/gameday")
+    peers: Path = Path(".cache/peers")

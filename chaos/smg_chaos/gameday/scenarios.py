@@ -1,0 +1,83 @@
+"""The scenarios there are: how many nodes each takes, how long and how often, in full and in a minute."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from smg_chaos.gameday import crashes, healing, idle, weather
+from smg_chaos.gameday.stage import Play
+
+ALL: Final = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many nodes, for how many seconds, how many times; 0 where that means nothing."""
+
+    nodes: int
+    seconds: float = 0.0
+    rounds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One scenario. `quick` is its minute version, `flags` are for our own nodes."""
+
+    name: str
+    says: str
+    play: Play
+    full: Size
+    quick: Size
+    flags: tuple[str, ...] = ()
+
+
+SCENARIOS: Final[Mapping[str, Scenario]] = {
+    one.name: one
+    for one in (
+        Scenario(
+            "crash", "kill -9, with restarts", crashes.crash, Size(10, rounds=20), Size(5, rounds=5)
+        ),
+        Scenario(
+            "leave", "SIGTERM, with restarts", crashes.leave, Size(10, rounds=10), Size(5, rounds=3)
+        ),
+        Scenario(
+            "restart",
+            "killed and back at once, same name, new address",
+            crashes.restart,
+            Size(10, rounds=10),
+            Size(5, rounds=3),
+        ),
+        Scenario("loss", "20 %, then 40 % loss", weather.loss, Size(10, 120.0), Size(5, 20.0)),
+        Scenario(
+            "stall", "a quarter stalls ≤ 1.5 s", weather.stall, Size(12, 120.0), Size(5, 30.0)
+        ),
+        Scenario(
+            "long-stall",
+            "a quarter stalls ≤ 4 s; ours with profile lan-stable",
+            weather.long_stall,
+            Size(12, 120.0),
+            Size(5, 40.0),
+            ("--mesh.profile", "lan-stable"),
+        ),
+        Scenario(
+            "pause", "a sixth paused 8 s of 12", weather.pause, Size(24, 120.0), Size(6, 36.0)
+        ),
+        Scenario(
+            "sick",
+            "one member loses 80 % one way, then the other",
+            weather.sick,
+            Size(10, 120.0),
+            Size(5, 40.0),
+        ),
+        Scenario(
+            "partition",
+            "half and half, then healed",
+            healing.partition,
+            Size(10, 60.0, 3),
+            Size(6, 20.0, 1),
+        ),
+        Scenario("join", "all at once through one seed", healing.join, Size(40), Size(12)),
+        Scenario("late-seed", "the seed comes last", healing.late_seed, Size(3), Size(3)),
+        Scenario("idle", "what doing nothing costs", idle.idle, Size(10, 60.0), Size(5, 15.0)),
+    )
+}

@@ -1,0 +1,65 @@
+"""What a scenario is given to play on."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from smg_chaos.gameday.agent import Agent, Announced, Kind
+from smg_chaos.gameday.cluster import Cluster, ClusterError
+from smg_chaos.gameday.figures import Figure
+
+_SETTLE_S: Final = 1.0
+_STOP_LEAST_S: Final = 0.3
+_RUN_S: Final = (0.5, 2.0)
+WHOLE_AGAIN_S: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A cluster that has not been started, how long and how often, chance, and who listens."""
+
+    cluster: Cluster
+    seconds: float
+    rounds: int
+    rng: Random
+    say: Callable[[str], None]
+
+    async def whole_again(self) -> None:
+        """Return when everyone sees everyone; ClusterError if that takes far too long."""
+        if await self.cluster.until_whole(WHOLE_AGAIN_S) is None:
+            raise ClusterError(f"not whole again: {await self.cluster.describe()}")
+
+    async def pause(self, least_s: float = _SETTLE_S) -> None:
+        """Wait a little, never in step with anybody's timers."""
+        await asyncio.sleep(least_s + self.rng.random())
+
+    def since(self, kind: Kind, about: Collection[str], since_ms: int) -> list[Announced]:
+        """Return what anybody announced of this kind about these members."""
+        return self.cluster.announced(kind, about, since_ms)
+
+    def touched(self, metric: str, about: Collection[str], since_ms: int, limit: int) -> Figure:
+        """Return how many of these members somebody declared dead, and how often that was said."""
+        said = self.since("down", about, since_ms)
+        victims = {one.name for one in said}
+        suspected = len(self.since("suspect", about, since_ms))
+        says = f"said {len(said)} times; {suspected} doubts"
+        return Figure(metric, len(victims), "", limit, says)
+
+    async def stopping(self, agent: Agent, rng: Random, most_s: float, for_s: float) -> None:
+        """Stop a process again and again, each time for at most `most_s`, for so long; it runs at the end."""
+        end_ms = self.cluster.now_ms() + round(for_s * 1000)
+        try:
+            while self.cluster.now_ms() < end_ms:
+                agent.signal(signal.SIGSTOP)
+                await asyncio.sleep(rng.uniform(_STOP_LEAST_S, most_s))
+                agent.signal(signal.SIGCONT)
+                await asyncio.sleep(rng.uniform(*_RUN_S))
+        finally:
+            agent.signal(signal.SIGCONT)
+
+
+Play = Callable[[Stage], Awaitable[Sequence[Figure]]]
+"""A scenario: it starts the cluster, hurts it, and returns what it measured."""

@@ -1,0 +1,93 @@
+"""The systems that can be put through a scenario, and what each needs to be there."""
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from smg_chaos.gameday.agent import Agent
+from smg_chaos.gameday.lab import Lab
+from smg_chaos.gameday.serf_agent import SerfAgent
+from smg_chaos.gameday.smg_agent import SmgAgent
+from smg_node.core.ports import Clock
+
+OURS: Final = "smg-node"
+_SERF: Final = Path("serf/usr/bin/serf")
+
+
+class SystemMissingError(Exception):
+    """A system is not on this machine; the message says how to get it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where agents are made: a lab, a folder for what they write, where other systems are, chance,
+    and flags for our own nodes."""
+
+    lab: Lab
+    folder: Path
+    peers: Path
+    clock: Clock
+    rng: Random
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A system under test. `make` makes one agent for each of the names."""
+
+    name: str
+    says: str
+    make: Callable[[Ground, list[str]], list[Agent]]
+    is_ours: bool = False
+
+
+def _smg(ground: Ground, names: list[str]) -> list[Agent]:
+    key = ground.folder / "mesh.key"
+    key.write_text(ground.rng.randbytes(32).hex() + "\n")
+    key.chmod(0o600)
+    return [_smg_agent(ground, name, key) for name in names]
+
+
+def _smg_plain(ground: Ground, names: list[str]) -> list[Agent]:
+    return [_smg_agent(ground, name, None) for name in names]
+
+
+def _smg_agent(ground: Ground, name: str, key: Path | None) -> Agent:
+    folder = ground.folder / name
+    return SmgAgent(ground.lab, name, folder, ground.clock, key=key, flags=ground.flags)
+
+
+def _serf(ground: Ground, names: list[str]) -> list[Agent]:
+    return _serfs(ground, names, None)
+
+
+def _serf_sealed(ground: Ground, names: list[str]) -> list[Agent]:
+    return _serfs(ground, names, base64.b64encode(ground.rng.randbytes(32)).decode())
+
+
+def _serfs(ground: Ground, names: list[str], key: str | None) -> list[Agent]:
+    program = (ground.peers / _SERF).resolve()
+    return [
+        SerfAgent(ground.lab, name, ground.folder / name, ground.clock, program=program, key=key)
+        for name in names
+    ]
+
+
+SYSTEMS: Final[Mapping[str, System]] = {
+    one.name: one
+    for one in (
+        System(OURS, "this tree's node, with a mesh key", _smg, is_ours=True),
+        System("smg-node-plain", "the same with --insecure-mesh", _smg_plain, is_ours=True),
+        System("serf", "serf as it comes (plain text, profile lan)", _serf),
+        System("serf-sealed", "serf with an encryption key", _serf_sealed),
+    )
+}
+
+
+def check_installed(names: list[str], peers: Path) -> None:
+    """SystemMissingError if one of these is not on this machine."""
+    if any(name.startswith("serf") for name in names) and not (peers / _SERF).exists():
+        raise SystemMissingError(f"serf is not in {peers}. `make serf` fetches it.")

@@ -1,0 +1,1 @@
+"""A whole cluster in one process: real cores, one virtual clock, one seed."""

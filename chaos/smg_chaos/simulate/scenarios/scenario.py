@@ -1,0 +1,63 @@
+"""What a named scenario is, what it may be asked to reach, and how one history of it is lived."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import process_time
+from typing import Literal, TypeAlias
+
+from smg_chaos.simulate.core import CoreFactory
+from smg_chaos.simulate.outcome import STATISTICS, Figures, Outcome
+from smg_chaos.simulate.world import Setting, World
+from smg_mesh.config import ProfileName
+
+Play: TypeAlias = Callable[[World, int], Figures]
+"""Let it happen in a world of that many members; what must not happen becomes a broken promise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A statistic of a figure over all seeds, and the most it may be."""
+
+    figure: str
+    of: Literal["p50", "p99", "max", "mean", "sum"]
+    most: float
+
+    def reached(self, figures: Figures) -> float:
+        """Return what was measured; nan if nothing was."""
+        return STATISTICS[self.of](figures.get(self.figure, ()))
+
+    def met(self, figures: Figures) -> bool:
+        """Return whether it is."""
+        reached = self.reached(figures)
+        return not math.isnan(reached) and reached <= self.most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A scenario and how it is usually run."""
+
+    name: str
+    about: str
+    play: Play
+    nodes: int = 10
+    seeds: int = 100
+    profile: ProfileName = "lan"
+    targets: Sequence[Target] = ()
+
+
+def play(
+    scenario: Scenario, setting: Setting, make_core: CoreFactory, *, nodes: int
+) -> tuple[World, Outcome]:
+    """Live through one history of a scenario; return the world it left, and the sum of it."""
+    begun_s = process_time()
+    world = World(setting, make_core)
+    figures = scenario.play(world, nodes)
+    return world, Outcome(
+        seed=setting.seed,
+        broken=tuple(world.broken_promises),
+        figures=figures,
+        events=world.events,
+        cpu_s=process_time() - begun_s,
+        fingerprint="" if world.trace is None else world.trace.fingerprint(),
+    )

@@ -1,0 +1,60 @@
+"""One plan, lived through: the cluster comes up, the weather comes, all is healed, all must agree."""
+
+from time import process_time
+from typing import Final
+
+from smg_chaos.simulate.agenda import MS, SECOND
+from smg_chaos.simulate.checkers import disagreements
+from smg_chaos.simulate.cluster import put_up, settle
+from smg_chaos.simulate.core import CoreFactory
+from smg_chaos.simulate.faults import Garbage, Replay, plan_fault
+from smg_chaos.simulate.outcome import Outcome
+from smg_chaos.simulate.weather import Plan
+from smg_chaos.simulate.world import Setting, World
+
+_HELD_DOWN_S: Final = 130.0
+"""Longest time a member that came back is held down before it is announced, and some."""
+
+
+def live(plan: Plan, make_core: CoreFactory, *, traced: bool = False) -> tuple[World, Outcome]:
+    """Live through a plan from beginning to end; return the world it left, and the sum of it."""
+    begun_s = process_time()
+    setting = Setting(seed=plan.seed, profile=plan.profile, sealed=plan.sealed, traced=traced)
+    world = World(setting, make_core)
+    settled_s = _weathered(world, plan)
+    return world, Outcome(
+        seed=plan.seed,
+        broken=tuple(world.broken_promises),
+        figures={
+            "settled_s": [] if settled_s is None else [settled_s],
+            "virtual_s": [world.agenda.now_us / SECOND],
+        },
+        events=world.events,
+        cpu_s=process_time() - begun_s,
+        fingerprint="" if world.trace is None else world.trace.fingerprint(),
+    )
+
+
+def _weathered(world: World, plan: Plan) -> float | None:
+    """Let the weather come and go; return how long after it all agreed, None if they did not."""
+    if any(isinstance(fault, Replay | Garbage) for fault in plan.faults):
+        world.listen_in()
+    put_up(world, plan.nodes)
+    for fault in plan.faults:
+        plan_fault(world, fault)
+    world.run(plan.heal_ms * MS)
+    world.network.heal()
+    world.chronicle.deed(world.agenda.now_us, "weather", "is over: all links are well")
+    settled_s = settle(world, limit_s=plan.settle_ms / 1_000, announced=False)
+    if settled_s is not None:
+        world.run(max(plan.end_ms * MS, world.agenda.now_us))
+        for wrong in disagreements(world, announced=False):
+            world.broken(f"settled, and did not stay so: {wrong}")
+        if not world.broken_promises:
+            settle(world, limit_s=_HELD_DOWN_S)
+    return settled_s
+
+
+def try_plan(plan: Plan, make_core: CoreFactory, *, traced: bool = False) -> Outcome:
+    """Live through a plan and keep only the sum of it."""
+    return live(plan, make_core, traced=traced)[1]

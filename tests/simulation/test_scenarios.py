@@ -1,0 +1,63 @@
+"""Every named scenario over real cores: few seeds, its own targets."""
+
+import pytest
+
+from smg_chaos.simulate.batch import Task, run_task
+from smg_chaos.simulate.outcome import gathered
+from smg_chaos.simulate.scenarios.catalogue import ACCEPTANCE, SCENARIOS
+
+# Scenario: (nodes, seeds) where its own would take longer than a quick test may. `make simulate`
+# lives through all of them at full size.
+SMALL = {
+    "crash": (6, 20),
+    "leave": (6, 15),
+    "restart": (6, 15),
+    "join": (24, 1),
+    "grow": (6, 10),
+    "seed-late": (4, 10),
+    "seed-dead": (3, 20),
+    "restart-alone": (3, 15),
+    "twins": (4, 10),
+    "clock-jump": (4, 10),
+    "stalls": (12, 2),
+    "stalls-stable": (12, 2),
+    "paused": (12, 2),
+    "paused-25s": (3, 12),
+    "loss-20": (12, 1),
+    "loss-30": (12, 1),
+    "loss-40": (8, 2),
+    "sick": (8, 4),
+    "sick-mute": (8, 4),
+    "half-cut": (6, 4),
+    "partition-60s": (6, 6),
+    "partition-10min": (4, 2),
+    "partition-26h": (3, 0),
+    "rumor": (10, 10),
+    "meta": (4, 5),
+    "idle": (10, 1),
+}
+
+
+def test_every_scenario_has_a_size_here_and_most_a_row_of_acceptance() -> None:
+    assert SMALL.keys() == SCENARIOS.keys()
+    rows = {row.scenario.name for row in ACCEPTANCE}
+    assert SCENARIOS.keys() - rows == {"grow", "meta"}
+
+
+@pytest.mark.parametrize("name", [name for name, (_, seeds) in SMALL.items() if seeds])
+def test_a_scenario_goes_as_it_should(name: str) -> None:
+    scenario = SCENARIOS[name]
+    nodes, seeds = SMALL[name]
+    outcomes = [
+        run_task(Task(seed=seed, nodes=nodes, profile=scenario.profile, scenario=name))
+        for seed in range(seeds)
+    ]
+    broken = [(outcome.seed, outcome.broken) for outcome in outcomes if outcome.broken]
+    assert not broken
+    figures = gathered(outcomes)
+    missed = [
+        f"{target.figure} {target.of}: {target.reached(figures)}, wanted {target.most}"
+        for target in scenario.targets
+        if not target.met(figures)
+    ]
+    assert not missed
