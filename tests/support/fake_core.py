@@ -14,6 +14,7 @@ from smg_mesh.swim.effects import (
     Rng,
     SendDatagram,
     SetTimer,
+    StreamAnswer,
     StreamPing,
     Timer,
 )
@@ -99,8 +100,8 @@ class FakeCore:
             self.heard_ms[name] = now_ms
         return []
 
-    def handle_stream_ping(self, nonce: int, *, answered: bool, now_ms: int) -> list[Effect]:
-        self.heard.append((now_ms, "stream-ping", (nonce, answered)))
+    def handle_stream_ping(self, nonce: int, *, answer: StreamAnswer, now_ms: int) -> list[Effect]:
+        self.heard.append((now_ms, "stream-ping", (nonce, answer)))
         return []
 
     def handle_rows(self, rows: Sequence[Claim], *, now_ms: int) -> list[Effect]:

@@ -25,6 +25,7 @@ from smg_mesh.swim.effects import (
     OpenExchange,
     SendDatagram,
     SetTimer,
+    StreamAnswer,
     StreamPing,
     Superseded,
 )
@@ -175,7 +176,8 @@ class SmallCluster:
             and (asked.swim.name, asked.swim.boot) == (effect.name, effect.boot)
         )
         done = node.swim.handle_stream_ping
-        self.do(node, done(effect.nonce, answered=answered, now_ms=self.now_ms))
+        answer = StreamAnswer.HERE if answered else StreamAnswer.SILENT
+        self.do(node, done(effect.nonce, answer=answer, now_ms=self.now_ms))
 
     def _exchange(self, node: Node, effect: OpenExchange) -> None:
         peer = self._reaches(node.address, effect.address)

@@ -13,6 +13,7 @@ from smg_mesh.swim.effects import (
     OpenExchange,
     SendDatagram,
     SetTimer,
+    StreamAnswer,
     StreamPing,
     Timer,
 )
@@ -184,7 +185,8 @@ class Stage:
                 self.hear(relay, Nack(request.nonce))
         for asked in of(effects, StreamPing) if self.tcp is not None else []:
             done = self.swim.handle_stream_ping
-            self.did(done(asked.nonce, answered=bool(self.tcp), now_ms=self.now_ms))
+            answer = StreamAnswer.HERE if self.tcp else StreamAnswer.SILENT
+            self.did(done(asked.nonce, answer=answer, now_ms=self.now_ms))
 
     # ── What it asked for ────────────────────────────────────────────────────
 

@@ -20,6 +20,7 @@ from smg_mesh.swim.effects import (
     OpenExchange,
     SendDatagram,
     SetTimer,
+    StreamAnswer,
     StreamPing,
     Timer,
 )
@@ -185,7 +186,8 @@ class Neighbours:
         now_ms = self.now_ms
         if isinstance(asked, StreamPing):
             right = there and peer is not None and peer.core.boot == asked.boot
-            return member.core.handle_stream_ping(asked.nonce, answered=right, now_ms=now_ms)
+            answer = StreamAnswer.HERE if right else StreamAnswer.SILENT
+            return member.core.handle_stream_ping(asked.nonce, answer=answer, now_ms=now_ms)
         effects: list[Effect] = []
         if there and peer is not None and peer_name is not None:
             mine, theirs = member.core.rows(), peer.core.rows()

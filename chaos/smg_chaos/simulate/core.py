@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from smg_mesh.config import SwimOptions
-from smg_mesh.swim.effects import Effect, Member, Rng, Timer
+from smg_mesh.swim.effects import Effect, Member, Rng, StreamAnswer, Timer
 from smg_mesh.swim.messages import Address, Claim
 
 
@@ -47,7 +47,7 @@ class Core(Protocol):
         """Hear that the loop stood still."""
         ...
 
-    def handle_stream_ping(self, nonce: int, *, answered: bool, now_ms: int) -> list[Effect]:
+    def handle_stream_ping(self, nonce: int, *, answer: StreamAnswer, now_ms: int) -> list[Effect]:
         """Hear how a ping over TCP went."""
         ...
 

@@ -11,7 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from smg_chaos.simulate.agenda import ARRIVAL, CALL, MS, SECOND, Agenda
-from smg_mesh.swim.effects import OpenExchange, StreamPing
+from smg_mesh.swim.effects import OpenExchange, StreamAnswer, StreamPing
 from smg_mesh.swim.messages import Address
 from smg_mesh.sync.exchange import Exchange, ExchangeError, Frame, Opening, Step
 
@@ -146,7 +146,8 @@ class _Call:
 
     def open(self) -> None:
         """Connect and ask; give up at the deadline."""
-        self._world.agenda.plan(self._until_us, CALL, self._node, self._end, (False,))
+        silent = (StreamAnswer.SILENT,)
+        self._world.agenda.plan(self._until_us, CALL, self._node, self._end, silent)
         legs = _SETUP_LEGS + 1
         to = self._asked.address
         self._pipes.carry(self._node.host, to, self._answer, until_us=self._until_us, legs=legs)
@@ -155,24 +156,25 @@ class _Call:
         if there is None:
             # Refused: the caller hears it as soon as its loop runs.
             now_us = self._world.agenda.now_us
-            self._world.agenda.plan(now_us, ARRIVAL, self._node, self._end, (False,))
+            nobody = (StreamAnswer.NOBODY,)
+            self._world.agenda.plan(now_us, ARRIVAL, self._node, self._end, nobody)
             return
         known = there.name == self._asked.name and there.boot == self._asked.boot
 
         def reached(node: "Node | None") -> None:
             if node is self._node:
-                self._end(known)
+                self._end(StreamAnswer.HERE if known else StreamAnswer.SILENT)
 
         self._pipes.carry(there.host, self._node.address, reached, until_us=self._until_us)
 
-    def _end(self, answered: bool) -> None:
+    def _end(self, answer: StreamAnswer) -> None:
         if self._over:
             return
         self._over = True
         node, nonce = self._node, self._asked.nonce
         now_ms = self._world.now_ms(node)
-        effects = node.core.handle_stream_ping(nonce, answered=answered, now_ms=now_ms)
-        self._world.react(node, f"stream-ping {nonce} {answered}", effects)
+        effects = node.core.handle_stream_ping(nonce, answer=answer, now_ms=now_ms)
+        self._world.react(node, f"stream-ping {nonce} {answer.value}", effects)
 
 
 class _Conversation:

@@ -11,7 +11,7 @@ from smg_mesh.io.driver import Step
 from smg_mesh.io.seeds import ExchangeFailedError
 from smg_mesh.io.streams import AskError, StreamClient, StreamError
 from smg_mesh.io.streams.service import TOPIC_CHARS_MAX
-from smg_mesh.swim.effects import Effect
+from smg_mesh.swim.effects import Effect, StreamAnswer
 from smg_mesh.swim.messages import Address, Claim
 from smg_mesh.sync.exchange import Exchange, ExchangeError, Opening
 
@@ -92,10 +92,12 @@ class Conversations:
 
     # ── This node calls ──────────────────────────────────────────────────────
 
-    async def ping(self, name: str, address: Address, boot: int, *, deadline_ms: int) -> bool:
-        """Return whether that very life of that member answered."""
+    async def ping(
+        self, name: str, address: Address, boot: int, *, deadline_ms: int
+    ) -> StreamAnswer:
+        """Return whether that very life of that member answered, or what its host said."""
         if self._client is None:
-            return False
+            return StreamAnswer.SILENT
         return await self._client.ping(address, name, boot, deadline_ms=deadline_ms)
 
     async def exchange(self, name: str, address: Address, why: str) -> bool:

@@ -32,6 +32,7 @@ from smg_mesh.swim.effects import (
     OpenExchange,
     SendDatagram,
     SetTimer,
+    StreamAnswer,
     StreamPing,
     Timer,
 )
@@ -80,7 +81,7 @@ class Core(Protocol):
         """Learn that the loop stood still."""
         ...
 
-    def handle_stream_ping(self, nonce: int, *, answered: bool, now_ms: int) -> list[Effect]:
+    def handle_stream_ping(self, nonce: int, *, answer: StreamAnswer, now_ms: int) -> list[Effect]:
         """Learn what became of a stream ping."""
         ...
 
@@ -120,8 +121,10 @@ class Seals(Protocol):
 class Peers(Protocol):
     """What reaches members over streams. Neither call raises."""
 
-    async def ping(self, name: str, address: Address, boot: int, *, deadline_ms: int) -> bool:
-        """Return whether that very life of that member answered."""
+    async def ping(
+        self, name: str, address: Address, boot: int, *, deadline_ms: int
+    ) -> StreamAnswer:
+        """Return whether that very life of that member answered, or what its host said."""
         ...
 
     async def exchange(self, name: str, address: Address, why: str) -> bool:
@@ -303,15 +306,15 @@ class Driver:
             return
         if self._pings >= STREAM_PINGS_MAX:
             self._counters.add("stream_ping_refused")
-            asyncio.get_running_loop().call_soon(self._pinged, effect.nonce, False)
+            asyncio.get_running_loop().call_soon(self._pinged, effect.nonce, StreamAnswer.SILENT)
             return
         self._pings += 1
         self._group.create_task(self._ping_now(effect))
 
     async def _ping_now(self, effect: StreamPing) -> None:
-        answered = False
+        answer = StreamAnswer.SILENT
         try:
-            answered = await self._peers.ping(
+            answer = await self._peers.ping(
                 effect.name, effect.address, effect.boot, deadline_ms=effect.deadline_ms
             )
         except Exception:
@@ -320,11 +323,11 @@ class Driver:
             _log.exception("a stream ping to %s failed", effect.address)
         finally:
             self._pings -= 1
-        self._pinged(effect.nonce, answered)
+        self._pinged(effect.nonce, answer)
 
-    def _pinged(self, nonce: int, answered: bool) -> None:
+    def _pinged(self, nonce: int, answer: StreamAnswer) -> None:
         now_ms = self.now_ms()
-        self.step(lambda: self._core.handle_stream_ping(nonce, answered=answered, now_ms=now_ms))
+        self.step(lambda: self._core.handle_stream_ping(nonce, answer=answer, now_ms=now_ms))
 
     def _exchange(self, effect: OpenExchange) -> None:
         if self._group is None:

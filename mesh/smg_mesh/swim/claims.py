@@ -60,6 +60,10 @@ class Claims:
             if claim.rank is Rank.DEAD and source == "exchange" and row.present:
                 claim = msgspec.structs.replace(claim, rank=Rank.SUSPECT)
                 second_hand = True
+                if claim.order <= row.order:
+                    # Doubted here already: who holds it dead confirms that.
+                    self._hear_again(row, claim, source, now_ms=now_ms)
+                    return
         if not self._believable(claim, source, now_ms=now_ms):
             return
         merge = self._members.merge(claim, now_ms=now_ms)

@@ -81,6 +81,16 @@ class Doubts:
             self._schedule(row, suspicion, now_ms=now_ms)
         return True
 
+    def hasten(self, row: Row, *, now_ms: int) -> None:
+        """Doubt no longer than needed: its host says that no process listens there."""
+        suspicion = row.suspicion
+        if suspicion is None or suspicion.hastened:
+            return
+        suspicion.hastened = True
+        self._voice.note("hastened")
+        if suspicion.chance is None:
+            self._schedule(row, suspicion, now_ms=now_ms)
+
     def drop(self, row: Row) -> None:
         """End the doubt, if there is one."""
         row.suspicion = None

@@ -4,6 +4,7 @@ Nothing is ever cancelled: a timer carries a token, and the core ignores tokens 
 """
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Literal, Protocol, TypeAlias
 
 from smg_mesh.swim.messages import Address, News, Rank
@@ -78,6 +79,20 @@ class StreamPing:
     nonce: int
     deadline_ms: int
     """How long to wait, a span."""
+
+
+class StreamAnswer(Enum):
+    """What became of a stream ping. Only HERE is true."""
+
+    HERE = "here"
+    """That very life of that member answered."""
+    SILENT = "silent"
+    """Nobody did in time, or somebody else."""
+    NOBODY = "nobody"
+    """The host itself said that no process listens there (the connection was refused)."""
+
+    def __bool__(self) -> bool:
+        return self is StreamAnswer.HERE
 
 
 ExchangeReason: TypeAlias = Literal["join", "digest", "up", "told", "stall", "periodic", "heal"]

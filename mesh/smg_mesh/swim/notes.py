@@ -14,6 +14,7 @@ NOTES: Final[Mapping[str, str]] = MappingProxyType(
         "rtt_us": "round trip of a direct probe, microseconds",
         "suspected": "members this node began to doubt",
         "confirmed": "doubts that another member confirmed",
+        "hastened": "doubts shortened because the member's host refused a connection",
         "refuted": "doubts about others that were answered",
         "refuted_self": "doubts about this node that it answered",
         "spared": "doubts begun anew because the member answered its last chance, or was heard meanwhile",

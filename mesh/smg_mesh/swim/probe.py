@@ -35,6 +35,8 @@ class Probe:
     relays: int = 0
     nacks: dict[bytes, None] = field(default_factory=dict)
     answered: bool = False
+    refused: bool = False
+    """The host said over TCP that no process listens there."""
 
 
 class Failed(NamedTuple):
@@ -43,6 +45,8 @@ class Failed(NamedTuple):
     row: Row
     boot: int
     incarnation: int
+    refused: bool
+    """Its host said that no process listens there."""
 
 
 class Prober:
@@ -159,6 +163,12 @@ class Prober:
             self._succeed(probe)
         return True
 
+    def stream_refused(self, nonce: int) -> None:
+        """Take the host's word that nobody listens where the member should be."""
+        probe = self._probe
+        if probe is not None and probe.nonce == nonce:
+            probe.refused = True
+
     def _succeed(self, probe: Probe) -> None:
         probe.answered = True
         self._health.probe_ok()
@@ -212,4 +222,4 @@ class Prober:
             return None
         self._health.probe_failed(relays=probe.relays, nacks=len(probe.nacks))
         self._voice.note("probe_failed")
-        return Failed(row, probe.boot, probe.incarnation)
+        return Failed(row, probe.boot, probe.incarnation, probe.refused)

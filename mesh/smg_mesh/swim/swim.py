@@ -23,7 +23,7 @@ from typing import Final
 
 from smg_mesh.config import META_BYTES_MAX, SwimOptions
 from smg_mesh.swim.bucket import Bucket
-from smg_mesh.swim.effects import Effect, Isolated, Member, Rng, Timer
+from smg_mesh.swim.effects import Effect, Isolated, Member, Rng, StreamAnswer, Timer
 from smg_mesh.swim.listener import Listener
 from smg_mesh.swim.messages import Address, Claim, Rank
 from smg_mesh.swim.parts import Parts
@@ -118,13 +118,15 @@ class Swim:
             parts.exchanges.ask_random(STALL_EXCHANGES, "stall", now_ms=now_ms)
         return self._asked()
 
-    def handle_stream_ping(self, nonce: int, *, answered: bool, now_ms: int) -> list[Effect]:
+    def handle_stream_ping(self, nonce: int, *, answer: StreamAnswer, now_ms: int) -> list[Effect]:
         """Take the end of a ping over TCP."""
         parts = self._parts
         asked = parts.streams.end(nonce)
-        if asked is None or not answered or self._voice.silent:
+        if asked is None or answer is StreamAnswer.SILENT or self._voice.silent:
             return []
-        if asked.question == "probe":
+        if answer is StreamAnswer.NOBODY:
+            parts.prober.stream_refused(nonce)
+        elif asked.question == "probe":
             parts.prober.stream_answer(nonce)
         elif asked.question == "namesake":
             parts.namesake.answered(nonce)
@@ -224,19 +226,20 @@ class Swim:
     def _accuse(self, failed: Failed, *, now_ms: int) -> None:
         """Raise or confirm a doubt about a member that a probe of ours did not reach."""
         row, voice = failed.row, self._voice
-        suspicion = row.suspicion
-        if suspicion is not None and not suspicion.open_to(voice.name):
-            return
         if self._parts.health.isolated:
             voice.note("accusation_withheld", detail="isolated")
-        elif not self._accusations.take(now_ms=now_ms):
-            voice.note("accusation_withheld", detail="rate")
-        else:
+            return
+        if row.suspicion is None or row.suspicion.open_to(voice.name):
+            if not self._accusations.take(now_ms=now_ms):
+                voice.note("accusation_withheld", detail="rate")
+                return
             voice.note("accusation_sent")
             claim = Claim(
                 row.name, failed.boot, failed.incarnation, Rank.SUSPECT, accuser=voice.name
             )
             self._parts.claims.hear(claim, "own", now_ms=now_ms)
+        if failed.refused:
+            self._parts.doubts.hasten(row, now_ms=now_ms)
 
     def _bury(self, row: Row, *, now_ms: int) -> None:
         """Declare a member dead, unless it is us who are cut off or leaving."""

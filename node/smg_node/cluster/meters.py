@@ -39,6 +39,7 @@ PLACES: Final[Mapping[str, Place]] = {
     "rtt_us": Place(mesh_metrics.MESH_ROUND_TRIPS, unit=_PER_MICROSECOND),
     "suspected": Place(mesh_metrics.MESH_DOUBTS, ("suspected",)),
     "confirmed": Place(mesh_metrics.MESH_DOUBTS, ("confirmed",)),
+    "hastened": Place(mesh_metrics.MESH_DOUBTS, ("hastened",)),
     "refuted": Place(mesh_metrics.MESH_DOUBTS, ("refuted",)),
     "refuted_self": Place(mesh_metrics.MESH_DOUBTS, ("refuted_self",)),
     "spared": Place(mesh_metrics.MESH_DOUBTS, ("spared",)),

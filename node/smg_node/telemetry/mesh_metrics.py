@@ -49,8 +49,8 @@ MESH_ROUND_TRIPS = Metric(
 MESH_DOUBTS = Metric(
     "smg_node_mesh_suspicions_total",
     "counter",
-    "Doubts by what became of them: suspected, confirmed, refuted (by others), refuted_self, spared (at"
-    " the last chance).",
+    "Doubts by what became of them: suspected, confirmed, hastened (the host refused a connection),"
+    " refuted (by others), refuted_self, spared (at the last chance).",
     ("step",),
     pulled=True,
 )

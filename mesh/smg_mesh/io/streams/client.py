@@ -15,6 +15,7 @@ from smg_mesh.io.streams.errors import AskError, StreamError, failure
 from smg_mesh.io.streams.frames import decode_frame, encode_frame
 from smg_mesh.io.streams.service import ASK, EXCHANGE, PAYLOAD_BYTES_MAX, PING, TOPIC_CHARS_MAX
 from smg_mesh.io.tls import Credentials
+from smg_mesh.swim.effects import StreamAnswer
 from smg_mesh.swim.messages import Address, Claim
 from smg_mesh.sync.exchange import Exchange, ExchangeError, Opening
 from smg_proto import mesh_pb2
@@ -58,17 +59,21 @@ class StreamClient:
         """Channels that are open."""
         return len(self._channels)
 
-    async def ping(self, address: Address, name: str, boot: int, *, deadline_ms: int) -> bool:
+    async def ping(
+        self, address: Address, name: str, boot: int, *, deadline_ms: int
+    ) -> StreamAnswer:
         """Return whether the process at `address` answers that it is that life of `name`. Never raises."""
         request = mesh_pb2.PingRequest(name=name, boot=boot).SerializeToString()
         try:
             answer = await self._unary(PING, request, address, name, deadline_ms / 1000)
-            return mesh_pb2.PingReply.FromString(answer).here
+            if mesh_pb2.PingReply.FromString(answer).here:
+                return StreamAnswer.HERE
         except DecodeError:
             self._count("stream_failed", "wire")
-        except StreamError:
-            pass  # counted
-        return False
+        except StreamError as error:  # counted
+            if error.reason == "nobody":
+                return StreamAnswer.NOBODY
+        return StreamAnswer.SILENT
 
     async def exchange(
         self,

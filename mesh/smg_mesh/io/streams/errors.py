@@ -16,6 +16,7 @@ _CUT: Final = "Internal error from Core"  # of a write on a call that has just e
 _PLAIN: Final = ("WRONG_VERSION_NUMBER",)
 _STRANGER: Final = ("SSL_ERROR_SSL",)  # anything else about certificates and signatures
 _CLOSED: Final = ("Socket closed",)
+_NOBODY: Final = ("Connection refused",)  # the system's words (strerror) for ECONNREFUSED
 _REASONS: Final = {
     grpc.StatusCode.DEADLINE_EXCEEDED: "deadline",
     grpc.StatusCode.RESOURCE_EXHAUSTED: "busy",
@@ -29,7 +30,7 @@ class StreamError(Exception):
     """A ping, exchange or question came to nothing; `reason` is a word for a counter.
 
     `key` no common key or label · `name` another process than expected · `plain` one side without TLS ·
-    `unreachable` · `deadline` · `hung_up` · `busy` the peer (or this node) has too many streams · `refused` by the
+    `nobody` its host refuses: no process listens there · `unreachable` · `deadline` · `hung_up` · `busy` the peer (or this node) has too many streams · `refused` by the
     peer, which says why · `order` `size` `wire` `version` `label` it said what it may not say · `failed`.
     """
 
@@ -84,7 +85,8 @@ def _unavailable(details: str, address: Address, name: str | None) -> StreamErro
             f"peer at {address} closed the connection at once: it is stopping, or only one side"
             " speaks TLS, or it does not trust our certificate",
         )
-    return StreamError("unreachable", f"peer at {address} cannot be reached: {_last(details)}")
+    reason = "nobody" if _says(details, _NOBODY) else "unreachable"
+    return StreamError(reason, f"peer at {address} cannot be reached: {_last(details)}")
 
 
 def _says(details: str, words: tuple[str, ...]) -> bool:

@@ -3,7 +3,7 @@ import pytest
 from smg_chaos.simulate.agenda import MS, SECOND
 from smg_chaos.simulate.checkers import disagreements
 from smg_chaos.simulate.network import Rough
-from smg_mesh.swim.effects import OpenExchange, StreamPing
+from smg_mesh.swim.effects import OpenExchange, StreamAnswer, StreamPing
 from support.simulated_world import core_of, inputs_of, small_world
 
 
@@ -150,19 +150,19 @@ def test_a_new_life_has_a_larger_boot_even_if_its_clock_went_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weather", "answered", "at_ms"),
+    ("weather", "answer", "at_ms"),
     [
-        ("fine", True, (0, 5)),
-        ("dead", False, (0, 5)),
-        ("restarted", False, (0, 5)),
-        ("cut", False, (1_000, 1_001)),
-        ("stopped", False, (1_000, 1_001)),
-        ("stopped for a while", True, (600, 605)),
-        ("cut back", False, (1_000, 1_001)),
+        ("fine", StreamAnswer.HERE, (0, 5)),
+        ("dead", StreamAnswer.NOBODY, (0, 5)),
+        ("restarted", StreamAnswer.SILENT, (0, 5)),
+        ("cut", StreamAnswer.SILENT, (1_000, 1_001)),
+        ("stopped", StreamAnswer.SILENT, (1_000, 1_001)),
+        ("stopped for a while", StreamAnswer.HERE, (600, 605)),
+        ("cut back", StreamAnswer.SILENT, (1_000, 1_001)),
     ],
 )
 def test_a_ping_over_tcp_says_the_truth_in_time(
-    weather: str, answered: bool, at_ms: tuple[int, int]
+    weather: str, answer: StreamAnswer, at_ms: tuple[int, int]
 ) -> None:
     world = small_world(2)
     world.run_for(2 * SECOND)
@@ -186,7 +186,7 @@ def test_a_ping_over_tcp_says_the_truth_in_time(
     world.react(asking, "test", [effect])
     world.run_for(3 * SECOND)
     ((heard_ms, _, detail),) = inputs_of(world, "n0", "stream-ping")
-    assert detail == (7, answered)
+    assert detail == (7, answer)
     assert at_ms[0] <= heard_ms - since_ms <= at_ms[1]
 
 

@@ -17,6 +17,7 @@ from smg_mesh.swim.effects import (
     OpenExchange,
     SendDatagram,
     SetTimer,
+    StreamAnswer,
     StreamPing,
     Timer,
 )
@@ -57,8 +58,8 @@ class Core:
         self.lags_ms.append(lag_ms)
         return self._next("stall")
 
-    def handle_stream_ping(self, nonce: int, *, answered: bool, now_ms: int) -> list[Effect]:
-        return self._next("ping", nonce, answered)
+    def handle_stream_ping(self, nonce: int, *, answer: StreamAnswer, now_ms: int) -> list[Effect]:
+        return self._next("ping", nonce, bool(answer))
 
     def handle_exchange_end(self, name: str, *, ok: bool, now_ms: int) -> list[Effect]:
         return self._next("exchange", name, ok)
@@ -83,12 +84,14 @@ class Peers:
         self.fails = False
         self.said: list[tuple[object, ...]] = []
 
-    async def ping(self, name: str, address: Address, boot: int, *, deadline_ms: int) -> bool:
+    async def ping(
+        self, name: str, address: Address, boot: int, *, deadline_ms: int
+    ) -> StreamAnswer:
         self.said.append((name, address, boot, deadline_ms))
         await self.gate.wait()
         if self.fails:
             raise ZeroDivisionError
-        return True
+        return StreamAnswer.HERE
 
     async def exchange(self, name: str, address: Address, why: str) -> bool:
         self.said.append((name, address, why))

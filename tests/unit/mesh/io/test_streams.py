@@ -6,6 +6,7 @@ import pytest
 
 from smg_mesh.io.streams import AskError, StreamError
 from smg_mesh.io.streams.service import PAYLOAD_BYTES_MAX
+from smg_mesh.swim.effects import StreamAnswer
 from smg_mesh.swim.messages import Address, Claim, Rank
 from support.exchanges import claims
 from support.mesh_streams import Node, derived, plain, up
@@ -18,15 +19,16 @@ async def test_a_ping_is_answered_by_that_life_of_that_node_only(make: type) -> 
     a, b = Node("a", make("a")), Node("b", make("b"), boot=7)
     async with up(a, b):
         assert await a.client.ping(b.address, "b", 7, deadline_ms=5000)
-        assert not await a.client.ping(b.address, "b", 6, deadline_ms=5000)
+        assert await a.client.ping(b.address, "b", 6, deadline_ms=5000) is StreamAnswer.SILENT
         assert not await a.client.ping(b.address, "c", 7, deadline_ms=5000)
 
 
 async def test_a_ping_to_nobody_is_not_answered_and_counted() -> None:
     a = Node("a", derived("a"))
     async with up(a):
-        assert not await a.client.ping(Address("127.0.0.1", 1), "b", 7, deadline_ms=5000)
-    assert a.counts == {("stream_failed", "unreachable"): 1}
+        answer = await a.client.ping(Address("127.0.0.1", 1), "b", 7, deadline_ms=5000)
+        assert answer is StreamAnswer.NOBODY  # its host said so
+    assert a.counts == {("stream_failed", "nobody"): 1}
 
 
 @MODES

@@ -3,7 +3,7 @@
 import pytest
 
 from smg_mesh.swim.boots import BOOT_MAX
-from smg_mesh.swim.effects import BootChanged, SendDatagram, StreamPing, Superseded
+from smg_mesh.swim.effects import BootChanged, SendDatagram, StreamAnswer, StreamPing, Superseded
 from smg_mesh.swim.messages import Ack, Address, Claim, Gossip, Hello, Ping, Rank, Told
 from smg_mesh.swim.voice import INCARNATION_MAX
 from support.swim_stage import ME, Actor, Stage, messages, packets
@@ -171,7 +171,7 @@ def test_it_may_answer_over_tcp_as_well() -> None:
     (ping,) = stage.of(StreamPing)
     assert (ping.name, ping.boot, ping.address) == ("me", 200, ELSEWHERE)
     done = stage.swim.handle_stream_ping
-    stage.did(done(ping.nonce, answered=True, now_ms=stage.now_ms))
+    stage.did(done(ping.nonce, answer=StreamAnswer.HERE, now_ms=stage.now_ms))
     assert stage.of(Superseded) == [Superseded(200, ELSEWHERE)]
     assert a.boot == 1
 

@@ -7,8 +7,14 @@ from math import log
 import pytest
 
 from smg_mesh.swim.doubts import HEARD_MAX
-from smg_mesh.swim.effects import MemberDown, MemberRefuted, MemberSuspected, StreamPing
-from smg_mesh.swim.messages import Ack, Gossip, Ping, Rank
+from smg_mesh.swim.effects import (
+    MemberDown,
+    MemberRefuted,
+    MemberSuspected,
+    StreamAnswer,
+    StreamPing,
+)
+from smg_mesh.swim.messages import Ack, Address, Gossip, Ping, Rank
 from smg_mesh.swim.suspicion import (
     REMINDERS,
     Suspicion,
@@ -205,6 +211,73 @@ def test_who_was_heard_only_before_the_doubt_is_not_spared_for_it() -> None:
     stage.run(6 * base_ms(3, 3, 500) + 500)
     assert stage.notes("spared") == 0
     assert stage.rank("a") is Rank.DEAD
+
+
+def probed_and_refused(stage: Stage) -> None:
+    """Let a probe of `a` fail whose host says over TCP that no process listens there."""
+    asked = len(stage.of(StreamPing))
+    stage.until(lambda: any(ping.name == "a" for ping in stage.of(StreamPing)[asked:]), 5_000)
+    ping = stage.of(StreamPing)[-1]
+    done = stage.swim.handle_stream_ping
+    stage.did(done(ping.nonce, answer=StreamAnswer.NOBODY, now_ms=stage.now_ms))
+
+
+def test_where_a_host_refuses_connections_nobody_else_need_agree() -> None:
+    stage = Stage(tcp=None)
+    quiet(stage, "a", "b", "c")
+    probed_and_refused(stage)
+    stage.until(lambda: stage.rank("a") is Rank.SUSPECT, 1_000)
+    half_ms = base_ms(3, 4, 500) // 2
+    stage.run(half_ms - 20)
+    assert stage.rank("a") is Rank.SUSPECT
+    stage.run(220 + 40)
+    assert stage.rank("a") is Rank.DEAD
+    assert stage.notes("hastened") == 1
+
+
+def test_a_doubt_that_was_raised_by_others_is_hastened_too() -> None:
+    stage = Stage(tcp=None)
+    target, other, _ = quiet(stage, "a", "b", "c")
+    accused(stage, other, target)
+    probed_and_refused(stage)
+    stage.run(2 * 500 + base_ms(3, 4, 500) // 2)
+    assert stage.rank("a") is Rank.DEAD
+    assert stage.notes("hastened") == 1
+
+
+def test_a_refused_connection_alone_is_no_doubt() -> None:
+    """The network may let our datagrams through and refuse TCP: the member answers, and lives."""
+    stage = Stage(tcp=None)
+    (target,) = quiet(stage, "a")
+    probed_and_refused(stage)
+    target.well = True
+    stage.hear(target, Ack(stage.sent(Ping, target.address)[-1].nonce))
+    stage.run(10_000)
+    assert stage.of(MemberSuspected) == []
+
+
+def test_who_is_refuted_after_a_refused_connection_is_doubted_anew_in_full() -> None:
+    stage = Stage(tcp=None)
+    target, *_ = quiet(stage, "a", "b", "c")
+    probed_and_refused(stage)
+    stage.until(lambda: stage.rank("a") is Rank.SUSPECT, 1_000)
+    target.incarnation = 1
+    stage.hear(target)
+    accused(stage, target, target, incarnation=1)
+    stage.run(base_ms(3, 4, 500))
+    assert stage.rank("a") is not Rank.DEAD
+
+
+def test_who_holds_a_suspect_dead_confirms_the_doubt() -> None:
+    stage = Stage()
+    target, other, _ = quiet(stage, "a", "b", "c")
+    accused(stage, other, target)
+    third = Actor("c", Address("10.0.9.9", 7946))
+    stage.did(
+        stage.swim.handle_rows([target.claim(Rank.DEAD, accuser=third.name)], now_ms=stage.now_ms)
+    )
+    assert stage.rank("a") is Rank.SUSPECT
+    assert stage.notes("confirmed") == 1
 
 
 def test_a_suspect_that_speaks_up_with_a_higher_incarnation_is_alive() -> None:
