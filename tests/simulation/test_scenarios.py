@@ -10,6 +10,7 @@ from smg_chaos.simulate.scenarios.catalogue import ACCEPTANCE, SCENARIOS
 # lives through all of them at full size.
 SMALL = {
     "crash": (6, 20),
+    "host-crash": (6, 20),
     "leave": (6, 15),
     "restart": (6, 15),
     "join": (24, 1),

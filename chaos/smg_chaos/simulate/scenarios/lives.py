@@ -8,6 +8,7 @@ from smg_chaos.simulate import chronicle
 from smg_chaos.simulate.agenda import MS, SECOND
 from smg_chaos.simulate.checkers import agreed
 from smg_chaos.simulate.cluster import put_up, settle, settled_cluster, warm_cluster
+from smg_chaos.simulate.network import Rough
 from smg_chaos.simulate.outcome import Figures
 from smg_chaos.simulate.scenarios.measure import (
     LARGE,
@@ -41,8 +42,11 @@ def _all_notice(world: World, kind: str, name: str, since_us: int) -> list[float
     return noticed_s(world, kind, name, since_us)
 
 
-def crash(world: World, nodes: int) -> Figures:
-    """Kill one member without a word; in a large cluster several, one after the other."""
+def crash(world: World, nodes: int, *, whole_host: bool = False) -> Figures:
+    """Kill one member without a word; in a large cluster several, one after the other.
+
+    `whole_host`: the machine goes with it, so nobody is left there to refuse a connection.
+    """
     warm_cluster(world, nodes)
     figures: Figures = {"healthy_deaths": [], "first_s": [], "everywhere_s": []}
     victims = 1 if nodes < LARGE else LARGE_TURNS
@@ -50,6 +54,8 @@ def crash(world: World, nodes: int) -> Figures:
         since_us = world.agenda.now_us
         world.chronicle.deed(since_us, victim.label, "crashes")
         world.kill(victim)
+        if whole_host:
+            world.network.add(Rough(targets=(victim.label,), block=True))
         noticed = _all_notice(world, chronicle.DOWN, victim.name, since_us)
         wrong = healthy_deaths(world, since_us=since_us, sick=(victim.name,))
         figures["healthy_deaths"].append(float(len(wrong)))
@@ -191,12 +197,22 @@ def grown(world: World, nodes: int) -> Figures:
 LIVES: Final = (
     Scenario(
         name="crash",
-        about="a member is killed; who notices when",
+        about="a member is killed, its machine lives; who notices when",
         play=crash,
         targets=(
             Target("first_s", "p50", 3.0),
             Target("first_s", "p99", 4.5),
             Target("everywhere_s", "p50", 3.0),
+            Target("healthy_deaths", "sum", 0),
+        ),
+    ),
+    Scenario(
+        name="host-crash",
+        about="a member is lost with its machine, which refuses nothing any more",
+        play=partial(crash, whole_host=True),
+        targets=(
+            Target("first_s", "p50", 3.0),
+            Target("first_s", "p99", 4.5),
             Target("healthy_deaths", "sum", 0),
         ),
     ),
