@@ -82,6 +82,21 @@ def tree_cpu_s(pid: int, proc: Path = PROC) -> float:
     return cpu_s(tree_of(pid, proc), proc)
 
 
+def tree_scheduled_s(pid: int, proc: Path = PROC) -> float:
+    """Return the CPU seconds of all living threads of a tree, as the scheduler has them: in nanoseconds.
+
+    `tree_cpu_s` counts clock ticks of 10 ms; of a process that runs 0.1 ms at a time it sees samples.
+    """
+    total_ns = 0
+    for one in tree_of(pid, proc):
+        for task in sorted((proc / str(one) / "task").glob("*/schedstat")):
+            try:
+                total_ns += int(task.read_text().split()[0])
+            except (OSError, IndexError, ValueError):
+                continue  # the thread has ended
+    return total_ns / 1e9
+
+
 def memory_of(pid: int, proc: Path = PROC) -> Memory:
     """Return the memory of a whole tree; the peak is the sum of each process's own."""
     rss = pss = peak = 0

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Final
 
-from smg_chaos.bench.accounting import memory_of, tree_cpu_s
+from smg_chaos.bench.accounting import memory_of, tree_scheduled_s
 from smg_chaos.gameday.agent import Agent
 from smg_chaos.gameday.figures import Figure
 from smg_chaos.gameday.stage import Stage
 
-_SETTLE_S: Final = 10.0
+_SETTLE_S: Final = 20.0
+"""Connections of the joining are closed by then."""
 _MB: Final = 1 << 20
 
 
@@ -43,7 +44,7 @@ async def idle(stage: Stage) -> Sequence[Figure]:
 
 
 def _cpu_s(agents: Sequence[Agent]) -> float:
-    return sum(tree_cpu_s(_pid(agent)) for agent in agents)
+    return sum(tree_scheduled_s(_pid(agent)) for agent in agents)
 
 
 def _pid(agent: Agent) -> int:

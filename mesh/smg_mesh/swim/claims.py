@@ -22,6 +22,8 @@ from smg_mesh.swim.row import Row
 from smg_mesh.swim.voice import Voice
 
 Source: TypeAlias = Literal["rumor", "exchange", "itself", "own"]
+HELD_DEAD: Final = "dead: "
+"""Before the name of who buried a member: a witness besides all accusers, none of which is called so."""
 HEAL_SPAN_MS: Final = 1_000
 """Meeting the dead again starts at most one exchange in that time: it brings the others."""
 
@@ -61,8 +63,8 @@ class Claims:
                 claim = msgspec.structs.replace(claim, rank=Rank.SUSPECT)
                 second_hand = True
                 if claim.order <= row.order:
-                    # Doubted here already: who holds it dead confirms that.
-                    self._hear_again(row, claim, source, now_ms=now_ms)
+                    # Doubted here already: who holds it dead has seen a doubt to its end.
+                    self._doubts.confirm(row, HELD_DEAD + claim.accuser, now_ms=now_ms)
                     return
         if not self._believable(claim, source, now_ms=now_ms):
             return
@@ -71,6 +73,7 @@ class Claims:
             return
         self._follow(merge, claim, source, now_ms=now_ms)
         if second_hand:
+            self._doubts.confirm(merge.row, HELD_DEAD + claim.accuser, now_ms=now_ms)
             self._healer.tell(merge.row, merge.row.address, now_ms=now_ms)
         elif spread:
             self._spread(claim, now_ms=now_ms)

@@ -5,6 +5,8 @@ A packet is a header of 32 bytes that travels in the clear and a msgpack array:
     magic 2 | version 1 | flags 1 | key id 4 | sender tag 8 | boot 8 | counter 8 | body
     body = [incarnation, digest, [kind, fields…], rumors, news]
 
+The digest has 16 bytes, of which the last 8 are left out where they are zero: a cluster without documents.
+
 What is written and read here is the *clear* packet: flags, key id and counter are zero, and sealing
 fills them in (it adds 16 bytes after the body, which `BODY_BYTES_MAX` leaves room for).
 
@@ -60,6 +62,8 @@ TAG_BYTES: Final = 8
 _HEADER: Final = Struct("!2sBB4s8sQQ")
 _CLEAR_START: Final = MAGIC + bytes((VERSION, 0)) + bytes(4)
 _NO_COUNTER: Final = bytes(8)
+_DIGEST_SHORT: Final = 8
+_NO_DOCUMENTS: Final = bytes(DIGEST_BYTES - _DIGEST_SHORT)
 _FRAME_BYTES: Final = 1 + 5 + (2 + DIGEST_BYTES) + 3 + 3
 """Of a body: the array, incarnation, digest, and the heads of two arrays of at most 64."""
 _NAMES_CACHED: Final = 4096
@@ -99,7 +103,7 @@ class _BodyUnread(msgspec.Struct, frozen=True, array_like=True):
     """The same body, its rumors still bytes."""
 
     incarnation: U32
-    digest: Annotated[bytes, Meta(min_length=DIGEST_BYTES, max_length=DIGEST_BYTES)]
+    digest: Annotated[bytes, Meta(min_length=_DIGEST_SHORT, max_length=DIGEST_BYTES)]
     message: Message
     rumors: Annotated[tuple[msgspec.Raw, ...], Meta(max_length=RUMORS_MAX)]
     news: Annotated[tuple[msgspec.Raw, ...], Meta(max_length=RUMORS_MAX)]
@@ -122,8 +126,12 @@ def sender_tag(name: str) -> bytes:
 
 def encode(packet: Packet) -> bytes:
     """Return the clear packet: at most `CLEAR_BYTES_MAX` bytes, which the caller has seen to."""
+    digest = packet.digest
+    assert len(digest) == DIGEST_BYTES
+    if digest.endswith(_NO_DOCUMENTS):
+        digest = digest[:_DIGEST_SHORT]
     body = _ENCODER.encode(
-        _BodyWritten(packet.incarnation, packet.digest, packet.message, packet.rumors, packet.news)
+        _BodyWritten(packet.incarnation, digest, packet.message, packet.rumors, packet.news)
     )
     assert len(body) <= BODY_BYTES_MAX, len(body)
     assert len(packet.rumors) + len(packet.news) <= RUMORS_MAX
@@ -146,6 +154,7 @@ def decode(data: bytes) -> Packet:
         raise WireError("body") from error
     if _ENCODER.encode(body) != written:
         raise WireError("form")
+    digest = _whole(body.digest)
     sender = data[8:16]
     _check_message(body.message, sender)
     if len(body.rumors) + len(body.news) > RUMORS_MAX:
@@ -154,11 +163,20 @@ def decode(data: bytes) -> Packet:
         sender,
         int.from_bytes(data[16:24], "big"),
         body.incarnation,
-        body.digest,
+        digest,
         body.message,
         tuple(map(_read_claim, map(bytes, body.rumors))) if body.rumors else (),
         tuple(map(_read_news, map(bytes, body.news))) if body.news else (),
     )
+
+
+def _whole(digest: bytes) -> bytes:
+    """Return the digest with what was left out of it; it may be written in one way only."""
+    if len(digest) == _DIGEST_SHORT:
+        return digest + _NO_DOCUMENTS
+    if len(digest) != DIGEST_BYTES or digest.endswith(_NO_DOCUMENTS):
+        raise WireError("form")
+    return digest
 
 
 def header(data: bytes) -> Header:

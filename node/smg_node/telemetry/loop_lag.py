@@ -3,7 +3,7 @@
 A timer is set ten times a second; how long after its time it fires is the lag. Over 20 ms is logged,
 at most once a second; over 100 ms is counted as a stall as well.
 
-While there is nothing to delay, the timer is set once a second: a wake-up of an idle machine takes 0.1
+While there is nothing to delay, the timer is set every five seconds: a wake-up of an idle machine takes 0.1
 to 0.25 ms of a core, so that ten of them would be most of what an idle node costs.
 """
 
@@ -16,7 +16,7 @@ from smg_node.core.ports import Clock
 from smg_node.telemetry.metrics import Meters
 
 _INTERVAL_S: Final = 0.1
-_IDLE_INTERVAL_S: Final = 1.0
+_IDLE_INTERVAL_S: Final = 5.0
 _LOGGED_S: Final = 0.02
 _STALL_S: Final = 0.1
 _LOG_INTERVAL_S: Final = 1.0

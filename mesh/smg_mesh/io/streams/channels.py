@@ -23,7 +23,7 @@ from smg_mesh.swim.messages import Address
 
 CHANNELS_MAX: Final = 64
 """Open at a time, in use or not; more calls than that at a time are refused."""
-IDLE_S: Final = 60.0
+IDLE_S: Final = 10.0
 _CONNECT_MS: Final = 5_000  # for one attempt; calls have shorter deadlines of their own
 _KEEPALIVE_MS: Final = 10_000  # while a call is open: finds a host that vanished
 _KEEPALIVE_ANSWER_MS: Final = 5_000

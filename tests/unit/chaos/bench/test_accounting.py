@@ -11,6 +11,7 @@ from smg_chaos.bench.accounting import (
     memory_of,
     tree_cpu_s,
     tree_of,
+    tree_scheduled_s,
 )
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -55,6 +56,17 @@ def test_user_and_system_time_and_that_of_ended_children_are_counted(proc: Path)
     process(proc, 10, parent=1, used=f"{TICKS} {2 * TICKS} {3 * TICKS} {4 * TICKS}")
     process(proc, 11, parent=10, used=f"{5 * TICKS} 0 0 0")
     assert tree_cpu_s(10, proc) == 15.0
+
+
+def test_the_nanoseconds_of_all_threads_of_a_tree_are_added_up(proc: Path) -> None:
+    process(proc, 10, parent=1)
+    process(proc, 11, parent=10)
+    for pid, task, ns in ((10, 10, 1_000_000), (10, 12, 200_000), (11, 11, 30_000)):
+        folder = proc / str(pid) / "task" / str(task)
+        folder.mkdir(parents=True)
+        (folder / "schedstat").write_text(f"{ns} 77 9\n")
+    (proc / "11" / "task" / "13").mkdir()  # a thread that has just ended
+    assert tree_scheduled_s(10, proc) == pytest.approx(0.00123)
 
 
 def test_nothing_is_lost_or_counted_twice_when_a_child_ends(proc: Path) -> None:

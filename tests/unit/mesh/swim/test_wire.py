@@ -200,7 +200,9 @@ def test_the_longest_of_everything_is_accepted() -> None:
         ([5, DIGEST, [5], [["b", BOOT, 3, 1, None, None, "c", 0]], []], "form"),
         ([5, DIGEST, [5], [["b", BOOT, 3, 1]], []], "form"),
         ([5, DIGEST, [1, 1, "b", 2], [], []], "form"),
-        ([5, DIGEST[1:], [5], [], []], "body"),
+        ([5, DIGEST[9:], [5], [], []], "body"),
+        ([5, DIGEST[1:], [5], [], []], "form"),  # neither with documents nor without
+        ([5, DIGEST[:8] + bytes(8), [5], [], []], "form"),  # without, at length
         ([5, DIGEST + b"x", [5], [], []], "body"),
         ([1 << 32, DIGEST, [5], [], []], "body"),
         ([5.0, DIGEST, [5], [], []], "body"),
