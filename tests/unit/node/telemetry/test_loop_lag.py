@@ -4,6 +4,7 @@ import time
 import pytest
 from prometheus_client import CollectorRegistry
 
+from smg_node.telemetry import loop_lag
 from smg_node.telemetry.loop_lag import LagJudge, LoopLag
 from smg_node.telemetry.metrics import Meters
 from smg_node.world import SystemClock
@@ -41,12 +42,13 @@ def test_a_bad_second_is_one_line_with_the_worst_of_it(caplog: pytest.LogCapture
 
 
 @pytest.mark.parametrize("busy", [True, False])
-async def test_a_blocked_loop_is_noticed(busy: bool) -> None:
+async def test_a_blocked_loop_is_noticed(busy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_lag, "_IDLE_INTERVAL_S", 0.1)  # a test has no five seconds to block
     meters = Meters(CollectorRegistry(), version="1")
     async with asyncio.TaskGroup() as tasks:
         watch = tasks.create_task(LoopLag(meters, SystemClock(), busy=lambda: busy).run())
         await asyncio.sleep(0)
-        time.sleep(0.3 if busy else 1.3)  # noqa: ASYNC251 - blocking the loop is what is tested
+        time.sleep(0.3)  # noqa: ASYNC251 - blocking the loop is what is tested
         async with asyncio.timeout(20):
             while not counted(meters, "stalls_total"):  # noqa: ASYNC110 - nobody could tell
                 await asyncio.sleep(0.01)
