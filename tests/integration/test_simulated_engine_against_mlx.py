@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from smg_chaos.engine.plans import SERVERS, ServerKind, Wanted
 from support.engine_asking import Asker, asking
-from support.engine_table import TABLE
+from support.engine_table import TABLE, outline
 from support.mlx import MlxEngine, running_mlx
 from support.processes import running
 from support.simulated_engine import served
@@ -53,6 +53,19 @@ def test_the_simulated_engine_answers_as_the_real_one(
 ) -> None:
     ask = TABLE["mlx"][name]
     assert ask(simulated) == ask(real)
+
+
+def test_a_prompt_without_ids_holds_both_up_until_its_caller_gives_up(
+    simulated: Asker, tmp_path: Path
+) -> None:
+    # An engine of its own: on a busy machine the real one may not get up again.
+    with (
+        running_mlx(tmp_path, SCRIPTS["plain"]) as engine,
+        asking(engine.address, "mlx", prompt(engine.model_dir)) as real,
+    ):
+        held_up = [outline(asker.generate(ids=[], wait_s=1.0)) for asker in (simulated, real)]
+    assert held_up[0] == held_up[1]
+    assert simulated.generate(max_tokens=3).code == "OK"
 
 
 def test_an_id_beyond_the_vocabulary_kills_both_in_the_same_way(tmp_path: Path) -> None:

@@ -294,9 +294,6 @@ TABLE: Final[Mapping[str, Mapping[str, Callable[[Asker], Reduced]]]] = {
         **EVERYWHERE,
         "text": _REFUSALS["text"],
         "kv events": lambda asker: told(asker.call("SubscribeKvEvents")),
-        # Last: it holds everybody up until its caller gives up.
-        "no ids": lambda asker: outline(asker.generate(ids=[], wait_s=1.0)),
-        "after no ids": lambda asker: outline(asker.generate(max_tokens=3)),
     },
     "vllm": {**EVERYWHERE, **_CHOICES, **_REFUSALS},
     "sglang": {

@@ -188,6 +188,7 @@ def test_a_terminal_shows_one_picture_that_changes(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("NO_COLOR", raising=False)  # whoever runs the tests may want none
     with admin_api(_node(_ME, _DOUBTED)) as api:
         code, out, _ = run("--url", api.url, "cluster", "members", "--watch")
     assert code == 0
