@@ -110,6 +110,44 @@ PROFILES: Final[Mapping[ProfileName, SwimOptions]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StateOptions:
+    """What replicated state may be told. Times are milliseconds."""
+
+    documents: Mapping[str, int] = field(
+        default_factory=lambda: MappingProxyType({"settings": 64, "workers": 64, "audit": 16})
+    )
+    """Namespaces and into how many documents the keys of each are spread: 64 keep 50,000 workers in bounds."""
+    tables: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({"sticky": 64}))
+    """Tables and into how many shards each is cut: what differs is sent a shard at a time."""
+    document_bytes_max: int = 262_144
+    """A document of that size merges in 5 ms at worst, in which nothing else runs; more keys are refused."""
+    epoch_bytes: int = 196_608
+    epoch_clients: int = 500
+    epoch_deletions: int = 20_000
+    epoch_age_ms: int = 7 * 86_400_000
+    """A document over any of these four is begun anew."""
+    union_ms: int = 60_000
+    """So long the old document is read beside the new one."""
+    removed_keep_ms: int = 7 * 86_400_000
+    """A removal is remembered so long; who was away for longer brings nothing back."""
+    future_ms: int = 60_000
+    """An entry from a clock further ahead waits for its time."""
+    gap_ms: int = 400
+    """An update whose predecessor has not come by then is fetched."""
+    push_apart_ms: int = 200
+    rumor_bytes_per_s: int = 16_384
+    """Own updates beyond this rate go by exchanges instead of rumors."""
+    register_apart_ms: int = 100
+    registers_max: int = 65_536
+    register_after_death_ms: int = 10_000
+    """Registers of a member that died are dropped after this time."""
+    table_rows_max: int = 50_000
+    table_ttl_ms: int = 4 * 3_600_000
+    save_apart_ms: int = 10_000
+    """A changed document is written to the data dir after at most this time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
     """An operator's own certificates for the streams; watched, and taken anew when they change."""
 
@@ -132,6 +170,7 @@ class MeshOptions:
     join: tuple[str, ...] = ()
     """Seeds, `HOST[:PORT]`, retried for ever."""
     swim: SwimOptions = field(default_factory=lambda: PROFILES["lan"])
+    state: StateOptions = field(default_factory=StateOptions)
     label: str = "default"
     """Name of the cluster; packets of another label are refused."""
     key_file: Path | None = None

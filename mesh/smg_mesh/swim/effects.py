@@ -95,7 +95,9 @@ class StreamAnswer(Enum):
         return self is StreamAnswer.HERE
 
 
-ExchangeReason: TypeAlias = Literal["join", "digest", "up", "told", "stall", "periodic", "heal"]
+ExchangeReason: TypeAlias = Literal[
+    "join", "digest", "up", "told", "stall", "periodic", "heal", "push", "gap"
+]
 
 
 @dataclass(frozen=True, slots=True)

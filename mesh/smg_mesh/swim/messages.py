@@ -138,8 +138,8 @@ NO_DIGEST: Final = bytes(16)
 class Packet(msgspec.Struct, frozen=True):
     """One datagram: who says it, what, and the rumors that ride along.
 
-    `sender` is the tag of the sender's name (8 bytes), `digest` 8 bytes over its member table and 8
-    over its documents. Sender, boot and incarnation together are a claim at first hand: it is alive.
+    `sender` is the tag of the sender's name (8 bytes), `digest` 8 bytes over its member table and its
+    documents together, and 8 that are not used yet. Sender, boot and incarnation together are a claim at first hand: it is alive.
     """
 
     sender: bytes

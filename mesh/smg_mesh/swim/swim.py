@@ -23,7 +23,15 @@ from typing import Final
 
 from smg_mesh.config import META_BYTES_MAX, SwimOptions
 from smg_mesh.swim.bucket import Bucket
-from smg_mesh.swim.effects import Effect, Isolated, Member, Rng, StreamAnswer, Timer
+from smg_mesh.swim.effects import (
+    Effect,
+    ExchangeReason,
+    Isolated,
+    Member,
+    Rng,
+    StreamAnswer,
+    Timer,
+)
 from smg_mesh.swim.listener import Listener
 from smg_mesh.swim.messages import Address, Claim, Rank
 from smg_mesh.swim.parts import Parts
@@ -196,6 +204,18 @@ class Swim:
         self._voice.note("forgotten")
         return self._asked()
 
+    def converse(
+        self, why: ExchangeReason, *, count: int = 1, name: str = "", now_ms: int
+    ) -> list[Effect]:
+        """Ask for exchanges with `count` random members, or with the one of that name if it is present."""
+        if not (self._voice.silent or self._voice.leaving):
+            row = self._members.rows.get(name)
+            if row is not None and row.present:
+                self._parts.exchanges.ask(row, why, now_ms=now_ms)
+            else:
+                self._parts.exchanges.ask_random(count, why, now_ms=now_ms)
+        return self._asked()
+
     def set_document_digest(self, digest: bytes) -> None:
         """Say what the documents are; 8 bytes."""
         self._voice.set_document_digest(digest)
@@ -297,7 +317,7 @@ class Swim:
 
     def digest(self) -> bytes:
         """Return the 8 bytes over the members that packets carry."""
-        return self._voice.digest[:8]
+        return self._voice.member_digest
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ A packet is a header of 32 bytes that travels in the clear and a msgpack array:
     magic 2 | version 1 | flags 1 | key id 4 | sender tag 8 | boot 8 | counter 8 | body
     body = [incarnation, digest, [kind, fields…], rumors, news]
 
-The digest has 16 bytes, of which the last 8 are left out where they are zero: a cluster without documents.
+The digest has 16 bytes, of which the last 8 are left out where they are zero, as they are today.
 
 What is written and read here is the *clear* packet: flags, key id and counter are zero, and sealing
 fills them in (it adds 16 bytes after the body, which `BODY_BYTES_MAX` leaves room for).

@@ -1,0 +1,1 @@
+"""State that merges in any order: documents, registers, tables, clocks. Pure."""
