@@ -114,9 +114,14 @@ class StateOptions:
     """What replicated state may be told. Times are milliseconds."""
 
     documents: Mapping[str, int] = field(
-        default_factory=lambda: MappingProxyType({"settings": 64, "workers": 64, "audit": 16})
+        default_factory=lambda: MappingProxyType(
+            {"settings": 64, "workers": 64, "audit": 16, "cluster": 1}
+        )
     )
-    """Namespaces and into how many documents the keys of each are spread: 64 keep 50,000 workers in bounds."""
+    """Namespaces and into how many documents the keys of each are spread: 64 keep 50,000 workers in bounds.
+    `cluster` is what nodes know of the cluster itself."""
+    documents_by_head: tuple[str, ...] = ("workers",)
+    """Namespaces whose keys go by their first part: all that is said of one worker travels together."""
     tables: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({"sticky": 64}))
     """Tables and into how many shards each is cut: what differs is sent a shard at a time."""
     document_bytes_max: int = 262_144

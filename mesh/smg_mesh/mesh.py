@@ -8,12 +8,15 @@
 A node without a key file that is not insecure on purpose is *closed*: it has no sockets, its only member
 is itself, and everything else works. So does a node whose disk is full, whose name servers are dead or
 whose seeds are all gone: none of it keeps a node from serving, and `status` tells.
+
+What the nodes share (`shared.Shared`) is the caller's: it is opened by `start`, run by `run`, and closed by
+`stop`, and the mesh carries what it says.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_mesh.config import MeshOptions
 from smg_mesh.io.assembly import Surface, assemble
@@ -40,6 +43,9 @@ from smg_mesh.io.views import (
 )
 from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import Address
+
+if TYPE_CHECKING:
+    from smg_mesh.shared import Shared
 
 __all__ = [
     "Address",
@@ -72,6 +78,7 @@ class Mesh:
         rng: Rng,
         wall_ms: Callable[[], int],
         monotonic_s: Callable[[], float],
+        shared: "Shared | None" = None,
     ) -> None:
         self.superseded = asyncio.Event()
         """Set when a later life of this node's name was found: drain, and exit with status 1."""
@@ -81,6 +88,7 @@ class Mesh:
         self._rng = rng
         self._wall_ms = wall_ms
         self._monotonic_s = monotonic_s
+        self._shared = shared
         self._counters = Counters()
         self._journal = Journal(wall_ms=wall_ms)
         self._answers: dict[str, Reply] = {}
@@ -110,6 +118,7 @@ class Mesh:
                 counters=self._counters,
                 journal=self._journal,
                 superseded=self.superseded,
+                shared=self._shared,
             )
         )
         for topic, reply in self._answers.items():
@@ -132,6 +141,8 @@ class Mesh:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._warn())]
                 tasks += [group.create_task(part) for part in parts.loops()]
+                if self._shared is not None:
+                    tasks.append(group.create_task(self._shared.run()))
                 await self._stopping.wait()
                 for task in tasks:
                     task.cancel()
@@ -159,6 +170,8 @@ class Mesh:
         await self._ended.wait()
         if self._parts is not None:
             await self._parts.close()
+            if self._shared is not None:
+                await self._shared.close()
         self._journal.close()
 
     async def _warn(self) -> None:
@@ -225,6 +238,8 @@ class Mesh:
             health=swim.health_score,
             seeds=parts.seed_views(),
             keys=parts.keyring.fingerprints().all,
+            held=self._holds_state(),
+            documents="" if self._shared is None else self._shared.digest(),
         )
 
     def ready(self) -> str | None:
@@ -236,9 +251,8 @@ class Mesh:
             return "superseded by a later life of this name"
         if parts.swim.isolated:
             return "isolated: this node hears nobody"
-        waited_s = self._monotonic_s() - self._started_s
-        if self._waits_for_seeds() and waited_s < self._options.join_grace_s:
-            return "joining: no seed has answered yet"
+        if self._monotonic_s() - self._started_s < self._options.join_grace_s:
+            return self._joining()
         return None
 
     def events(self, after: int = 0) -> Sequence[MeshEvent]:
@@ -250,12 +264,18 @@ class Mesh:
         return self._journal.watch(after)
 
     def counters(self) -> Mapping[tuple[str, str], int]:
-        """Return (name, detail) → how often, since the start."""
+        """Return (name, detail) → how often, since the start; what is shared counts for itself."""
         return self._counters.all()
 
-    def _waits_for_seeds(self) -> bool:
-        parts = self._on
-        return not self.closed and parts.seeds.expected and not parts.seeds.joined
+    def _joining(self) -> str | None:
+        """Return what this node still waits for, None once it is part of the cluster."""
+        seeds = self._on.seeds
+        if not self.closed and seeds.expected and not seeds.joined:
+            return "joining: no seed has answered yet"
+        return None if self._holds_state() else "joining: the cluster's state is not here yet"
+
+    def _holds_state(self) -> bool:
+        return self._shared is None or self._shared.held
 
     def _troubles(self) -> list[str]:
         """Return why all is not well."""
@@ -267,8 +287,9 @@ class Mesh:
             troubles.append("superseded by a later life of this name")
         if parts.swim.isolated:
             troubles.append("isolated: this node hears nobody")
-        if self._waits_for_seeds():
-            troubles.append("joining: no seed has answered yet")
+        joining = self._joining()
+        if joining is not None:
+            troubles.append(joining)
         return troubles
 
     def _security(self) -> str:
@@ -298,6 +319,8 @@ class Mesh:
         parts = self._on
         parts.perform(parts.swim.forget(name, now_ms=parts.now_ms()))
         parts.memory.remember((), gone=[name])
+        if self._shared is not None:
+            self._shared.look_around()
 
     async def keyring(
         self, operation: Operation, key: str = "", *, force: bool = False
@@ -305,15 +328,27 @@ class Mesh:
         """Do one step of a rotation with all living members, and return who holds what.
 
         `key` is a key for `install` and a fingerprint for `use` and `remove`. MeshError if the step is
-        refused, also because not all acknowledge it; `force` does it for those who do.
+        refused, also because not all acknowledge it, or because shared secrets need the key to be removed;
+        `force` does it for those who do.
         """
         parts = self._on
+        if operation == "remove" and not force:
+            self._check_unneeded(key)
         others = [
             (member.name, member.address)
             for member in parts.swim.members()
             if not member.rank.gone and member.name != self.name
         ]
         return await parts.rotation.operate(operation, key, others, force=force)
+
+    def _check_unneeded(self, fingerprint: str) -> None:
+        """MeshError if secrets would be lost with that key: they are sealed anew seconds after another is used."""
+        needed = 0 if self._shared is None else self._shared.sealed_with(fingerprint)
+        if needed:
+            raise MeshError(
+                f"remove refused: {needed} API keys of workers are sealed with {fingerprint} still; use"
+                " another key, and they are sealed with that one by the nodes that are up, within seconds"
+            )
 
     def answer(self, topic: str, reply: Reply) -> None:
         """Answer questions about `topic` with `reply(payload, who asks)`, from now on."""

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14smg_proto/mesh.proto\x12\x0bsmg.mesh.v1\")\n\x0bPingRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x62oot\x18\x02 \x01(\x04\"\x19\n\tPingReply\x12\x0c\n\x04here\x18\x01 \x01(\x08\"v\n\rExchangeFrame\x12\x11\n\tignorable\x18\x01 \x01(\x08\x12\'\n\x07opening\x18\x02 \x01(\x0b\x32\x14.smg.mesh.v1.OpeningH\x00\x12!\n\x04rows\x18\x03 \x01(\x0b\x32\x11.smg.mesh.v1.RowsH\x00\x42\x06\n\x04kind\"~\n\x07Opening\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x62oot\x18\x02 \x01(\x04\x12\r\n\x05label\x18\x03 \x01(\t\x12\x0e\n\x06\x64igest\x18\x04 \x01(\x0c\x12\x0c\n\x04\x66ull\x18\x05 \x01(\x08\x12\x14\n\x0cwire_version\x18\x06 \x01(\r\x12\x14\n\x0cring_version\x18\x07 \x01(\x04\"$\n\x04Rows\x12\x0e\n\x06\x63laims\x18\x01 \x01(\x0c\x12\x0c\n\x04last\x18\x02 \x01(\x08\"[\n\nAskRequest\x12\x0e\n\x06\x63\x61ller\x18\x01 \x01(\t\x12\x0e\n\x06target\x18\x02 \x01(\t\x12\r\n\x05label\x18\x03 \x01(\t\x12\r\n\x05topic\x18\x04 \x01(\t\x12\x0f\n\x07payload\x18\x05 \x01(\x0c\"T\n\x08\x41skReply\x12\x11\n\x07payload\x18\x01 \x01(\x0cH\x00\x12*\n\x07\x66\x61ilure\x18\x02 \x01(\x0b\x32\x17.smg.mesh.v1.AskFailureH\x00\x42\t\n\x07outcome\"+\n\nAskFailure\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t2\xbf\x01\n\x04Mesh\x12\x38\n\x04Ping\x12\x18.smg.mesh.v1.PingRequest\x1a\x16.smg.mesh.v1.PingReply\x12\x46\n\x08\x45xchange\x12\x1a.smg.mesh.v1.ExchangeFrame\x1a\x1a.smg.mesh.v1.ExchangeFrame(\x01\x30\x01\x12\x35\n\x03\x41sk\x12\x17.smg.mesh.v1.AskRequest\x1a\x15.smg.mesh.v1.AskReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14smg_proto/mesh.proto\x12\x0bsmg.mesh.v1\")\n\x0bPingRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x62oot\x18\x02 \x01(\x04\"\x19\n\tPingReply\x12\x0c\n\x04here\x18\x01 \x01(\x08\"\xbf\x02\n\rExchangeFrame\x12\x11\n\tignorable\x18\x01 \x01(\x08\x12\'\n\x07opening\x18\x02 \x01(\x0b\x32\x14.smg.mesh.v1.OpeningH\x00\x12!\n\x04rows\x18\x03 \x01(\x0b\x32\x11.smg.mesh.v1.RowsH\x00\x12)\n\x08holdings\x18\x04 \x01(\x0b\x32\x15.smg.mesh.v1.HoldingsH\x00\x12\'\n\x07request\x18\x05 \x01(\x0b\x32\x14.smg.mesh.v1.RequestH\x00\x12%\n\x06update\x18\x06 \x01(\x0b\x32\x13.smg.mesh.v1.UpdateH\x00\x12)\n\x08\x64\x65\x63lined\x18\x07 \x01(\x0b\x32\x15.smg.mesh.v1.DeclinedH\x00\x12!\n\x04\x64one\x18\x08 \x01(\x0b\x32\x11.smg.mesh.v1.DoneH\x00\x42\x06\n\x04kind\"\xbf\x01\n\x07Opening\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x62oot\x18\x02 \x01(\x04\x12\r\n\x05label\x18\x03 \x01(\t\x12\x0e\n\x06\x64igest\x18\x04 \x01(\x0c\x12\x0c\n\x04\x66ull\x18\x05 \x01(\x08\x12\x14\n\x0cwire_version\x18\x06 \x01(\r\x12\x14\n\x0cring_version\x18\x07 \x01(\x04\x12\x0e\n\x06pieces\x18\x08 \x01(\x08\x12\r\n\x05stale\x18\t \x01(\x08\x12\x0f\n\x07joining\x18\n \x01(\x08\x12\x0f\n\x07history\x18\x0b \x01(\x0c\"$\n\x04Rows\x12\x0e\n\x06\x63laims\x18\x01 \x01(\x0c\x12\x0c\n\x04last\x18\x02 \x01(\x08\"(\n\x08Holdings\x12\x0e\n\x06pieces\x18\x01 \x01(\x0c\x12\x0c\n\x04last\x18\x02 \x01(\x08\"-\n\x07Request\x12\"\n\x06pieces\x18\x01 \x03(\x0b\x32\x12.smg.mesh.v1.Asked\"J\n\x05\x41sked\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12$\n\x07summary\x18\x03 \x01(\x0b\x32\x13.smg.mesh.v1.Packed\"}\n\x06Update\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12$\n\x07summary\x18\x03 \x01(\x0b\x32\x13.smg.mesh.v1.Packed\x12\"\n\x05\x63hunk\x18\x04 \x01(\x0b\x32\x13.smg.mesh.v1.Packed\x12\x0c\n\x04last\x18\x05 \x01(\x08\"\'\n\x08\x44\x65\x63lined\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\"\x17\n\x04\x44one\x12\x0f\n\x07refused\x18\x01 \x01(\x08\".\n\x06Packed\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12\x13\n\x0bplain_bytes\x18\x02 \x01(\r\"[\n\nAskRequest\x12\x0e\n\x06\x63\x61ller\x18\x01 \x01(\t\x12\x0e\n\x06target\x18\x02 \x01(\t\x12\r\n\x05label\x18\x03 \x01(\t\x12\r\n\x05topic\x18\x04 \x01(\t\x12\x0f\n\x07payload\x18\x05 \x01(\x0c\"T\n\x08\x41skReply\x12\x11\n\x07payload\x18\x01 \x01(\x0cH\x00\x12*\n\x07\x66\x61ilure\x18\x02 \x01(\x0b\x32\x17.smg.mesh.v1.AskFailureH\x00\x42\t\n\x07outcome\"+\n\nAskFailure\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t2\xbf\x01\n\x04Mesh\x12\x38\n\x04Ping\x12\x18.smg.mesh.v1.PingRequest\x1a\x16.smg.mesh.v1.PingReply\x12\x46\n\x08\x45xchange\x12\x1a.smg.mesh.v1.ExchangeFrame\x1a\x1a.smg.mesh.v1.ExchangeFrame(\x01\x30\x01\x12\x35\n\x03\x41sk\x12\x17.smg.mesh.v1.AskRequest\x1a\x15.smg.mesh.v1.AskReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,18 +35,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PINGREQUEST']._serialized_end=78
   _globals['_PINGREPLY']._serialized_start=80
   _globals['_PINGREPLY']._serialized_end=105
-  _globals['_EXCHANGEFRAME']._serialized_start=107
-  _globals['_EXCHANGEFRAME']._serialized_end=225
-  _globals['_OPENING']._serialized_start=227
-  _globals['_OPENING']._serialized_end=353
-  _globals['_ROWS']._serialized_start=355
-  _globals['_ROWS']._serialized_end=391
-  _globals['_ASKREQUEST']._serialized_start=393
-  _globals['_ASKREQUEST']._serialized_end=484
-  _globals['_ASKREPLY']._serialized_start=486
-  _globals['_ASKREPLY']._serialized_end=570
-  _globals['_ASKFAILURE']._serialized_start=572
-  _globals['_ASKFAILURE']._serialized_end=615
-  _globals['_MESH']._serialized_start=618
-  _globals['_MESH']._serialized_end=809
+  _globals['_EXCHANGEFRAME']._serialized_start=108
+  _globals['_EXCHANGEFRAME']._serialized_end=427
+  _globals['_OPENING']._serialized_start=430
+  _globals['_OPENING']._serialized_end=621
+  _globals['_ROWS']._serialized_start=623
+  _globals['_ROWS']._serialized_end=659
+  _globals['_HOLDINGS']._serialized_start=661
+  _globals['_HOLDINGS']._serialized_end=701
+  _globals['_REQUEST']._serialized_start=703
+  _globals['_REQUEST']._serialized_end=748
+  _globals['_ASKED']._serialized_start=750
+  _globals['_ASKED']._serialized_end=824
+  _globals['_UPDATE']._serialized_start=826
+  _globals['_UPDATE']._serialized_end=951
+  _globals['_DECLINED']._serialized_start=953
+  _globals['_DECLINED']._serialized_end=992
+  _globals['_DONE']._serialized_start=994
+  _globals['_DONE']._serialized_end=1017
+  _globals['_PACKED']._serialized_start=1019
+  _globals['_PACKED']._serialized_end=1065
+  _globals['_ASKREQUEST']._serialized_start=1067
+  _globals['_ASKREQUEST']._serialized_end=1158
+  _globals['_ASKREPLY']._serialized_start=1160
+  _globals['_ASKREPLY']._serialized_end=1244
+  _globals['_ASKFAILURE']._serialized_start=1246
+  _globals['_ASKFAILURE']._serialized_end=1289
+  _globals['_MESH']._serialized_start=1292
+  _globals['_MESH']._serialized_end=1483
 # @@protoc_insertion_point(module_scope)

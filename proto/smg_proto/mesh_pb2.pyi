@@ -1,6 +1,7 @@
+from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -20,17 +21,27 @@ class PingReply(_message.Message):
     def __init__(self, here: _Optional[bool] = ...) -> None: ...
 
 class ExchangeFrame(_message.Message):
-    __slots__ = ("ignorable", "opening", "rows")
+    __slots__ = ("ignorable", "opening", "rows", "holdings", "request", "update", "declined", "done")
     IGNORABLE_FIELD_NUMBER: _ClassVar[int]
     OPENING_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
+    HOLDINGS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_FIELD_NUMBER: _ClassVar[int]
+    DECLINED_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
     ignorable: bool
     opening: Opening
     rows: Rows
-    def __init__(self, ignorable: _Optional[bool] = ..., opening: _Optional[_Union[Opening, _Mapping]] = ..., rows: _Optional[_Union[Rows, _Mapping]] = ...) -> None: ...
+    holdings: Holdings
+    request: Request
+    update: Update
+    declined: Declined
+    done: Done
+    def __init__(self, ignorable: _Optional[bool] = ..., opening: _Optional[_Union[Opening, _Mapping]] = ..., rows: _Optional[_Union[Rows, _Mapping]] = ..., holdings: _Optional[_Union[Holdings, _Mapping]] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., declined: _Optional[_Union[Declined, _Mapping]] = ..., done: _Optional[_Union[Done, _Mapping]] = ...) -> None: ...
 
 class Opening(_message.Message):
-    __slots__ = ("name", "boot", "label", "digest", "full", "wire_version", "ring_version")
+    __slots__ = ("name", "boot", "label", "digest", "full", "wire_version", "ring_version", "pieces", "stale", "joining", "history")
     NAME_FIELD_NUMBER: _ClassVar[int]
     BOOT_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +49,10 @@ class Opening(_message.Message):
     FULL_FIELD_NUMBER: _ClassVar[int]
     WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
     RING_VERSION_FIELD_NUMBER: _ClassVar[int]
+    PIECES_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
+    JOINING_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
     name: str
     boot: int
     label: str
@@ -45,7 +60,11 @@ class Opening(_message.Message):
     full: bool
     wire_version: int
     ring_version: int
-    def __init__(self, name: _Optional[str] = ..., boot: _Optional[int] = ..., label: _Optional[str] = ..., digest: _Optional[bytes] = ..., full: _Optional[bool] = ..., wire_version: _Optional[int] = ..., ring_version: _Optional[int] = ...) -> None: ...
+    pieces: bool
+    stale: bool
+    joining: bool
+    history: bytes
+    def __init__(self, name: _Optional[str] = ..., boot: _Optional[int] = ..., label: _Optional[str] = ..., digest: _Optional[bytes] = ..., full: _Optional[bool] = ..., wire_version: _Optional[int] = ..., ring_version: _Optional[int] = ..., pieces: _Optional[bool] = ..., stale: _Optional[bool] = ..., joining: _Optional[bool] = ..., history: _Optional[bytes] = ...) -> None: ...
 
 class Rows(_message.Message):
     __slots__ = ("claims", "last")
@@ -54,6 +73,66 @@ class Rows(_message.Message):
     claims: bytes
     last: bool
     def __init__(self, claims: _Optional[bytes] = ..., last: _Optional[bool] = ...) -> None: ...
+
+class Holdings(_message.Message):
+    __slots__ = ("pieces", "last")
+    PIECES_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    pieces: bytes
+    last: bool
+    def __init__(self, pieces: _Optional[bytes] = ..., last: _Optional[bool] = ...) -> None: ...
+
+class Request(_message.Message):
+    __slots__ = ("pieces",)
+    PIECES_FIELD_NUMBER: _ClassVar[int]
+    pieces: _containers.RepeatedCompositeFieldContainer[Asked]
+    def __init__(self, pieces: _Optional[_Iterable[_Union[Asked, _Mapping]]] = ...) -> None: ...
+
+class Asked(_message.Message):
+    __slots__ = ("name", "epoch", "summary")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    epoch: int
+    summary: Packed
+    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[int] = ..., summary: _Optional[_Union[Packed, _Mapping]] = ...) -> None: ...
+
+class Update(_message.Message):
+    __slots__ = ("name", "epoch", "summary", "chunk", "last")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    epoch: int
+    summary: Packed
+    chunk: Packed
+    last: bool
+    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[int] = ..., summary: _Optional[_Union[Packed, _Mapping]] = ..., chunk: _Optional[_Union[Packed, _Mapping]] = ..., last: _Optional[bool] = ...) -> None: ...
+
+class Declined(_message.Message):
+    __slots__ = ("name", "epoch")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    epoch: int
+    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class Done(_message.Message):
+    __slots__ = ("refused",)
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    refused: bool
+    def __init__(self, refused: _Optional[bool] = ...) -> None: ...
+
+class Packed(_message.Message):
+    __slots__ = ("content", "plain_bytes")
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    PLAIN_BYTES_FIELD_NUMBER: _ClassVar[int]
+    content: bytes
+    plain_bytes: int
+    def __init__(self, content: _Optional[bytes] = ..., plain_bytes: _Optional[int] = ...) -> None: ...
 
 class AskRequest(_message.Message):
     __slots__ = ("caller", "target", "label", "topic", "payload")

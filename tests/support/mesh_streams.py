@@ -8,10 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from smg_mesh.io.streams import AskError, StreamClient, StreamServer
+import grpc
+import grpc.aio
+
+from smg_mesh.io.streams import AskError, StreamClient, StreamServer, Turns
 from smg_mesh.io.tls import Credentials, DerivedMaterial, PlainCredentials, RingKeys, TlsCredentials
 from smg_mesh.swim.messages import Address, Claim
 from smg_mesh.sync.exchange import Exchange, Opening
+from smg_mesh.sync.pieces import Pieces
 
 LABEL = "test"
 
@@ -79,6 +83,9 @@ class Node:
     said: dict[str, Any] = field(default_factory=dict)
     learned_rows: list[Claim] = field(default_factory=list)
     told_by: list[Opening] = field(default_factory=list)
+    pieces: Pieces | None = None
+    ended_with: list[tuple[str, bool]] = field(default_factory=list)
+    turns: Turns = field(default_factory=Turns)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     gate: Gate | None = None
     replies: Callable[[str, bytes, str], bytes] | None = None
@@ -101,8 +108,11 @@ class Node:
 
     def machine(self, *, opener: bool) -> Exchange:
         """Return this node's side of an exchange."""
-        mine = Opening(self.name, self.boot, self.label, self.digest, **{"full": True, **self.said})
-        return Exchange(mine, lambda: self.rows, opener=opener)
+        digest = self.digest
+        if self.pieces is not None:
+            digest = digest[:8] + self.pieces.digest()
+        mine = Opening(self.name, self.boot, self.label, digest, **{"full": True, **self.said})
+        return Exchange(mine, lambda: self.rows, opener=opener, pieces=self.pieces)
 
     async def exchange_with(
         self, other: "Node", *, name: str | None = "", deadline_ms: int = 10_000
@@ -113,6 +123,7 @@ class Node:
             other.name if name == "" else name,
             self.machine(opener=True),
             self.learned_rows.extend,
+            turns=self.turns,
             deadline_ms=deadline_ms,
         )
 
@@ -127,6 +138,10 @@ class Node:
     def learned(self, claims: tuple[Claim, ...], peer: Opening) -> None:
         self.learned_rows += claims
         self.told_by.append(peer)
+
+    def ended(self, machine: Exchange) -> None:
+        assert machine.peer is not None
+        self.ended_with.append((machine.peer.name, machine.full))
 
     async def answer(self, topic: str, payload: bytes, caller: str) -> bytes:
         if self.gate is not None:
@@ -154,3 +169,33 @@ async def up(*nodes: Node, **limits: float) -> AsyncIterator[None]:
             await node.client.close()
         for node in nodes:
             await node.server.stop(0)
+
+
+# ── Others ───────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def stranger(node: Node, **options: int) -> AsyncIterator[Any]:
+    """Yield a bare channel to a node, to say anything on."""
+    given = [(f"grpc.{name}", value) for name, value in options.items()]
+    channel = grpc.aio.insecure_channel(f"ipv4:{node.address}", options=given)
+    try:
+        yield channel
+    finally:
+        await channel.close(None)
+
+
+@asynccontextmanager
+async def impostor(serve: Any) -> AsyncIterator[Address]:
+    """Yield the address of a server whose exchanges are served by `serve`."""
+    server = grpc.aio.server()
+    stream: Any = grpc.stream_stream_rpc_method_handler
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("smg.mesh.v1.Mesh", {"Exchange": stream(serve)}),)
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield Address("127.0.0.1", port)
+    finally:
+        await server.stop(None)

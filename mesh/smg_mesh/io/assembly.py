@@ -11,6 +11,7 @@ from smg_mesh.config import DEFAULT_PORT, MeshOptions
 from smg_mesh.io import rotation as rotating
 from smg_mesh.io.advertise import advertised_address
 from smg_mesh.io.around import Around
+from smg_mesh.io.carrier import Carrier
 from smg_mesh.io.conversations import Answers, Conversations
 from smg_mesh.io.counters import Counters
 from smg_mesh.io.doors import Doors, is_closed, load_keys, open_doors, stream_credentials
@@ -21,6 +22,7 @@ from smg_mesh.io.journal import Journal
 from smg_mesh.io.keyring import Keyring
 from smg_mesh.io.listener import Listener
 from smg_mesh.io.parts import Parts
+from smg_mesh.io.replicated import Replicated
 from smg_mesh.io.resolve import ResolveError, Resolver
 from smg_mesh.io.ring import VersionedRing
 from smg_mesh.io.rotation import Rotation
@@ -52,6 +54,7 @@ class Surface:
     counters: Counters
     journal: Journal
     superseded: asyncio.Event
+    shared: Replicated | None = None
 
     def now_ms(self) -> int:
         """Return the core's time."""
@@ -94,7 +97,11 @@ async def assemble(surface: Surface) -> Parts:
         me = Identity(options.name, address, boot, pack_meta(options.meta))
         old_peers = seeds_of(kept, seeds_max=OLD_PEERS_MAX)
         ground = _Ground(memory, old_peers, keyring, places, resolver, answers, doors, listen)
-        parts = _Wiring(surface, ground, Swim(me, options.swim, surface.rng)).parts()
+        wiring = _Wiring(surface, ground, Swim(me, options.swim, surface.rng))
+        if surface.shared is not None:
+            undo.push_async_callback(surface.shared.close)
+            await surface.shared.open(boot)
+        parts = wiring.parts()
         undo.pop_all()
         return parts
 
@@ -107,6 +114,7 @@ class _Wiring:
         self._ground = ground
         self._swim = swim
         self._driver: Driver | None = None
+        shared = surface.shared
         self._conversations = Conversations(
             swim,
             label=surface.options.label,
@@ -114,6 +122,8 @@ class _Wiring:
             now_ms=surface.now_ms,
             step=self._step,
             met=self._met,
+            pieces=None if shared is None else shared.pieces,
+            held=lambda: shared is None or shared.held,
         )
         self._seeds = Seeds(
             ground.places,
@@ -129,6 +139,20 @@ class _Wiring:
             rng=surface.rng,
             on_failure=self._seed_failed,
         )
+        self._carrier = None if shared is None else self._made_carrier(shared)
+
+    def _made_carrier(self, shared: Replicated) -> Carrier:
+        carrier = Carrier(
+            shared,
+            self._swim,
+            seals=self._ground.keyring,
+            journal=self._surface.journal,
+            now_ms=self._surface.now_ms,
+            step=self._step,
+            nobody=lambda: self._ground.doors is None or not self._seeds.expected,
+        )
+        shared.connect(carrier)
+        return carrier
 
     def parts(self) -> Parts:
         """Return all parts; peers are answered from now on."""
@@ -161,6 +185,8 @@ class _Wiring:
             now_ms=surface.now_ms,
             superseded=surface.superseded,
             lost_one=self._seeds.lost_one,
+            moved=self._members_changed,
+            shared=surface.shared,
         )
         return Driver(
             self._swim,
@@ -186,6 +212,8 @@ class _Wiring:
             text = f"the keyring has changed ({why}): {shown.primary} seals, {len(shown.all)} open"
             detail = {"why": why, "primary": shown.primary, "keys": " ".join(shown.all)}
             self._surface.journal.add("keyring_changed", name, text, detail=detail)
+            if self._surface.shared is not None:
+                self._surface.shared.look_around()
 
         ring = VersionedRing(keyring, self._surface.options.data_dir)
         return Rotation(ring, me=name, ask=ask, changed=changed)
@@ -196,13 +224,19 @@ class _Wiring:
         if self._driver is not None:
             self._driver.step(step)
 
-    def _met(self, name: str) -> None:
+    def _met(self, name: str, *, full: bool, held: bool) -> None:
         first = not self._seeds.joined
         self._seeds.exchanged()
+        if self._surface.shared is not None:
+            self._surface.shared.met(name, full=full, held=held)
         if first:
             text = f"this node and {name} know what either knew: it is part of the mesh"
             detail = {"through": name}
             self._surface.journal.add("joined", self._swim.name, text, detail=detail)
+
+    def _members_changed(self) -> None:
+        if self._carrier is not None:
+            self._carrier.members_changed()
 
     def _seed_failed(self, seed: str, error: str) -> None:
         text = f"seed {seed} does not answer, trying on: {error}"

@@ -1,7 +1,7 @@
 """What this node says and answers over streams: pings, exchanges and questions, in both directions.
 
 It stands between the core and the gRPC rooms: machines for exchanges are made from what the core knows
-now, and what they learn goes back into it as one more input.
+now and what state this node holds, and what they learn goes back into it as one more input.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,11 +9,12 @@ from typing import Final, Protocol, TypeAlias
 
 from smg_mesh.io.driver import Step
 from smg_mesh.io.seeds import ExchangeFailedError
-from smg_mesh.io.streams import AskError, StreamClient, StreamError
+from smg_mesh.io.streams import AskError, StreamClient, StreamError, Turns
 from smg_mesh.io.streams.service import TOPIC_CHARS_MAX
 from smg_mesh.swim.effects import Effect, StreamAnswer
 from smg_mesh.swim.messages import Address, Claim
 from smg_mesh.sync.exchange import Exchange, ExchangeError, Opening
+from smg_mesh.sync.pieces import Pieces
 
 JOIN_MS: Final = 5_000
 """Longest exchange with a seed that may be nobody; the other seeds wait behind it, four at a time."""
@@ -62,8 +63,20 @@ class Rings(Protocol):
         ...
 
 
+class Met(Protocol):
+    """Hears that an exchange with a peer came to its end, whoever began it."""
+
+    def __call__(self, name: str, /, *, full: bool, held: bool) -> None:
+        """Learn of it. `full`: all state was compared, and is the same; `held`: the peer had it all."""
+        ...
+
+
 class Conversations:
-    """Both sides of every stream. `met(name)` is called when an exchange with a peer went well."""
+    """Both sides of every stream.
+
+    `pieces` is what this node replicates; `held` says whether it holds the cluster's state. As long as it
+    does not, every exchange it begins wants everything.
+    """
 
     def __init__(
         self,
@@ -73,14 +86,19 @@ class Conversations:
         exchange_ms: int,
         now_ms: Callable[[], int],
         step: Callable[[Step], object],
-        met: Callable[[str], None],
+        met: Met,
+        pieces: Pieces | None = None,
+        held: Callable[[], bool] = lambda: True,
     ) -> None:
+        self.turns: Final = Turns()
         self._knowledge = knowledge
         self._label = label
         self._exchange_ms = exchange_ms
         self._now_ms = now_ms
         self._step = step
         self._met = met
+        self._pieces = pieces
+        self._held = held
         self._topics: dict[str, Reply] = {}
         self._client: StreamClient | None = None
         self._rings: Rings | None = None
@@ -103,12 +121,11 @@ class Conversations:
     async def exchange(self, name: str, address: Address, why: str) -> bool:
         """Exchange with a known member; return whether it came to its end."""
         # Who was told wrong things, or was away, wants everything; digests decide the rest.
-        full = why in ("join", "told", "stall", "heal")
+        full = why in ("join", "told", "stall", "heal") or not self._held()
         try:
             await self._converse(address, name, full=full, deadline_ms=self._exchange_ms)
         except StreamError:
             return False
-        self._met(name)
         return True
 
     async def join(self, address: Address) -> bool:
@@ -118,10 +135,7 @@ class Conversations:
             peer = await self._converse(address, None, full=True, deadline_ms=deadline_ms)
         except StreamError as error:
             raise ExchangeFailedError(str(error)) from error
-        if (peer.name, peer.boot) == (self._knowledge.name, self._knowledge.boot):
-            return False
-        self._met(peer.name)
-        return True
+        return not self.is_me(peer.name, peer.boot)
 
     async def ask(
         self, name: str, address: Address, topic: str, payload: bytes, *, deadline_s: float
@@ -136,13 +150,18 @@ class Conversations:
     ) -> Opening:
         if self._client is None:
             raise StreamError("failed", "this node has no streams to peers")
-        machine = Exchange(self._opening(full=full), self._knowledge.rows, opener=True)
+        machine = self._machine(full=full, opener=True)
         peer = await self._client.exchange(
-            address, name, machine, self._learn, deadline_ms=deadline_ms
+            address, name, machine, self._learn, turns=self.turns, deadline_ms=deadline_ms
         )
         if self._rings is not None and not self.is_me(peer.name, peer.boot):
             await self._rings.level(peer.name, address, peer.ring_version)
+        self.ended(machine)
         return peer
+
+    def _machine(self, *, full: bool, opener: bool) -> Exchange:
+        mine, rows = self._opening(full=full), self._knowledge.rows
+        return Exchange(mine, rows, opener=opener, pieces=self._pieces)
 
     def _learn(self, claims: Sequence[Claim]) -> None:
         now_ms = self._now_ms()
@@ -153,10 +172,14 @@ class Conversations:
             name=self._knowledge.name,
             boot=self._knowledge.boot,
             label=self._label,
-            digest=self._knowledge.digest() + bytes(8),
+            digest=self._knowledge.digest() + self._pieces_digest(),
             full=full,
             ring_version=0 if self._rings is None else self._rings.version,
+            held=self._held(),
         )
+
+    def _pieces_digest(self) -> bytes:
+        return bytes(8) if self._pieces is None else self._pieces.digest()
 
     def is_me(self, name: str, boot: int) -> bool:
         """Return whether this process is that life of that node."""
@@ -164,13 +187,17 @@ class Conversations:
 
     def answering(self) -> Exchange:
         """Return the answering side of a new exchange."""
-        return Exchange(self._opening(full=False), self._knowledge.rows, opener=False)
+        return self._machine(full=False, opener=False)
 
-    def learned(self, claims: Sequence[Claim], peer: Opening) -> None:
+    def learned(self, claims: Sequence[Claim], _peer: Opening) -> None:
         """Merge rows that a peer told in an exchange which it began."""
         self._learn(claims)
-        if not self.is_me(peer.name, peer.boot):
-            self._met(peer.name)
+
+    def ended(self, machine: Exchange) -> None:
+        """Tell that an exchange came to its end, unless this node met itself."""
+        peer = machine.peer
+        if peer is not None and not self.is_me(peer.name, peer.boot):
+            self._met(peer.name, full=machine.full, held=peer.held)
 
     # ── Peers call ───────────────────────────────────────────────────────────
 
@@ -195,6 +222,12 @@ class Answers:
 
     def __init__(self) -> None:
         self._conversations: Conversations | None = None
+        self._turns = Turns()
+
+    @property
+    def turns(self) -> Turns:
+        """What paces the work of all exchanges."""
+        return self._turns if self._conversations is None else self._conversations.turns
 
     def open(self, conversations: Conversations) -> None:
         """Answer from now on."""
@@ -214,6 +247,11 @@ class Answers:
         """Merge what a peer told."""
         if self._conversations is not None:
             self._conversations.learned(claims, peer)
+
+    def ended(self, machine: Exchange) -> None:
+        """Learn that an exchange came to its end."""
+        if self._conversations is not None:
+            self._conversations.ended(machine)
 
     async def answer(self, topic: str, payload: bytes, caller: str) -> bytes:
         """Return the answer to a question; AskError."""

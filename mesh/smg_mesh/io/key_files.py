@@ -16,8 +16,8 @@ from typing import Final
 
 import msgspec
 
+from smg_mesh.io.durable import write_durably
 from smg_mesh.io.keys import RingKey, parse_key
-from smg_mesh.io.snapshot import write_durably
 
 KEYS_MAX: Final = 8
 _FILE_BYTES_MAX: Final = 65_536

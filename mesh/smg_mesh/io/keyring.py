@@ -142,6 +142,11 @@ class Keyring:
         """Whether there are keys."""
         return bool(self._keys)
 
+    @property
+    def primary(self) -> str:
+        """Fingerprint of the key that seals; empty if there are none."""
+        return self._keys[0].fingerprint if self._keys else ""
+
     def keys(self) -> tuple[bytes, ...]:
         """Return the keys themselves, the primary first: others are derived from them for streams."""
         return tuple(key.secret for key in self._keys)

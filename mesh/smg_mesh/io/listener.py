@@ -1,4 +1,4 @@
-"""What the rest of the mesh does about effects that are no I/O: write them down, remember, search again."""
+"""What the rest of the mesh does about effects that are no I/O: write down, remember, search, hand on."""
 
 import asyncio
 import logging
@@ -7,6 +7,7 @@ from typing import Final
 
 from smg_mesh.io.counters import Counters
 from smg_mesh.io.journal import Journal
+from smg_mesh.io.replicated import Replicated
 from smg_mesh.io.snapshot import Memory
 from smg_mesh.swim.effects import (
     BootChanged,
@@ -26,7 +27,7 @@ _log: Final = logging.getLogger("smg_mesh")
 
 
 class Listener:
-    """One for a node; `lost_one` is called whenever a member died or left."""
+    """One for a node; `lost_one` is called whenever a member died or left, `moved` on any such change."""
 
     def __init__(
         self,
@@ -38,6 +39,8 @@ class Listener:
         now_ms: Callable[[], int],
         superseded: asyncio.Event,
         lost_one: Callable[[], None],
+        moved: Callable[[], None] = lambda: None,
+        shared: Replicated | None = None,
     ) -> None:
         self._journal = journal
         self._memory = memory
@@ -46,6 +49,8 @@ class Listener:
         self._now_ms = now_ms
         self._superseded = superseded
         self._lost_one = lost_one
+        self._moved = moved
+        self._shared = shared
 
     def hear(self, effect: Effect) -> None:
         """Take one effect, in the order in which the core said them."""
@@ -53,21 +58,27 @@ class Listener:
             case MemberUp() | MemberChanged():
                 self._journal.member(effect, now_ms=self._now_ms())
                 self._memory.changed()
+                self._moved()
             case MemberSuspected() | MemberRefuted():
                 self._journal.member(effect, now_ms=self._now_ms())
             case MemberDown() | MemberLeft():
                 self._journal.member(effect, now_ms=self._now_ms())
                 self._memory.changed()
                 self._lost_one()
+                self._moved()
             case BootChanged(boot=boot):
                 _log.info("peers remember a later life of this node: its boot is %d now", boot)
                 self._memory.boot_changed(boot)
+                if self._shared is not None:
+                    self._shared.change_boot(boot)
             case Superseded():
                 self._step_down(effect)
             case Isolated(on=on):
                 self._cut_off(on=on)
-            case NewsHeard():
+            case NewsHeard(news=news):
                 self._counters.add("news_heard")
+                if self._shared is not None:
+                    self._shared.hear(news)
             case _:
                 raise AssertionError(f"{effect} is the driver's")
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from smg_mesh.io.durable import write_durably
 from smg_mesh.io.key_files import KEYS_MAX
 from smg_mesh.io.keyring import Fingerprints, Keyring, KeyringError, KeyringUnsavedError
 from smg_mesh.io.keys import RingKey
-from smg_mesh.io.snapshot import write_durably
 
 VERSION_MAX: Final = 1 << 48
 _FILE: Final = "keyring-version"

@@ -13,9 +13,8 @@ from cryptography.exceptions import InvalidTag
 
 from smg_mesh.io.keys import KEY_ID_BYTES, RingKey
 from smg_mesh.io.refused import Refused
+from smg_mesh.io.secret_marks import PLAIN, SEALED
 
-_PLAIN: Final = b"\0"
-_SEALED: Final = b"\1"
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 _NONCE_AT: Final = 1 + KEY_ID_BYTES
@@ -25,20 +24,20 @@ _SECRET_AT: Final = _NONCE_AT + _NONCE_BYTES
 def seal_secret(secret: bytes, key: RingKey | None, label: bytes) -> bytes:
     """Return the secret sealed with the key; without one it is only marked as plain."""
     if key is None:
-        return _PLAIN + secret
+        return PLAIN + secret
     nonce = secrets.token_bytes(_NONCE_BYTES)
-    head = _SEALED + key.id
+    head = SEALED + key.id
     return head + nonce + key.secret_cipher(label).encrypt(nonce, secret, head)
 
 
 def open_secret(sealed: bytes, keys: Mapping[bytes, RingKey], label: bytes) -> bytes:
     """Return the secret; `keys` are those of the ring by id, none if it is insecure. Raise `Refused`."""
     kind = sealed[:1]
-    if kind == _PLAIN:
+    if kind == PLAIN:
         if keys:
             raise Refused("plain")
         return sealed[1:]
-    if kind != _SEALED or len(sealed) < _SECRET_AT + _TAG_BYTES:
+    if kind != SEALED or len(sealed) < _SECRET_AT + _TAG_BYTES:
         raise Refused("wire")
     if not keys:
         raise Refused("sealed")

@@ -6,7 +6,6 @@ cannot be kept is reported once, counted, and tried again.
 """
 
 import asyncio
-import fcntl
 import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +16,7 @@ from typing import Final
 import msgspec
 
 from smg_mesh.io.counters import Counters
+from smg_mesh.io.durable import lock_file, write_durably
 from smg_mesh.io.errors import MeshError
 from smg_mesh.io.hosts import parse_place
 from smg_mesh.io.threads import Threads, ThreadsBusyError
@@ -113,16 +113,9 @@ class DataDir:
         if the file is damaged. In the last case the folder is taken nevertheless.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(lock)
-            raise MeshError(f"another node uses the data dir {self.folder}") from error
-        except OSError:
-            os.close(lock)
-            raise
-        self._lock = lock
+        self._lock = lock_file(self.folder / _LOCK)
+        if self._lock is None:
+            raise MeshError(f"another node uses the data dir {self.folder}")
         try:
             with (self.folder / _FILE).open("rb") as file:
                 return decode_kept(file.read(_FILE_BYTES_MAX))
@@ -138,29 +131,6 @@ class DataDir:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Put `content` where `path` is, whole or not at all, also if the power fails; mode 0600."""
-    new = path.with_name(path.name + ".new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            written = 0
-            while written < len(content):
-                written += os.write(descriptor, content[written:])
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.replace(new, path)
-    except OSError:
-        new.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 class Memory:

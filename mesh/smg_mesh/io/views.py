@@ -25,6 +25,8 @@ EventKind: TypeAlias = Literal[
     "unisolated",
     "superseded",
     "keyring_changed",
+    "state_joined",
+    "document_full",
     "seed_failed",
 ]
 
@@ -108,6 +110,10 @@ class MeshStatus:
     seeds: tuple[SeedView, ...]
     keys: tuple[str, ...]
     """Fingerprints, the primary key's first."""
+    held: bool = True
+    """Whether it holds the cluster's shared state; one that is joining does not yet."""
+    documents: str = ""
+    """Digest of everything shared, 16 hexadecimal digits: equal where the same is held."""
 
 
 def member_view(member: Member, *, me: str, health: int, now_ms: int, wall_ms: int) -> MemberView:

@@ -21,8 +21,8 @@ DIFFERS_MS: Final = 1_000
 AGREED_EVERY: Final = 10
 """With a member that agrees only so seldom: digests ride on every packet, and what they do not cover
 (rows of the gone, the keyring's version) may wait. An exchange in the quiet costs more than its gossip."""
-_LOST_FACTOR: Final = 3
-"""An end that is so many deadlines late will not come."""
+_LOST_MS: Final = 150_000
+"""The end of an exchange that is so late will not come: streams give up after two minutes."""
 
 
 class Exchanges:
@@ -100,8 +100,7 @@ class Exchanges:
                 self._open(row, why, now_ms=now_ms)
 
     def _drop_lost(self, *, now_ms: int) -> None:
-        lost_ms = _LOST_FACTOR * self._voice.options.stream_exchange_ms
-        lost = [name for name, since in self._in_flight.items() if now_ms - since > lost_ms]
+        lost = [name for name, since in self._in_flight.items() if now_ms - since > _LOST_MS]
         for name in lost:
             self.end(name, ok=False, now_ms=now_ms)
 

@@ -39,17 +39,33 @@ class PieceState:
 class Pieces(Protocol):
     """All replicated state of one node: `replica.Replica`."""
 
+    def digest(self) -> bytes:
+        """Return 8 bytes over all pieces but the registers: equal where the same is held."""
+        ...
+
     @property
     def stale(self) -> bool:
         """This node was away for longer than removals are kept: what it holds may be long removed."""
         ...
 
+    @property
+    def history(self) -> bytes:
+        """A number that all nodes of one cluster come to share, b"" before this node ever met another.
+
+        Only between nodes of one history is absence a reason to forget: a cluster that slept for weeks
+        must not forget itself because a new node was started first.
+        """
+        ...
+
     def forget_stale(self) -> None:
-        """Drop what is stale; called before anything is listed, when the peer is not stale itself."""
+        """Drop what is stale; called before anything is listed, when the peer is not stale itself.
+
+        And only if both say the same `history`, and say one.
+        """
         ...
 
     def holdings(self, *, full: bool) -> Sequence[PieceState]:
-        """Return every piece that is not empty, sorted by name; the registers only if `full`."""
+        """Return every piece that is not empty, sorted by name. Registers are not listed: `full` asks for them."""
         ...
 
     def summary(self, name: str, epoch: int) -> bytes:

@@ -9,6 +9,7 @@ from smg_mesh.io.streams.client import StreamClient
 from smg_mesh.io.streams.errors import AskError, StreamError
 from smg_mesh.io.streams.server import StreamServer
 from smg_mesh.io.streams.service import StreamService
+from smg_mesh.io.streams.turns import Turns
 
 __all__ = [
     "AskError",
@@ -17,4 +18,5 @@ __all__ = [
     "StreamError",
     "StreamServer",
     "StreamService",
+    "Turns",
 ]

@@ -11,16 +11,24 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from smg_mesh.io.streams.channels import Channel, Channels
+from smg_mesh.io.streams.conversation import Conversation
 from smg_mesh.io.streams.errors import AskError, StreamError, failure
-from smg_mesh.io.streams.frames import decode_frame, encode_frame
-from smg_mesh.io.streams.service import ASK, EXCHANGE, PAYLOAD_BYTES_MAX, PING, TOPIC_CHARS_MAX
+from smg_mesh.io.streams.frames import decode_frame
+from smg_mesh.io.streams.service import (
+    ASK,
+    EXCHANGE,
+    EXCHANGE_S,
+    PAYLOAD_BYTES_MAX,
+    PING,
+    TOPIC_CHARS_MAX,
+)
+from smg_mesh.io.streams.turns import Turns
 from smg_mesh.io.tls import Credentials
 from smg_mesh.swim.effects import StreamAnswer
 from smg_mesh.swim.messages import Address, Claim
 from smg_mesh.sync.exchange import Exchange, ExchangeError, Opening
 from smg_proto import mesh_pb2
 
-_END: Final[object] = vars(grpc.aio)["EOF"]  # missing in the published stubs
 _OPERATORS_BUSINESS: Final = frozenset({"key", "plain", "name"})
 _SILENT_S: Final = 60.0
 _log: Final = logging.getLogger("smg_mesh.streams")
@@ -82,19 +90,30 @@ class StreamClient:
         machine: Exchange,
         learned: Callable[[tuple[Claim, ...]], None],
         *,
+        turns: Turns,
         deadline_ms: int,
     ) -> Opening:
-        """Converse to the end; return who was there. StreamError; what was learned before stays learned."""
+        """Converse to the end; return who was there. StreamError; what was learned before stays learned.
+
+        `deadline_ms` is for each frame, so that much state may take long over a slow link, and never
+        longer than `EXCHANGE_S` in all.
+        """
         async with self._call(address, name) as channel:
             # No serializers: bytes in, bytes out. (The published stubs want them all the same.)
             make: Any = channel.grpc.stream_stream
-            call = make(EXCHANGE)(timeout=deadline_ms / 1000)
+            call = make(EXCHANGE)(timeout=EXCHANGE_S)
+            talk = _Call(call, machine, name, learned, turns)
             try:
-                return await _Conversation(call, machine, name, learned).run()
+                return await talk.run(deadline_ms / 1000)
             except ExchangeError as error:
                 raise StreamError(error.reason, f"peer at {address} {error}") from error
+            except TimeoutError as error:
+                channel.retire()
+                raise StreamError(
+                    "deadline", f"peer at {address} did not answer in time"
+                ) from error
             finally:
-                call.cancel()
+                _drop(call)
 
     async def ask(
         self, address: Address, name: str, topic: str, payload: bytes, *, deadline_s: float
@@ -167,7 +186,7 @@ class StreamClient:
             _log.warning("%s", error)
 
 
-class _Conversation:
+class _Call:
     """One exchange, from this side."""
 
     def __init__(
@@ -176,36 +195,50 @@ class _Conversation:
         machine: Exchange,
         name: str | None,
         learned: Callable[[tuple[Claim, ...]], None],
+        turns: Turns,
     ) -> None:
         self._call = call
         self._machine = machine
         self._name = name
-        self._learned = learned
+        self._progress: Callable[[], None] = lambda: None
+        self._conversation = Conversation(
+            machine,
+            read=self._read,
+            write=self._write,
+            greeted=self._check,
+            learned=lambda claims, _: learned(claims),
+            turns=turns,
+        )
 
-    async def run(self) -> Opening:
-        """Return who was at the other end; AioRpcError, ExchangeError."""
-        for frame in self._machine.begin():
-            await self._write(encode_frame(frame))
-        # After the end the peer hangs up, and that is read too: then it has all that was sent.
-        while (received := await self._call.read()) is not _END:
-            step = self._machine.receive(decode_frame(received))
-            if self._name is not None and step.peer is not None and step.peer.name != self._name:
-                raise ExchangeError("name", f"is {step.peer.name}, not {self._name}")
-            if step.learned:
-                self._learned(step.learned)
-            for frame in step.send:
-                await self._write(encode_frame(frame))
-            if step.done:
-                await self._end()
-        if not self._machine.done or self._machine.peer is None:
-            raise ExchangeError("hung_up", "hung up before the end")
-        return self._machine.peer
+    async def run(self, deadline_s: float) -> Opening:
+        """Return who was at the other end; AioRpcError, ExchangeError, TimeoutError."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(deadline_s) as limit:
+            self._progress = lambda: limit.reschedule(loop.time() + deadline_s)
+            peer = await self._conversation.run()
+            await self._end()
+            # After the end the peer hangs up, and that is read too: then it has all that was sent.
+            while isinstance(received := await self._read(), bytes):
+                self._machine.receive(decode_frame(received))
+        if self._machine.refused is not None:
+            raise self._machine.refused
+        return peer
+
+    def _check(self, peer: Opening) -> None:
+        if self._name is not None and peer.name != self._name:
+            raise ExchangeError("name", f"is {peer.name}, not {self._name}")
+
+    async def _read(self) -> bytes | object:
+        received: bytes | object = await self._call.read()
+        self._progress()
+        return received
 
     async def _write(self, frame: bytes) -> None:
         try:
             await self._call.write(frame)
         except asyncio.InvalidStateError:
             await self._hung_up()
+        self._progress()
 
     async def _end(self) -> None:
         try:
@@ -217,6 +250,16 @@ class _Conversation:
         """The call ended while we wrote: say with what, which reading tells if it was an error."""
         await self._call.read()
         raise ExchangeError("hung_up", "hung up before the end")
+
+
+def _drop(call: Any) -> None:
+    """End a call, whatever has become of it.
+
+    One that failed under a write is over for grpcio and not for the library below, which keeps it, and a
+    task that waits for its status, until the deadline: what the peer said last was never read.
+    """
+    if not call.cancel():
+        call._cython_call.cancel("dropped")  # no public way leads there
 
 
 def _task_is_cancelled() -> bool:

@@ -31,7 +31,8 @@ class StreamError(Exception):
 
     `key` no common key or label · `name` another process than expected · `plain` one side without TLS ·
     `nobody` its host refuses: no process listens there · `unreachable` · `deadline` · `hung_up` · `busy` the peer (or this node) has too many streams · `refused` by the
-    peer, which says why · `order` `size` `wire` `version` `label` it said what it may not say · `failed`.
+    peer, which says why · `order` `size` `wire` `version` `label` it said what it may not say ·
+    `state` it sent a piece that cannot be taken · `failed`.
     """
 
     def __init__(self, reason: str, message: str) -> None:

@@ -10,6 +10,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Final, NoReturn, TypeVar
 
 import grpc
@@ -17,9 +18,11 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from smg_mesh.io.errors import MeshError
+from smg_mesh.io.streams.conversation import Conversation
 from smg_mesh.io.streams.errors import AskError
-from smg_mesh.io.streams.frames import MESSAGE_BYTES_MAX, decode_frame, encode_frame
+from smg_mesh.io.streams.frames import MESSAGE_BYTES_MAX
 from smg_mesh.io.streams.service import (
+    EXCHANGE_S,
     PAYLOAD_BYTES_MAX,
     SERVICE,
     TOPIC_CHARS_MAX,
@@ -31,12 +34,10 @@ from smg_mesh.sync.exchange import ExchangeError, Opening
 from smg_proto import mesh_pb2
 
 EXCHANGES_MAX: Final = 16
-"""Served at a time; each may hold one message in and one out."""
+"""Served at a time; each may hold one message in, one out, and one batch of pieces, 2 MiB at worst."""
 QUESTIONS_MAX: Final = 32
 CALLS_MAX: Final = 256
 CONNECTIONS_MAX: Final = 1024
-EXCHANGE_S: Final = 30.0
-"""The longest deadline any profile gives an exchange."""
 FRAME_S: Final = 10.0
 """For the peer to send a frame, or to take one."""
 ANSWER_S: Final = 60.0
@@ -46,7 +47,6 @@ _TASKS_S: Final = 1.0
 _LAST_TURNS: Final = 3
 T = TypeVar("T")
 
-_END: Final[object] = vars(grpc.aio)["EOF"]  # missing in the published stubs
 _Code: Final = grpc.StatusCode
 _log: Final = logging.getLogger("smg_mesh.streams")
 
@@ -200,21 +200,23 @@ class StreamServer:
 
     async def _converse(self, context: Any) -> None:
         machine = self._service.exchange()
-        for frame in machine.begin():
-            await self._write(context, encode_frame(frame))
-        while not machine.done:
-            async with asyncio.timeout(self._frame_s):
-                received = await context.read()
-            if received is _END:
-                raise ExchangeError("hung_up", "hung up before the end")
-            greeted = machine.peer is not None
-            step = machine.receive(decode_frame(received))
-            if step.peer is not None and not greeted:
-                self._check(context, step.peer)
-            if step.learned and step.peer is not None:
-                self._service.learned(step.learned, step.peer)
-            for frame in step.send:
-                await self._write(context, encode_frame(frame))
+        conversation = Conversation(
+            machine,
+            read=partial(self._read, context),
+            write=partial(self._write, context),
+            greeted=partial(self._check, context),
+            learned=self._service.learned,
+            turns=self._service.turns,
+        )
+        await conversation.run()
+        if machine.refused is not None:
+            raise machine.refused
+        self._service.ended(machine)
+
+    async def _read(self, context: Any) -> bytes | object:
+        async with asyncio.timeout(self._frame_s):
+            received: bytes | object = await context.read()
+            return received
 
     async def _write(self, context: Any, frame: bytes) -> None:
         async with asyncio.timeout(self._frame_s):

@@ -2,6 +2,7 @@
 
 from typing import Final, Protocol
 
+from smg_mesh.io.streams.turns import Turns
 from smg_mesh.swim.messages import Claim
 from smg_mesh.sync.exchange import Exchange, Opening
 
@@ -14,9 +15,17 @@ TOPIC_CHARS_MAX: Final = 64
 PAYLOAD_BYTES_MAX: Final = 1_000_000
 """Of a question or an answer, so that either fits in one message."""
 
+EXCHANGE_S: Final = 120.0
+"""The longest exchange, however well it goes on; the next one goes on where it was cut."""
+
 
 class StreamService(Protocol):
     """The node behind the streams. None of it may take long but `answer`."""
+
+    @property
+    def turns(self) -> Turns:
+        """What paces the work of all exchanges of this node."""
+        ...
 
     async def ping(self, name: str, boot: int) -> bool:
         """Return whether this process is that life of that node."""
@@ -28,6 +37,10 @@ class StreamService(Protocol):
 
     def learned(self, claims: tuple[Claim, ...], peer: Opening) -> None:
         """Merge rows that `peer` told; it has proved its name, if streams are secure."""
+        ...
+
+    def ended(self, machine: Exchange) -> None:
+        """Learn that an exchange, which a peer began, came to its end."""
         ...
 
     async def answer(self, topic: str, payload: bytes, caller: str) -> bytes:

@@ -1,10 +1,12 @@
 import asyncio
+from typing import cast
 
 import pytest
 
 from smg_mesh.io.counters import Counters
 from smg_mesh.io.journal import Journal
 from smg_mesh.io.listener import Listener
+from smg_mesh.io.replicated import Replicated
 from smg_mesh.io.snapshot import Memory
 from smg_mesh.swim.effects import (
     BootChanged,
@@ -27,6 +29,19 @@ THERE = Address("10.0.0.2", 7946)
 B = Member("b", THERE, 7, 3, Rank.ALIVE, b"", 0, None, None, True, "")
 
 
+class Shared:
+    """What the state that all share is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[object] = []
+
+    def hear(self, news: News) -> None:
+        self.heard.append(news)
+
+    def change_boot(self, boot: int) -> None:
+        self.heard.append(boot)
+
+
 class World:
     def __init__(self) -> None:
         self.counters = Counters()
@@ -34,6 +49,8 @@ class World:
         self.memory = Memory(None, label="test", counters=self.counters)
         self.superseded = asyncio.Event()
         self.lost = 0
+        self.moved = 0
+        self.shared = Shared()
         self.listener = Listener(
             self.journal,
             self.memory,
@@ -42,10 +59,15 @@ class World:
             now_ms=lambda: 10,
             superseded=self.superseded,
             lost_one=self.lose,
+            moved=self.move,
+            shared=cast("Replicated", self.shared),
         )
 
     def lose(self) -> None:
         self.lost += 1
+
+    def move(self) -> None:
+        self.moved += 1
 
     def hear(self, effect: Effect) -> list[str]:
         """Return the kinds of event that it led to."""
@@ -72,6 +94,7 @@ async def test_what_happens_to_members_is_written_and_remembered(
     assert world.hear(effect) == [kind]
     assert world.memory._changed.is_set() is kept
     assert world.lost == lost
+    assert world.moved == int(kept)
 
 
 async def test_a_node_that_is_superseded_is_told_once_and_loudly(
@@ -94,12 +117,15 @@ async def test_a_larger_boot_is_kept() -> None:
     world = World()
     assert world.hear(BootChanged(12)) == []
     assert world.memory._kept.boot == 12
+    assert world.shared.heard == [12]
     assert world.memory._changed.is_set()
 
 
-async def test_news_are_counted() -> None:
+async def test_news_are_counted_and_handed_on() -> None:
     world = World()
-    assert world.hear(NewsHeard(News("b", "kind", "key", 1, b""))) == []
+    news = News("b", "kind", "key", 1, b"")
+    assert world.hear(NewsHeard(news)) == []
+    assert world.shared.heard == [news]
     assert world.counters.get("news_heard") == 1
 
 

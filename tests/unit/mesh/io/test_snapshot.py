@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from smg_mesh.io import snapshot
 from smg_mesh.io.counters import Counters
+from smg_mesh.io.durable import write_durably
 from smg_mesh.io.errors import MeshError
 from smg_mesh.io.snapshot import (
     PEERS_MAX,
@@ -21,7 +22,6 @@ from smg_mesh.io.snapshot import (
     decode_kept,
     encode_kept,
     seeds_of,
-    write_durably,
 )
 from smg_mesh.swim.messages import Address
 

@@ -2,8 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -20,19 +19,7 @@ from smg_mesh.swim.messages import Address
 from smg_mesh.sync.exchange import Frame, Novel, Rows
 from smg_proto import mesh_pb2
 from support.exchanges import claims, opening
-from support.mesh_streams import Gate, Node, plain, until, up
-
-
-@asynccontextmanager
-async def stranger(node: Node, **options: int) -> AsyncIterator[Any]:
-    """Yield a bare channel to a node, to say anything on."""
-    given = [(f"grpc.{name}", value) for name, value in options.items()]
-    channel = grpc.aio.insecure_channel(f"ipv4:{node.address}", options=given)
-    try:
-        yield channel
-    finally:
-        await channel.close(None)
-
+from support.mesh_streams import Gate, Node, impostor, plain, stranger, until, up
 
 END = vars(grpc.aio)["EOF"]  # missing in the published stubs
 
@@ -98,7 +85,12 @@ async def test_a_server_that_ends_after_any_frame_leaves_nothing_behind(cut: int
     async with up(node), impostor(serve) as address:
         idle = tasks()
         talk = node.client.exchange(
-            address, "b", node.machine(opener=True), node.learned_rows.extend, deadline_ms=2_000
+            address,
+            "b",
+            node.machine(opener=True),
+            node.learned_rows.extend,
+            turns=node.turns,
+            deadline_ms=2_000,
         )
         if cut < 4:
             # What we still had to say may wait for a reader that is gone, until the deadline.
@@ -109,22 +101,6 @@ async def test_a_server_that_ends_after_any_frame_leaves_nothing_behind(cut: int
         assert node.learned_rows == theirs[: len(node.learned_rows)]
         assert len(node.learned_rows) in ([0], [0], [0, 1000], [0, 1000, 2000], [2500])[cut]
         await until(lambda: tasks() <= idle)
-
-
-@asynccontextmanager
-async def impostor(serve: Any) -> AsyncIterator[Address]:
-    """Yield the address of a server whose exchanges are served by `serve`."""
-    server = grpc.aio.server()
-    stream: Any = grpc.stream_stream_rpc_method_handler
-    server.add_generic_rpc_handlers(
-        (grpc.method_handlers_generic_handler("smg.mesh.v1.Mesh", {"Exchange": stream(serve)}),)
-    )
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    try:
-        yield Address("127.0.0.1", port)
-    finally:
-        await server.stop(None)
 
 
 GARBAGE = [
@@ -161,7 +137,12 @@ async def test_garbage_ends_an_exchange_on_the_calling_side(data: bytes) -> None
     async with up(node), impostor(serve) as address:
         with pytest.raises(StreamError):
             await node.client.exchange(
-                address, "b", node.machine(opener=True), node.learned_rows.extend, deadline_ms=9_000
+                address,
+                "b",
+                node.machine(opener=True),
+                node.learned_rows.extend,
+                turns=node.turns,
+                deadline_ms=9_000,
             )
     assert node.learned_rows == []
 
@@ -192,6 +173,7 @@ async def test_frames_after_the_end_are_refused_by_the_caller() -> None:
                 None,
                 node.machine(opener=True),
                 node.learned_rows.extend,
+                turns=node.turns,
                 deadline_ms=9_000,
             )
     assert node.learned_rows == []
@@ -263,7 +245,12 @@ async def test_a_server_that_never_answers_is_given_up_at_the_deadline() -> None
     async with up(node), impostor(serve) as address:
         with pytest.raises(StreamError) as raised:
             await node.client.exchange(
-                address, "b", node.machine(opener=True), node.learned_rows.extend, deadline_ms=300
+                address,
+                "b",
+                node.machine(opener=True),
+                node.learned_rows.extend,
+                turns=node.turns,
+                deadline_ms=300,
             )
         assert raised.value.reason == "deadline"
         assert node.client.open_channels == 0

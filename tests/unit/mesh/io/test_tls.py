@@ -205,7 +205,9 @@ async def test_a_stream_that_is_open_survives_a_change_of_the_ring() -> None:
             learned.extend(rows)
             assert a.credentials.version() == 2
 
-        await a.client.exchange(b.address, "b", a.machine(opener=True), change, deadline_ms=10_000)
+        await a.client.exchange(
+            b.address, "b", a.machine(opener=True), change, turns=a.turns, deadline_ms=10_000
+        )
         assert learned == b.rows
         assert b.learned_rows == a.rows
         assert (await a.exchange_with(b)).name == "b"

@@ -1,0 +1,57 @@
+"""What the heads of encoded documents say: how far each writer has come, and where an update begins.
+
+Writers are numbers, and each counts its entries. A *vector* says up to which entry of each writer a
+document goes; an update begins with the writers it is from, and the entry of each it continues at.
+Numbers are little-endian groups of seven bits.
+
+    vector = writers { writer upto }
+    update = writers { entries writer from entry … } deletions
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+_NUMBER_BYTES_MAX: Final = 10  # 64 bits in groups of seven
+
+
+class VectorError(ValueError):
+    """These bytes are no vector, or no beginning of an update."""
+
+
+def read_vector(data: bytes) -> Mapping[int, int]:
+    """Return up to which entry each writer is known; VectorError for any bytes that are no vector."""
+    count, at = _number(data, 0)
+    if count > len(data):
+        raise VectorError("more writers than bytes")
+    vector: dict[int, int] = {}
+    for _ in range(count):
+        client, at = _number(data, at)
+        vector[client], at = _number(data, at)
+    if at != len(data):
+        raise VectorError("bytes after the last writer")
+    return vector
+
+
+def beginning(update: bytes) -> tuple[int, int] | None:
+    """Return the one writer of an update and the entry it begins at.
+
+    (0, 0) if it only deletes, and None if it is from several writers. VectorError for other bytes.
+    """
+    writers, at = _number(update, 0)
+    if writers != 1:
+        return None if writers else (0, 0)
+    _, at = _number(update, at)
+    client, at = _number(update, at)
+    first, at = _number(update, at)
+    return client, first
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    for place in range(at, min(at + _NUMBER_BYTES_MAX, len(data))):
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place + 1
+        shift += 7
+    raise VectorError("a number without an end")

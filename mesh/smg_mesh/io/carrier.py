@@ -1,0 +1,75 @@
+"""Carries what shared state says to the gossip, and who lives back to it."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from smg_mesh.io.driver import Step
+from smg_mesh.io.journal import Journal
+from smg_mesh.io.replicated import Replicated
+from smg_mesh.io.vault import Seals
+from smg_mesh.io.views import EventKind
+from smg_mesh.swim.swim import Swim
+from smg_mesh.sync.wishes import Converse, DigestIs, Say
+
+_EVENTS: Final[Mapping[str, tuple[EventKind, int]]] = {
+    "state_joined": ("state_joined", logging.INFO),
+    "document_full": ("document_full", logging.WARNING),
+}
+
+
+class Carrier:
+    """Between one node's core and its `shared`; fulfils `replicated.Gossip`."""
+
+    def __init__(
+        self,
+        shared: Replicated,
+        swim: Swim,
+        *,
+        seals: Seals,
+        journal: Journal,
+        now_ms: Callable[[], int],
+        step: Callable[[Step], object],
+        nobody: Callable[[], bool],
+    ) -> None:
+        self.seals: Final = seals
+        self.nobody: Final = nobody
+        self._shared: Final = shared
+        self._swim: Final = swim
+        self._journal: Final = journal
+        self._now_ms: Final = now_ms
+        self._step: Final = step
+        self._tells_soon = False
+
+    def known(self) -> Sequence[str]:
+        """Return the names of all members there is a row of."""
+        return [member.name for member in self._swim.members()]
+
+    def carry(self, wish: Say | Converse | DigestIs) -> None:
+        """Do what shared state wishes."""
+        swim, now_ms = self._swim, self._now_ms()
+        match wish:
+            case Say(kind=kind, key=key, content=content):
+                self._step(lambda: swim.say(kind, key, content, now_ms=now_ms))
+            case Converse(why=why, count=count, name=name):
+                self._step(lambda: swim.converse(why, count=count, name=name, now_ms=now_ms))
+            case DigestIs(digest=digest):
+                swim.set_document_digest(digest)
+
+    def happened(self, kind: str, text: str, detail: Mapping[str, str | int]) -> None:
+        """Make an event and a line of log of it."""
+        event, level = _EVENTS[kind]
+        self._journal.add(event, self._swim.name, text, level=level, detail=detail)
+
+    def members_changed(self) -> None:
+        """Tell who lives, soon and once: half a cluster may come in one exchange."""
+        if not self._tells_soon:
+            self._tells_soon = True
+            asyncio.get_running_loop().call_soon(self._tell)
+
+    def _tell(self) -> None:
+        self._tells_soon = False
+        members = self._swim.members()
+        living = [(one.name, one.boot) for one in members if one.announced and not one.rank.gone]
+        self._shared.set_members(living)

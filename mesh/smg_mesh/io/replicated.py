@@ -1,0 +1,84 @@
+"""What the parts of a mesh want of the state that its members share: `shared.Shared`, seen from below."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from smg_mesh.io.vault import Seals
+from smg_mesh.swim.messages import News
+from smg_mesh.sync.pieces import Pieces
+from smg_mesh.sync.wishes import Converse, DigestIs, Say
+
+
+class Gossip(Protocol):
+    """What shared state wants of the mesh that carries it."""
+
+    @property
+    def seals(self) -> Seals:
+        """What closes and opens secrets."""
+        ...
+
+    def known(self) -> Sequence[str]:
+        """Return the names of all members there is a row of, the dead too, until they are forgotten."""
+        ...
+
+    def nobody(self) -> bool:
+        """Return whether there is nobody who could know more than this node."""
+        ...
+
+    def carry(self, wish: Say | Converse | DigestIs) -> None:
+        """Do what is wished."""
+        ...
+
+    def happened(self, kind: str, text: str, detail: Mapping[str, str | int]) -> None:
+        """Write down what an operator wants to know."""
+        ...
+
+
+class Replicated(Protocol):
+    """All replicated state of this node, as gossip and exchanges see it."""
+
+    @property
+    def pieces(self) -> Pieces:
+        """What exchanges carry."""
+        ...
+
+    @property
+    def held(self) -> bool:
+        """Whether this node holds the cluster's state."""
+        ...
+
+    def connect(self, gossip: Gossip) -> None:
+        """Let `gossip` carry what this node says; before `open`."""
+        ...
+
+    async def open(self, boot: int) -> None:
+        """Read what was kept, and begin this life."""
+        ...
+
+    async def run(self) -> None:
+        """Keep and tidy until cancelled."""
+        ...
+
+    async def close(self) -> None:
+        """Write down what is not."""
+        ...
+
+    def hear(self, news: News) -> None:
+        """Take a rumor."""
+        ...
+
+    def set_members(self, living: Sequence[tuple[str, int]]) -> None:
+        """Learn who lives, and in which life."""
+        ...
+
+    def change_boot(self, boot: int) -> None:
+        """Go on as that life."""
+        ...
+
+    def look_around(self) -> None:
+        """See to what keys or members that changed ask for."""
+        ...
+
+    def met(self, peer: str, *, full: bool, held: bool) -> None:
+        """Learn that an exchange came to its end; `held`: the peer holds the cluster's state."""
+        ...

@@ -1,0 +1,383 @@
+"""The front door of shared state: one node's copy of what all nodes share, its disk, and its typed views.
+
+    shared = Shared(name, data_dir=…, options=…, rng=…, wall_ms=…, monotonic_s=…)
+    await shared.open()          # what an earlier life kept is here; now it may be written to
+    await shared.run()           # a task of the caller's: keeps, tidies, until cancelled
+    await shared.close()         # the last save
+
+A node with a mesh hands it to the mesh, which opens, runs and closes it, and carries what it says to the others.
+A node alone does so itself. Both keep it in the same data dir, so that a node that was alone brings what it
+has when it joins others, and has what they had when it is alone again: who finds no state of its own
+takes over that of the other circumstances.
+
+Views may be taken at once; reading and writing begins when it is open. Nothing here waits for a disk, or
+for a peer.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from smg_mesh.config import StateOptions
+from smg_mesh.crdt.entry import Held
+from smg_mesh.crdt.namespace import StateError
+from smg_mesh.io.caring import Caring
+from smg_mesh.io.counters import Counters
+from smg_mesh.io.keep import Keeper
+from smg_mesh.io.pulse import Pulse
+from smg_mesh.io.replicated import Gossip
+from smg_mesh.io.threads import Threads
+from smg_mesh.io.vault import Vault
+from smg_mesh.state.audit import Audit, AuditRow
+from smg_mesh.state.load import LoadView
+from smg_mesh.state.probers import probers
+from smg_mesh.state.running import Running
+from smg_mesh.state.settings import SettingsView, SettingValue
+from smg_mesh.state.sticky import Sticky
+from smg_mesh.state.verdicts import Verdict, Verdicts
+from smg_mesh.state.workers import Listed, WorkerRecord, WorkerRegistry, WorkerSpec
+from smg_mesh.swim.boots import first_boot
+from smg_mesh.swim.effects import Rng
+from smg_mesh.swim.messages import News
+from smg_mesh.sync.arrival import Arrival
+from smg_mesh.sync.ears import REGISTER
+from smg_mesh.sync.notes import NOTES as REPLICA_NOTES
+from smg_mesh.sync.pieces import Pieces
+from smg_mesh.sync.replica import NamespaceState, Replica
+from smg_mesh.sync.wishes import Converse, Count, DigestIs, Keep, Say, Wake, Wish
+
+__all__ = [
+    "NOTES",
+    "Audit",
+    "AuditRow",
+    "Held",
+    "Listed",
+    "LoadView",
+    "NamespaceState",
+    "Running",
+    "SettingValue",
+    "SettingsView",
+    "Shared",
+    "StateError",
+    "Sticky",
+    "Verdict",
+    "Verdicts",
+    "WorkerRecord",
+    "WorkerRegistry",
+    "WorkerSpec",
+    "probers",
+]
+
+NOTES: Final[Mapping[str, str]] = {
+    **REPLICA_NOTES,
+    "state_fault": "inputs that failed because of a mistake of ours",
+    "state_file": "times the disk was written; detail: saved, failed, or damaged for files set aside",
+    "state_resealed": "secrets that were sealed again, under another key",
+}
+REFRESH_SOON_MS: Final = 200
+"""After this node said something of itself, when it has to say it again is planned."""
+_LIBRARY: Final = "pycrdt"
+"""Used by `crdt.document` only; importing it takes 50 to 90 ms."""
+_SHOWN: Final = ("workers", "settings", "audit", "sticky")
+FULL_AGAIN_MS: Final = 3_600_000
+"""A document that stays full is an event once an hour."""
+
+_log: Final = logging.getLogger("smg_mesh.shared")
+
+
+class Shared:
+    """What this node shares. `before` are data dirs of the same node under other circumstances."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        data_dir: Path | None,
+        options: StateOptions,
+        rng: Rng,
+        wall_ms: Callable[[], int],
+        monotonic_s: Callable[[], float],
+        before: Sequence[Path] = (),
+    ) -> None:
+        self.name: Final = name
+        self.absent_ms: int | None = None
+        """For how long this node was not running; None if it never was."""
+        self._rng: Final = rng
+        self._wall_ms: Final = wall_ms
+        self._monotonic_s: Final = monotonic_s
+        self._counters: Final = Counters()
+        self._pulse: Final = Pulse(self._beat, monotonic_s=monotonic_s, counters=self._counters)
+        self._replica: Final = Replica(
+            name,
+            0,
+            options=options,
+            rng=rng,
+            now_ms=self._now_ms,
+            wall_ms=wall_ms,
+            tell=self._take,
+        )
+        self._keeper: Final = self._made_keeper(data_dir, before, options)
+        self._arrival: Final = Arrival(name, now_ms=self._now_ms)
+        self._vault: Final = Vault()
+        self._gossip: Gossip | None = None
+        self._arrived = False
+        self._began_ms = 0
+        self._watching: list[Callable[[Sequence[str]], None]] = []
+        self._waiting: list[Callable[[], None]] = []
+        self._full_ms: dict[str, int] = {}
+
+        registers = self._replica.registers
+        self.workers: Final = WorkerRegistry(self._replica.namespace("workers"), name)
+        self.settings: Final = SettingsView(self._replica.namespace("settings"), name)
+        self.audit: Final = Audit(self._replica.namespace("audit"), name)
+        self.sticky: Final = Sticky(self._replica.table("sticky"))
+        self.load: Final = LoadView(registers, name)
+        self.verdicts: Final = Verdicts(registers, name)
+        self.running: Final = Running(registers, name)
+        self._caring: Final = Caring(
+            name,
+            self.workers,
+            self.audit,
+            self._vault,
+            self._replica,
+            counters=self._counters,
+            wall_ms=wall_ms,
+            known=lambda: () if self._gossip is None else self._gossip.known(),
+        )
+
+    def _made_keeper(
+        self, data_dir: Path | None, before: Sequence[Path], options: StateOptions
+    ) -> Keeper:
+        return Keeper(
+            None if data_dir is None else data_dir / "state",
+            pieces=self._replica,
+            before=[other / "state" for other in before],
+            save_apart_ms=options.save_apart_ms,
+            absent_max_ms=options.removed_keep_ms,
+            counters=self._counters,
+            wall_ms=self._wall_ms,
+        )
+
+    # ── Its life ─────────────────────────────────────────────────────────────
+
+    async def open(self, boot: int | None = None) -> None:
+        """Read what was kept, and begin the life `boot`: one larger than the last if there is no mesh to say.
+
+        Does not fail: what cannot be read is reported, counted, and done without.
+        """
+        self._began_ms = self._now_ms()
+        if self._gossip is not None:
+            # There will be documents, and the loop must not stand still for it when peers talk already.
+            await Threads("library", threads_max=1).start(lambda: import_module(_LIBRARY))
+
+        def begin(last_boot: int) -> int:
+            mine = first_boot(self._wall_ms(), self._rng, kept=last_boot) if boot is None else boot
+            self._replica.change_boot(mine)
+            return mine
+
+        recalled = await self._keeper.open(begin)
+        self.absent_ms = recalled.absent_ms
+        if recalled.absent_ms is not None:
+            self._replica.loaded(recalled.absent_ms)
+            away_s = recalled.absent_ms // 1000
+            text = (
+                "%d pieces of shared state are back from the disk, %d s after they were last saved"
+            )
+            _log.info(text, recalled.pieces, away_s, extra={"fields": {"event": "state_read"}})
+        if self._gossip is None:
+            self._arrival.nobody = lambda: True
+        self._look_at_arrival()
+        self._pulse.start()
+
+    async def run(self) -> None:
+        """Keep what changes and tidy up, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keeper.run())
+            group.create_task(self._caring.run())
+
+    async def close(self) -> None:
+        """Write down what is not. Safe to call twice, and also if it was never opened."""
+        self._pulse.stop()
+        await self._keeper.close()
+
+    # ── What it is ───────────────────────────────────────────────────────────
+
+    @property
+    def held(self) -> bool:
+        """Whether this node holds the cluster's state; one that is joining does not yet."""
+        self._look_at_arrival()
+        return self._arrived
+
+    @property
+    def pieces(self) -> Pieces:
+        """What exchanges carry."""
+        return self._replica
+
+    def living(self) -> Sequence[str]:
+        """Return the names of the members that live, this one too, sorted."""
+        return self._replica.living
+
+    def digest(self) -> str:
+        """Return 16 hexadecimal digits over everything: equal where the same is held."""
+        return self._replica.digest().hex()
+
+    def state(self) -> Mapping[str, NamespaceState]:
+        """Return what is held of each kind."""
+        return self._replica.state()
+
+    def counters(self) -> Mapping[tuple[str, str], int]:
+        """Return (name, detail) → how often, since the start; the names are those of `NOTES`."""
+        return self._counters.all()
+
+    @property
+    def unsaved(self) -> int:
+        """How many pieces are not on disk as they are now."""
+        return self._keeper.waiting
+
+    def watch_members(self, heard: Callable[[Sequence[str]], None]) -> None:
+        """Tell `heard` who lives whenever that changes."""
+        self._watching.append(heard)
+
+    def watch_held(self, heard: Callable[[], None]) -> None:
+        """Call `heard` once, when this node holds the cluster's state."""
+        self._waiting.append(heard)
+
+    def watch_forgotten(self, heard: Callable[[], None]) -> None:
+        """Tell `heard` when everything held was dropped, because this node was away for too long."""
+        self._replica.watch_forgotten(heard)
+
+    # ── Secrets ──────────────────────────────────────────────────────────────
+
+    def seal(self, secret: str) -> bytes:
+        """Return a secret as it may be written: for members with a keyring to read, for nobody else."""
+        return self._vault.seal(secret)
+
+    def open_secret(self, sealed: bytes) -> str | None:
+        """Return what any member sealed; None if this node has not the key."""
+        return self._vault.open(sealed)
+
+    def look_around(self) -> None:
+        """See to it soon what keys or members that changed ask for: secrets sealed anew, leftovers cleared."""
+        self._caring.look()
+
+    def sealed_with(self, fingerprint: str) -> int:
+        """Return how many secrets only that key opens."""
+        return self._caring.sealed_with(fingerprint)
+
+    # ── What the mesh tells it ───────────────────────────────────────────────
+
+    def connect(self, gossip: Gossip) -> None:
+        """Let `gossip` carry what this node says; before `open`."""
+        self._gossip = gossip
+        self._arrival.nobody = gossip.nobody
+        self._vault.connect(gossip.seals)
+
+    def hear(self, news: News) -> None:
+        """Take a rumor."""
+        self._pulse.guard(lambda: self._replica.hear(news))
+
+    def set_members(self, living: Sequence[tuple[str, int]]) -> None:
+        """Learn who lives, and in which life."""
+        before = self.living()
+        self._pulse.guard(lambda: self._replica.set_members(living))
+        names = self.living()
+        self._arrival.set_members(names)
+        self._look_at_arrival()
+        if names != before:
+            self._caring.look()
+            self._pulse.guard(self._refresh)
+            for heard in self._watching:
+                self._pulse.guard(lambda heard=heard: heard(names))  # type: ignore[misc]  # bound now
+
+    def change_boot(self, boot: int) -> None:
+        """Go on as that life."""
+        self._keeper.change_boot(boot)
+        self._pulse.guard(lambda: self._replica.change_boot(boot))
+
+    def met(self, peer: str, *, full: bool, held: bool) -> None:
+        """Learn that an exchange came to its end; `held`: the peer holds the cluster's state."""
+        self._pulse.guard(lambda: self._replica.met(peer, full=full))
+        self._arrival.met(peer, full=full, held=held)
+        self._look_at_arrival()
+
+    # ── What it wants ────────────────────────────────────────────────────────
+
+    def _take(self, wish: Wish) -> None:
+        match wish:
+            case Say() | Converse() | DigestIs():
+                if self._gossip is not None:
+                    self._gossip.carry(wish)
+                if isinstance(wish, Say) and wish.kind.startswith(REGISTER):
+                    self._pulse.at(self._now_ms() + REFRESH_SOON_MS)
+            case Keep(name=name):
+                self._keeper.changed(name)
+            case Wake(due_ms=due_ms):
+                self._pulse.at(due_ms)
+            case Count(name=name, value=value, detail=detail):
+                self._counters.add(name, detail, value)
+                if name == "document_full":
+                    self._full(detail)
+
+    def _full(self, document: str) -> None:
+        now_ms = self._now_ms()
+        said_ms = self._full_ms.get(document)
+        if said_ms is not None and now_ms - said_ms < FULL_AGAIN_MS:
+            return
+        self._full_ms[document] = now_ms
+        text = f"the document {document} of shared state is full: new keys in it are refused"
+        self._report("document_full", text, {"document": document})
+
+    def _report(self, kind: str, text: str, detail: Mapping[str, str | int]) -> None:
+        if self._gossip is not None:
+            self._gossip.happened(kind, text, detail)
+        else:
+            _log.info("%s", text, extra={"fields": {"event": kind, **detail}})
+
+    # ── Time ─────────────────────────────────────────────────────────────────
+
+    def _now_ms(self) -> int:
+        return int(self._monotonic_s() * 1000)
+
+    def _beat(self) -> None:
+        self._replica.tick()
+        self._refresh()
+        self._look_at_arrival()
+
+    def _refresh(self) -> None:
+        """Let the views say again what others would forget."""
+        for refresh in (self.load.refresh, self.verdicts.refresh, self.running.refresh):
+            due_ms = refresh()
+            if due_ms is not None:
+                self._pulse.at(due_ms)
+
+    def _look_at_arrival(self) -> None:
+        """See whether this node holds the cluster's state now, and ask for what it lacks."""
+        if self._arrived:
+            return
+        if not self._arrival.held:
+            name = self._arrival.ask()
+            if name:
+                self._take(Converse("gap", name=name))
+            due_ms = self._arrival.due_ms()
+            if due_ms is not None:
+                self._pulse.at(due_ms)
+            return
+        self._arrived = True
+        if not self._replica.held:
+            self._replica.alone()
+        self._caring.look()
+        if len(self.living()) > 1:
+            self._report_arrival()
+        for heard in self._waiting:
+            self._pulse.guard(heard)
+
+    def _report_arrival(self) -> None:
+        took_ms = self._now_ms() - self._began_ms
+        state = self.state()
+        entries = {kind: state[kind].entries for kind in _SHOWN if state[kind].entries}
+        held = ", ".join(f"{count} of {kind}" for kind, count in entries.items()) or "nothing yet"
+        text = f"this node holds the cluster's state after {took_ms / 1000:.1f} s: {held}"
+        self._report("state_joined", text, {"ms": took_ms, **entries})

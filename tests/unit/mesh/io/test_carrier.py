@@ -1,0 +1,105 @@
+import asyncio
+from collections.abc import Sequence
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+from smg_mesh.config import PROFILES
+from smg_mesh.io.carrier import Carrier
+from smg_mesh.io.driver import Step
+from smg_mesh.io.journal import Journal
+from smg_mesh.io.keyring import Keyring
+from smg_mesh.io.replicated import Replicated
+from smg_mesh.swim.effects import Effect, NewsHeard, OpenExchange
+from smg_mesh.swim.messages import Address, Claim, Rank
+from smg_mesh.swim.swim import Identity, Swim
+from smg_mesh.sync.wishes import Converse, DigestIs, Say
+
+
+class Shared:
+    def __init__(self) -> None:
+        self.living: list[Sequence[tuple[str, int]]] = []
+
+    def set_members(self, living: Sequence[tuple[str, int]]) -> None:
+        self.living.append(living)
+
+
+class World:
+    """A core with one other member, b, and what is carried to it."""
+
+    def __init__(self) -> None:
+        self.shared = Shared()
+        me = Identity("a", Address("10.0.0.1", 7946), 5)
+        self.swim = Swim(me, PROFILES["lan"], Random(1))
+        self.effects: list[Effect] = self.swim.start(now_ms=1_000)
+        self.journal = Journal(wall_ms=lambda: 1)
+        self.carrier = Carrier(
+            cast("Replicated", self.shared),
+            self.swim,
+            seals=Keyring.insecure("test"),
+            journal=self.journal,
+            now_ms=lambda: 1_000,
+            step=self.step,
+            nobody=lambda: True,
+        )
+
+    def step(self, step: Step) -> None:
+        self.effects = step()
+
+    def hear(self, name: str, rank: Rank = Rank.ALIVE) -> None:
+        claim = Claim(name, 9, 0, rank, Address("10.0.0.2", 7946), b"")
+        self.step(lambda: self.swim.handle_rows([claim], now_ms=1_000))
+
+    def of(self, kind: type) -> list[Any]:
+        return [effect for effect in self.effects if isinstance(effect, kind)]
+
+
+def test_what_is_said_becomes_a_rumor() -> None:
+    world = World()
+    world.carrier.carry(Say("d", "settings/1:1", b"content"))
+    assert world.of(NewsHeard) == []  # it is this node's own
+    assert world.swim._parts.voice.rumors.waiting()
+
+
+@pytest.mark.parametrize("wish", [Converse("push", count=3), Converse("gap", name="b")])
+def test_conversations_are_opened_with_members(wish: Converse) -> None:
+    world = World()
+    world.hear("b")
+    # The first meeting opens one by itself.
+    world.step(lambda: world.swim.handle_exchange_end("b", ok=True, now_ms=1_000))
+    world.carrier.carry(wish)
+    (opened,) = world.of(OpenExchange)
+    assert (opened.name, opened.why) == ("b", wish.why)
+
+
+def test_the_digest_rides_on_packets() -> None:
+    world = World()
+    before = world.swim._parts.voice.digest
+    world.carrier.carry(DigestIs(b"12345678"))
+    assert world.swim._parts.voice.digest != before
+    world.carrier.carry(DigestIs(bytes(8)))
+    assert world.swim._parts.voice.digest == before
+
+
+async def test_who_lives_is_told_once_for_many_changes() -> None:
+    world = World()
+    world.hear("b")
+    world.hear("c")
+    world.hear("d", Rank.DEAD)
+    for _ in range(5):
+        world.carrier.members_changed()
+    assert world.shared.living == []
+    await asyncio.sleep(0)
+    assert world.shared.living == [[("a", 5), ("b", 9), ("c", 9)]]
+    world.carrier.members_changed()
+    await asyncio.sleep(0)
+    assert len(world.shared.living) == 2
+
+
+def test_what_an_operator_wants_to_know_is_an_event() -> None:
+    world = World()
+    world.carrier.happened("document_full", "settings/1 is full", {"document": "settings/1"})
+    world.carrier.happened("state_joined", "all is here", {"ms": 5})
+    kinds = [(event.kind, event.name) for event in world.journal.events()]
+    assert kinds == [("document_full", "a"), ("state_joined", "a")]
