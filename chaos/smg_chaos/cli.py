@@ -18,6 +18,7 @@ _COMMANDS: Final = {
     "gameday": ("smg_chaos.gameday.cli", "Hurt real clusters in a lab of namespaces."),
     "simulate": ("smg_chaos.simulate.cli", "Simulate a whole cluster on virtual time."),
     "fuzz": ("smg_chaos.fuzz.cli", "Throw hostile datagrams at a node."),
+    "state-soak": ("smg_chaos.bench.state_soak", "Change a replicated document a million times."),
     "engine-cost": ("smg_chaos.engine.cost_cli", "Measure what a simulated engine costs."),
 }
 

@@ -1,17 +1,20 @@
 """Wiring, first half: what keeps the node going besides requests.
 
-Fleet and models, and the desk that answers the HTTP surface's questions about them.
+Fleet, models and what chooses workers, and the desk that answers the HTTP surface's questions about them.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from ipaddress import ip_address
 from typing import Any, Final
 
 from smg_node.cluster.life import Doubts
+from smg_node.cluster.registry import ClusterRegistry
+from smg_node.cluster.sessions import Sessions
+from smg_node.cluster.worker_words import changed, cluster_view, wished, worker_view
 from smg_node.config.plain import Settings
-from smg_node.config.worker_url import WorkerUrl, parse_worker_url
+from smg_node.config.problem import ConfigurationError, Problem
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock, Rng
 from smg_node.fleet.bundles import BundleCache
@@ -20,7 +23,18 @@ from smg_node.fleet.model import ModelSettings, ServedModel
 from smg_node.fleet.models import ModelParts, Models
 from smg_node.fleet.networks import Networks
 from smg_node.fleet.worker import Worker
-from smg_node.http.ports import Health, ModelView, WorkerView
+from smg_node.http.ports import (
+    ClusterWorkerView,
+    Health,
+    ModelView,
+    WorkerChange,
+    WorkerView,
+    WorkerWish,
+)
+from smg_node.http.shared_ports import SessionView
+from smg_node.pipeline.place import Placer, PlacerOptions
+from smg_node.routing.known import Policies
+from smg_node.routing.policy import Bindings, PolicyOptions
 
 PROBE_NOW_MAX_S: Final = 3.0
 LOADS_TIMEOUT_S: Final = 3.0
@@ -30,7 +44,6 @@ def build_fleet(
     settings: Settings, *, open_engine: OpenEngine, parts: ModelParts, clock: Clock, rng: Rng
 ) -> Fleet:
     """Return the fleet of these settings; it runs when its `run` does."""
-    workers = settings.workers
     bundle_max_bytes = settings.tokens.bundle_max_bytes
     models = Models(
         {
@@ -47,34 +60,75 @@ def build_fleet(
         clock=clock,
         bundle_max_bytes=bundle_max_bytes,
     )
-    options = FleetOptions(
+    cache = BundleCache(settings.data_dir / "tokenizers", max_bytes=bundle_max_bytes)
+    options = fleet_options(settings)
+    return Fleet(options, models, open_engine=open_engine, cache=cache, rng=rng)
+
+
+def fleet_options(settings: Settings) -> FleetOptions:
+    """Return how workers are looked at, by these settings."""
+    workers = settings.workers
+    return FleetOptions(
         probe_interval_s=workers.probe_interval_s,
         probe_timeout_s=workers.probe_timeout_s,
         retry_s=workers.retry_s,
         down_after=workers.down_after,
         up_after=workers.up_after,
     )
-    cache = BundleCache(settings.data_dir / "tokenizers", max_bytes=bundle_max_bytes)
-    return Fleet(options, models, open_engine=open_engine, cache=cache, rng=rng)
+
+
+def build_placer(
+    settings: Settings, fleet: Fleet, sticky: Bindings, *, clock: Clock, rng: Rng
+) -> Placer:
+    """Return what chooses workers; ConfigurationError for a policy that there is not."""
+    routing = settings.routing
+    policies = Policies(
+        sticky,
+        PolicyOptions(
+            load_factor=routing.load_ratio,
+            prefix_tokens=routing.prefix_tokens,
+            assignment=routing.manual_assignment,
+            delegate=routing.manual_delegate,
+        ),
+        sticky=routing.sticky_sessions,
+    )
+    by_model = {name: model.policy for name, model in settings.models.items() if model.policy}
+    named = {"routing.policy": routing.policy, "routing.manual_delegate": routing.manual_delegate}
+    named |= {f"models.{name}.policy": policy for name, policy in by_model.items()}
+    for knob, name in named.items():
+        try:
+            policies.named(name)
+        except SmgError as error:
+            raise ConfigurationError([Problem(knob, error.message)]) from error
+    options = PlacerOptions(routing.policy, by_model, routing.wait_for_worker_s)
+    return Placer(fleet, policies, options, clock=clock, rng=rng)
 
 
 class FleetDesk:
-    """Answers the HTTP surface's questions about models, workers and health."""
+    """Answers the HTTP surface's questions about models, workers, sessions and health."""
 
     def __init__(
         self,
         fleet: Fleet,
         networks: Networks,
         *,
+        registry: ClusterRegistry,
+        sessions: Sessions,
         workers_ready_min: int,
         draining: Callable[[], bool],
         doubts: Callable[[], Doubts] = Doubts,
     ) -> None:
         self._fleet = fleet
         self._networks = networks
+        self._registry = registry
+        self._sessions = sessions
         self._workers_ready_min = workers_ready_min
         self._draining = draining
         self._doubts = doubts
+
+    def retune(self, *, workers_ready_min: int) -> None:
+        """Call the node ready with so many workers from now on."""
+        self._workers_ready_min = workers_ready_min
 
     # ── Models ───────────────────────────────────────────────────────────────
 
@@ -113,45 +167,61 @@ class FleetDesk:
 
     def workers(self) -> Sequence[WorkerView]:
         """Return every worker, sorted by id."""
-        return [_worker_view(worker) for worker in self._fleet.workers()]
+        return [self._view(worker) for worker in self._fleet.workers()]
 
     def worker(self, worker_id: str) -> WorkerView:
-        """Return one worker; NOT_FOUND `worker_not_found` otherwise."""
-        return _worker_view(self._fleet.get(worker_id))
+        """Return one worker by id or URL; NOT_FOUND `worker_not_found` otherwise."""
+        return self._view(self._fleet.get(worker_id))
 
-    def add(
-        self, url: str, *, model: str | None, role: str | None, labels: Mapping[str, str]
-    ) -> WorkerView:
-        """Register a worker; idempotent by URL. INVALID_REQUEST for a URL that cannot be one.
+    def cluster_workers(self) -> Sequence[ClusterWorkerView]:
+        """Return every worker with what each node says of it, sorted by id."""
+        outlook = self._registry.outlook
+        return [cluster_view(worker, outlook) for worker in self._fleet.workers()]
+
+    def add(self, wish: WorkerWish) -> WorkerView:
+        """Register a worker on all nodes; idempotent by URL. INVALID_REQUEST for a URL that cannot be one.
 
         FORBIDDEN for an address outside the allowed networks; a name is looked up when it is called.
         """
-        said = _said(url, model=model, role=role, labels=labels)
-        if _is_address(said.host) and not self._networks.allows(said.host):
+        url = wished(wish)
+        if _is_address(url.host) and not self._networks.allows(url.host):
             raise SmgError(
                 ErrorKind.FORBIDDEN,
-                f"{said.host} lies outside workers.allowed_networks",
+                f"{url.host} lies outside workers.allowed_networks",
                 where="url",
             )
-        return _worker_view(self._fleet.add(said, said.labels))
+        return self.worker(self._registry.add(url, api_key=wish.api_key))
+
+    def change(self, worker_id: str, change: WorkerChange) -> WorkerView:
+        """Change what is said of a worker, on all nodes; return it as it is then."""
+        worker = self._fleet.get(worker_id)
+        self._registry.change(
+            worker.id,
+            changed(worker.url, change),
+            api_key=change.api_key,
+            draining=change.draining,
+        )
+        return self.worker(worker.id)
 
     def drain(self, worker_id: str) -> WorkerView:
-        """Send it no new work."""
-        return _worker_view(self._fleet.drain(worker_id, on=True))
+        """Send it no new work, from any node."""
+        self._registry.drain(worker_id, on=True)
+        return self.worker(worker_id)
 
     def undrain(self, worker_id: str) -> WorkerView:
         """Send it work again."""
-        return _worker_view(self._fleet.drain(worker_id, on=False))
+        self._registry.drain(worker_id, on=False)
+        return self.worker(worker_id)
 
     async def remove(self, worker_id: str, *, force: bool) -> None:
-        """Forget a worker; unless `force`, only when its requests have ended."""
-        await self._fleet.remove(worker_id, force=force)
+        """Forget a worker on all nodes; unless `force`, return when its requests here have ended."""
+        await self._registry.remove(worker_id, force=force)
 
     async def probe(self, worker_id: str) -> WorkerView:
         """Look at a worker now, at most 3 s."""
         try:
             async with asyncio.timeout(PROBE_NOW_MAX_S):
-                return _worker_view(await self._fleet.probe(worker_id))
+                return self._view(await self._fleet.probe(worker_id))
         except TimeoutError:
             raise SmgError(
                 ErrorKind.UPSTREAM_TIMEOUT,
@@ -163,6 +233,19 @@ class FleetDesk:
         asked = [worker for worker in self._fleet.workers() if worker.routable]
         rows = await asyncio.gather(*(_load_rows(worker) for worker in asked))
         return [row for part in rows for row in part]
+
+    def _view(self, worker: Worker) -> WorkerView:
+        return worker_view(worker, self._registry.outlook.sights(worker.id))
+
+    # ── Sessions ─────────────────────────────────────────────────────────────
+
+    def session(self, key: str, *, model: str, tenant: str) -> SessionView:
+        """Return where the requests of a routing key go; NOT_FOUND `session_not_found`."""
+        return self._sessions.session(key, model=model, tenant=tenant)
+
+    def end_session(self, key: str, *, model: str, tenant: str) -> SessionView:
+        """Forget that on every node, and return what it was."""
+        return self._sessions.end_session(key, model=model, tenant=tenant)
 
     # ── Health ───────────────────────────────────────────────────────────────
 
@@ -193,50 +276,12 @@ class FleetDesk:
         )
 
 
-def _said(url: str, *, model: str | None, role: str | None, labels: Mapping[str, str]) -> WorkerUrl:
-    """Return the URL with what the body says beside it; the body wins. Checked as one URL."""
-    said = parse_worker_url(url)
-    joined = replace(
-        said,
-        model=model if model is not None else said.model,
-        role=role if role is not None else said.role,
-        labels={**said.labels, **labels},
-    )
-    return parse_worker_url(str(joined))
-
-
 def _is_address(host: str) -> bool:
     try:
         ip_address(host)
     except ValueError:
         return False
     return True
-
-
-def _worker_view(worker: Worker) -> WorkerView:
-    card = worker.card
-    details: dict[str, Any] = {}
-    if card is not None:
-        details = {
-            "context": worker.model.context(card) if worker.model else card.context,
-            "vocabulary": worker.model.vocabulary(card) if worker.model else card.vocabulary,
-            "model_path": card.model_path,
-            "server_version": card.server_version,
-            "running_max": card.running_max,
-            "server": dict(card.server),
-        }
-    return WorkerView(
-        id=worker.id,
-        url=worker.url.endpoint,
-        model=worker.model_name(),
-        contract=card.contract.value if card is not None else worker.url.contract or "",
-        role=worker.url.role,
-        status=worker.shown_status.value,
-        reason=worker.reason,
-        inflight=worker.inflight,
-        labels=dict(worker.labels),
-        details=details,
-    )
 
 
 async def _load_rows(worker: Worker) -> list[dict[str, Any]]:

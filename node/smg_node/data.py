@@ -9,15 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from smg_node import __version__
+from smg_node.cluster.desks import SharedDesks
+from smg_node.cluster.settings import LiveSettings
 from smg_node.config.plain import Settings
-from smg_node.config.problem import ConfigurationError, Problem
 from smg_node.config.show import shown_settings
 from smg_node.config.worker_url import WorkerUrl
-from smg_node.control import FleetDesk
-from smg_node.core.errors import SmgError, invalid
+from smg_node.control import FleetDesk, build_placer, fleet_options
+from smg_node.core.errors import invalid
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock, Rng
 from smg_node.core.request import Prompt
+from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.known import known_dialects
 from smg_node.dialects.options import ReaderOptions
 from smg_node.engines.engine import Contract, Engine
@@ -34,10 +36,10 @@ from smg_node.memory import keep
 from smg_node.pipeline.generate import GenerationParts, Generator
 from smg_node.pipeline.place import Placer
 from smg_node.pipeline.prepare import PrepareLimits, Preparer
-from smg_node.routing.known import known_policies
-from smg_node.routing.policy import PolicyFactory
+from smg_node.routing.policy import Bindings
 from smg_node.telemetry import declared
 from smg_node.telemetry.access import AccessLog
+from smg_node.telemetry.logs import Logs
 from smg_node.telemetry.metrics import Meters, Reading
 from smg_node.telemetry.tracing import Tracer
 from smg_node.tokens.exact_cache import ExactCache, ExactLimits
@@ -57,6 +59,7 @@ class Base:
     meters: Meters
     tracer: Tracer
     access: AccessLog
+    logs: Logs
     threads: Executor
 
 
@@ -90,13 +93,15 @@ def engine_opener(settings: Settings, networks: Networks, meters: Meters) -> Ope
         import_module("smg_node.engines.detect")
         keep()
 
-    async def open_worker(url: WorkerUrl) -> Engine:
+    async def open_worker(url: WorkerUrl, api_key: str | None) -> Engine:
         await networks.check(url)
         contract = Contract(url.contract) if url.contract is not None else None
         await asyncio.to_thread(import_engines)
         from smg_node.engines.detect import open_engine
 
-        return await open_engine(url.address, options, contract=contract, on_event=observe)
+        return await open_engine(
+            url.address, options, contract=contract, api_key=api_key, on_event=observe
+        )
 
     return open_worker
 
@@ -143,24 +148,21 @@ def model_parts(settings: Settings, base: Base) -> ModelParts:
 
 
 def build_http_parts(
-    settings: Settings, base: Base, fleet: Fleet, desk: FleetDesk, cluster: Cluster
+    settings: Settings,
+    base: Base,
+    fleet: Fleet,
+    desk: FleetDesk,
+    cluster: Cluster,
+    shared: SharedDesks,
+    *,
+    sticky: Bindings,
 ) -> HttpParts:
-    """Return everything the HTTP surface needs."""
-    policy = _policy(settings.routing.policy)()
-    placer = Placer(
-        fleet,
-        policy,
-        clock=base.clock,
-        rng=base.rng,
-        wait_for_worker_s=settings.routing.wait_for_worker_s,
-    )
+    """Return everything the HTTP surface needs; all of it follows the cluster's settings."""
+    placer = build_placer(settings, fleet, sticky, clock=base.clock, rng=base.rng)
     preparer = Preparer(
         clock=base.clock,
         threads=base.threads,
-        limits=PrepareLimits(
-            schema_max_bytes=settings.limits.schema_max_bytes,
-            grammar_max_bytes=settings.limits.grammar_max_bytes,
-        ),
+        limits=_prepare_limits(settings),
     )
     generator = Generator(
         GenerationParts(
@@ -172,17 +174,20 @@ def build_http_parts(
         )
     )
     reading = _reader_options(settings)
-    dialects = known_dialects(reading)
     shown = shown_settings(settings)
-    return HttpParts(
+    parts = HttpParts(
         identity=Identity(settings.name, __version__),
         generations=generator,
         catalog=desk,
         tokens=TokenDesk(placer, preparer, base.clock),
         workers=desk,
+        sessions=desk,
         health=desk,
         cluster=cluster,
-        dialects={name: dialects.get(name) for name in dialects},
+        cluster_settings=shared.settings,
+        audit=shared.audit,
+        state=shared.state,
+        dialects=_dialects(reading),
         meters=base.meters,
         tracer=base.tracer,
         access=base.access,
@@ -192,13 +197,46 @@ def build_http_parts(
         reading=reading,
         settings=lambda: shown,
     )
+    _follow(shared.live, parts, placer, preparer)
+    _follow_below(shared.live, base, fleet, desk)
+    return parts
 
 
-def _policy(name: str) -> PolicyFactory:
-    try:
-        return known_policies().get(name)
-    except SmgError as error:
-        raise ConfigurationError([Problem("routing.policy", error.message)]) from error
+def _follow(live: LiveSettings, parts: HttpParts, placer: Placer, preparer: Preparer) -> None:
+    """Let what serves requests take over the cluster's settings as they change."""
+
+    def surface(now: Settings) -> None:
+        reading = _reader_options(now)
+        parts.retune(_http_options(now), reading, _dialects(reading))
+
+    def placing(now: Settings) -> None:
+        placer.retune(
+            policy=now.routing.policy,
+            policies={model: name for model, name in live.of_models("policy").items() if name},
+            wait_for_worker_s=now.routing.wait_for_worker_s,
+        )
+
+    live.watch(("http", "stream", "engine", "limits", "drain"), surface)
+    live.watch(("limits",), lambda now: preparer.retune(_prepare_limits(now)))
+    live.watch(("routing", "models"), placing)
+
+
+def _follow_below(live: LiveSettings, base: Base, fleet: Fleet, desk: FleetDesk) -> None:
+    """Let fleet, probes and telemetry take over the cluster's settings as they change."""
+
+    def engines(now: Settings) -> None:
+        fleet.retune_engines(first_event_s=now.engine.first_event_s, stall_s=now.engine.stall_s)
+
+    def telemetry(now: Settings) -> None:
+        base.logs.set_level(now.telemetry.log_level)
+        base.access.turn(on=now.telemetry.access_log)
+        base.tracer.set_ratio(now.telemetry.trace_ratio)
+
+    live.watch(("models",), lambda now: fleet.models.retune(live.of_models("aliases")))
+    live.watch(("workers",), lambda now: fleet.retune(fleet_options(now)))
+    live.watch(("engine",), engines)
+    live.watch(("readiness",), lambda now: desk.retune(workers_ready_min=now.readiness.min_workers))
+    live.watch(("telemetry",), telemetry)
 
 
 class TokenDesk:
@@ -229,6 +267,18 @@ class TokenDesk:
         return await self._placer.model(name, deadline_s=float("inf"))
 
 
+def _dialects(reading: ReaderOptions) -> Mapping[str, Dialect]:
+    dialects = known_dialects(reading)
+    return {name: dialects.get(name) for name in dialects}
+
+
+def _prepare_limits(settings: Settings) -> PrepareLimits:
+    return PrepareLimits(
+        schema_max_bytes=settings.limits.schema_max_bytes,
+        grammar_max_bytes=settings.limits.grammar_max_bytes,
+    )
+
+
 def _reader_options(settings: Settings) -> ReaderOptions:
     limits = settings.limits
     same = {field.name for field in fields(ReaderOptions)} & set(dict(limits))
@@ -256,6 +306,7 @@ def _http_options(settings: Settings) -> HttpOptions:
         request_id_headers=http.request_id_headers,
         cors_allowed_origins=http.cors_allowed_origins,
         expose_routing_headers=http.expose_routing_headers,
+        key_headers=settings.routing.key_headers,
         request_s=settings.engine.request_s,
         commit_after_s=stream.commit_after_s,
         keepalive_s=stream.keepalive_s,

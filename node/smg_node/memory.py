@@ -46,6 +46,15 @@ def keep() -> None:
     gc.freeze()
 
 
+def spare() -> None:
+    """Have the collector leave alone what there is now, without a last look, which would stop the loop.
+
+    For when the cluster's state has just arrived: ten thousand workers are 70,000 objects, and a full
+    collection over them takes tens of milliseconds each time.
+    """
+    gc.freeze()
+
+
 def _unchanged() -> Iterable[tuple[int, int]]:
     try:
         with open(_SMAPS, encoding="utf-8", errors="replace") as lines:

@@ -1,6 +1,9 @@
 """One node in one process: built, run until told to stop, taken down in order.
 
-    logs → fleet → mesh → HTTP server → engines of the demo → (signal) → drain → goodbye → stop
+    logs → shared state → fleet → mesh → HTTP server → engines of the demo → (signal) → drain → goodbye → stop
+
+What this node shares is built first, because workers, settings and routes live by it, and opened by its part
+in the cluster: from then on it may be written to, and what the disk kept of it counts.
 
 The first SIGTERM or SIGINT drains, a second one cuts what is left. An operator's `leave`, or a newer
 process of the same name, is as good as a signal. Whatever fails on the way up takes down again what was
@@ -14,22 +17,28 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
 from smg_node import __version__
-from smg_node.cluster.build import build_cluster
+from smg_node.cluster.build import build_cluster, build_shared
+from smg_node.cluster.desks import SharedDesks, build_desks
 from smg_node.cluster.farewell import Farewell
+from smg_node.cluster.life import ClusterLife
+from smg_node.cluster.registry import ClusterRegistry
+from smg_node.cluster.sessions import Sessions
 from smg_node.config.plain import Settings
 from smg_node.config.worker_url import parse_worker_url
 from smg_node.control import FleetDesk, build_fleet
 from smg_node.core.ids import IdSource
 from smg_node.data import Base, build_http_parts, engine_opener, model_parts, watch_fleet
 from smg_node.demo import demo_engines, say_demo
+from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.networks import Networks
 from smg_node.http.app import Server
-from smg_node.memory import settle
+from smg_node.memory import settle, spare
 from smg_node.telemetry import declared
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.logs import open_logs
@@ -45,55 +54,38 @@ THREADS: Final = 2
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """What a node is made of, as far as its life is concerned."""
+
+    base: Base
+    fleet: Fleet
+    registry: ClusterRegistry
+    desks: SharedDesks
+    cluster: ClusterLife
+    farewell: Farewell
+    server: Server
+
+
 async def serve(settings: Settings) -> int:
     """Run a node until a signal, an operator or a newer process of its name ends it; return the exit code.
 
     OSError if a port is taken, SmgError if something it was told to start does not start.
     """
     async with AsyncExitStack() as stack:
-        base = await _build_base(settings, stack)
-        networks = Networks(settings.workers.allowed_networks)
-        fleet = build_fleet(
-            settings,
-            open_engine=engine_opener(settings, networks, base.meters),
-            parts=model_parts(settings, base),
-            clock=base.clock,
-            rng=base.rng,
-        )
-        farewell = Farewell()
-        cluster = build_cluster(
-            settings,
-            farewell,
-            version=__version__,
-            clock=base.clock,
-            rng=base.rng,
-            meters=base.meters,
-        )
-        desk = FleetDesk(
-            fleet,
-            networks,
-            workers_ready_min=settings.readiness.min_workers,
-            draining=lambda: farewell.draining,
-            doubts=cluster.doubts,
-        )
-        watch_fleet(base.meters, fleet)
-        server = Server(build_http_parts(settings, base, fleet, desk, cluster.desk))
-        farewell.server = server
+        node = _build(settings, await _build_base(settings, stack))
+        server, cluster, farewell = node.server, node.cluster, node.farewell
         stack.push_async_callback(cluster.stop)
         await cluster.start()
+        node.desks.live.refresh()
         stack.push_async_callback(server.stop)
         await server.start()
         cluster.publish(server.address, server.metrics_address)
         urls = list(settings.workers.urls)
         if settings.demo:
             urls += await stack.enter_async_context(demo_engines())
-        for url in urls:
-            said = parse_worker_url(url)
-            fleet.add(said, said.labels)
-        lag = LoopLag(base.meters, base.clock, busy=fleet.has_workers)
-        await stack.enter_async_context(
-            _running({"fleet": fleet.run, "loop lag": lag.run, "mesh": cluster.run})
-        )
+        node.registry.list_static([parse_worker_url(url) for url in urls])
+        await stack.enter_async_context(_running(_loops(node)))
         _announce(server)
         if settings.demo:
             say_demo(server.address.port)
@@ -104,6 +96,61 @@ async def serve(settings: Settings) -> int:
             await cluster.say_goodbye()
         _log.info("drained; stopping")
     return farewell.code
+
+
+def _build(settings: Settings, base: Base) -> _Node:
+    """Build everything; nothing is open yet."""
+    clock = base.clock
+    shared = build_shared(settings, clock=clock, rng=base.rng, meters=base.meters)
+    shared.watch_held(spare)
+    networks = Networks(settings.workers.allowed_networks)
+    fleet = build_fleet(
+        settings,
+        open_engine=engine_opener(settings, networks, base.meters),
+        parts=model_parts(settings, base),
+        clock=clock,
+        rng=base.rng,
+    )
+    registry = ClusterRegistry(
+        shared, fleet, monotonic_s=clock.monotonic_s, patience_s=settings.mesh.join_grace_s
+    )
+    farewell = Farewell()
+    cluster = build_cluster(
+        settings,
+        farewell,
+        shared=shared,
+        version=__version__,
+        clock=clock,
+        rng=base.rng,
+        meters=base.meters,
+    )
+    desk = FleetDesk(
+        fleet,
+        networks,
+        registry=registry,
+        sessions=Sessions(registry.sticky, clock.now_ms),
+        workers_ready_min=settings.readiness.min_workers,
+        draining=lambda: farewell.draining,
+        doubts=cluster.doubts,
+    )
+    desks = build_desks(settings, shared, cluster.mesh)
+    watch_fleet(base.meters, fleet)
+    parts = build_http_parts(
+        settings, base, fleet, desk, cluster.desk, desks, sticky=registry.sticky
+    )
+    farewell.server = Server(parts)
+    return _Node(base, fleet, registry, desks, cluster, farewell, farewell.server)
+
+
+def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
+    """Return what runs as long as the node does, by name."""
+    return {
+        "fleet": node.fleet.run,
+        "registry": node.registry.run,
+        "settings": node.desks.live.run,
+        "loop lag": LoopLag(node.base.meters, node.base.clock, busy=node.fleet.has_workers).run,
+        "mesh": node.cluster.run,
+    }
 
 
 async def _build_base(settings: Settings, stack: AsyncExitStack) -> Base:
@@ -133,7 +180,7 @@ async def _build_base(settings: Settings, stack: AsyncExitStack) -> Base:
     readable = telemetry.log_format == "console" or (
         telemetry.log_format == "auto" and sys.stderr.isatty()
     )
-    access = AccessLog(sink if telemetry.access_log else None, clock, readable=readable)
+    access = AccessLog(sink, clock, readable=readable, enabled=telemetry.access_log)
     return Base(
         clock=clock,
         rng=rng,
@@ -141,6 +188,7 @@ async def _build_base(settings: Settings, stack: AsyncExitStack) -> Base:
         meters=meters,
         tracer=tracer,
         access=access,
+        logs=logs,
         threads=threads,
     )
 

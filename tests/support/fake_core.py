@@ -6,6 +6,7 @@ from typing import Final
 from smg_mesh.config import SwimOptions
 from smg_mesh.swim.effects import (
     Effect,
+    ExchangeReason,
     Member,
     MemberDown,
     MemberUp,
@@ -127,6 +128,15 @@ class FakeCore:
 
     def say(self, kind: str, key: str, content: bytes, *, now_ms: int) -> list[Effect]:
         return [Note("said")]
+
+    def converse(
+        self, why: ExchangeReason, *, count: int = 1, name: str = "", now_ms: int
+    ) -> list[Effect]:
+        self.heard.append((now_ms, "converse", (why, count, name)))
+        return []
+
+    def set_document_digest(self, digest: bytes) -> None:
+        pass
 
     def leave(self, *, now_ms: int) -> list[Effect]:
         return []

@@ -75,8 +75,12 @@ class FakeEngine:
         self.open = 0
         self.cancelled = 0
         self.closed = False
+        self.looks = 0
+        self.api_key: str | None = None
+        self.limits_s: tuple[float, float] | None = None
 
     async def serving(self, timeout_s: float) -> bool:
+        self.looks += 1
         return self.up
 
     async def healthy(self, timeout_s: float) -> bool:
@@ -109,6 +113,9 @@ class FakeEngine:
 
     async def abort(self, request_id: str) -> None:
         self.aborted.append(request_id)
+
+    def retune(self, *, first_event_s: float, stall_s: float) -> None:
+        self.limits_s = (first_event_s, stall_s)
 
     async def close(self) -> None:
         self.closed = True

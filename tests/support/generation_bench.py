@@ -23,9 +23,9 @@ from smg_node.core.request import (
 )
 from smg_node.fleet.fleet import Fleet
 from smg_node.pipeline.generate import GenerationParts, GenerationRun, Generator
-from smg_node.pipeline.place import Placer
+from smg_node.pipeline.place import Placer, PlacerOptions
 from smg_node.pipeline.prepare import Preparer
-from smg_node.routing.policies.round_robin import RoundRobin
+from smg_node.routing.known import OwnBindings, Policies
 from smg_node.world import SystemClock
 from support.fake_engine import FakeEngine
 from support.node_parts import fleet_of, running
@@ -108,7 +108,13 @@ async def bench(folder: Path, **engines: FakeEngine) -> AsyncIterator[Bench]:
             while not all(worker.routable for worker in fleet.workers()):  # noqa: ASYNC110 - from outside
                 await asyncio.sleep(0.005)
         clock, rng, outcomes = SystemClock(), random.Random(1), list[Outcome]()
-        placer = Placer(fleet, RoundRobin(), clock=clock, rng=rng, wait_for_worker_s=0.2)
+        placer = Placer(
+            fleet,
+            Policies(OwnBindings()),
+            PlacerOptions("round_robin", wait_for_worker_s=0.2),
+            clock=clock,
+            rng=rng,
+        )
         with ThreadPoolExecutor(1) as threads:
             parts = GenerationParts(
                 placer=placer,

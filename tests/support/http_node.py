@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from smg_node.core.context import RequestContext
-from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.events import (
     Begin,
     BlockEnd,
@@ -29,12 +29,22 @@ from smg_node.dialects.options import ReaderOptions
 from smg_node.http.app import Server
 from smg_node.http.options import HttpOptions
 from smg_node.http.parts import HttpParts, Identity
-from smg_node.http.ports import Health, ModelView, Tokenized, WorkerView
+from smg_node.http.ports import (
+    ClusterWorkerView,
+    Health,
+    ModelView,
+    Tokenized,
+    WorkerChange,
+    WorkerSight,
+    WorkerView,
+    WorkerWish,
+)
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.metrics import Meters
 from smg_node.telemetry.tracing import TraceOptions, Tracer
 from smg_node.world import SystemClock
 from support.fake_cluster import FakeCluster
+from support.fake_shared import FakeSessions, SharedWorld
 
 Script = Callable[["FakeRun"], AsyncIterator[Sequence[Event]]]
 
@@ -154,15 +164,76 @@ class FakeWorkers:
             raise SmgError(ErrorKind.NOT_FOUND, "no such worker", code="worker_not_found")
         return self.fleet[worker_id]
 
-    def add(
-        self, url: str, *, model: str | None, role: str | None, labels: Mapping[str, str]
-    ) -> WorkerView:
-        self.calls.append(("add", url, model, role, dict(labels)))
+    def cluster_workers(self) -> Sequence[ClusterWorkerView]:
+        sights = {"b": WorkerSight(True, "", 120), "c": WorkerSight(False, "no answer", 340)}
+        return [
+            ClusterWorkerView(
+                id=view.id,
+                url=view.url,
+                model=view.model,
+                role=view.role,
+                contract=view.contract,
+                priority=view.priority,
+                cost=view.cost,
+                labels=view.labels,
+                has_key=view.has_key,
+                draining=view.status == "draining",
+                sources=("api",),
+                registered_by="b",
+                version="77",
+                status=view.status,
+                reason=view.reason,
+                probers=("b", "c"),
+                sights=sights,
+                requests_mine=view.inflight,
+                tokens_mine=9,
+                requests_others=4,
+                tokens_others=40,
+                load_age_ms=200,
+            )
+            for view in self.fleet.values()
+        ]
+
+    def add(self, wish: WorkerWish) -> WorkerView:
+        if "nonsense" in wish.url:
+            raise invalid("that is no worker", "url")
+        self.calls.append(("add", wish))
         view = WorkerView(
-            "w/2", url, model or "", "", role or "regular", "pending", "", 0, labels, {}
+            "w/2",
+            wish.url,
+            wish.model or "",
+            wish.contract or "",
+            wish.role or "regular",
+            "pending",
+            "",
+            0,
+            wish.labels,
+            {},
+            priority=50 if wish.priority is None else wish.priority,
+            cost=1.0 if wish.cost is None else wish.cost,
+            has_key=wish.api_key is not None,
+            sources=("api",),
+            owner="node-a",
         )
         self.fleet[view.id] = view
         return view
+
+    def change(self, worker_id: str, change: WorkerChange) -> WorkerView:
+        self.calls.append(("change", worker_id, change))
+        view = self.worker(worker_id)
+        said = {
+            "model": change.model,
+            "role": change.role,
+            "contract": change.contract,
+            "labels": change.labels,
+            "priority": change.priority,
+            "cost": change.cost,
+            "has_key": None if change.api_key is None else bool(change.api_key),
+            "status": {None: None, True: "draining", False: "ready"}[change.draining],
+        }
+        fields: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+        self.fleet[worker_id] = replace(view, **fields)
+        return self.fleet[worker_id]
 
     def drain(self, worker_id: str) -> WorkerView:
         self.fleet[worker_id] = replace(self.worker(worker_id), status="draining")
@@ -213,6 +284,7 @@ class Node:
     meters: Meters
     access: LineList
     cluster: FakeCluster
+    world: SharedWorld
 
     @property
     def port(self) -> int:
@@ -243,14 +315,20 @@ async def node(
     meters = Meters(CollectorRegistry(), version="1.2.3")
     generations = FakeGenerations(script)
     workers, health, lines, cluster = FakeWorkers(), FakeHealth(), LineList(), FakeCluster()
+    world = SharedWorld("node-a", "b")
+    shared = world.desks("node-a")
     parts = HttpParts(
         identity=Identity("node-a", "1.2.3", "abc"),
         generations=generations,
         catalog=FakeCatalog(),
         tokens=FakeTokens(),
         workers=workers,
+        sessions=FakeSessions(),
         health=health,
         cluster=cluster,
+        cluster_settings=shared.settings,
+        audit=shared.audit,
+        state=shared.state,
         dialects={
             "chat": ChatDialect(ReaderOptions()),
             "completions": CompletionsDialect(ReaderOptions()),
@@ -266,7 +344,7 @@ async def node(
     server = Server(parts)
     await server.start()
     try:
-        yield Node(server, parts, generations, workers, health, meters, lines, cluster)
+        yield Node(server, parts, generations, workers, health, meters, lines, cluster, world)
     finally:
         await server.stop()
 

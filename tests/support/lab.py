@@ -26,6 +26,7 @@ from support.raw_http import RawClient
 from support.talk import CHAT, becomes, chat
 
 ENGINES: Final = "engines"
+ENGINES_LOG: Final = "engines.log"
 MODEL: Final = "sim"
 _ENGINE_PORT: Final = 61000
 _READY_S: Final = 60.0
@@ -57,32 +58,47 @@ def cluster_of(lab: Lab, folder: Path, names: Sequence[str], *flags: str) -> Clu
 
 @asynccontextmanager
 async def nodes(
-    folder: Path, *names: str, engines: int = 0, more_places: Sequence[str] = (), step_ms: int = 5
+    folder: Path,
+    *names: str,
+    engines: int = 0,
+    more_places: Sequence[str] = (),
+    step_ms: int = 5,
+    flags: Sequence[str] = (),
+    listed: bool = True,
 ) -> AsyncIterator[Cluster]:
-    """Make places for these nodes, not started, and run that many engines which all of them will use."""
+    """Make places for these nodes, not started, and run that many engines.
+
+    All nodes are told of the engines by their flags, unless they are not `listed`. `flags` are theirs too.
+    """
     places = [*names, *more_places, *([ENGINES] if engines else [])]
     with running_lab(places) as lab:
         workers = await _engines(lab, folder, engines, step_ms) if engines else []
-        flags = [word for worker in workers for word in ("--worker", worker)]
-        async with watched(cluster_of(lab, folder, names, *flags)) as cluster:
+        known = [word for worker in workers for word in ("--worker", worker)] if listed else []
+        async with watched(cluster_of(lab, folder, names, *known, *flags)) as cluster:
             yield cluster
 
 
+def engine_urls(lab: Lab, count: int) -> list[str]:
+    """Return the URLs of the engines that `nodes` runs."""
+    return [f"grpc://{lab.address(ENGINES)}:{_ENGINE_PORT + number}" for number in range(count)]
+
+
 async def _engines(lab: Lab, folder: Path, count: int, step_ms: int) -> list[str]:
-    """Run engines at a place of their own; return their URLs once they listen."""
+    """Run engines at a place of their own, which tell who calls them; return their URLs once they listen."""
     where = ("--host", lab.address(ENGINES), "--port", str(_ENGINE_PORT), "--workers", str(count))
     what = ("--contract", "vllm", "--model", MODEL, "--script", "endless", "--itl-ms", str(step_ms))
-    log = folder / "engines.log"
+    log = folder / ENGINES_LOG
     program = Path(sys.executable).with_name("smg-chaos")
     with log.open("wb") as output:
-        engine = lab.spawn(ENGINES, [program, "engine", *where, *what], output, folder=folder)
+        command = [program, "engine", "--tell-calls", *where, *what]
+        engine = lab.spawn(ENGINES, command, output, folder=folder)
 
     def listening() -> bool:
         assert engine.ended() is None, log.read_text()
         return log.read_text().count("listening on") == count
 
     await becomes(listening, _READY_S, "engines")
-    return [f"grpc://{lab.address(ENGINES)}:{_ENGINE_PORT + number}" for number in range(count)]
+    return engine_urls(lab, count)
 
 
 async def ready(*agents: SmgAgent) -> None:

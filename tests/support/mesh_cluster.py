@@ -8,10 +8,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smg_mesh.config import PROFILES, MeshOptions
 from smg_mesh.mesh import Mesh, make_key
+
+if TYPE_CHECKING:
+    from smg_mesh.shared import Shared
 
 PATIENCE_S = 30.0
 """Far beyond what anything takes, on a machine however busy."""
@@ -60,7 +63,7 @@ async def cluster() -> AsyncIterator[Cluster]:
                 await mesh.stop()
 
 
-def make_mesh(name: str, *join: Mesh | str, **options: Any) -> Mesh:
+def make_mesh(name: str, *join: Mesh | str, shared: "Shared | None" = None, **options: Any) -> Mesh:
     """Return a member that is not started; insecure unless a key file is given."""
     seeds = tuple(str(seed.address) if isinstance(seed, Mesh) else seed for seed in join)
     settings: dict[str, Any] = {"insecure": "key_file" not in options}
@@ -71,6 +74,7 @@ def make_mesh(name: str, *join: Mesh | str, **options: Any) -> Mesh:
         rng=random.Random(secrets.randbits(64)),
         wall_ms=lambda: time.time_ns() // 1_000_000,
         monotonic_s=time.monotonic,
+        shared=shared,
     )
 
 

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -12,9 +13,11 @@ from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.engines.engine import Engine
 from smg_node.fleet.bundles import BundleCache
+from smg_node.fleet.declared import Declared
 from smg_node.fleet.fleet import Fleet, FleetOptions
 from smg_node.fleet.model import ModelSettings
 from smg_node.fleet.models import ModelParts, Models
+from smg_node.fleet.worker import Worker
 from smg_node.prompts.render import Renderer
 from smg_node.tokens.cached import CachedEncoder
 from smg_node.tokens.loaded import LoadedTokenizer
@@ -42,10 +45,11 @@ def fleet_of(
 ) -> Fleet:
     """Return a fleet in which `grpc://NAME:1` is reached through `engines[NAME]`."""
 
-    async def open_engine(url: WorkerUrl) -> Engine:
+    async def open_engine(url: WorkerUrl, api_key: str | None) -> Engine:
         engine = engines.get(url.host)
         if engine is None or not engine.up:
             raise SmgError(ErrorKind.UPSTREAM_FAILED, "nothing answers")
+        engine.api_key = api_key
         return engine
 
     parts = ModelParts(
@@ -64,12 +68,28 @@ def fleet_of(
     )
 
 
+def declare(fleet: Fleet, *urls: str, **said: object) -> list[Worker]:
+    """Register workers at a fleet as its registry would, each `NAME` or `NAME?model=…` or a whole URL."""
+    found = []
+    for name in urls:
+        host, question, query = name.partition("?")
+        whole = name if "://" in name else f"grpc://{host}:1{question}{query}"
+        declared = replace(Declared(parse_worker_url(whole)), **said)  # type: ignore[arg-type]  # its own fields
+        fleet.apply({declared.id: declared})
+        found.append(fleet.get(declared.id))
+    return found
+
+
+def set_aside(fleet: Fleet, worker_id: str, *, on: bool) -> None:
+    """Drain a worker at a fleet, or take it back, as its registry would."""
+    worker = fleet.get(worker_id)
+    fleet.apply({worker.id: replace(worker.declared, draining=on)})
+
+
 @asynccontextmanager
 async def running(fleet: Fleet, workers: Sequence[str] = ()) -> AsyncIterator[Fleet]:
-    """Run the fleet with `workers` added, each `NAME` or `NAME?model=…`."""
-    for name in workers:
-        host, question, query = name.partition("?")
-        fleet.add(parse_worker_url(f"grpc://{host}:1{question}{query}"), {})
+    """Run the fleet with `workers` registered, each `NAME` or `NAME?model=…`."""
+    declare(fleet, *workers)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(fleet.run())
         try:

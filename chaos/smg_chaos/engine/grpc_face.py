@@ -8,6 +8,7 @@ import grpc
 
 from smg_chaos.engine.calls import Call, Code, How
 from smg_chaos.engine.clockwork import Clockwork
+from smg_chaos.engine.door import Door
 from smg_chaos.engine.engine import Engine
 from smg_chaos.engine.h2_connection import MESSAGE_MAX
 from smg_chaos.engine.service import Service
@@ -21,8 +22,9 @@ _Context = grpc.aio.ServicerContext[bytes, bytes]
 class GrpcFace:
     """Serves one engine on one port."""
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, door: Door | None = None) -> None:
         self.engine = engine
+        self._door = door or Door()
         self._service = Service(engine)
         self._clock = clock
         self._server: grpc.aio.Server | None = None
@@ -52,6 +54,7 @@ class GrpcFace:
         if not bound:
             raise OSError(f"cannot listen on {host}:{port}")
         self._server = server
+        self._door.port = bound
         await server.start()
         self._clockwork.arm()
         return bound
@@ -65,7 +68,10 @@ class GrpcFace:
     async def _answer(self, method: str, body: bytes, context: _Context) -> None:
         clockwork = self._clockwork
         assert clockwork is not None, "the face listens"
-        call = self._service.start(method, body, clockwork.now_s())
+        headers = {key: str(value) for key, value in context.invocation_metadata() or ()}
+        call = self._door.refusal(method, context.peer(), headers) or self._service.start(
+            method, body, clockwork.now_s()
+        )
         reader = _Reader(call)
         clockwork.settle()
         try:

@@ -113,9 +113,11 @@ class Host:
             from smg_chaos.engine.h2_face import H2Face
 
             return H2Face(engine, self._clock)
+        from smg_chaos.engine.door import Door
         from smg_chaos.engine.grpc_face import GrpcFace
 
-        return GrpcFace(engine, self._clock)
+        door = Door(self._plan.api_key, self._say if self._plan.tell_calls else None)
+        return GrpcFace(engine, self._clock, door)
 
     def _died(self, code: int) -> None:
         self.code = code

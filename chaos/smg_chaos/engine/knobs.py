@@ -126,6 +126,14 @@ KNOBS: Final = (
         "grpc: grpc.aio, as real servicers; h2: a lean one, for benchmarks",
         _PROCESS,
     ),
+    Knob(
+        "api-key",
+        str,
+        "every call has to carry this key (authorization: Bearer KEY); none: an open door",
+        _PROCESS,
+        metavar="KEY",
+    ),
+    Knob("tell-calls", bool, "print a line for each call: what, and from where", _PROCESS),
     Knob("report", Path | None, "write what was counted to this file at the end", _PROCESS),
     Knob(
         "until-input-ends",

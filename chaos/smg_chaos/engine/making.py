@@ -24,6 +24,8 @@ def make_plan(wanted: Wanted) -> Plan:
         workers=wanted.workers,
         report=wanted.report,
         until_input_ends=wanted.until_input_ends,
+        api_key=wanted.api_key,
+        tell_calls=wanted.tell_calls,
     )
 
 

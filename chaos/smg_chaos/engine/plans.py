@@ -31,6 +31,8 @@ class Wanted:
     workers: int = 1
     report: Path | None = None
     until_input_ends: bool = False
+    api_key: str = ""
+    tell_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,12 @@ class Plan:
     workers: int = 1
     report: Path | None = None
     until_input_ends: bool = False
+    api_key: str = ""
+    tell_calls: bool = False
 
     def __post_init__(self) -> None:
+        if self.server == "h2" and (self.api_key or self.tell_calls):
+            raise ValueError("--api-key and --tell-calls need --server grpc")
         for fault in self.faults:
             if fault.kind.needs_h2 and self.server != "h2":
                 raise ValueError(f"the fault {fault.name} needs --server h2: grpc.aio cannot do it")

@@ -25,6 +25,8 @@ sick       one member receives a fifth of its packets, then sends a fifth
 partition  half and half for a minute, then healed, three times
 join       40 nodes join through one of them at the same moment
 late-seed  everyone joins through a seed that comes later
+workers    added on one node, used on all; kill -9 of who registered them under load
+changes    200 requests/s for 10 minutes, changes all the time, a rolling restart in the middle
 idle       bytes, packets, CPU and memory of a node when nothing happens
 all        one after the other
 

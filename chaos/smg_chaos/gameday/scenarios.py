@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from smg_chaos.gameday import crashes, healing, idle, weather
+from smg_chaos.gameday import changes, crashes, healing, idle, registry, weather
 from smg_chaos.gameday.stage import Play
 
 ALL: Final = "all"
@@ -78,6 +78,22 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
         ),
         Scenario("join", "all at once through one seed", healing.join, Size(40), Size(12)),
         Scenario("late-seed", "the seed comes last", healing.late_seed, Size(3), Size(3)),
+        Scenario(
+            "workers",
+            "added, removed, and outliving who registered them",
+            registry.workers,
+            Size(3, 70.0, 30),
+            Size(3, 12.0, 5),
+            ("--readiness.min-workers", "0"),
+        ),
+        Scenario(
+            "changes",
+            "200 requests/s, while workers and settings change and every node restarts",
+            changes.changes,
+            Size(3, 600.0),
+            Size(3, 45.0),
+            ("--readiness.min-workers", "0"),
+        ),
         Scenario("idle", "what doing nothing costs", idle.idle, Size(10, 60.0), Size(5, 15.0)),
     )
 }

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -138,14 +138,24 @@ class SmgAgent(Agent):
             raise ConnectionError(f"{self.name} does not join: {status} {said[:200]!r}")
 
     async def ask(
-        self, method: str, path: str, body: bytes = b"", *, timeout_s: float = 10.0
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        timeout_s: float = 10.0,
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, bytes]:
         """Send it one HTTP request, on a connection of its own, from the loopback of its place."""
-        talk = self._talk()
+        talk = self.client()
         try:
-            return await talk.ask(method, path, body, timeout_s=timeout_s)
+            return await talk.ask(method, path, body, timeout_s=timeout_s, headers=headers)
         finally:
             talk.close()
+
+    def client(self) -> Talk:
+        """Return a client at its place; the caller closes it."""
+        return self._talk()
 
     def close(self) -> None:
         """Close the connections to it."""

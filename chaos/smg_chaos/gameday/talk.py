@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 _HEAD_BYTES_MAX: Final = 1 << 16
@@ -20,13 +20,20 @@ class Talk:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(
-        self, method: str, path: str, body: bytes = b"", *, timeout_s: float = 2.0
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        timeout_s: float = 2.0,
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, bytes]:
         """Return status and body of one request; OSError if there is no whole answer in time."""
+        more = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
         async with self._turn:
             try:
                 async with asyncio.timeout(timeout_s):
-                    return await self._exchange(method, path, body)
+                    return await self._exchange(method, path, body, more)
             except (OSError, EOFError, asyncio.LimitOverrunError) as error:
                 self.close()
                 raise ConnectionError(f"{path}: {str(error) or type(error).__name__}") from error
@@ -40,11 +47,13 @@ class Talk:
             self._streams[1].close()
             self._streams = None
 
-    async def _exchange(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+    async def _exchange(self, method: str, path: str, body: bytes, more: str) -> tuple[int, bytes]:
+        if self._streams is not None and _is_over(*self._streams):
+            self.close()
         reader, writer = self._streams or await self._connect()
         writer.write(
             f"{method} {path} HTTP/1.1\r\nhost: {self._where[0]}\r\n"
-            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n{more}\r\n".encode()
             + body
         )
         head = await reader.readuntil(b"\r\n\r\n")
@@ -67,3 +76,8 @@ class Talk:
             made.close()
             raise
         return self._streams
+
+
+def _is_over(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    """Return whether the server has closed the connection since the last answer."""
+    return reader.at_eof() or reader.exception() is not None or writer.is_closing()

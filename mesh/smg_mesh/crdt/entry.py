@@ -21,7 +21,7 @@ class EntryError(ValueError):
     """These bytes are no entry."""
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One write. `value` is None for a removal."""
 
     hlc: _U64

@@ -266,11 +266,11 @@ class Holding:
         if not self.cells:
             self.left = None
 
-    def begin_again(self, update: bytes | None = None, *, keep_others: bool = True) -> None:
+    def begin_again(self, update: bytes | None = None) -> None:
         """Begin the present document anew, under a fresh client id.
 
         From `update`, the whole document of a peer; without one, from what can be had of our own. What
-        was held and is not in it is left over, without `keep_others` only what this node wrote itself.
+        was held and is not in it is left over.
         """
         broken = self.open()
         fresh, added = self._renewed(broken, update)
@@ -278,10 +278,7 @@ class Holding:
         if self.left is None:
             self.left = Leftovers(self.epoch, None)
         for slot in broken.mirror.slots():
-            if keep_others or slot.root == self.me:
-                self.leave(slot)
-            elif slot.entry is not None:
-                self.forget(slot)
+            self.leave(slot)
         self.early.clear()
         self._absorb(added, ())
 

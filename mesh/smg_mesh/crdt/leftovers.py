@@ -1,11 +1,11 @@
 """What lies in documents of earlier epochs and is not in the present one yet.
 
 When an epoch begins, everybody writes its own entries again, at once. For the others' entries somebody has
-to wait: an owner that lives may only be slow, and of an owner that is gone one node is enough to write a
-copy. So for each owner the living nodes stand in line (rendezvous hashing, the same line on every node):
+to wait: an owner that lives is likely to do it, unless it has begun a new life without them, and of an owner
+that is gone one node is enough. So for each owner the living nodes stand in line (rendezvous hashing, the
+same line on every node), and write copies after
 
-    delay = union * (1 - 0.9 / 2^place)     for an owner that is gone
-            union * (1 - 0.2 / 2^place)     for one that lives
+    union * (3 + place) / 60        3 s, 4 s … of a window of 60 s
 
 Before the union window is over, whoever still misses an entry in the present document has written it. Two
 who do so at once have written the same.
@@ -18,8 +18,8 @@ from typing import Final
 from smg_mesh.crdt.document import Document
 from smg_mesh.crdt.slot import Slot
 
-_WAIT_GONE: Final = 0.9
-_WAIT_LIVING: Final = 0.2
+_WAIT_FIRST: Final = 3
+_WAIT_PARTS: Final = 60
 
 
 class Leftovers:
@@ -102,8 +102,8 @@ class Leftovers:
         if place is None:
             others = [name for name in living if name != root]
             place = self._places[root] = place_of(me, f"{subject}\0{root}", others)
-        wait = _WAIT_LIVING if root in living else _WAIT_GONE
-        return self._since_ms + int(union_ms * (1 - wait / 2 ** min(place, 30)))
+        wait = min(_WAIT_FIRST + place, _WAIT_PARTS)
+        return self._since_ms + union_ms * wait // _WAIT_PARTS
 
 
 def place_of(me: str, subject: str, living: Sequence[str]) -> int:

@@ -24,10 +24,13 @@ from smg_mesh.crdt.mirror import DIGEST_BYTES
 from smg_mesh.crdt.namespace import KEY_BYTES_MAX, VALUE_BYTES_MAX, StateError
 from smg_mesh.crdt.slot import COPY_MARK, Slot, weight_of
 from smg_mesh.crdt.tending import Tending
-from smg_mesh.crdt.vector import VectorError, beginning, read_vector
+from smg_mesh.crdt.vector import VectorError, beginning, origins, read_vector
 
 RESERVE_SHARE: Final = 8
 """A full document still takes removals and new values of old keys, up to an eighth above its limit."""
+ODD_MAX: Final = 4
+"""Exchanges that ended with equal vectors and unequal contents, the same each time: several at once may have
+begun before the first of them ended."""
 _NOTHING_SEEN: Final = b"\0"
 
 
@@ -73,6 +76,7 @@ class OwnedRegisters:
         self._options: Final = options
         self._holding: Final = Holding(me, future_ms=options.future_ms, rng=rng)
         self._tending: Final = Tending(name, self._holding, options=options)
+        self._odd_count = 0
         self._odd: tuple[str, bytes, bytes, Mapping[int, int]] | None = None
 
     # ── Reading ──────────────────────────────────────────────────────────────
@@ -227,7 +231,7 @@ class OwnedRegisters:
             head = beginning(update)
         except VectorError as error:
             raise DocumentError("corrupt", str(error)) from error
-        if head is not None and head[1] > holding.open().upto(head[0]):
+        if head is not None and not self._has_all(head, update):
             holding.early.keep(head, update, upto)
             return
         holding.merge(update, upto=upto, head=head)
@@ -238,8 +242,19 @@ class OwnedRegisters:
         """Merge what has waited for what is here now."""
         holding = self._holding
         for client in holding.early.clients():
-            while found := holding.early.take(client, holding.open().upto(client)):
+            while found := holding.early.take(client, reached := holding.open().upto(client)):
+                if not self._has_all((client, reached), found[0]):
+                    holding.early.keep((client, reached), *found)
+                    break
                 holding.merge(found[0], upto=found[1])
+
+    def _has_all(self, head: tuple[int, int], update: bytes) -> bool:
+        """Return whether everything is here that an update follows: else it would be taken by halves."""
+        document = self._holding.open()
+        try:
+            return all(document.has(*known) for known in (head, *origins(update)))
+        except VectorError as error:
+            raise DocumentError("corrupt", str(error)) from error
 
     # ── Exchanges ────────────────────────────────────────────────────────────
 
@@ -258,8 +273,9 @@ class OwnedRegisters:
     def missing(self, epoch: int, summary: bytes) -> bytes:
         """Return what a side that said `summary` lacks; b"" if nothing. DocumentError for nonsense.
 
-        If both have seen the same and hold something else, again and though they have exchanged, one
-        copy is damaged: the side with the smaller name is told to begin anew from the whole of the other.
+        Both may have seen the same and hold something else: deletions move no vector, and what is
+        returned brings them. If that is so again and again though they have exchanged, one copy is
+        damaged: the side with the smaller name is told to begin anew from the whole of the other.
         """
         theirs = envelope.read_summary(summary)
         check_epoch(epoch)
@@ -279,8 +295,10 @@ class OwnedRegisters:
         if theirs.digest == document.digest:
             return b""
         odd = (theirs.name, theirs.digest, document.digest, dict(seen))
-        again, self._odd = odd == self._odd, odd
-        if again and theirs.name < self._me:
+        self._odd_count = self._odd_count + 1 if odd == self._odd else 1
+        self._odd = odd
+        if self._odd_count >= ODD_MAX and theirs.name < self._me:
+            self._odd_count = 0
             return self._update(_NOTHING_SEEN, whole=True)
         return self._update(theirs.vector)
 
@@ -303,7 +321,9 @@ class OwnedRegisters:
             self._move_up(said.epoch)
         if said.epoch == holding.epoch:
             if said.whole:
-                holding.begin_again(said.update, keep_others=False)
+                # What is not in it is left over, and written again if nobody else has it: the peer's
+                # copy need not be the better one.
+                holding.begin_again(said.update)
                 self._carry_own()
             else:
                 holding.open().declare(said.owners)

@@ -40,7 +40,7 @@ class TableError(ValueError):
     """These bytes are no row, or a row cannot be written so; nothing has changed."""
 
 
-class Row(msgspec.Struct, frozen=True, array_like=True):
+class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What `owner` wrote under a key at the hybrid time `hlc`, good for `ttl_ms` from then on."""
 
     key: _Key

@@ -34,7 +34,7 @@ class RegisterError(ValueError):
     """These bytes are no register, or a register of this node's own cannot be written so."""
 
 
-class Register(msgspec.Struct, frozen=True):
+class Register(msgspec.Struct, frozen=True, gc=False):
     """What `owner` says about (kind, key), heard at `heard_ms` and good for `ttl_ms` from then on."""
 
     owner: str
@@ -57,7 +57,7 @@ class Register(msgspec.Struct, frozen=True):
         return self.heard_ms + self.ttl_ms
 
 
-class Saying(msgspec.Struct, frozen=True, array_like=True):
+class Saying(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One write as it travels by rumor."""
 
     ttl_ms: _Span
@@ -66,7 +66,7 @@ class Saying(msgspec.Struct, frozen=True, array_like=True):
     content: _Content
 
 
-class DumpedRegister(msgspec.Struct, frozen=True, array_like=True):
+class DumpedRegister(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One register as it travels in a dump; its age stays with it."""
 
     owner: Annotated[str, Meta(min_length=1, max_length=_NAME_CHARS_MAX)]

@@ -6,9 +6,10 @@ Numbers are little-endian groups of seven bits.
 
     vector = writers { writer upto }
     update = writers { entries writer from entry … } deletions
+    entry  = flags [left-writer left-entry] [right-writer right-entry] …
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 _NUMBER_BYTES_MAX: Final = 10  # 64 bits in groups of seven
@@ -44,6 +45,29 @@ def beginning(update: bytes) -> tuple[int, int] | None:
     client, at = _number(update, at)
     first, at = _number(update, at)
     return client, first
+
+
+def origins(update: bytes) -> Sequence[tuple[int, int]]:
+    """Return how far other writers must be known for the first entry of an update to have its place.
+
+    An entry names its neighbours: the first one that a new life of an owner writes stands beside the last
+    one of the life before, whose writer was another. VectorError for bytes that are no update.
+    """
+    writers, at = _number(update, 0)
+    if writers != 1:
+        return ()
+    for _ in range(3):
+        _, at = _number(update, at)
+    if at >= len(update):
+        raise VectorError("an update without an entry")
+    named = (update[at] >> 7) + (update[at] >> 6 & 1)
+    at += 1
+    found: list[tuple[int, int]] = []
+    for _ in range(named):
+        client, at = _number(update, at)
+        entry, at = _number(update, at)
+        found.append((client, entry + 1))
+    return found
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

@@ -40,6 +40,8 @@ __all__ = ["NamespaceState", "Replica"]
 
 STALE_MS: Final = 60_000
 """Who was away for too long gives way to fresh peers in its first minute; later it is one of them."""
+CLOCK_SET_MS: Final = 1_000
+"""More than a clock is corrected by without being set."""
 _TABLE_KEY_BYTES: Final = 8
 _CLUSTER, _HISTORY, _HISTORY_BYTES = "cluster", "history", 8
 
@@ -68,6 +70,7 @@ class Replica:
         self._rng: Final = rng
         self._now_ms: Final = now_ms
         self._wall_clock_ms: Final = wall_ms
+        self._ahead_ms = wall_ms() - now_ms()
         self._latest_ms = 0
         self._tell: Final = tell
         self._wake_ms: int | None = None
@@ -154,7 +157,8 @@ class Replica:
         self._wake_for_registers()
 
     def change_boot(self, boot: int) -> None:
-        """Go on as that life."""
+        """Go on as that life, whose writes are later than all before it began: boots are times, too."""
+        self._shelf.clock.witness(boot, self._wall_ms())
         for space in self._shelf.namespaces.values():
             space.begin(boot)
         self._registers.change_boot(boot, now_ms=self._now_ms())
@@ -178,6 +182,7 @@ class Replica:
         now_ms = self._now_ms()
         self._was_away(now_ms - self._ticked_ms)
         self._ticked_ms = now_ms
+        self._look_at_clock(now_ms)
         self._wake_ms = None
         self._registers.tick(now_ms)
         self._spreader.tick(self._ears.holds)
@@ -186,6 +191,14 @@ class Replica:
         for name in self._caretaker.take():
             self._tend(name)
         self._wake_for_registers()
+
+    def _look_at_clock(self, now_ms: int) -> None:
+        """See whether the wall clock was set: then what waits for its time may be due in any document."""
+        ahead_ms = self._wall_clock_ms() - now_ms
+        if abs(ahead_ms - self._ahead_ms) > CLOCK_SET_MS:
+            self._ahead_ms = ahead_ms
+            for document in self._shelf.documents():
+                self._caretaker.soon(document.name)
 
     def _was_away(self, absent_ms: int) -> None:
         if absent_ms > self._options.removed_keep_ms:

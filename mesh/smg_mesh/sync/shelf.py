@@ -86,7 +86,7 @@ class Shelf:
         wrote: Callable[[str, Written], None],
         wrote_row: Callable[[str, Row], None],
     ) -> None:
-        clock = HybridClock(future_ms=options.future_ms)
+        self.clock: Final = HybridClock(future_ms=options.future_ms)
         self._tell: Final = tell
         self._digests: dict[str, int] = {}
         self._digest = 0
@@ -97,7 +97,7 @@ class Shelf:
                 me,
                 documents=documents,
                 options=options,
-                clock=clock,
+                clock=self.clock,
                 rng=rng,
                 wall_ms=wall_ms,
                 wrote=wrote,
@@ -111,7 +111,7 @@ class Shelf:
 
         self.tables: Final[Mapping[str, Table]] = {
             name: Table(
-                name, me, shards=shards, options=options, clock=clock, wrote=table_wrote(name)
+                name, me, shards=shards, options=options, clock=self.clock, wrote=table_wrote(name)
             )
             for name, shards in options.tables.items()
         }

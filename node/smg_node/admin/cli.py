@@ -15,9 +15,11 @@ from typer.completion import (  # type: ignore[attr-defined]  # public, but in n
 )
 
 from smg_node import __version__
+from smg_node.admin.audit import audit, sessions_app
 from smg_node.admin.client import AdminClient, AdminError
 from smg_node.admin.cluster import cluster_app
 from smg_node.admin.completion import PROGRAM, completion
+from smg_node.admin.config import config_app
 from smg_node.admin.options import Options, hoisted
 from smg_node.admin.overview import loads, models_app, status
 from smg_node.admin.screen import tell
@@ -60,7 +62,7 @@ def _root(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Look after an smg-node: its cluster, workers, models and health."""
+    """Look after an smg-node: its cluster, workers, settings, models and health."""
     context.obj = Options(AdminClient(url.rstrip("/"), key, timeout_s), as_json)
 
 
@@ -77,7 +79,10 @@ def build_app() -> typer.Typer:
     app.command("status")(status)
     app.add_typer(workers_app, name="workers")
     app.add_typer(cluster_app, name="cluster")
+    app.add_typer(config_app, name="config")
     app.add_typer(models_app, name="models")
+    app.add_typer(sessions_app, name="sessions")
+    app.command("audit")(audit)
     app.command("loads")(loads)
     app.command("completion")(completion)
     return app

@@ -46,10 +46,17 @@ class AdminClient:
         *path: str,
         query: Mapping[str, str] | None = None,
         body: object = None,
+        headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> Any:
         """Return the body of a 2xx answer; AdminError with the node's own message for any other."""
-        answer = self.look(method, *path, query=query, body=body, timeout_s=timeout_s)
+        answer = self.look(
+            method, *path, query=query, body=body, headers=headers, timeout_s=timeout_s
+        )
+        return self.taken(answer)
+
+    def taken(self, answer: Answer) -> Any:
+        """Return the body of an answer if its status is 2xx; AdminError with the node's own message if not."""
         if 200 <= answer.status < 300:
             return answer.body
         message = _message(answer.body) or f"the node answered {answer.status} without saying why"
@@ -65,6 +72,7 @@ class AdminClient:
         *path: str,
         query: Mapping[str, str] | None = None,
         body: object = None,
+        headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> Answer:
         """Return the answer whatever its status; AdminError where there is none that can be understood.
@@ -78,7 +86,8 @@ class AdminClient:
         connection = _connection(base, patience_s)
         with self._troubles(patience_s), closing(connection):
             content = None if body is None else json.dumps(body).encode()
-            connection.request(method, target, content, self._headers(content))
+            sent = {**self._headers(content), **(headers or {})}
+            connection.request(method, target, content, sent)
             response = connection.getresponse()
             raw = response.read(_ANSWER_MAX_BYTES + 1)
         return Answer(response.status, self._decoded(response.status, raw))

@@ -26,6 +26,15 @@ cluster_app.add_typer(keyring_app, name="keyring")
 # Narrower terminals do without the HTTP addresses: a line that is folded is hard to read.
 _WIDE_COLUMNS: Final = 100
 _EVENT_COLUMNS: Final = ("ID", "TIME", "EVENT", "MEMBER", "DETAIL")
+_STATE_COLUMNS: Final[Mapping[str, str]] = {
+    "name": "NAMESPACE",
+    "entries": "ENTRIES",
+    "bytes": "BYTES",
+    "documents": "DOCUMENTS",
+    "epoch": "EPOCH",
+    "digest": "DIGEST",
+}
+_HASH_SHOWN: Final = 8
 # Streams carry a comment every 15 s unless the node was told otherwise.
 _QUIET_S: Final = 60.0
 _RECONNECT_S: Final = 1.0
@@ -84,6 +93,52 @@ def members(
         watched(draw)
     else:
         print(draw())
+
+
+@cluster_app.command("state")
+def state(
+    context: typer.Context,
+    namespace: Annotated[
+        str, typer.Argument(metavar="[NAMESPACE]", help="Only this one.", show_default=False)
+    ] = "",
+    alone: Annotated[
+        bool, typer.Option("--alone", help="Do not ask the other members for theirs.")
+    ] = False,
+) -> None:
+    """Show what replicated state this node holds, and whether the others hold the same.
+
+    Equal digests are equal contents. Exit code 1 when some member differs or does not answer: a moment after
+    a change that is as it should be.
+    """
+    options = options_of(context)
+    query = None if alone else {"peers": "true"}
+    path = ("v1", "cluster", "state", *([namespace] if namespace else []))
+    view = options.client.ask("GET", *path, query=query)
+    members: Mapping[str, Mapping[str, Any]] = view["members"]
+    if options.as_json:
+        print_json(view)
+    else:
+        rows = view["namespaces"] if not namespace else [view["namespace"]]
+        print_table(
+            tuple(_STATE_COLUMNS.values()), map(_state_row, rows), empty="There is no state."
+        )
+        if not view["held"]:
+            tell("this node is still joining: what the cluster has is not here yet")
+        for name, member in sorted(members.items()):
+            print(f"{name} {_same(member)}")
+    raise typer.Exit(0 if all(member["same"] for member in members.values()) else 1)
+
+
+def _state_row(row: Mapping[str, Any]) -> tuple[object, ...]:
+    return tuple(row[name] for name in _STATE_COLUMNS)
+
+
+def _same(member: Mapping[str, Any]) -> str:
+    if member["error"]:
+        return f"cannot be compared: {member['error']}"
+    if member["same"]:
+        return "holds the same"
+    return f"differs: {', '.join(member.get('differs', ())) or 'another digest'}"
 
 
 @cluster_app.command("events")
@@ -224,9 +279,20 @@ def _facts(card: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("state", _standing(card)),
         *(("", reason) for reason in card["degraded"]),
         ("members", counts),
+        *([("settings", _settings(card["config"]))] if "config" in card else []),
         ("seeds", seeds),
         *([("keys", keys)] if keys else []),
     ]
+
+
+def _settings(config: Mapping[str, Any]) -> str:
+    """Whether all members run the same settings, and which."""
+    if config["same"]:
+        return f"{config['hash']}, the same on all members that say so"
+    others = sorted(
+        name for name, state in config["members"].items() if state["hash"] != config["hash"]
+    )
+    return f"{config['hash']}; others on {', '.join(others)}"
 
 
 def _standing(card: Mapping[str, Any]) -> str:
@@ -238,7 +304,10 @@ def _standing(card: Mapping[str, Any]) -> str:
 
 
 def _draw_members(rows: list[dict[str, Any]]) -> str:
-    """The table of members; versions only where there are several, for then they matter."""
+    """The table of members; versions only where there are several, for then they matter.
+
+    The hash is of the cluster's settings as that member follows them: equal soon after a change.
+    """
     now_ms = SystemClock().now_ms()
     columns: dict[str, Callable[[Mapping[str, Any]], object]] = {
         "NAME": lambda row: row["name"],
@@ -249,14 +318,22 @@ def _draw_members(rows: list[dict[str, Any]]) -> str:
         "VERSION": lambda row: row["meta"].get("version"),
         "RTT MS": lambda row: row["rtt_ms"],
         "HEARD": lambda row: None if row["lag_ms"] is None else _ago(row["lag_ms"] / 1000),
+        "CONFIG": lambda row: _hash(row)[:_HASH_SHOWN],
         "NOTE": _notes,
     }
     if sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE_COLUMNS:
         del columns["HTTP"]
+    if not any(map(_hash, rows)):
+        del columns["CONFIG"]
     if len({row["meta"].get("version") for row in rows if row["state"] in _LIVING}) < 2:
         del columns["VERSION"]
     cells = [[read(row) for read in columns.values()] for row in rows]
     return draw_table(list(columns), cells, empty="There are no members.")
+
+
+def _hash(row: Mapping[str, Any]) -> str:
+    """The hash of the settings that a living member follows; empty where it says nothing."""
+    return str(row.get("config_hash", "")) if row["state"] in _LIVING else ""
 
 
 def _notes(row: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ import typer
 
 from smg_node.admin.client import AdminClient, AdminError
 from smg_node.admin.options import Options, options_of
+from smg_node.admin.said import read_file
 from smg_node.admin.screen import print_facts, print_json, print_table, tell
 
 workers_app = typer.Typer(
@@ -21,6 +22,43 @@ _REMOVE_S: Final = 200.0
 _POLL_S: Final = 0.25
 _COLUMNS: Final = ("ID", "URL", "MODEL", "CONTRACT", "ROLE", "STATUS", "IN FLIGHT", "REASON")
 
+_CLUSTER_COLUMNS: Final = (
+    "ID",
+    "URL",
+    "MODEL",
+    "STATUS",
+    "UP ON",
+    "PROBERS",
+    "SOURCES",
+    "BY",
+    "HERE",
+    "ELSEWHERE",
+)
+# What only other gateways' clients read says again what stands under a name of ours.
+_SAID_TWICE: Final = (
+    "details",
+    "model_id",
+    "worker_type",
+    "connection_mode",
+    "runtime_type",
+    "is_healthy",
+    "load",
+)
+
+Priority = Annotated[
+    int | None, typer.Option(metavar="N", help="Higher is preferred; 50 unless it is said.")
+]
+Cost = Annotated[float | None, typer.Option(metavar="N", help="Relative; 1 unless it is said.")]
+KeyFile = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE", help="Holds the key its engine wants in its first line; - is the input."
+    ),
+]
+Contract = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="sglang, vllm, trtllm, mlx; the engine is asked otherwise."),
+]
 Worker = Annotated[
     str, typer.Argument(metavar="WORKER", help="Its id, or its URL.", show_default=False)
 ]
@@ -41,9 +79,19 @@ def list_workers(
     role: Annotated[
         str, typer.Option(metavar="ROLE", help="Only those regular, prefill or decode.")
     ] = "",
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="What each node says of them, and who looks.")
+    ] = False,
 ) -> None:
-    """List the workers, sorted by id."""
+    """List the workers, sorted by id. They are the same on every node; their status may differ.
+
+    With --cluster: who registered and who looks at each, on which nodes it is up, and the open requests
+    of this node and of all others.
+    """
     options = options_of(context)
+    if cluster:
+        _list_cluster(options, model=model, status=status, role=role)
+        return
     wanted = {"model": model, "status": status, "role": role}
     rows = _workers(options.client, {key: value for key, value in wanted.items() if value})
     if options.as_json:
@@ -52,11 +100,46 @@ def list_workers(
     print_table(_COLUMNS, map(_row, rows), empty="There are no workers.")
 
 
+def _list_cluster(options: Options, *, model: str, status: str, role: str) -> None:
+    rows = [
+        row
+        for row in options.client.ask("GET", "v1", "cluster", "workers")["workers"]
+        if model in ("", row["model"])
+        and status in ("", row["status"])
+        and role in ("", row["role"])
+    ]
+    if options.as_json:
+        print_json(rows)
+        return
+    print_table(_CLUSTER_COLUMNS, map(_cluster_row, rows), empty="There are no workers.")
+
+
+def _cluster_row(row: Mapping[str, Any]) -> tuple[object, ...]:
+    sights: Mapping[str, Mapping[str, Any]] = row["sights"]
+    up = sorted(node for node, sight in sights.items() if sight["up"])
+    down = sorted(node for node, sight in sights.items() if not sight["up"])
+    seen = ", ".join([*up, *(f"not {node}" for node in down)])
+    fields = ("id", "url", "model", "status")
+    return (
+        *(row[name] for name in fields),
+        seen,
+        row["probers"],
+        row["sources"],
+        row["registered_by"],
+        row["requests_mine"],
+        row["requests_others"],
+    )
+
+
 @workers_app.command("show")
 def show_worker(context: typer.Context, worker: Worker) -> None:
-    """Show one worker with everything its engine says about itself."""
+    """Show one worker with everything its engine says about itself, and what each node says of it."""
     options = options_of(context)
-    _print_worker(options, options.client.ask("GET", "workers", _id(options.client, worker)))
+    view = options.client.ask("GET", "workers", _id(options.client, worker))
+    # A node of an older release has no such view.
+    query = {"id": str(view["id"])}
+    everywhere = options.client.look("GET", "v1", "cluster", "workers", query=query).body or {}
+    _print_worker(options, view, next(iter(everywhere.get("workers", [])), None))
 
 
 @workers_app.command("add")
@@ -73,6 +156,10 @@ def add_worker(
     label: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A label; repeatable.")
     ] = None,
+    contract: Contract = "",
+    priority: Priority = None,
+    cost: Cost = None,
+    api_key_file: KeyFile = "",
     wait: Annotated[bool, typer.Option("--wait", help="Return only when it is ready.")] = False,
     wait_s: Annotated[
         float,
@@ -81,11 +168,15 @@ def add_worker(
         ),
     ] = 120.0,
 ) -> None:
-    """Add a worker, and with --wait see it ready."""
+    """Add a worker to the whole cluster, and with --wait see it ready here.
+
+    \b
+    smg-admin workers add grpc://10.0.0.7:30100 --wait
+    smg-admin workers add grpc://10.0.0.7:30100 --label rack=r2 --api-key-file key.txt
+    """
     options = options_of(context)
     body: dict[str, Any] = {"url": url, "labels": _labels(label or [])}
-    body |= {"model": model} if model else {}
-    body |= {"role": role} if role else {}
+    body |= _said(model, role, contract, priority, cost, api_key_file)
     accepted = options.client.ask("POST", "workers", body=body)
     worker_id = str(accepted["worker_id"])
     if wait:
@@ -110,6 +201,43 @@ def drain_worker(context: typer.Context, worker: Worker) -> None:
 def undrain_worker(context: typer.Context, worker: Worker) -> None:
     """Send a drained worker requests again."""
     _change(context, worker, "undrain", "may get requests again")
+
+
+@workers_app.command("patch")
+def patch_worker(
+    context: typer.Context,
+    worker: Worker,
+    model: Annotated[str, typer.Option(metavar="NAME", help="The model's name.")] = "",
+    role: Annotated[str, typer.Option(metavar="ROLE", help="regular, prefill or decode.")] = "",
+    contract: Contract = "",
+    priority: Priority = None,
+    cost: Cost = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="All its labels from now on; repeatable."),
+    ] = None,
+    no_labels: Annotated[bool, typer.Option("--no-labels", help="Take all labels away.")] = False,
+    api_key_file: KeyFile = "",
+    no_api_key: Annotated[bool, typer.Option("--no-api-key", help="It wants none.")] = False,
+) -> None:
+    """Change what the cluster knows of a worker, on every node.
+
+    \b
+    smg-admin workers patch w-7f3a91c0d2e4 --priority 80
+    smg-admin workers patch grpc://10.0.0.7:30100 --label rack=r3 --label tier=gold
+    """
+    options = options_of(context)
+    body = _said(model, role, contract, priority, cost, api_key_file)
+    body |= {"labels": _labels(label or [])} if label or no_labels else {}
+    body |= {"api_key": ""} if no_api_key else {}
+    if not body:
+        raise typer.BadParameter("say what to change, such as --priority 80")
+    worker_id = _id(options.client, worker)
+    view = options.client.ask("PATCH", "workers", worker_id, body=body)
+    if options.as_json:
+        print_json(view)
+    else:
+        print(f"{worker_id} is changed on every node: {', '.join(sorted(body))}")
 
 
 @workers_app.command("probe")
@@ -184,6 +312,28 @@ def _await_ready(options: Options, worker_id: str, wait_s: float) -> dict[str, A
         time.sleep(_POLL_S)
 
 
+def _said(
+    model: str,
+    role: str,
+    contract: str,
+    priority: int | None,
+    cost: float | None,
+    api_key_file: str,
+) -> dict[str, Any]:
+    """What was said of a worker, as the body of a request."""
+    body: dict[str, Any] = {}
+    for name, value in (("model", model), ("role", role), ("contract", contract)):
+        body |= {name: value} if value else {}
+    body |= {"priority": priority} if priority is not None else {}
+    body |= {"cost": cost} if cost is not None else {}
+    if api_key_file:
+        lines = read_file(api_key_file).splitlines()
+        if not lines or not lines[0].strip():
+            raise AdminError(f"{api_key_file} holds no key in its first line")
+        body["api_key"] = lines[0].strip()
+    return body
+
+
 def _labels(pairs: list[str]) -> dict[str, str]:
     labels = {}
     for pair in pairs:
@@ -200,14 +350,41 @@ def _row(row: Mapping[str, Any]) -> tuple[object, ...]:
     return (*(row[name] for name in fields), reason)
 
 
-def _print_worker(options: Options, view: Mapping[str, Any]) -> None:
+def _print_worker(
+    options: Options, view: Mapping[str, Any], cluster: Mapping[str, Any] | None
+) -> None:
     if options.as_json:
-        print_json(view)
+        print_json(view if cluster is None else {**view, "cluster": cluster})
         return
     details: Mapping[str, Any] = view.get("details") or {}
     engine: Mapping[str, Any] = details.get("server") or {}
-    print_facts((name, value) for name, value in view.items() if name != "details")
+    print_facts((name, value) for name, value in view.items() if name not in _SAID_TWICE)
     print_facts((name, value) for name, value in details.items() if name != "server")
+    if cluster is not None:
+        print("\nWhat the cluster says:")
+        print_facts(_cluster_facts(cluster))
     if engine:
         print("\nWhat the engine says:")
         print_facts(sorted(engine.items()))
+
+
+def _cluster_facts(row: Mapping[str, Any]) -> list[tuple[str, object]]:
+    sights: Mapping[str, Mapping[str, Any]] = row["sights"]
+    said = [
+        (f"on {node}", f"{'up' if sight['up'] else 'down'}{_why(sight)}, {sight['age_ms']} ms ago")
+        for node, sight in sorted(sights.items())
+    ]
+    age_ms = row["load_age_ms"]
+    told = "" if age_ms is None else f", told {age_ms} ms ago"
+    return [
+        ("registered by", row["registered_by"]),
+        ("sources", row["sources"]),
+        ("probers", row["probers"]),
+        *said,
+        ("load here", f"{row['requests_mine']} requests, {row['tokens_mine']} tokens"),
+        ("elsewhere", f"{row['requests_others']} requests, {row['tokens_others']} tokens{told}"),
+    ]
+
+
+def _why(sight: Mapping[str, Any]) -> str:
+    return f" ({sight['reason']})" if sight["reason"] else ""

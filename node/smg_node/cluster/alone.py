@@ -1,9 +1,13 @@
-"""A node without a mesh: a cluster of one, that says how to become more."""
+"""A node without a mesh: a cluster of one, that says how to become more.
+
+It keeps what nodes share as the others do, for its own next life, and for the day it joins a mesh.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, NoReturn
 
+from smg_mesh.shared import Shared
 from smg_node.cluster.farewell import Farewell
 from smg_node.cluster.life import Doubts
 from smg_node.config.address import Address
@@ -21,8 +25,12 @@ _TEACH: Final = (
 class LoneNode:
     """Its own only member, and its own desk."""
 
-    def __init__(self, name: str, farewell: Farewell, clock: Clock) -> None:
+    mesh: Final = None
+    """There is none."""
+
+    def __init__(self, name: str, farewell: Farewell, clock: Clock, shared: Shared) -> None:
         self.desk = self
+        self._shared = shared
         self._name = name
         self._farewell = farewell
         self._since_ms = clock.now_ms()
@@ -119,10 +127,12 @@ class LoneNode:
         return Doubts()
 
     async def start(self) -> None:
-        """Open nothing."""
+        """Read what an earlier life kept; nobody is listened to."""
+        await self._shared.open()
 
     async def run(self) -> None:
-        """Have nothing to do."""
+        """Keep what changes until cancelled."""
+        await self._shared.run()
 
     def publish(self, http: Address, metrics: Address | None) -> None:
         """Keep them for the one row there is."""
@@ -135,7 +145,8 @@ class LoneNode:
         """Tell nobody."""
 
     async def stop(self) -> None:
-        """Close nothing."""
+        """Write down what is not."""
+        await self._shared.close()
 
 
 def no_member(name: str) -> SmgError:

@@ -1,30 +1,55 @@
 """Builds a node's part in the cluster: a member of the mesh where there is one to be, else a node alone."""
 
+from smg_mesh.shared import Shared
 from smg_node.cluster.alone import LoneNode
 from smg_node.cluster.farewell import Farewell
 from smg_node.cluster.life import ClusterLife
+from smg_node.cluster.meters import watch_mesh, watch_state
+from smg_node.cluster.options import mesh_options, state_homes, state_options
 from smg_node.config.plain import Settings
 from smg_node.core.ports import Clock, Rng
 from smg_node.telemetry.metrics import Meters
 
 
+def build_shared(settings: Settings, *, clock: Clock, rng: Rng, meters: Meters) -> Shared:
+    """Return what this node shares, or would share; nothing is opened yet."""
+    data_dir, before = state_homes(settings)
+    shared = Shared(
+        settings.name,
+        data_dir=data_dir,
+        before=before,
+        options=state_options(),
+        rng=rng,
+        wall_ms=clock.now_ms,
+        monotonic_s=clock.monotonic_s,
+    )
+    watch_state(meters, shared)
+    return shared
+
+
 def build_cluster(
-    settings: Settings, farewell: Farewell, *, version: str, clock: Clock, rng: Rng, meters: Meters
+    settings: Settings,
+    farewell: Farewell,
+    *,
+    shared: Shared,
+    version: str,
+    clock: Clock,
+    rng: Rng,
+    meters: Meters,
 ) -> ClusterLife:
-    """Return it; nothing is opened yet."""
+    """Return it; nothing is opened yet. Its life is that of `shared` too."""
     if not settings.mesh.enabled:
-        return LoneNode(settings.name, farewell, clock)
+        return LoneNode(settings.name, farewell, clock, shared)
     # Imported here: a node alone does not hold the transport and the ciphers for peers it cannot have.
     from smg_mesh.mesh import Mesh
     from smg_node.cluster.member import Member
-    from smg_node.cluster.meters import watch_mesh
-    from smg_node.cluster.options import mesh_options
 
     mesh = Mesh(
         mesh_options(settings, version=version),
         rng=rng,
         wall_ms=clock.now_ms,
         monotonic_s=clock.monotonic_s,
+        shared=shared,
     )
     watch_mesh(meters, mesh)
     security = "in PLAIN TEXT" if settings.mesh.insecure else "encrypted"

@@ -12,7 +12,8 @@ from typing import Final
 
 from smg_mesh.mesh import AskError, MemberView, MeshError, MeshEvent
 from smg_node.cluster.alone import no_member
-from smg_node.cluster.farewell import LEAVING_CODE, Farewell
+from smg_node.cluster.asking import ask_member
+from smg_node.cluster.farewell import Farewell
 from smg_node.cluster.port import KeyringOperation, MeshPort
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.ports import ClusterCard, ClusterEvent, KeyringView, MemberRow
@@ -23,7 +24,6 @@ DRAINING: Final = "draining"
 LEAVING: Final = "leaving"
 _ON: Final = b"on"
 _OFF: Final = b"off"
-_ASK_S: Final = 5.0
 _ASKED_AT_ONCE_MAX: Final = 16
 _LIVING: Final = ("alive", "suspect")
 _OPERATIONS: Final[Mapping[str, KeyringOperation]] = {
@@ -31,11 +31,6 @@ _OPERATIONS: Final[Mapping[str, KeyringOperation]] = {
     "install": "install",
     "use": "use",
     "remove": "remove",
-}
-_ASK_ERRORS: Final[Mapping[str, tuple[ErrorKind, str]]] = {
-    LEAVING_CODE: (ErrorKind.CONFLICT, LEAVING_CODE),
-    "timeout": (ErrorKind.UPSTREAM_TIMEOUT, "member_silent"),
-    "deadline": (ErrorKind.UPSTREAM_TIMEOUT, "member_silent"),
 }
 
 _log = logging.getLogger(__name__)
@@ -124,7 +119,7 @@ class ClusterDesk:
             raise SmgError(
                 ErrorKind.CONFLICT, f"{name} is {row.state}", where="name", code="member_gone"
             )
-        await self._ask(name, ASIDE, _ON if on else _OFF)
+        await ask_member(self._mesh, name, ASIDE, _ON if on else _OFF)
         # Its own word of this is on its way here by gossip.
         return replace(row, meta={**row.meta, DRAINING: on})
 
@@ -149,7 +144,7 @@ class ClusterDesk:
         async def tell(other: str) -> str:
             async with turns:
                 try:
-                    await self._ask(other, FORGET, name.encode())
+                    await ask_member(self._mesh, other, FORGET, name.encode())
                 except SmgError as error:
                     return error.message
             return "ok"
@@ -184,15 +179,6 @@ class ClusterDesk:
         )
 
     # ── Between members ──────────────────────────────────────────────────────
-
-    async def _ask(self, name: str, topic: str, payload: bytes) -> None:
-        try:
-            await self._mesh.ask(name, topic, payload, deadline_s=_ASK_S)
-        except LookupError:
-            raise no_member(name) from None
-        except AskError as error:
-            kind, code = _ASK_ERRORS.get(error.code, (ErrorKind.UPSTREAM_FAILED, "member_refused"))
-            raise SmgError(kind, f"{name}: {error}", code=code) from error
 
     async def _aside_asked(self, payload: bytes, caller: str) -> bytes:
         """Answer a peer whose operator wants this node set aside, or taken back."""

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from smg_node.config.address import Address
 from smg_node.http.ports import Cluster
+
+if TYPE_CHECKING:
+    from smg_node.cluster.asking import Asking
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,11 @@ class ClusterLife(Protocol):
     @property
     def desk(self) -> Cluster:
         """What answers the HTTP surface."""
+        ...
+
+    @property
+    def mesh(self) -> "Asking | None":
+        """What asks other members; None for a node alone."""
         ...
 
     def doubts(self) -> Doubts:

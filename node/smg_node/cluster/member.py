@@ -24,6 +24,7 @@ class Member:
 
     def __init__(self, mesh: MeshPort, farewell: Farewell, *, security: str) -> None:
         self.desk = ClusterDesk(mesh, farewell)
+        self.mesh = mesh
         self._mesh = mesh
         self._farewell = farewell
         self._security = security
@@ -31,12 +32,12 @@ class Member:
     def doubts(self) -> Doubts:
         """Say why no work should be sent here yet, and what is not as it should be.
 
-        A member that once found the others stays ready when it loses them: its clients can still reach
-        it, and its workers too. Only who has not found any yet may be holding an empty view.
+        A member that once found the others and holds what they share stays ready when it loses them: its
+        clients can still reach it, and its workers too. Only who does not may have an empty view.
         """
         status = self._mesh.status()
         why_not = self._mesh.ready()
-        if why_not is not None and not status.joined:
+        if why_not is not None and not (status.joined and status.held):
             return Doubts(reasons=(f"mesh: {why_not}",), degraded=status.degraded)
         return Doubts(degraded=status.degraded)
 

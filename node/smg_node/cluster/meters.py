@@ -1,17 +1,20 @@
-"""What a scrape reads of the mesh: its counters under the names of the declared metrics.
+"""What a scrape reads of the mesh and of shared state: their counters under the names of the declared metrics.
 
-The mesh counts under short names of its own; `PLACES` says where each of them goes. A name that is not
-there goes to `smg_node_mesh_other_total`, so that nothing it counts is lost.
+Both count under short names of their own; `PLACES` and `STATE_PLACES` say where each of them goes. A name
+that is not there goes to `smg_node_mesh_other_total` or `smg_node_state_other_total`, so that nothing is lost.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from smg_node.cluster.port import MeshPort
-from smg_node.telemetry import mesh_metrics
+from smg_node.telemetry import mesh_metrics, state_metrics
 from smg_node.telemetry.metric import Metric
 from smg_node.telemetry.metrics import Meters, Reading
+
+if TYPE_CHECKING:
+    from smg_mesh.shared import NamespaceState
+    from smg_node.cluster.port import MeshPort
 
 STATES: Final = ("alive", "suspect", "dead", "left")
 DETAIL: Final = "{detail}"
@@ -80,11 +83,63 @@ PLACES: Final[Mapping[str, Place]] = {
     "snapshot_saved": Place(mesh_metrics.MESH_SNAPSHOTS, ("saved",)),
     "snapshot_failed": Place(mesh_metrics.MESH_SNAPSHOTS, ("failed",)),
 }
+STATE_PLACES: Final[Mapping[str, Place]] = {
+    "document_full": Place(state_metrics.STATE_FULL),
+    "state_epoch": Place(state_metrics.STATE_UPKEEP, ("epoch",)),
+    "state_forgotten": Place(state_metrics.STATE_UPKEEP, ("forgotten",)),
+    "state_gap": Place(state_metrics.STATE_UPKEEP, ("gap",)),
+    "state_resealed": Place(state_metrics.STATE_UPKEEP, ("resealed",)),
+    "state_learned": Place(state_metrics.STATE_LEARNED, (DETAIL,)),
+    "state_refused": Place(state_metrics.STATE_REFUSED, (DETAIL,)),
+    "state_file": Place(state_metrics.STATE_SAVES, (DETAIL,)),
+    "state_fault": Place(state_metrics.STATE_FAULTS),
+}
 SAID_TWICE: Final = frozenset({"exchange_failed"})
 """The core counts these, and whoever does the work (`exchange_ended`) does so again."""
 
 
-def watch_mesh(meters: Meters, mesh: MeshPort) -> None:
+Counted: TypeAlias = Mapping[tuple[str, str], int]
+"""(name, detail) → how often."""
+
+
+class SharedState(Protocol):
+    """What is read of shared state; `smg_mesh.shared.Shared` has all of it."""
+
+    @property
+    def held(self) -> bool:
+        """Whether the cluster's state is here."""
+        ...
+
+    @property
+    def unsaved(self) -> int:
+        """How many documents are not on disk."""
+        ...
+
+    def state(self) -> Mapping[str, "NamespaceState"]:
+        """Return what is held, by kind."""
+        ...
+
+    def counters(self) -> Counted:
+        """Return what was counted."""
+        ...
+
+
+def watch_state(meters: Meters, shared: SharedState) -> None:
+    """Let scrapes read what the nodes share."""
+
+    def of_kinds(pick: Callable[["NamespaceState"], int]) -> Reading:
+        return lambda: {(kind,): pick(state) for kind, state in shared.state().items()}
+
+    meters.watch(state_metrics.STATE_HELD, lambda: {(): shared.held})
+    meters.watch(state_metrics.STATE_UNSAVED, lambda: {(): shared.unsaved})
+    meters.watch(state_metrics.STATE_ENTRIES, of_kinds(lambda state: state.entries))
+    meters.watch(state_metrics.STATE_BYTES, of_kinds(lambda state: state.size_bytes))
+    meters.watch(state_metrics.STATE_DOCUMENTS, of_kinds(lambda state: state.documents))
+    meters.watch(state_metrics.STATE_OTHER, lambda: _others(shared.counters(), STATE_PLACES))
+    _watch_places(meters, STATE_PLACES, shared.counters)
+
+
+def watch_mesh(meters: Meters, mesh: "MeshPort") -> None:
     """Let scrapes read the mesh."""
     meters.watch(
         mesh_metrics.MESH_MEMBERS,
@@ -93,17 +148,25 @@ def watch_mesh(meters: Meters, mesh: MeshPort) -> None:
     meters.watch(mesh_metrics.MESH_HEALTH, lambda: {(): mesh.status().health})
     meters.watch(mesh_metrics.MESH_JOINED, lambda: {(): mesh.status().joined})
     meters.watch(mesh_metrics.MESH_ISOLATED, lambda: {(): mesh.status().isolated})
-    meters.watch(mesh_metrics.MESH_OTHER, lambda: _others(mesh.counters()))
-    for metric in dict.fromkeys(place.metric for place in PLACES.values()):
-        meters.watch(metric, _reading(mesh, metric))
+    meters.watch(mesh_metrics.MESH_OTHER, lambda: _others(mesh.counters(), PLACES))
+    _watch_places(meters, PLACES, mesh.counters)
     meters.watch(mesh_metrics.MESH_PROBES, lambda: _by_tcp(mesh.counters()))
 
 
-def _reading(mesh: MeshPort, metric: Metric) -> Reading:
+def _watch_places(
+    meters: Meters, places: Mapping[str, Place], counters: Callable[[], Counted]
+) -> None:
+    for metric in dict.fromkeys(place.metric for place in places.values()):
+        meters.watch(metric, _reading(places, counters, metric))
+
+
+def _reading(
+    places: Mapping[str, Place], counters: Callable[[], Counted], metric: Metric
+) -> Reading:
     def reading() -> Mapping[tuple[str, ...], float]:
-        totals = _at_rest(metric)
-        for (name, detail), value in mesh.counters().items():
-            place = PLACES.get(name)
+        totals = _at_rest(places, metric)
+        for (name, detail), value in counters().items():
+            place = places.get(name)
             if place is not None and place.metric is metric:
                 labels = tuple(detail if label == DETAIL else label for label in place.labels)
                 totals[labels] = totals.get(labels, 0) + value * place.unit
@@ -112,21 +175,21 @@ def _reading(mesh: MeshPort, metric: Metric) -> Reading:
     return reading
 
 
-def _at_rest(metric: Metric) -> dict[tuple[str, ...], float]:
+def _at_rest(places: Mapping[str, Place], metric: Metric) -> dict[tuple[str, ...], float]:
     """The series that are there from the start, at zero, so that a first increase can be seen."""
-    fixed = [place.labels for place in PLACES.values() if place.metric is metric]
+    fixed = [place.labels for place in places.values() if place.metric is metric]
     return dict.fromkeys((labels for labels in fixed if DETAIL not in labels), 0.0)
 
 
-def _by_tcp(counters: Mapping[tuple[str, str], int]) -> Mapping[tuple[str, ...], float]:
+def _by_tcp(counters: Counted) -> Mapping[tuple[str, ...], float]:
     """What relays and TCP brought is no direct answer; readings of one metric add up."""
     relayed, tcp = counters.get(("probe_indirect_ok", ""), 0), counters.get(("udp_blocked", ""), 0)
     return {("direct",): -(relayed + tcp), ("tcp",): tcp}
 
 
-def _others(counters: Mapping[tuple[str, str], int]) -> Mapping[tuple[str, ...], float]:
+def _others(counters: Counted, places: Mapping[str, Place]) -> Mapping[tuple[str, ...], float]:
     return {
         key: value
         for key, value in counters.items()
-        if key[0] not in PLACES and key[0] not in SAID_TWICE
+        if key[0] not in places and key[0] not in SAID_TWICE
     }

@@ -1,13 +1,17 @@
 """From the settings to what the mesh is told."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from smg_mesh.config import PROFILES, MeshOptions, SwimOptions, TlsFiles
+from smg_mesh.config import PROFILES, MeshOptions, StateOptions, SwimOptions, TlsFiles
 from smg_node.config.plain import Settings
 
 if TYPE_CHECKING:
     from smg_node.config.sections.mesh import MeshSection, MeshTls
+
+
+_LABEL: Final = "default"
 
 
 def mesh_options(settings: Settings, *, version: str) -> MeshOptions:
@@ -30,7 +34,26 @@ def mesh_options(settings: Settings, *, version: str) -> MeshOptions:
         data_dir=settings.data_dir / "mesh" / settings.name,
         meta={"version": version},
         join_grace_s=mesh.join_grace_s,
+        state=state_options(),
     )
+
+
+def state_options() -> StateOptions:
+    """Return what shared state is told, in a mesh and without one."""
+    return StateOptions()
+
+
+def state_homes(settings: Settings) -> tuple[Path, tuple[Path, ...]]:
+    """Return where this node keeps shared state, and where it did under other circumstances.
+
+    Alone in the data dir itself, whatever its name is; in a mesh beside its other memories, and for another
+    label in another folder: what one cluster knows is none of another's business.
+    """
+    own = settings.data_dir / "mesh" / settings.name
+    if settings.mesh.label != _LABEL:
+        own = own / f"of-{settings.mesh.label}"
+    alone = settings.data_dir
+    return (own, (alone,)) if settings.mesh.enabled else (alone, (own,))
 
 
 def swim_options(mesh: "MeshSection") -> SwimOptions:

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from smg_mesh.mesh import KeyringReport, MemberView, MeshEvent, MeshStatus
+if TYPE_CHECKING:
+    # Not imported by a node alone, which has no transport for peers.
+    from smg_mesh.mesh import KeyringReport, MemberView, MeshEvent, MeshStatus
 
 KeyringOperation: TypeAlias = Literal["list", "install", "use", "remove"]
 Answer: TypeAlias = Callable[[bytes, str], Awaitable[bytes]]
@@ -39,11 +41,11 @@ class MeshPort(Protocol):
         """Add seeds, tried for ever; ValueError for what is none."""
         ...
 
-    def members(self) -> Sequence[MemberView]:
+    def members(self) -> "Sequence[MemberView]":
         """Return every row, this node's own too, sorted by name."""
         ...
 
-    def status(self) -> MeshStatus:
+    def status(self) -> "MeshStatus":
         """Return the mesh as this node sees it."""
         ...
 
@@ -51,11 +53,11 @@ class MeshPort(Protocol):
         """Return why this node is not ready, or None."""
         ...
 
-    def events(self, after: int = 0) -> Sequence[MeshEvent]:
+    def events(self, after: int = 0) -> "Sequence[MeshEvent]":
         """Return the events kept with a larger id."""
         ...
 
-    def watch(self, after: int = 0) -> AsyncIterator[MeshEvent]:
+    def watch(self, after: int = 0) -> "AsyncIterator[MeshEvent]":
         """Yield the events with a larger id as they come."""
         ...
 
@@ -81,6 +83,6 @@ class MeshPort(Protocol):
 
     async def keyring(
         self, operation: KeyringOperation, key: str = "", *, force: bool = False
-    ) -> KeyringReport:
+    ) -> "KeyringReport":
         """List or change the keyring everywhere; MeshError if not all took part and not `force`."""
         ...

@@ -62,6 +62,17 @@ def plain_settings(settings: "Settings") -> "Settings":
     return cast("Settings", _plain(settings))
 
 
+def with_values(settings: "Settings", values: Mapping[tuple[str, str], object]) -> "Settings":
+    """Return a copy in which these knobs, by section and name, have these values; nothing is checked."""
+    changes: dict[str, dict[str, object]] = {}
+    for (section, name), value in values.items():
+        changes.setdefault(section, {})[name] = value
+    sections = {
+        section: _changed(getattr(settings, section), inner) for section, inner in changes.items()
+    }
+    return cast("Settings", _changed(settings, sections))
+
+
 def is_section(value: object) -> "TypeIs[BaseModel]":
     """Whether `value` is a section, plain or a model; either iterates over its knobs."""
     # Told by its marks, because importing what it may be an instance of is what is saved here.
@@ -75,6 +86,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
     return value
+
+
+def _changed(section: Any, values: Mapping[str, object]) -> Any:
+    if not isinstance(section, PlainSection):
+        return section.model_copy(update=dict(values))
+    knobs = dict(section)
+    assert values.keys() <= knobs.keys()
+    derived = {name: value for name, value in vars(section).items() if name not in knobs}
+    return PlainSection({**knobs, **values}, derived)
 
 
 def _properties(model: "BaseModel") -> list[str]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from smg_node.config.flags import ACTIONS, CONFIG_FLAG
 from smg_node.config.knob import ANY_NAME, Group, Knob, Schema
+from smg_node.config.live import LIVE
 from smg_node.config.settings import Settings
 
 _HEAD: Final = """\
@@ -26,13 +27,15 @@ Every knob has one declaration and three spellings: a flag, an environment varia
 | Flags | hyphens or underscores, `--flag value` or `--flag=value`; a switch needs no value, and `--no-` in front turns it off; a list takes every word up to the next flag, and can be repeated |
 | File | YAML, one level a line; text that looks like a number, a boolean or a list needs quotes |
 | Refused | unknown names anywhere (with the nearest known one), keys given twice, values out of range; all problems are reported in one go, exit code 2 |
+| Live | may be set for the whole cluster while it runs, which goes before all of the above: `smg-admin config set KEY VALUE`, where KEY is the knob, and `models/NAME/KNOB` for those of a model |
 | Units | the last word of a name: `_s` seconds (fractions allowed), `_bytes` bytes |
 | Addresses | `host:port`; `:port` is every IPv4 interface; IPv6 in brackets, `[::1]:30000`; port 0 is any free one |
 """
 
 _TABLE_HEAD: Final = """\
-| Knob | Flags | Environment | Range | Default | Meaning |
-|---|---|---|---|---|---|"""
+| Knob | Flags | Environment | Range | Default | Live | Meaning |
+|---|---|---|---|---|---|---|"""
+_LIVE: Final = frozenset(key.replace("/", ".") for key in LIVE)
 
 
 def render_configuration_reference() -> str:
@@ -68,6 +71,7 @@ def _section(group: Group, knobs: Sequence[Knob]) -> Iterator[str]:
             f"in `{knob.environment}`" if ANY_NAME in knob.path else f"`{knob.environment}`",
             knob.bounds.replace(" | ", ", "),
             f"`{knob.default}`" if knob.default else "",
+            "yes" if knob.dotted in _LIVE else "",
             f"{knob.says} *Bounds: {knob.why}.*" if knob.why else knob.says,
         )
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

@@ -11,12 +11,14 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from smg_mesh.config import NAME_PATTERN
 from smg_node.config.declare import place, switch, text
+from smg_node.config.live import LiveKnob, live_knobs
+from smg_node.config.model_name import check_model_name
 from smg_node.config.sections.engine import EngineCalls
 from smg_node.config.sections.http import Http
 from smg_node.config.sections.lifecycle import Drain, Readiness
 from smg_node.config.sections.limits import Limits
 from smg_node.config.sections.mesh import MeshSection
-from smg_node.config.sections.models import Model, check_model_name
+from smg_node.config.sections.models import Model
 from smg_node.config.sections.routing import Routing
 from smg_node.config.sections.stream import Stream
 from smg_node.config.sections.telemetry import Telemetry
@@ -94,6 +96,11 @@ class Settings(BaseSettings):
         unknown names.
         """
         return (init_settings,)
+
+    @property
+    def live(self) -> tuple[LiveKnob, ...]:
+        """What may be changed while the node runs, by its declarations; for readers that lack them."""
+        return live_knobs(type(self))
 
     @field_validator("name", mode="before")
     @classmethod

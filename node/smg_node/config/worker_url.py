@@ -16,8 +16,13 @@ from smg_node.core.errors import invalid
 
 ROLES: Final = ("regular", "prefill", "decode")
 CONTRACTS: Final = ("sglang", "vllm", "trtllm", "mlx", "tokenspeed")
+PRIORITY: Final = 50
+PRIORITY_MAX: Final = 1000
+COST: Final = 1.0
+COST_MAX: Final = 1_000_000.0
 
 _URL_MAX_CHARACTERS = 2048  # far above any real one; what log lines and tables still show
+_PARAMETERS: Final = ("role", "model", "contract", "priority", "cost")
 _LABELS_MAX = 32
 _VALUE_MAX_CHARACTERS = 256
 _LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?", re.ASCII)
@@ -29,7 +34,8 @@ class WorkerUrl:
     """One worker endpoint and what the operator says about it.
 
     `host` is lower-case and without brackets. `model` and `contract` are None where the engine is to
-    be asked. Two URLs of one `endpoint` mean the same worker. `labels` is sorted and read-only.
+    be asked. Two URLs of one `endpoint` mean the same worker. `labels` is sorted and read-only. `priority` and
+    `cost` are an operator's order among workers and what a request there costs beside others.
     """
 
     scheme: str
@@ -39,6 +45,8 @@ class WorkerUrl:
     model: str | None = None
     contract: str | None = None
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    priority: int = PRIORITY
+    cost: float = COST
 
     @property
     def address(self) -> str:
@@ -55,6 +63,8 @@ class WorkerUrl:
         said = [] if self.role == "regular" else [("role", self.role)]
         said += [("model", self.model)] if self.model is not None else []
         said += [("contract", self.contract)] if self.contract is not None else []
+        said += [("priority", str(self.priority))] if self.priority != PRIORITY else []
+        said += [("cost", repr(self.cost))] if self.cost != COST else []
         said += [(f"label.{key}", value) for key, value in self.labels.items()]
         query = "&".join(f"{quote(key, safe='/')}={quote(value, safe='/:')}" for key, value in said)
         return f"{self.endpoint}?{query}" if query else self.endpoint
@@ -98,6 +108,8 @@ def _parse(text: str) -> WorkerUrl:
         if "contract" in said
         else None,
         labels=MappingProxyType(labels),
+        priority=_priority(said.pop("priority", str(PRIORITY))),
+        cost=_cost(said.pop("cost", str(COST))),
     )
 
 
@@ -137,8 +149,8 @@ def _query(text: str) -> dict[str, str]:
             raise ValueError(f"{pair[:60]!r} has a % that is no escape (a plain one is %25)")
         name, equals, value = pair.partition("=")
         key, value = unquote(name), unquote(value)
-        if not key.startswith("label.") and key not in ("role", "model", "contract"):
-            known = ("role", "model", "contract", "label.NAME")
+        if not key.startswith("label.") and key not in _PARAMETERS:
+            known = (*_PARAMETERS, "label.NAME")
             hint = did_you_mean(key, known) or f"; known: {', '.join(known)}"
             raise ValueError(f"the parameter {key[:60]!r} is unknown{hint}")
         if key in said:
@@ -162,6 +174,23 @@ def _check_labels(labels: Mapping[str, str]) -> None:
             raise ValueError(
                 f"{key[:60]!r} is no label name (letters, digits, and . _ / - between them, at most 63)"
             )
+
+
+def _priority(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text) <= PRIORITY_MAX):
+        raise ValueError(f"the priority {text[:40]!r} is no whole number from 0 to {PRIORITY_MAX}")
+    return int(text)
+
+
+def _cost(text: str) -> float:
+    try:
+        cost = float(text)
+    except ValueError:
+        cost = -1.0
+    # Not a number is neither.
+    if not 0 <= cost <= COST_MAX:
+        raise ValueError(f"the cost {text[:40]!r} is no number from 0 to {COST_MAX:g}")
+    return cost
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:

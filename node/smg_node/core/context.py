@@ -9,7 +9,8 @@ class RequestContext:
     """Who asks, until when, and under which names the request is known elsewhere.
 
     `deadline_s` is on the monotonic clock. `upstream_headers` (traceparent, tracestate, x-request-id)
-    travel to the engine as gRPC metadata; keys are lower case.
+    travel to the engine as gRPC metadata; keys are lower case. `caller` is a digest of the credential that
+    came with the request, "" without one; `client` the address it came from.
     """
 
     request_id: str
@@ -17,3 +18,5 @@ class RequestContext:
     deadline_s: float
     target_worker: str | None = None
     upstream_headers: Mapping[str, str] = field(default_factory=dict)
+    caller: str = ""
+    client: str = ""

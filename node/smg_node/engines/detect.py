@@ -9,6 +9,7 @@ import asyncio
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.engines.authorized import authorized
 from smg_node.engines.engine import Contract
 from smg_node.engines.mlx import MlxWire
 from smg_node.engines.options import EngineOptions, Observe, unobserved
@@ -75,13 +76,17 @@ async def open_engine(
     options: EngineOptions,
     *,
     contract: Contract | None = None,
+    api_key: str | None = None,
     on_event: Observe = unobserved,
 ) -> RemoteEngine:
     """Return the engine at `target` (host:port), of the contract it is found to speak unless given.
 
-    With a contract given nothing is asked and nothing can fail before the first call.
+    With a contract given nothing is asked and nothing can fail before the first call. Every call carries
+    `api_key`, if there is one.
     """
-    transport = open_transport(options.transport, target, options.transport_options())
+    transport = authorized(
+        open_transport(options.transport, target, options.transport_options()), api_key
+    )
     try:
         if contract is None:
             contract = await detect(transport, options.detect_s)
@@ -90,7 +95,7 @@ async def open_engine(
             # This contract's servers would hang up on us for pinging as often as we like to.
             await transport.close()
             slower = options.transport_options(ping_interval_min_s=wire.ping_interval_min_s)
-            transport = open_transport(options.transport, target, slower)
+            transport = authorized(open_transport(options.transport, target, slower), api_key)
     except BaseException:  # whatever it was, also a cancel, the connections must not outlive it
         await transport.close()
         raise

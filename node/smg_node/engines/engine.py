@@ -141,6 +141,10 @@ class Engine(Protocol):
         """Ask the engine to drop a request, in addition to cancelling; never waits for its stream."""
         ...
 
+    def retune(self, *, first_event_s: float, stall_s: float) -> None:
+        """Bear so much silence before and after the first word, in calls that begin from now on."""
+        ...
+
     async def close(self) -> None:
-        """Close all connections; running streams end with CLIENT_GONE."""
+        """Close all connections; running streams end with UPSTREAM_FAILED `worker_removed`."""
         ...

@@ -94,11 +94,20 @@ class GrpcioTransport:
         call.add_done_callback(lambda _: self._streams.discard(stream))
         return stream
 
-    def notify(self, method: str, request: bytes, *, timeout_s: float) -> bool:
+    def notify(
+        self,
+        method: str,
+        request: bytes,
+        *,
+        timeout_s: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> bool:
         """See `Transport`."""
         if self._closed or len(self._notices) >= NOTICES_MAX:
             return False
-        call = self._callable(method, streamed=False)(request, timeout=timeout_s)
+        call = self._callable(method, streamed=False)(
+            request, timeout=timeout_s, metadata=tuple(metadata_of(headers))
+        )
         self._notices.add(call)
         call.add_done_callback(self._notices.discard)
         return True

@@ -24,7 +24,7 @@ from smg_node.engines.options import EngineOptions, Observe, unobserved
 from smg_node.engines.pieces import read_tokenizer
 from smg_node.engines.reader import StreamReader, UnknownFinishError
 from smg_node.engines.sampling import with_defaults
-from smg_node.engines.status import DEADLINE_CODE, smg_error
+from smg_node.engines.status import CLOSED_CODE, DEADLINE_CODE, smg_error
 from smg_node.engines.transport import MessageStream, StatusCode, Transport, TransportError
 from smg_node.engines.watch import Limit, Watch
 from smg_node.engines.wire import (
@@ -190,8 +190,12 @@ class RemoteEngine:
             running.stream.cancel()
         await self._ask(ABORT, self._wire.abort(request_id), ABORT_TIMEOUT_S)
 
+    def retune(self, *, first_event_s: float, stall_s: float) -> None:
+        """See `Engine.retune`."""
+        self._options = replace(self._options, first_event_s=first_event_s, stall_s=stall_s)
+
     async def close(self) -> None:
-        """Close all connections; running streams end with CLIENT_GONE."""
+        """Close all connections; running streams end with UPSTREAM_FAILED `worker_removed`."""
         self._closed = True
         await self._transport.close()
 
@@ -351,4 +355,8 @@ async def _ends_itself(stream: MessageStream) -> bool:
 
 
 def _closed_here() -> SmgError:
-    return SmgError(ErrorKind.CLIENT_GONE, "this node has closed its connection to the engine")
+    return SmgError(
+        ErrorKind.UPSTREAM_FAILED,
+        "the worker was removed before the answer was complete",
+        code=CLOSED_CODE,
+    )

@@ -24,6 +24,8 @@ CONSTRAINT_TRAILER: Final = "smg-constraint-failed"
 UNREACHABLE_CODE: Final = "upstream_unavailable"
 """The error code of a call that found nobody at the other end."""
 
+CLOSED_CODE: Final = "worker_removed"
+"""Code of a call that this node dropped itself, because its worker is not to be used any more."""
 DEADLINE_CODE: Final = "deadline_exceeded"
 """The error code of a request whose own time was up: nobody's fault but the clock's."""
 
@@ -146,14 +148,15 @@ class Verdict(Enum):
 def verdict(error: SmgError) -> Verdict:
     """Return whether `error` counts against its worker, asks for a pause, or says nothing of it.
 
-    A caller's mistake, a caller who left, a request whose own time was up and a missing ability (501)
-    say nothing.
+    A caller's mistake, a caller who left, a request whose own time was up, a missing ability (501) and a
+    connection that this node closed say nothing.
     """
     match error.kind:
         case ErrorKind.OVERLOADED | ErrorKind.RATE_LIMITED:
             return Verdict.PRESSURE
         case ErrorKind.UPSTREAM_FAILED:
-            return Verdict.NEITHER if error.status == 501 else Verdict.FAILURE
+            ours = error.status == 501 or error.code == CLOSED_CODE
+            return Verdict.NEITHER if ours else Verdict.FAILURE
         case ErrorKind.UPSTREAM_TIMEOUT:
             return Verdict.NEITHER if error.code == DEADLINE_CODE else Verdict.FAILURE
         case _:

@@ -103,7 +103,14 @@ class Transport(Protocol):
         """Start a call with many answers; its failures are raised where it is read."""
         ...
 
-    def notify(self, method: str, request: bytes, *, timeout_s: float) -> bool:
+    def notify(
+        self,
+        method: str,
+        request: bytes,
+        *,
+        timeout_s: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> bool:
         """Send a call whose answer nobody needs, without waiting; the transport owns it.
 
         Returns False where too many are under way; the call is not made then.

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from smg_node.core.bundle import TokenizerBundle
@@ -51,12 +51,14 @@ class Models:
         clock: Clock,
         bundle_max_bytes: int,
     ) -> None:
-        self._settings = settings
+        self._settings = dict(settings)
         self._parts = parts
         self._clock = clock
         self._bundle_max_bytes = bundle_max_bytes
         self._served: dict[str, ServedModel] = {}
         self._names: dict[str, str] = {}
+        self._learnt: dict[str, str] = {}
+        """Names that followed from a path, by the model's; an operator's names go before them."""
         # Workers of one model start together; it must be built once, or each would serve its own.
         self._building = asyncio.Lock()
 
@@ -104,8 +106,24 @@ class Models:
                     found.tokenizer.encoder,
                     found.why_no_template or "chat template found",
                 )
+        if alias is not None:
+            self._learnt[name] = alias
         self._name(found, alias)
         return found
+
+    def retune(self, aliases: Mapping[str, tuple[str, ...]]) -> None:
+        """Take these as all the operator's aliases, by model; what followed from a path stays."""
+        for name in sorted({*self._settings, *aliases}):
+            said = self._settings.get(name, ModelSettings())
+            self._settings[name] = replace(said, aliases=aliases.get(name, ()))
+        self._names.clear()
+        models = self.all()
+        for model in models:
+            model.aliases.clear()
+            model.settings = self._settings.get(model.name, ModelSettings())
+            self._name(model, None)
+        for model in models:
+            self._name(model, self._learnt.get(model.name))
 
     def _name(self, model: ServedModel, alias: str | None) -> None:
         for other in [*model.settings.aliases, *([alias] if alias else [])]:

@@ -34,6 +34,11 @@ class Tally:
         self.up, self._run = False, 0
         return True
 
+    @property
+    def steady(self) -> bool:
+        """Whether it is up and its last look was good."""
+        return self.up and not self._run
+
     def restart(self) -> None:
         """Start again from down, as for a worker never seen."""
         self.up, self._run = False, 0

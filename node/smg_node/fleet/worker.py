@@ -8,6 +8,8 @@ from enum import Enum
 from smg_node.config.worker_url import WorkerUrl
 from smg_node.core.ids import WorkerId
 from smg_node.engines.engine import Engine, ModelCard
+from smg_node.fleet.declared import Declared
+from smg_node.fleet.load import WorkerLoad
 from smg_node.fleet.model import ServedModel
 
 
@@ -21,39 +23,67 @@ class Status(Enum):
     DRAINING = "draining"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Worker:
-    """One endpoint. Changed only by the fleet; `inflight` only by `hold` and `release`.
+    """One endpoint. Changed only by the fleet; its calls are counted only by `hold` and `release`.
 
     `reason` says in words why the worker is not ready. `engine`, `card` and `model` are set from the
-    first successful registration on and survive an outage.
+    first successful registration on and survive an outage. `load` outlives the worker when another one
+    takes its address over; `inflight` is only of this one.
     """
 
-    id: WorkerId
-    url: WorkerUrl
-    labels: Mapping[str, str] = field(default_factory=dict)
+    declared: Declared
+    load: WorkerLoad
     status: Status = Status.PENDING
     reason: str = "not looked at yet"
-    draining: bool = False
     inflight: int = 0
     engine: Engine | None = None
     card: ModelCard | None = None
     model: ServedModel | None = None
-    suspected: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when a call found nobody at the other end: the worker is to be looked at now."""
+    suspected: bool = False
+    """A call found nobody at the other end, or nobody else can be called: it is to be looked at now."""
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when whoever tends the worker should not wait any longer."""
     idle: asyncio.Event | None = None
-    """Set by the last release, for whoever waits to remove this worker."""
+    """Set by the last release, for whoever waits to close this worker."""
 
-    def hold(self) -> None:
-        """Count one of our calls in."""
+    @property
+    def id(self) -> WorkerId:
+        """Its id: that of its address."""
+        return WorkerId(self.load.worker)
+
+    @property
+    def url(self) -> WorkerUrl:
+        """Where it is, and what is said about it."""
+        return self.declared.url
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What the operator sorts workers by."""
+        return self.declared.labels
+
+    @property
+    def draining(self) -> bool:
+        """Whether an operator wants no new work there, from any node."""
+        return self.declared.draining
+
+    def hold(self, tokens: int = 0) -> None:
+        """Count one of our calls in, with the tokens of its prompt."""
         self.inflight += 1
+        self.load.begin(tokens)
 
-    def release(self) -> None:
-        """Count one of our calls out."""
+    def release(self, tokens: int = 0) -> None:
+        """Count one of our calls out, with as many tokens as it was counted in with."""
         self.inflight -= 1
+        self.load.end(tokens)
         assert self.inflight >= 0
         if self.inflight == 0 and self.idle is not None:
             self.idle.set()
+
+    def suspect(self) -> None:
+        """Have it looked at soon."""
+        self.suspected = True
+        self.wake.set()
 
     @property
     def routable(self) -> bool:

@@ -9,28 +9,19 @@ a request goes on when its client has gone.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from smg_node.config.address import Address, parse_address
-from smg_node.http.about import AboutRoutes
+from smg_node.http.actions import build_actions
 from smg_node.http.body import BodyReader
-from smg_node.http.cluster import ClusterRoutes
 from smg_node.http.connection import ConnectionLimits, Listener
 from smg_node.http.drain import Drain, Phase, Step
-from smg_node.http.events import EventRoutes
-from smg_node.http.generation import GenerationRoutes
 from smg_node.http.inflight import Inflight
-from smg_node.http.middleware import Action, Middleware
-from smg_node.http.models import ModelRoutes
-from smg_node.http.openapi import document
+from smg_node.http.middleware import Middleware
 from smg_node.http.options import HttpOptions
 from smg_node.http.parts import HttpParts
-from smg_node.http.probes import ProbeRoutes
 from smg_node.http.pulse import Pulse
 from smg_node.http.routes import METRICS_ROUTES, ROUTES, Router
-from smg_node.http.tokens import TokenRoutes
-from smg_node.http.workers import WorkerRoutes
 from smg_node.telemetry import declared
 
 _BACKLOG: Final = 2048
@@ -47,6 +38,13 @@ class App:
     drain: Drain
     inflight: Inflight
     pulse: Pulse
+    bodies: BodyReader
+
+    def retune(self, options: HttpOptions) -> None:
+        """Take over what may change while requests are served."""
+        self.drain.retune(settle_s=options.settle_s, grace_s=options.grace_s)
+        self.pulse.retune(commit_after_s=options.commit_after_s, keepalive_s=options.keepalive_s)
+        self.bodies.retune(max_bytes=options.body_max_bytes, stall_s=options.body_stall_s)
 
 
 def build_app(parts: HttpParts) -> App:
@@ -55,11 +53,12 @@ def build_app(parts: HttpParts) -> App:
     drain = Drain(settle_s=options.settle_s, grace_s=options.grace_s)
     inflight = Inflight()
     pulse = Pulse(commit_after_s=options.commit_after_s, keepalive_s=options.keepalive_s)
-    actions = _actions(parts, drain, pulse, inflight)
+    bodies = BodyReader(max_bytes=options.body_max_bytes, stall_s=options.body_stall_s)
+    actions = build_actions(parts, bodies, drain, pulse, inflight)
     door = Middleware(parts, Router(ROUTES), actions, drain, inflight)
     # A scrape must not hold up the farewell, so it is not counted among the open requests.
     metrics_door = Middleware(parts, Router(METRICS_ROUTES), actions, drain, Inflight())
-    return App(door, metrics_door, drain, inflight, pulse)
+    return App(door, metrics_door, drain, inflight, pulse, bodies)
 
 
 class Server:
@@ -79,6 +78,7 @@ class Server:
         self._public: asyncio.Server | None = None
         self._metrics: asyncio.Server | None = None
         self._app.inflight.changed = self._changed.set
+        parts.heard.append(self._retune)
         parts.meters.watch(declared.HTTP_INFLIGHT, lambda: {(): self._app.inflight.count})
         parts.meters.watch(declared.HTTP_CONNECTIONS, self._connections)
 
@@ -155,6 +155,12 @@ class Server:
             listener.close()
         self._app.pulse.close()
 
+    def _retune(self, options: HttpOptions) -> None:
+        """Take over new options; where to listen stays as it was."""
+        self._app.retune(options)
+        for listener in self._listeners:
+            listener.retune(_limits(options))
+
     def _take(self, step: Step) -> None:
         if step is Step.CUT_REQUESTS:
             self._app.inflight.cut()
@@ -194,57 +200,3 @@ def _limits(options: HttpOptions) -> ConnectionLimits:
         slow_client_bytes=options.slow_client_bytes,
         slow_client_s=options.slow_client_s,
     )
-
-
-def _actions(
-    parts: HttpParts, drain: Drain, pulse: Pulse, inflight: Inflight
-) -> Mapping[str, Action]:
-    """Return what each `action` of the table of routes means."""
-    options = parts.options
-    bodies = BodyReader(max_bytes=options.body_max_bytes, stall_s=options.body_stall_s)
-    generation = GenerationRoutes(parts, bodies, pulse)
-    tokens = TokenRoutes(parts, bodies)
-    models = ModelRoutes(parts.catalog)
-    workers = WorkerRoutes(parts.workers, bodies)
-    cluster = ClusterRoutes(parts.cluster, bodies)
-    events = EventRoutes(parts.cluster, pulse, inflight)
-    probes = ProbeRoutes(parts, drain)
-    about = AboutRoutes(parts, document(ROUTES, version=parts.identity.version))
-    return {
-        "chat": partial(generation.serve, "chat"),
-        "completions": partial(generation.serve, "completions"),
-        "tokenize": tokens.tokenize,
-        "detokenize": tokens.detokenize,
-        "models": models.models,
-        "model": models.model,
-        "model_card": models.model_card,
-        "workers": workers.workers,
-        "worker": workers.worker,
-        "add_worker": workers.add_worker,
-        "patch_worker": workers.patch_worker,
-        "remove_worker": workers.remove_worker,
-        "drain_worker": workers.drain_worker,
-        "undrain_worker": workers.undrain_worker,
-        "probe_worker": workers.probe_worker,
-        "loads": workers.loads,
-        "cluster": cluster.cluster,
-        "members": cluster.members,
-        "member": cluster.member,
-        "join": cluster.join,
-        "leave": cluster.leave,
-        "drain_member": cluster.drain_member,
-        "undrain_member": cluster.undrain_member,
-        "forget_member": cluster.forget_member,
-        "keyring": cluster.keyring,
-        "change_keyring": cluster.change_keyring,
-        "events": events.events,
-        "server_card": about.server_card,
-        "version": about.version,
-        "openapi": about.openapi,
-        "metrics": about.metrics,
-        "root": about.root,
-        "liveness": probes.liveness,
-        "readiness": probes.readiness,
-        "health": probes.health,
-        "health_generate": probes.health_generate,
-    }

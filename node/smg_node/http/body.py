@@ -28,6 +28,11 @@ class BodyReader:
         self._max_bytes = max_bytes
         self._stall_s = stall_s
 
+    def retune(self, *, max_bytes: int, stall_s: float) -> None:
+        """Take other limits, for bodies whose reading has not begun."""
+        self._max_bytes = max_bytes
+        self._stall_s = stall_s
+
     async def json(self, request: HttpRequest) -> bytes:
         """Return the whole body of a request that must be JSON, inflated.
 

@@ -119,6 +119,11 @@ class Connection(RequestHandler):
         transport.set_write_buffer_limits(high=self._limits.slow_client_bytes)
         super().connection_made(transport)
 
+    def retune(self, transport: asyncio.Transport, limits: ConnectionLimits) -> None:
+        """Take other limits from now on."""
+        self._limits = limits
+        transport.set_write_buffer_limits(high=limits.slow_client_bytes)
+
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the connection; the framework cancels the request it was for."""
         self._listener.forget(self)
@@ -172,8 +177,17 @@ class Listener(Server):
         self._open: dict[Connection, asyncio.Transport] = {}
         self._empty = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        shortest_s = min(limits.header_read_s, limits.slow_client_s)
-        self._interval_s = min(max(shortest_s / _SWEEPS_PER_LIMIT, _SWEEP_MIN_S), _SWEEP_MAX_S)
+        self._interval_s = _interval_s(limits)
+
+    def retune(self, limits: ConnectionLimits) -> None:
+        """Take other limits, for open connections as well; the framework's own hold for new ones only."""
+        self._limits = limits
+        self._interval_s = _interval_s(limits)
+        for connection, transport in self._open.items():
+            connection.retune(transport, limits)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._wind()
 
     def __call__(self) -> Connection:
         """Return the protocol for a new connection."""
@@ -248,6 +262,11 @@ class Listener(Server):
         loop = asyncio.get_running_loop()
         size = self._limits.body_max_bytes
         return BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=size)
+
+
+def _interval_s(limits: ConnectionLimits) -> float:
+    shortest_s = min(limits.header_read_s, limits.slow_client_s)
+    return min(max(shortest_s / _SWEEPS_PER_LIMIT, _SWEEP_MIN_S), _SWEEP_MAX_S)
 
 
 def _serve(door: Door) -> Callable[[BaseRequest], Awaitable[StreamResponse]]:

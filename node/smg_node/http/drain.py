@@ -46,6 +46,11 @@ class Drain:
         self._aside_since_s: float | None = None
         self.phase = Phase.SERVING
 
+    def retune(self, *, settle_s: float, grace_s: float) -> None:
+        """Take other times for phases that have not begun."""
+        self._settle_s = settle_s
+        self._grace_s = grace_s
+
     @property
     def draining(self) -> bool:
         """Whether readiness must say no."""

@@ -7,15 +7,19 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.dialects import openai_errors
 from smg_node.dialects.dialect import Dialect
 from smg_node.http.reply import Reply
 from smg_node.http.routes import Route, WrongMethodError
+from smg_node.http.shared_ports import StaleSettingError
 
 RETRY_AFTER_MAX_S: Final = 60.0
 """Above 120 s one official client gives up and another sleeps as told, so we never ask for so much."""
 _RETRY_DEFAULT_S: Final = 1.0
+_encode: Final = msgspec.json.Encoder().encode
 
 
 def internal() -> SmgError:
@@ -32,11 +36,15 @@ def error_reply(
 ) -> Reply:
     """Return the answer that tells a client about `error`, in the envelope of its dialect."""
     dialect = dialects.get(route.dialect) if route is not None else None
-    if dialect is None:
+    if isinstance(error, StaleSettingError):
+        body = _encode({"error": openai_errors.error_object(error), "current": error.current})
+    elif dialect is None:
         body = openai_errors.error_body(error)
     else:
         body = dialect.error_body(error, request_id)
     headers = {"x-smg-error-code": error.code, **_retry_headers(error)}
+    if isinstance(error, StaleSettingError):
+        headers["etag"] = f'"{error.current.version}"'
     if isinstance(error, WrongMethodError):
         headers["allow"] = error.allow
     if error.status == 401:

@@ -15,13 +15,14 @@ from typing import Any, Final
 
 from smg_node.core.answer import Collector
 from smg_node.core.context import RequestContext
-from smg_node.core.errors import SmgError
+from smg_node.core.errors import SmgError, invalid
 from smg_node.core.events import End, Event, Fail
 from smg_node.core.request import GenerateRequest
 from smg_node.dialects.dialect import Presenter
 from smg_node.dialects.json_body import read_json
 from smg_node.http.body import BodyReader
 from smg_node.http.errors import internal
+from smg_node.http.guard import caller_digest
 from smg_node.http.parts import HttpParts
 from smg_node.http.pulse import Pulse
 from smg_node.http.reply import Reply, Streamed, name_list
@@ -32,6 +33,7 @@ from smg_node.pipeline.run import Run
 _log = logging.getLogger(__name__)
 
 _HINT_MAX_CHARACTERS: Final = 1024
+ROUTING_KEY_MAX_BYTES: Final = 256
 _OPENAI_VERSION: Final = "2020-10-01"
 
 
@@ -49,7 +51,7 @@ class GenerationRoutes:
         dialect = parts.dialects[dialect_name]
         body = await self._bodies.json(request)
         reading = dialect.read(read_json(body, nesting_max=parts.options.nesting_max))
-        wish = _with_routing_key(reading.request, request.headers)
+        wish = _with_routing_key(reading.request, request.headers, parts.options.key_headers)
         request.model = wish.model
         request.trace.set("gen_ai.request.model", wish.model)
         run = parts.generations.start(dialect_name, wish, self._context(request, wish))
@@ -70,6 +72,8 @@ class GenerationRoutes:
             deadline_s=request.received_s + timeout_s,
             target_worker=target or None,
             upstream_headers={**request.trace.headers(), "x-request-id": request.request_id},
+            caller=caller_digest(headers),
+            client=request.peer,
         )
 
     async def _collect(self, answering: "_Answering", presenter: Presenter) -> Reply:
@@ -203,9 +207,22 @@ def _uncancel() -> None:
     task.uncancel()
 
 
-def _with_routing_key(wish: GenerateRequest, headers: Headers) -> GenerateRequest:
-    key = headers.get("x-smg-routing-key", "")[:_HINT_MAX_CHARACTERS]
-    return replace(wish, routing_key=key) if key else wish
+def _with_routing_key(
+    wish: GenerateRequest, headers: Headers, names: Sequence[str]
+) -> GenerateRequest:
+    """The wish with the routing key of the first of these headers that is there; a longer one is refused."""
+    for name in names:
+        key = headers.get(name, "")
+        if not key:
+            continue
+        if len(key.encode("utf-8", "surrogateescape")) > ROUTING_KEY_MAX_BYTES:
+            raise invalid(
+                f"a routing key has at most {ROUTING_KEY_MAX_BYTES} bytes",
+                name,
+                "routing_key_too_long",
+            )
+        return replace(wish, routing_key=key)
+    return wish
 
 
 def _hints(headers: Headers, *, streamed: bool) -> list[float]:

@@ -6,6 +6,7 @@ forwarded, that a browser sent across sites, or that names this node by a foreig
 """
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
@@ -13,6 +14,7 @@ from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.request import Headers, HttpRequest
 
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+_DIGEST_BYTES: Final = 8
 _OWN_SITE: Final = frozenset({"", "none", "same-origin"})
 
 
@@ -29,6 +31,17 @@ def credential(headers: Headers) -> str | None:
     if len(found) > 1:
         raise invalid("the request carries two different keys", None, "conflicting_credentials")
     return next(iter(found), None)
+
+
+def caller_digest(headers: Headers) -> str:
+    """Return 16 hexadecimal digits that stand for the key a client sent, "" if it sent none.
+
+    The credential itself goes no further than this.
+    """
+    key = credential(headers)
+    if key is None:
+        return ""
+    return blake2b(key.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def require_operator(request: HttpRequest) -> None:

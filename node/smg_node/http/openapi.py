@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+from smg_node.http.examples import EXAMPLES
 from smg_node.http.routes import Route
 from smg_node.http.schemas import SCHEMAS
 
@@ -57,27 +58,37 @@ def _operation(route: Route) -> dict[str, Any]:
     if route.body:
         operation["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": _reference(route.body)}},
+            "content": {"application/json": _content(route.body)},
         }
     return operation
 
 
 def _answer(route: Route) -> dict[str, Any]:
     content: dict[str, Any] = {
-        route.answer_type: {
-            "schema": _reference(route.answer) if route.answer else {"type": "string"}
-        }
+        route.answer_type: _content(route.answer)
+        if route.answer
+        else {"schema": {"type": "string"}}
     }
     if route.body in _STREAMS:
         content["text/event-stream"] = {"schema": {"type": "string"}}
     return {"description": route.summary, "content": content}
 
 
+def _content(schema: str) -> dict[str, Any]:
+    content: dict[str, Any] = {"schema": _reference(schema)}
+    if schema in EXAMPLES:
+        content["example"] = EXAMPLES[schema]
+    return content
+
+
 def _parameters(route: Route) -> list[dict[str, Any]]:
     named = [part[1:-1].rstrip("+") for part in route.path.split("/") if part.startswith("{")]
     text = {"type": "string"}
-    return [{"name": name, "in": "path", "required": True, "schema": text} for name in named] + [
-        {"name": name, "in": "query", "required": False, "schema": text} for name in route.query
+    places = (("path", named), ("query", route.query), ("header", route.headers))
+    return [
+        {"name": name, "in": place, "required": place != "query", "schema": text}
+        for place, names in places
+        for name in names
     ]
 
 

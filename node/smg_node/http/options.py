@@ -30,6 +30,8 @@ class HttpOptions:
     )
     cors_allowed_origins: tuple[str, ...] = ()
     expose_routing_headers: bool = True
+    key_headers: tuple[str, ...] = ("x-smg-routing-key",)
+    """Headers that may carry a routing key; the first one present wins."""
     request_s: float = 1800.0
     commit_after_s: float = 10.0
     keepalive_s: float = 15.0

@@ -10,6 +10,7 @@ from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.options import HttpOptions
 from smg_node.http.ports import Catalog, Cluster, HealthReport, TokenService, Workers
+from smg_node.http.shared_ports import AuditDesk, SessionDesk, SettingsDesk, StateDesk
 from smg_node.pipeline.run import Generations
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.metrics import Meters
@@ -25,12 +26,14 @@ class Identity:
     commit: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HttpParts:
     """The node, as the HTTP surface sees it.
 
-    `reading` are the limits of those readers that belong to no dialect. `dialects` maps a dialect's name (`chat`, `completions`) to it. `settings` returns the node's
-    configuration without secrets, for `/get_server_info`.
+    `reading` are the limits of those readers that belong to no dialect. `dialects` maps a dialect's name
+    (`chat`, `completions`) to it. `settings` returns the node's configuration without secrets, for
+    `/get_server_info`. `options`, `reading` and `dialects` may be exchanged while the node serves, by `retune`
+    only: who keeps something made of the options hears of it.
     """
 
     identity: Identity
@@ -38,8 +41,12 @@ class HttpParts:
     catalog: Catalog
     tokens: TokenService
     workers: Workers
+    sessions: SessionDesk
     health: HealthReport
     cluster: Cluster
+    cluster_settings: SettingsDesk
+    audit: AuditDesk
+    state: StateDesk
     dialects: Mapping[str, Dialect]
     meters: Meters
     tracer: Tracer
@@ -49,3 +56,13 @@ class HttpParts:
     options: HttpOptions = field(default_factory=HttpOptions)
     reading: ReaderOptions = field(default_factory=ReaderOptions)
     settings: Callable[[], Mapping[str, Any]] = dict
+    heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)
+    """Told of new options."""
+
+    def retune(
+        self, options: HttpOptions, reading: ReaderOptions, dialects: Mapping[str, Dialect]
+    ) -> None:
+        """Serve with these from the next request on; what is listened on and as whom cannot change."""
+        self.options, self.reading, self.dialects = options, reading, dialects
+        for heard in self.heard:
+            heard(options)

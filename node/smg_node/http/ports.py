@@ -1,7 +1,7 @@
 """What the HTTP surface asks of the node behind it."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from smg_node.core.request import Prompt
@@ -22,7 +22,11 @@ class ModelView:
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """One worker, as `/workers` shows it; no secrets. `status` is pending, ready, not_ready, failed or draining."""
+    """One worker, as `/workers` shows it; no secrets. `status` is pending, ready, not_ready, failed or draining.
+
+    It is a worker of the whole cluster: `owner` is the node that registered it, `sources` are who says that
+    it exists (`api`, `static@NODE`, …), `seen_by` the nodes that look at it and say it is up.
+    """
 
     id: str
     url: str
@@ -34,6 +38,85 @@ class WorkerView:
     inflight: int
     labels: Mapping[str, str]
     details: Mapping[str, Any]
+    priority: int = 50
+    cost: float = 1.0
+    has_key: bool = False
+    sources: tuple[str, ...] = ()
+    owner: str = ""
+    seen_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerWish:
+    """A worker as somebody registers it; None is what was not said, and a default or the URL counts."""
+
+    url: str
+    model: str | None = None
+    role: str | None = None
+    contract: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    priority: int | None = None
+    cost: float | None = None
+    api_key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerChange:
+    """What an operator changes of a worker; None stays as it is, an empty `api_key` or `model` is taken away.
+
+    `labels` replace all that there are. `draining` is whether it gets no new work.
+    """
+
+    model: str | None = None
+    role: str | None = None
+    contract: str | None = None
+    labels: Mapping[str, str] | None = None
+    priority: int | None = None
+    cost: float | None = None
+    api_key: str | None = field(default=None, repr=False)
+    draining: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSight:
+    """What one node says of a worker that it looks at. `age_ms` is how long ago it said so."""
+
+    up: bool
+    reason: str
+    age_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterWorkerView:
+    """One worker as the cluster holds it, and what each node says of it.
+
+    `status` is this node's own judgement, `probers` who is in charge of looking, `sights` what the nodes
+    said by name. Open requests and tokens are those of this node (`mine`) and, as told by them, of all others
+    (`others`); `load_age_ms` is the age of the oldest of those words, None where nobody else has any.
+    """
+
+    id: str
+    url: str
+    model: str
+    role: str
+    contract: str
+    priority: int
+    cost: float
+    labels: Mapping[str, str]
+    has_key: bool
+    draining: bool
+    sources: tuple[str, ...]
+    registered_by: str
+    version: str
+    status: str
+    reason: str
+    probers: tuple[str, ...]
+    sights: Mapping[str, WorkerSight]
+    requests_mine: int
+    tokens_mine: int
+    requests_others: int
+    tokens_others: int
+    load_age_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,24 +240,30 @@ class TokenService(Protocol):
 
 
 class Workers(Protocol):
-    """The fleet, for its operator. All of these are local to this node."""
+    """The fleet, for its operator: workers belong to the cluster, so what changes here changes everywhere."""
 
     def workers(self) -> Sequence[WorkerView]:
         """Return every worker, sorted by id."""
         ...
 
     def worker(self, worker_id: str) -> WorkerView:
-        """Return one worker; NOT_FOUND `worker_not_found` otherwise."""
+        """Return one worker by id or URL; NOT_FOUND `worker_not_found` otherwise."""
         ...
 
-    def add(
-        self, url: str, *, model: str | None, role: str | None, labels: Mapping[str, str]
-    ) -> WorkerView:
+    def cluster_workers(self) -> Sequence[ClusterWorkerView]:
+        """Return every worker with what each node says of it, sorted by id."""
+        ...
+
+    def add(self, wish: WorkerWish) -> WorkerView:
         """Register a worker; idempotent by URL. INVALID_REQUEST for a URL that cannot be one."""
         ...
 
+    def change(self, worker_id: str, change: WorkerChange) -> WorkerView:
+        """Change what is known of a worker, on every node; return it as it is then."""
+        ...
+
     def drain(self, worker_id: str) -> WorkerView:
-        """Send it no new work."""
+        """Send it no new work, from any node."""
         ...
 
     def undrain(self, worker_id: str) -> WorkerView:
@@ -182,7 +271,7 @@ class Workers(Protocol):
         ...
 
     async def remove(self, worker_id: str, *, force: bool) -> None:
-        """Forget a worker; unless `force`, only when its requests have ended (at most 180 s)."""
+        """Forget a worker everywhere; unless `force`, only when its requests have ended (at most 180 s)."""
         ...
 
     async def probe(self, worker_id: str) -> WorkerView:

@@ -29,12 +29,24 @@ class Pulse:
     """Keeps streams alive; runs only while there are any."""
 
     def __init__(self, *, commit_after_s: float, keepalive_s: float) -> None:
+        self._streams: dict[Quiet, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._tick_s = _TICK_MAX_S
+        self._commit_ticks = self._keepalive_ticks = 1
+        self.retune(commit_after_s=commit_after_s, keepalive_s=keepalive_s)
+
+    def retune(self, *, commit_after_s: float, keepalive_s: float) -> None:
+        """Take other times, for open streams as well; how long they have been quiet is kept."""
+        before_s = self._tick_s
         shorter_s = min(commit_after_s, keepalive_s)
         self._tick_s = min(max(shorter_s / _TICKS_PER_INTERVAL, _TICK_MIN_S), _TICK_MAX_S)
         self._commit_ticks = max(1, round(commit_after_s / self._tick_s))
         self._keepalive_ticks = max(1, round(keepalive_s / self._tick_s))
-        self._streams: dict[Quiet, None] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        for stream in self._streams:
+            stream.quiet_ticks = int(stream.quiet_ticks * before_s / self._tick_s)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._wind()
 
     def add(self, stream: Quiet) -> None:
         """Watch a stream from now on."""

@@ -18,6 +18,11 @@ node says the same to machines.
 Access: `public` is everyone, `data` holders of a data key, `view` operators and administrators, `admin`
 administrators. As long as no key is defined, `data` is open, and `view` and `admin` answer loopback only.
 
+`PUT` and `DELETE` of a setting of the cluster need `If-Match` with the `version` that the writer has seen, as
+its `GET` shows it (in the body and as `ETag`): `0` where the setting must not be set yet, `*` to write over whatever
+is there. Without it the answer is 428; if another version is there, 409 with the setting as it is in `current`.
+Versions are 64 bits, more than a JSON number holds everywhere, so they are texts.
+
 ## Main port
 
 """

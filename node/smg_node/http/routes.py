@@ -1,7 +1,8 @@
 """Every route of the node in one literal table: the router and `/openapi.json` both come from it.
 
 A path's last part may be `{name}` (one segment) or `{name+}` (the rest, slashes included). `action`
-names the method of `actions.Actions` that answers. `body` and `answer` name schemas of `schemas.py`.
+names what answers (`actions.py`). `body` and `answer` name schemas of `schemas.py`, `headers` are what a client
+should send besides.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +30,7 @@ class Route:
     answer_type: str = "application/json"
     dialect: str = ""
     query: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/workers", "view", "List the workers", "workers", answer="WorkerList", query=("model", "status", "role")),
     Route("POST", "/workers", "admin", "Add a worker", "add_worker", "WorkerRequest", "Accepted"),
     Route("GET", "/workers/{id}", "admin", "Show one worker", "worker", answer="Worker"),
-    Route("PATCH", "/workers/{id}", "admin", "Drain a worker or send it work again", "patch_worker", "WorkerPatch", "Worker"),
+    Route("PUT", "/workers/{id}", "admin", "Replace all that is said of a worker but its URL", "replace_worker", "WorkerRequest", "Worker"),
+    Route("PATCH", "/workers/{id}", "admin", "Change priority, cost, labels, key or status of a worker", "patch_worker", "WorkerPatch", "Worker"),
     Route("DELETE", "/workers/{id}", "admin", "Drain and forget a worker", "remove_worker", answer="Removed", query=("force",)),
     Route("POST", "/workers/{id}/drain", "admin", "Send a worker no new work", "drain_worker", answer="Worker"),
     Route("POST", "/workers/{id}/undrain", "admin", "Send a worker work again", "undrain_worker", answer="Worker"),
@@ -88,6 +91,20 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/cluster/events", "view", "Tell what happened to members, once or as it comes", "events", answer="EventList", query=("after", "stream")),
     Route("GET", "/v1/cluster/keyring", "admin", "List the fingerprints of the keyring on every member", "keyring", answer="Keyring"),
     Route("POST", "/v1/cluster/keyring", "admin", "Install, use or remove a key on every member", "change_keyring", "KeyringRequest", "Keyring"),
+    Route("GET", "/v1/cluster/workers", "view", "List the workers with what each node says of them", "cluster_workers", answer="ClusterWorkerList", query=("model", "id")),
+    Route("GET", "/v1/cluster/state", "view", "Show digests and sizes of the replicated state, here and at peers", "state", answer="State", query=("peers",)),
+    Route("GET", "/v1/cluster/state/{namespace}", "view", "Show one namespace of the replicated state", "namespace", answer="NamespaceState", query=("peers",)),
+    Route("GET", "/v1/cluster/settings", "view", "List the settings of the cluster, set or all that could be", "settings", answer="SettingList", query=("all",)),
+    Route("GET", "/v1/cluster/settings/diff", "view", "Show where own words differ from the cluster's, or two nodes", "settings_difference", answer="SettingDifferences", query=("node",)),
+    Route("GET", "/v1/cluster/settings/history", "view", "List the latest changes of settings", "settings_history", answer="SettingHistory", query=("key", "before", "limit")),
+    Route("POST", "/v1/cluster/settings/validate", "view", "Say what is wrong with settings, without effect", "validate_settings", "SettingValues", "Validation"),
+    Route("POST", "/v1/cluster/settings/rollback", "admin", "Undo a change of settings, or all after one", "rollback_settings", "RollbackRequest", "Restored"),
+    Route("GET", "/v1/cluster/settings/{key+}", "view", "Show one setting: the cluster's word, this node's, which counts", "setting", answer="Setting"),
+    Route("PUT", "/v1/cluster/settings/{key+}", "admin", "Set it on every node", "change_setting", "SettingRequest", "Setting", headers=("If-Match",)),
+    Route("DELETE", "/v1/cluster/settings/{key+}", "admin", "Let every node go back to its own word", "unset_setting", answer="Setting", headers=("If-Match",)),
+    Route("GET", "/v1/cluster/audit", "view", "List who changed what, on any node, newest first", "audit", answer="AuditList", query=("before", "after", "action", "subject", "who", "node", "limit")),
+    Route("GET", "/v1/cluster/sessions/{key}", "view", "Show where the requests of a routing key go", "session", answer="Session", query=("model", "tenant")),
+    Route("DELETE", "/v1/cluster/sessions/{key}", "admin", "Forget where the requests of a routing key go", "end_session", answer="SessionEnded", query=("model", "tenant")),
     Route("GET", "/version", "public", "Show name and version", "version", answer="Version"),
     Route("GET", "/openapi.json", "public", "Show this document", "openapi", answer="Document"),
     Route("GET", "/liveness", "public", "Whether the process turns", "liveness", answer="Probe"),

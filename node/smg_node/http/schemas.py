@@ -13,7 +13,7 @@ _ANY: Final[Mapping[str, Any]] = {"type": "object"}
 _IDS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "integer", "minimum": 0}}
 
 
-def _object(required: str = "", **properties: Mapping[str, Any]) -> dict[str, Any]:
+def _object(required: str = "", /, **properties: Mapping[str, Any]) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
     if required:
         schema["required"] = required.split()
@@ -32,10 +32,181 @@ def _either(*schemas: Mapping[str, Any]) -> dict[str, Any]:
     return {"anyOf": [dict(schema) for schema in schemas]}
 
 
+_AMOUNT: Final[Mapping[str, Any]] = {"type": "number"}
+_TEXT_OR_NULL: Final[Mapping[str, Any]] = {"type": ["string", "null"]}
+_WHATEVER: Final[Mapping[str, Any]] = {}
 _PROMPT: Final = _either(_TEXT, _list(_TEXT), _IDS, _list(_IDS))
 _USAGE: Final = _object(prompt_tokens=_NUMBER, completion_tokens=_NUMBER, total_tokens=_NUMBER)
 
+_WORKER_SPEC: Final[Mapping[str, Mapping[str, Any]]] = {
+    "model": _TEXT,
+    "model_id": _TEXT,
+    "role": _TEXT,
+    "worker_type": _TEXT,
+    "contract": _TEXT,
+    "runtime_type": _TEXT,
+    "labels": _ANY,
+    "priority": _NUMBER,
+    "cost": _AMOUNT,
+    "api_key": _TEXT,
+}
+_SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "ConfigState": _object("hash effective", hash=_TEXT, effective=_TEXT),
+    "ConfigCard": _object(
+        "hash effective_hash same members",
+        hash=_TEXT,
+        effective_hash=_TEXT,
+        same=_FLAG,
+        members={"type": "object", "additionalProperties": _reference("ConfigState")},
+    ),
+    "ClusterWorker": _object(
+        "id url sources registered_by probers sights status",
+        id=_TEXT,
+        url=_TEXT,
+        model=_TEXT,
+        role=_TEXT,
+        contract=_TEXT,
+        priority=_NUMBER,
+        cost=_AMOUNT,
+        labels=_ANY,
+        has_key=_FLAG,
+        draining=_FLAG,
+        sources=_list(_TEXT),
+        registered_by=_TEXT,
+        version=_TEXT,
+        status=_TEXT,
+        reason=_TEXT,
+        probers=_list(_TEXT),
+        sights={
+            "type": "object",
+            "additionalProperties": _object("up age_ms", up=_FLAG, reason=_TEXT, age_ms=_NUMBER),
+        },
+        requests_mine=_NUMBER,
+        tokens_mine=_NUMBER,
+        requests_others=_NUMBER,
+        tokens_others=_NUMBER,
+        load_age_ms={"type": ["integer", "null"]},
+    ),
+    "ClusterWorkerList": _object(
+        "workers total", workers=_list(_reference("ClusterWorker")), total=_NUMBER
+    ),
+    "Namespace": _object(
+        "name digest entries bytes documents epoch",
+        name=_TEXT,
+        digest=_TEXT,
+        entries=_NUMBER,
+        bytes=_NUMBER,
+        documents=_NUMBER,
+        epoch=_NUMBER,
+    ),
+    "State": _object(
+        "node held digest namespaces members",
+        node=_TEXT,
+        held=_FLAG,
+        digest=_TEXT,
+        namespaces=_list(_reference("Namespace")),
+        members=_ANY,
+    ),
+    "NamespaceState": _object(
+        "node held namespace members",
+        node=_TEXT,
+        held=_FLAG,
+        namespace=_reference("Namespace"),
+        members=_ANY,
+    ),
+    "Setting": _object(
+        "key is_set version effective source",
+        key=_TEXT,
+        is_set=_FLAG,
+        value=_WHATEVER,
+        version=_TEXT,
+        owner=_TEXT,
+        time_ms=_NUMBER,
+        own=_WHATEVER,
+        effective=_WHATEVER,
+        source={"enum": ["cluster", "node", "default", ""]},
+        ignored=_TEXT,
+        conflicts=_list(_object("value version owner time_ms", value=_WHATEVER, version=_TEXT)),
+        about=_ANY,
+    ),
+    "SettingList": _object(
+        "node hash effective_hash same members settings",
+        node=_TEXT,
+        hash=_TEXT,
+        effective_hash=_TEXT,
+        same=_FLAG,
+        members=_ANY,
+        settings=_list(_reference("Setting")),
+    ),
+    "SettingRequest": _object("value", value=_WHATEVER),
+    "SettingDifferences": _object(
+        "node with differences",
+        **{"node": _TEXT, "with": _TEXT},
+        differences=_list(
+            _object(
+                "key left left_source right right_source",
+                key=_TEXT,
+                left=_WHATEVER,
+                left_source=_TEXT,
+                right=_WHATEVER,
+                right_source=_TEXT,
+            )
+        ),
+    ),
+    "SettingHistory": _object(
+        "changes",
+        changes=_list(
+            _object(
+                "id time_ms node who address action key before after whole",
+                id=_TEXT,
+                time_ms=_NUMBER,
+                node=_TEXT,
+                who=_TEXT,
+                address=_TEXT,
+                action=_TEXT,
+                key=_TEXT,
+                before=_WHATEVER,
+                after=_WHATEVER,
+                whole=_FLAG,
+            )
+        ),
+    ),
+    "SettingValues": _object("settings", settings=_ANY),
+    "Validation": _object(
+        "valid problems",
+        valid=_FLAG,
+        problems=_list(_object("key message where", key=_TEXT, message=_TEXT, where=_TEXT)),
+    ),
+    "RollbackRequest": _object(change=_TEXT, to=_TEXT, force=_FLAG),
+    "Restored": _object("restored", restored=_list(_reference("Setting"))),
+    "AuditRow": _object(
+        "id time_ms node who address action subject before after request_id",
+        id=_TEXT,
+        time_ms=_NUMBER,
+        node=_TEXT,
+        who=_TEXT,
+        address=_TEXT,
+        action=_TEXT,
+        subject=_TEXT,
+        before=_WHATEVER,
+        after=_WHATEVER,
+        request_id=_TEXT,
+    ),
+    "AuditList": _object("rows", rows=_list(_reference("AuditRow"))),
+    "Session": _object(
+        "id worker why node age_ms expires_ms",
+        id=_TEXT,
+        worker=_TEXT,
+        why=_TEXT,
+        node=_TEXT,
+        age_ms=_NUMBER,
+        expires_ms=_NUMBER,
+    ),
+    "SessionEnded": _object("status session", status=_TEXT, session=_reference("Session")),
+}
+
 SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
+    **_SHARED,
     "Error": _object(
         "error",
         error=_object(
@@ -98,9 +269,16 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ModelList": _object("object data", object={"const": "list"}, data=_list(_reference("Model"))),
     "ModelCard": _object("model_path", model_path=_TEXT, is_generation=_FLAG),
     "ServerCard": _object("node version settings", node=_TEXT, version=_TEXT, settings=_ANY),
-    "WorkerRequest": _object("url", url=_TEXT, model=_TEXT, role=_TEXT, labels=_ANY),
-    "WorkerPatch": _object("status", status={"enum": ["draining", "ready"]}),
-    "Accepted": _object("status worker_id location", status=_TEXT, worker_id=_TEXT, location=_TEXT),
+    "WorkerRequest": _object("url", url=_TEXT, **_WORKER_SPEC),
+    "WorkerPatch": _object(status={"enum": ["draining", "ready"]}, **_WORKER_SPEC),
+    "Accepted": _object(
+        "status worker_id url location",
+        status={"const": "accepted"},
+        worker_id=_TEXT,
+        url=_TEXT,
+        location=_TEXT,
+        message=_TEXT,
+    ),
     "Removed": _object("status worker_id", status=_TEXT, worker_id=_TEXT),
     "Worker": _object(
         "id url status",
@@ -114,8 +292,22 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         inflight=_NUMBER,
         labels=_ANY,
         details=_ANY,
+        priority=_NUMBER,
+        cost=_AMOUNT,
+        has_key=_FLAG,
+        sources=_list(_TEXT),
+        owner=_TEXT,
+        seen_by=_list(_TEXT),
+        model_id=_TEXT_OR_NULL,
+        worker_type=_TEXT,
+        connection_mode={"enum": ["grpc", "http"]},
+        runtime_type=_TEXT,
+        is_healthy=_FLAG,
+        load=_NUMBER,
     ),
-    "WorkerList": _object("workers stats", workers=_list(_reference("Worker")), stats=_ANY),
+    "WorkerList": _object(
+        "workers total stats", workers=_list(_reference("Worker")), total=_NUMBER, stats=_ANY
+    ),
     "Loads": _object("loads", loads=_list(_ANY)),
     "Cluster": _object(
         "label node security joined members",
@@ -135,6 +327,7 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         digest=_TEXT,
         seeds=_list(_ANY),
         keys=_list(_TEXT),
+        config=_reference("ConfigCard"),
     ),
     "Member": _object(
         "name state address boot incarnation since_ms",
@@ -151,6 +344,8 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         me=_FLAG,
         announced=_FLAG,
         accuser=_TEXT,
+        config_hash=_TEXT,
+        effective_hash=_TEXT,
     ),
     "MemberList": _object("node members", node=_TEXT, members=_list(_reference("Member"))),
     "Forgotten": _object("name members", name=_TEXT, members=_ANY),

@@ -1,32 +1,40 @@
-"""The routes by which an operator sees and changes the fleet."""
+"""The routes by which an operator sees and changes the fleet: the workers of the whole cluster."""
 
-from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from smg_node.core.errors import invalid, unsupported
+from smg_node.core.errors import SmgError, invalid, unsupported
 from smg_node.dialects.json_body import read_json
 from smg_node.http.body import BodyReader
-from smg_node.http.ports import Workers
+from smg_node.http.caller import caller_of
+from smg_node.http.fields import query_switch
+from smg_node.http.ports import Workers, WorkerView
 from smg_node.http.reply import Reply, json_reply, name_list
 from smg_node.http.request import HttpRequest
-
-_URL_MAX: Final = 2048
-_NAME_MAX: Final = 256
-_LABELS_MAX: Final = 64
-_KNOWN: Final = frozenset({"url", "model", "model_id", "role", "worker_type", "labels"})
-_YES: Final = frozenset({"1", "true", "yes"})
+from smg_node.http.shared_ports import AuditDesk
+from smg_node.http.worker_body import (
+    CHANGEABLE,
+    KNOWN,
+    read_change,
+    read_replacement,
+    read_status,
+    read_wish,
+)
+from smg_node.http.worker_views import audited, worker_object, worker_stats
 
 
 class WorkerRoutes:
     """Serves the fleet."""
 
-    def __init__(self, workers: Workers, bodies: BodyReader) -> None:
+    def __init__(self, workers: Workers, audit: AuditDesk, bodies: BodyReader) -> None:
         self._workers = workers
+        self._audit = audit
         self._bodies = bodies
+
+    # ── Seeing ───────────────────────────────────────────────────────────────
 
     async def workers(self, request: HttpRequest) -> Reply:
         """List the workers that match `?model=`, `?status=` and `?role=`, and count them."""
@@ -38,92 +46,128 @@ class WorkerRoutes:
             for worker in self._workers.workers()
             if all(getattr(worker, key) == value for key, value in wanted.items())
         ]
-        by_status = Counter(worker.status for worker in chosen)
-        stats = {
-            "total": len(chosen),
-            "by_status": dict(sorted(by_status.items())),
-            "inflight": sum(worker.inflight for worker in chosen),
-        }
-        return json_reply({"workers": chosen, "total": len(chosen), "stats": stats})
+        return json_reply(
+            {
+                "workers": [worker_object(worker) for worker in chosen],
+                "total": len(chosen),
+                "stats": worker_stats(chosen),
+            }
+        )
 
     async def worker(self, request: HttpRequest) -> Reply:
         """Show one worker."""
-        return json_reply(self._workers.worker(request.values["id"]))
+        return _shown(self._workers.worker(request.values["id"]))
 
-    async def add_worker(self, request: HttpRequest) -> Reply:
-        """Register a worker; it is probed afterwards, so the answer is only that it was accepted."""
-        body = read_json(await self._bodies.json(request))
-        url = _text(body, "url", _URL_MAX)
-        if url is None:
-            raise invalid("a worker needs a url", "url", "missing_required_parameter")
-        model = _text(body, "model", _NAME_MAX) or _text(body, "model_id", _NAME_MAX)
-        role = _text(body, "role", _NAME_MAX) or _text(body, "worker_type", _NAME_MAX)
-        worker = self._workers.add(url, model=model, role=role, labels=_labels(body))
-        location = f"/workers/{quote(worker.id, safe='')}"
-        reply = json_reply(
-            {"status": "accepted", "worker_id": worker.id, "url": worker.url, "location": location},
-            202,
-        )
-        reply.headers["location"] = location
-        ignored = sorted(key for key in body if key not in _KNOWN)
-        if ignored:
-            reply.headers["x-smg-ignored-params"] = name_list(ignored)
-        return reply
-
-    async def patch_worker(self, request: HttpRequest) -> Reply:
-        """Change a worker's status: `draining` sends it no new work, `ready` takes that back."""
-        body = read_json(await self._bodies.json(request))
-        for key in body:
-            if key != "status":
-                raise unsupported(f"{key[:64]!r} of a worker cannot be changed", key[:64])
-        status = _text(body, "status", _NAME_MAX)
-        if status == "draining":
-            return json_reply(self._workers.drain(request.values["id"]))
-        if status == "ready":
-            return json_reply(self._workers.undrain(request.values["id"]))
-        raise invalid("status must be 'draining' or 'ready'", "status")
-
-    async def remove_worker(self, request: HttpRequest) -> Reply:
-        """Forget a worker when its requests have ended, or at once with `?force=true`."""
-        worker_id = request.values["id"]
-        force = request.query.get("force", "").lower() in _YES
-        await self._workers.remove(worker_id, force=force)
-        return json_reply({"status": "removed", "worker_id": worker_id})
-
-    async def drain_worker(self, request: HttpRequest) -> Reply:
-        """Send a worker no new work."""
-        return json_reply(self._workers.drain(request.values["id"]))
-
-    async def undrain_worker(self, request: HttpRequest) -> Reply:
-        """Send a worker work again."""
-        return json_reply(self._workers.undrain(request.values["id"]))
-
-    async def probe_worker(self, request: HttpRequest) -> Reply:
-        """Look at a worker now and show what was seen."""
-        return json_reply(await self._workers.probe(request.values["id"]))
+    async def cluster_workers(self, request: HttpRequest) -> Reply:
+        """List the workers with what each node says of them."""
+        model, worker_id = request.query.get("model", ""), request.query.get("id", "")
+        rows = [
+            row
+            for row in self._workers.cluster_workers()
+            if model in ("", row.model) and worker_id in ("", row.id)
+        ]
+        return json_reply({"workers": rows, "total": len(rows)})
 
     async def loads(self, request: HttpRequest) -> Reply:
         """Ask every ready worker for its load; one that fails has a row that says so."""
         rows = await self._workers.loads()
         return json_reply({"loads": msgspec.to_builtins(rows)})
 
+    # ── Changing ─────────────────────────────────────────────────────────────
 
-def _text(body: Mapping[str, Any], key: str, length_max: int) -> str | None:
-    value = body.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, str) or not 0 < len(value) <= length_max:
-        raise invalid(f"{key} must be a string of 1 to {length_max} characters", key)
-    return value
+    async def add_worker(self, request: HttpRequest) -> Reply:
+        """Register a worker; it is probed afterwards, so the answer is only that it was accepted."""
+        body = read_json(await self._bodies.json(request))
+        wish = read_wish(body)
+        before = self._known(wish.url)
+        worker = self._workers.add(wish)
+        self._record(request, "worker.add", worker, before=before)
+        location = f"/workers/{quote(worker.id, safe='')}"
+        reply = json_reply(
+            {
+                "status": "accepted",
+                "worker_id": worker.id,
+                "url": worker.url,
+                "location": location,
+                "message": "it gets requests once it is ready",
+            },
+            202,
+        )
+        reply.headers["location"] = location
+        ignored = sorted(key for key in body if key not in KNOWN)
+        if ignored:
+            reply.headers["x-smg-ignored-params"] = name_list(ignored)
+        return reply
+
+    async def patch_worker(self, request: HttpRequest) -> Reply:
+        """Change what is said of a worker; `status` `draining` sends it no new work, `ready` takes that back."""
+        body = read_json(await self._bodies.json(request))
+        if not body:
+            raise invalid(f"say what to change: {', '.join(CHANGEABLE)}")
+        for key in body:
+            if key not in CHANGEABLE:
+                raise unsupported(f"{key[:64]!r} of a worker cannot be changed", key[:64])
+        change = read_change(body, draining=read_status(body))
+        before = self._workers.worker(request.values["id"])
+        worker = self._workers.change(before.id, change)
+        self._record(request, "worker.change", worker, before=before)
+        return _shown(worker)
+
+    async def replace_worker(self, request: HttpRequest) -> Reply:
+        """Make a worker what the body says, with defaults for what it does not say; its URL stays."""
+        body = read_json(await self._bodies.json(request))
+        before = self._workers.worker(request.values["id"])
+        url = body.get("url")
+        if url is not None and str(url).partition("?")[0].rstrip("/") != before.url:
+            raise invalid("the url of a worker is what it is; remove it and add another", "url")
+        worker = self._workers.change(before.id, read_replacement(body))
+        self._record(request, "worker.change", worker, before=before)
+        reply = _shown(worker)
+        ignored = sorted(key for key in body if key not in KNOWN)
+        if ignored:
+            reply.headers["x-smg-ignored-params"] = name_list(ignored)
+        return reply
+
+    async def remove_worker(self, request: HttpRequest) -> Reply:
+        """Forget a worker when its requests have ended, or at once with `?force=true`."""
+        before = self._workers.worker(request.values["id"])
+        await self._workers.remove(before.id, force=query_switch(request, "force"))
+        self._audit.record(
+            caller_of(request), "worker.remove", before.id, before=audited(before), after=None
+        )
+        return json_reply({"status": "removed", "worker_id": before.id})
+
+    async def drain_worker(self, request: HttpRequest) -> Reply:
+        """Send a worker no new work, from any node."""
+        before = self._workers.worker(request.values["id"])
+        worker = self._workers.drain(before.id)
+        self._record(request, "worker.drain", worker, before=before)
+        return _shown(worker)
+
+    async def undrain_worker(self, request: HttpRequest) -> Reply:
+        """Send a worker work again."""
+        before = self._workers.worker(request.values["id"])
+        worker = self._workers.undrain(before.id)
+        self._record(request, "worker.undrain", worker, before=before)
+        return _shown(worker)
+
+    async def probe_worker(self, request: HttpRequest) -> Reply:
+        """Look at a worker now and show what was seen."""
+        return _shown(await self._workers.probe(request.values["id"]))
+
+    def _known(self, url: str) -> WorkerView | None:
+        """The worker at this address, if it is registered already."""
+        try:
+            return self._workers.worker(url.partition("?")[0].rstrip("/"))
+        except SmgError:
+            return None
+
+    def _record(
+        self, request: HttpRequest, action: str, worker: WorkerView, *, before: WorkerView | None
+    ) -> None:
+        was: Mapping[str, Any] | None = None if before is None else audited(before)
+        self._audit.record(caller_of(request), action, worker.id, before=was, after=audited(worker))
 
 
-def _labels(body: Mapping[str, Any]) -> Mapping[str, str]:
-    labels = body.get("labels")
-    if labels is None:
-        return {}
-    if not isinstance(labels, dict) or len(labels) > _LABELS_MAX:
-        raise invalid(f"labels must be an object of at most {_LABELS_MAX} strings", "labels")
-    for name, value in labels.items():
-        if not isinstance(value, str) or len(value) > _NAME_MAX or not 0 < len(name) <= _NAME_MAX:
-            raise invalid(f"labels.{name[:64]} must be a string", f"labels.{name[:64]}")
-    return labels
+def _shown(view: WorkerView) -> Reply:
+    return json_reply(worker_object(view))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from smg_node.core.context import RequestContext
-from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.events import Event, Fail, Usage
 from smg_node.core.ids import IdSource
 from smg_node.core.outcome import Outcome, OutcomeKind
@@ -24,16 +24,21 @@ from smg_node.core.ports import Clock
 from smg_node.core.request import GenerateRequest
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest
+from smg_node.engines.status import CLOSED_CODE
 from smg_node.fleet.model import ServedModel
 from smg_node.pipeline.merge import merged
 from smg_node.pipeline.place import Hold, Placer
 from smg_node.pipeline.plan import Leg, Plan, plan
 from smg_node.pipeline.prepare import Prepared, Preparer
 from smg_node.pipeline.story import Story
+from smg_node.routing.keys import KEY_BYTES_MAX
+from smg_node.routing.policy import Asked
 from smg_node.telemetry import scope
 
 LEGS_AT_ONCE: Final = 16
 """Engine calls of one request at a time; a request may have 128 and must not take the fleet alone."""
+ATTEMPTS_MAX: Final = 3
+"""Workers that one leg is tried on, where each is removed before it said anything."""
 ENGINE_ENDS_S: Final = 0.25
 """How long an engine that should be ending by itself is waited for before its call is cancelled."""
 
@@ -83,6 +88,8 @@ class GenerationRun:
         self._story: Story | None = None
         self._first_token_s: float | None = None
         self._failure: SmgError | None = None
+        self._answered: set[int] = set()
+        """The first choice of each leg of which something was heard: it cannot begin again elsewhere."""
 
     async def events(self) -> AsyncGenerator[Sequence[Event], None]:
         """Yield the events of this generation; never raises SmgError."""
@@ -92,7 +99,7 @@ class GenerationRun:
                 model = await self._find_model()
                 await self._parts.preparer.constraint(self._request.sampling.constraint)
                 prepared = await self._parts.preparer.prompts(self._request, model)
-                hold = await self._hold(model)
+                hold = await self._hold(model, prepared)
                 planned = self._plan(prepared, model, hold)
             async with aclosing(self._legs(planned, model, hold)) as batches:
                 async for out in batches:
@@ -114,15 +121,37 @@ class GenerationRun:
         self._model = model.name
         return model
 
-    async def _hold(self, model: ServedModel, like: Hold | None = None) -> Hold:
+    async def _hold(self, model: ServedModel, prepared: Sequence[Prepared]) -> Hold:
+        tokens = sum(len(prompt.ids) for prompt in prepared)
+        return await self._place(model, prepared[0].ids, prepared[0].text, tokens=tokens)
+
+    async def _place(
+        self,
+        model: ServedModel,
+        ids: Sequence[int],
+        text: str = "",
+        *,
+        tokens: int,
+        like: Hold | None = None,
+    ) -> Hold:
+        context = self._context
         hold = await self._parts.placer.hold(
             model,
-            deadline_s=self._context.deadline_s,
-            target=self._context.target_worker,
+            Asked(
+                model=model.name,
+                key=checked_key(self._request.routing_key),
+                caller=context.caller,
+                client=context.client,
+                ids=ids,
+                text=text,
+            ),
+            deadline_s=context.deadline_s,
+            target=context.target_worker,
             like=like,
+            tokens=tokens,
         )
         self.worker = hold.worker.id
-        self.attempts = 1
+        self.attempts = max(self.attempts, 1)
         return hold
 
     def _plan(self, prepared: Sequence[Prepared], model: ServedModel, hold: Hold) -> Plan:
@@ -144,7 +173,7 @@ class GenerationRun:
         self, planned: Plan, model: ServedModel, hold: Hold
     ) -> AsyncGenerator[Sequence[Event], None]:
         if len(planned.legs) == 1:
-            batches = self._leg(planned.legs[0], hold, planned.story)
+            batches = self._leg(planned.legs[0], model, hold, planned.story)
         else:
             # The first worker only served to plan; every leg is placed on its own, on one like it.
             hold.release()
@@ -158,9 +187,9 @@ class GenerationRun:
         self, leg: Leg, model: ServedModel, story: Story, like: Hold
     ) -> Callable[[], AsyncGenerator[Sequence[Event], None]]:
         async def run() -> AsyncGenerator[Sequence[Event], None]:
-            hold = await self._hold(model, like)
+            hold = await self._place(model, leg.ids, tokens=len(leg.ids), like=like)
             try:
-                async with aclosing(self._leg(leg, hold, story)) as batches:
+                async with aclosing(self._leg(leg, model, hold, story)) as batches:
                     async for out in batches:
                         yield out
             finally:
@@ -169,6 +198,31 @@ class GenerationRun:
         return run
 
     async def _leg(
+        self, leg: Leg, model: ServedModel, hold: Hold, story: Story
+    ) -> AsyncGenerator[Sequence[Event], None]:
+        """Yield the events of one leg: from another worker if this one is removed before its first word."""
+        held = hold
+        try:
+            for attempt in range(1, ATTEMPTS_MAX + 1):
+                self.attempts = max(self.attempts, attempt)
+                try:
+                    async with aclosing(self._call(leg, held, story)) as batches:
+                        async for out in batches:
+                            yield out
+                    return
+                except SmgError as error:
+                    moves = error.code == CLOSED_CODE and leg.first not in self._answered
+                    if not moves or self._context.target_worker or attempt == ATTEMPTS_MAX:
+                        raise
+                another = await self._place(model, leg.ids, tokens=len(leg.ids), like=held)
+                if held is not hold:
+                    held.release()
+                held = another
+        finally:
+            if held is not hold:
+                held.release()
+
+    async def _call(
         self, leg: Leg, hold: Hold, story: Story
     ) -> AsyncGenerator[Sequence[Event], None]:
         """Yield the events of one engine call."""
@@ -196,6 +250,7 @@ class GenerationRun:
         beyond = _vocabulary_end(hold)
         async for chunks in batches:
             out: list[Event] = []
+            self._answered.add(leg.first)
             for chunk in chunks:
                 _check_chunk(chunk, leg, beyond)
                 unfinished -= chunk.finish is not None
@@ -263,6 +318,19 @@ class GenerationRun:
         if self._story is not None and self._story.closed:
             return "ok", "", 200
         return "client_gone", "client_gone", 499
+
+
+def checked_key(key: str | None) -> str:
+    """Return a request's routing key, "" for none; INVALID_REQUEST for one that is too long to be one."""
+    if not key:
+        return ""
+    size_bytes = len(key.encode("utf-8", "surrogatepass"))
+    if size_bytes > KEY_BYTES_MAX:
+        raise invalid(
+            f"the routing key has {size_bytes} bytes; at most {KEY_BYTES_MAX} are allowed",
+            code="routing_key_too_long",
+        )
+    return key
 
 
 def _vocabulary_end(hold: Hold) -> int:

@@ -1,10 +1,12 @@
 """From a model name to a worker that holds one of our calls.
 
 The decision is one synchronous step: look at all candidates, choose, count the call in. Only waiting
-for a worker to appear is asynchronous.
+for a worker to appear is asynchronous. What a decision stands on (who may be chosen, who else serves the
+model, the ring of all of them) is worked out once and kept until some worker's state changes.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -14,7 +16,10 @@ from smg_node.engines.status import UNREACHABLE_CODE
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.model import ServedModel
 from smg_node.fleet.worker import Worker
-from smg_node.routing.policy import Candidate, Policy
+from smg_node.routing.known import Policies
+from smg_node.routing.policy import Asked
+from smg_node.routing.pool import Pool
+from smg_node.routing.ring import Ring
 
 RETRY_AFTER_S: Final = 2.0
 """What a client is told while no worker can be had: a probe interval at most, engines come back in seconds."""
@@ -27,31 +32,58 @@ class Hold:
     worker: Worker
     engine: Engine
     card: ModelCard
+    tokens: int = 0
     _held: bool = True
 
     def note(self, error: SmgError) -> None:
         """Tell the fleet what became of the call: nobody at the other end means to look at once."""
         if error.code == UNREACHABLE_CODE:
-            self.worker.suspected.set()
+            self.worker.suspect()
 
     def release(self) -> None:
         """Count the call out; harmless the second time."""
         if self._held:
             self._held = False
-            self.worker.release()
+            self.worker.release(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacerOptions:
+    """Which policy chooses, for all models and for some, and how long a request waits for a worker."""
+
+    policy: str
+    policies: Mapping[str, str] = field(default_factory=dict)
+    wait_for_worker_s: float = 2.0
+
+
+@dataclass(slots=True)
+class _Stage:
+    """What decisions about one model stand on, for one version of the fleet. No pool: nobody can be chosen."""
+
+    version: int
+    model: ServedModel
+    ready: Sequence[Worker]
+    pool: Pool | None
+    ring: Ring
+    known: tuple[tuple[str, float], ...]
 
 
 class Placer:
     """Chooses workers for this node's calls."""
 
     def __init__(
-        self, fleet: Fleet, policy: Policy, *, clock: Clock, rng: Rng, wait_for_worker_s: float
+        self, fleet: Fleet, policies: Policies, options: PlacerOptions, *, clock: Clock, rng: Rng
     ) -> None:
         self._fleet = fleet
-        self._policy = policy
+        self._policies = policies
+        self._options = options
         self._clock = clock
         self._rng = rng
-        self._wait_for_worker_s = wait_for_worker_s
+        self._stages: dict[str, _Stage] = {}
+
+    def retune(self, *, policy: str, policies: Mapping[str, str], wait_for_worker_s: float) -> None:
+        """Choose by other policies from the next request on; policies whose name stays keep their state."""
+        self._options = PlacerOptions(policy, dict(policies), wait_for_worker_s)
 
     async def model(self, name: str, *, deadline_s: float) -> ServedModel:
         """Return the model of that name or alias.
@@ -77,12 +109,14 @@ class Placer:
     async def hold(
         self,
         model: ServedModel,
+        asked: Asked,
         *,
         deadline_s: float,
         target: str | None = None,
         like: Hold | None = None,
+        tokens: int = 0,
     ) -> Hold:
-        """Choose a worker of `model` and count a call in.
+        """Choose a worker of `model` and count a call of `tokens` prompt tokens in.
 
         With `like`, only workers that a call checked against that one cannot harm.
 
@@ -90,25 +124,49 @@ class Placer:
         that worker or an error: NOT_FOUND `worker_not_found`, OVERLOADED `worker_unavailable`.
         """
         if target is not None:
-            return self._hold_target(model, target)
+            return self._hold_target(model, target, tokens)
         until_s = self._wait_until(deadline_s)
         while True:
-            workers = self._fleet.candidates(model)
-            if like is not None:
-                workers = [worker for worker in workers if _takes_the_same(worker, like)]
-            if workers:
-                return self._take(self._choose(model, workers))
+            worker = self._choose(model, asked, like)
+            if worker is not None:
+                return _take(worker, tokens)
+            self._fleet.doubt(model)
             if not await self._wait(until_s):
                 raise _no_worker(f"no worker of {model.name!r} is ready")
 
-    def _choose(self, model: ServedModel, workers: list[Worker]) -> Worker:
-        candidates = [
-            Candidate(worker.id, worker.inflight, worker.card.running_max if worker.card else None)
-            for worker in workers
-        ]
-        return workers[self._policy.choose(model.name, candidates, self._rng)]
+    def _choose(self, model: ServedModel, asked: Asked, like: Hold | None) -> Worker | None:
+        stage = self._stage(model)
+        ready, pool = stage.ready, stage.pool
+        if pool is None:
+            return None
+        if like is not None:
+            places = [at for at, worker in enumerate(ready) if _takes_the_same(worker, like)]
+            if not places:
+                return None
+            if len(places) < len(ready):
+                ready, pool = [ready[at] for at in places], pool.only(places)
+        options = self._options
+        policy = self._policies.named(options.policies.get(model.name, options.policy))
+        return ready[policy.choose(asked, pool, self._rng)]
 
-    def _hold_target(self, model: ServedModel, target: str) -> Hold:
+    def _stage(self, model: ServedModel) -> _Stage:
+        found, version = self._stages.get(model.name), self._fleet.version
+        if found is not None and found.version == version and found.model is model:
+            return found
+        serving = self._fleet.serving(model)
+        known = tuple((worker.load.worker, worker.load.weight) for worker in serving)
+        ready = [worker for worker in serving if worker.routable]
+        # A ring is made of all workers, so that it is made anew only when one comes or goes for good.
+        if found is not None and found.known == known:
+            ring = found.ring
+        else:
+            ring = Ring(known, found.ring if found is not None else None)
+        pool = Pool([worker.load for worker in ready], known, ring) if ready else None
+        stage = _Stage(version, model, ready, pool, ring, known)
+        self._stages[model.name] = stage
+        return stage
+
+    def _hold_target(self, model: ServedModel, target: str, tokens: int) -> Hold:
         worker = self._fleet.get(target)
         if worker.model is not model or not worker.routable:
             raise SmgError(
@@ -117,16 +175,10 @@ class Placer:
                 code="worker_unavailable",
                 retry_after_s=RETRY_AFTER_S,
             )
-        return self._take(worker)
-
-    def _take(self, worker: Worker) -> Hold:
-        assert worker.engine is not None
-        assert worker.card is not None
-        worker.hold()
-        return Hold(worker, worker.engine, worker.card)
+        return _take(worker, tokens)
 
     def _wait_until(self, deadline_s: float) -> float:
-        return min(self._clock.monotonic_s() + self._wait_for_worker_s, deadline_s)
+        return min(self._clock.monotonic_s() + self._options.wait_for_worker_s, deadline_s)
 
     async def _wait(self, until_s: float) -> bool:
         left_s = until_s - self._clock.monotonic_s()
@@ -134,6 +186,13 @@ class Placer:
             return False
         await self._fleet.wait_changed(left_s)
         return True
+
+
+def _take(worker: Worker, tokens: int) -> Hold:
+    assert worker.engine is not None
+    assert worker.card is not None
+    worker.hold(tokens)
+    return Hold(worker, worker.engine, worker.card, tokens)
 
 
 def _takes_the_same(worker: Worker, like: Hold) -> bool:

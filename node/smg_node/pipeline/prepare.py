@@ -71,6 +71,11 @@ class Preparer:
         # Applications send the same schema with every request; checking a large one takes a while.
         self._approved: OrderedDict[tuple[str, str], None] = OrderedDict()
 
+    def retune(self, limits: PrepareLimits) -> None:
+        """Take other limits from now on; what was approved under the old ones is looked at again."""
+        self._limits = limits
+        self._approved.clear()
+
     async def constraint(self, constraint: Constraint | None) -> None:
         """Check a constraint, a large one in a thread; INVALID_REQUEST with the path of what is wrong."""
         if constraint is None:

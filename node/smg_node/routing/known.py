@@ -1,18 +1,96 @@
 """Every policy by name; the built-ins enter by the same door as anyone's."""
 
 from smg_node.core.registry import Registry
+from smg_node.routing.policies.consistent_hashing import ConsistentHashing
+from smg_node.routing.policies.manual import Manual
 from smg_node.routing.policies.passthrough import Passthrough
 from smg_node.routing.policies.power_of_two import PowerOfTwo
+from smg_node.routing.policies.prefix_hash import PrefixHash
 from smg_node.routing.policies.random import Random
 from smg_node.routing.policies.round_robin import RoundRobin
-from smg_node.routing.policy import PolicyFactory
+from smg_node.routing.policies.sticky import Sticky
+from smg_node.routing.policy import Bindings, Policy, PolicyFactory, PolicyOptions, PolicyParts
 
 
 def known_policies() -> Registry[PolicyFactory]:
     """Return a registry with the built-in policies."""
     registry: Registry[PolicyFactory] = Registry("policy")
+    registry.add("consistent_hashing", ConsistentHashing)
+    registry.add("manual", Manual)
     registry.add("passthrough", Passthrough)
     registry.add("power_of_two", PowerOfTwo)
+    registry.add("prefix_hash", PrefixHash)
     registry.add("random", Random)
     registry.add("round_robin", RoundRobin)
     return registry
+
+
+class Policies:
+    """One policy per name, made when it is first wanted and kept: it may have state.
+
+    With `sticky`, a routing key goes before every one of them that has no table of its own.
+    """
+
+    def __init__(
+        self,
+        bindings: Bindings,
+        options: PolicyOptions | None = None,
+        *,
+        sticky: bool = False,
+        known: Registry[PolicyFactory] | None = None,
+    ) -> None:
+        self._bindings = bindings
+        self._sticky = sticky
+        self._known = known if known is not None else known_policies()
+        self._options = options if options is not None else PolicyOptions()
+        self._made: dict[str, Policy] = {}
+
+    def named(self, name: str) -> Policy:
+        """Return the policy of that name; NOT_FOUND with the nearest one if there is none."""
+        found = self._made.get(name)
+        if found is None:
+            found = self._bare(name)
+            if self._sticky and not isinstance(found, Manual):
+                found = Sticky(found, self._bindings)
+            self._made[name] = found
+        return found
+
+    def _bare(self, name: str) -> Policy:
+        factory = self._known.get(name)
+        return factory(
+            PolicyParts(
+                self._bindings,
+                self._options,
+                # A delegate that is the policy itself would ask itself for ever.
+                named=lambda other: self._bare("random" if other == name else other),
+            )
+        )
+
+
+class OwnBindings:
+    """Bindings of one node alone; the oldest go first above `entries_max`."""
+
+    def __init__(self, entries_max: int = 50_000) -> None:
+        self._bound: dict[str, str] = {}
+        self._entries_max = entries_max
+
+    def worker_of(self, key: str) -> str | None:
+        """See `Bindings`."""
+        return self._bound.get(key)
+
+    def bind(self, key: str, worker_id: str, why: str) -> None:
+        """See `Bindings`."""
+        self._bound.pop(key, None)
+        self._bound[key] = worker_id
+        if len(self._bound) > self._entries_max:
+            del self._bound[next(iter(self._bound))]
+
+    def touch(self, key: str) -> None:
+        """See `Bindings`."""
+        worker = self._bound.pop(key, None)
+        if worker is not None:
+            self._bound[key] = worker
+
+    def release(self, key: str) -> None:
+        """See `Bindings`."""
+        self._bound.pop(key, None)

@@ -1,31 +1,86 @@
 """What a policy is: a pure rule that picks one of the candidates.
 
 A candidate has survived every filter (ready, not draining, serves the model), so a policy may pick
-any. All state a policy keeps is its own and small; time and chance are arguments.
+any. All state a policy keeps is its own and small; time and chance are arguments. What nodes have to
+agree about without asking each other follows from hashes alone, and what cannot follow from hashes is
+kept in bindings, which all nodes share.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
 
 from smg_node.core.ports import Rng
+from smg_node.routing.pool import Pool
+
+Assignment: TypeAlias = Literal["ring", "random", "min_load"]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """One worker as policies see it. `inflight` counts this node's open calls on it."""
+class Asked:
+    """What a policy may look at of a request.
 
-    worker: str
-    inflight: int
-    running_max: int | None = None
+    `key` is the routing key that its client chose, `caller` a digest of the credential it came with,
+    `client` the address it came from; each may be empty. `ids` are the tokens of its (first) prompt,
+    `text` stands for them where nobody counts tokens.
+    """
+
+    model: str
+    key: str = ""
+    caller: str = ""
+    client: str = ""
+    ids: Sequence[int] = ()
+    text: str = ""
 
 
 class Policy(Protocol):
     """Picks a worker."""
 
-    def choose(self, model: str, candidates: Sequence[Candidate], rng: Rng) -> int:
-        """Return the index of the chosen candidate; `candidates` is sorted by id and not empty."""
+    def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
+        """Return the index of the chosen one of `pool.candidates`."""
         ...
 
 
-PolicyFactory = Callable[[], Policy]
+class Bindings(Protocol):
+    """Which worker a key keeps, where that does not follow from the ring; the same on all nodes soon.
+
+    A key is the 16 hex digits of `routing.keys.sticky_id`.
+    """
+
+    def worker_of(self, key: str) -> str | None:
+        """Return the worker a key is bound to."""
+        ...
+
+    def bind(self, key: str, worker_id: str, why: str) -> None:
+        """Bind a key, whatever it was bound to before."""
+        ...
+
+    def touch(self, key: str) -> None:
+        """Note that a bound key is in use, so that it is not forgotten."""
+        ...
+
+    def release(self, key: str) -> None:
+        """Take a binding away: the ring decides again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyOptions:
+    """What policies may be told; see the knobs of `routing`."""
+
+    load_factor: float = 1.25
+    prefix_tokens: int = 256
+    assignment: Assignment = "ring"
+    delegate: str = "power_of_two"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyParts:
+    """What a policy is made of. `named` makes another one, for a policy that asks one in turn."""
+
+    bindings: Bindings
+    options: PolicyOptions = field(default_factory=PolicyOptions)
+    named: "Callable[[str], Policy] | None" = None
+
+
+PolicyFactory: TypeAlias = Callable[[PolicyParts], Policy]

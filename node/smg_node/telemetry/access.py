@@ -36,14 +36,21 @@ class Lines(Protocol):
 
 
 class AccessLog:
-    """Writes access lines to a sink; with no sink it writes nothing."""
+    """Writes access lines to a sink while `enabled`, which may change at any time."""
 
-    def __init__(self, sink: Lines | None, clock: Clock, *, readable: bool = False) -> None:
-        self.enabled = sink is not None
+    def __init__(
+        self, sink: Lines | None, clock: Clock, *, readable: bool = False, enabled: bool = True
+    ) -> None:
+        """Write to `sink`; without one nothing is ever written."""
+        self.enabled = enabled and sink is not None
         self._sink = sink
         self._clock = clock
         self._readable = readable
         self._encode = msgspec.json.Encoder().encode
+
+    def turn(self, *, on: bool) -> None:
+        """Write from now on, or no more."""
+        self.enabled = on and self._sink is not None
 
     def now_ms(self) -> int:
         """Return the wall clock, for a line's `time_ms`."""
@@ -51,7 +58,7 @@ class AccessLog:
 
     def record(self, line: AccessLine) -> None:
         """Write one line soon."""
-        if self._sink is None:
+        if self._sink is None or not self.enabled:
             return
         if self._readable:
             self._sink.put(_readable(line))

@@ -1,13 +1,14 @@
 """Every metric of the node, declared once: name, type, labels, buckets and meaning.
 
 `metrics.py` makes the series out of these, `reference.py` the operator's page. Those of the mesh are in
-`mesh_metrics.py`.
+`mesh_metrics.py`, those of shared state in `state_metrics.py`.
 """
 
 from typing import Final
 
 from smg_node.telemetry.mesh_metrics import MESH_METRICS
 from smg_node.telemetry.metric import Metric
+from smg_node.telemetry.state_metrics import STATE_METRICS
 
 _SECONDS: Final = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0,
@@ -176,6 +177,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     WORKERS,
     WORKER_INFLIGHT,
     *MESH_METRICS,
+    *STATE_METRICS,
     LOOP_LAG_SECONDS,
     LOOP_STALLS,
     LOG_LINES_DROPPED,

@@ -91,6 +91,10 @@ class Logs:
         root.setLevel(level.upper())
         root.addHandler(self._door)
 
+    def set_level(self, level: str) -> None:
+        """Log nothing less important than `level` from now on."""
+        logging.getLogger().setLevel(level.upper())
+
     def close(self) -> None:
         """Put the loggers back as they were; the sink stays open."""
         root = logging.getLogger()

@@ -67,6 +67,10 @@ class Tracer:
             return Trace(context.trace_id, context.headers())
         return _begin_sampled(self._tracer, name, context)
 
+    def set_ratio(self, ratio: float) -> None:
+        """Sample this share, 0..1, of the requests whose caller did not decide, from now on."""
+        self._ratio = ratio
+
     def _sample(self, context: TraceContext | None) -> bool:
         if context is not None:
             return context.sampled

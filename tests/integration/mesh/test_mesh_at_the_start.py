@@ -38,7 +38,7 @@ from support.mesh_cluster import (
         ({"key_file": Path("/nowhere/mesh.key"), "insecure": True}, "contradict"),
     ],
 )
-async def test_what_cannot_be_is_said_at_the_start(options: dict[str, object], words: str) -> None:
+async def test_what_cannot_be_is_said_at_the_start(options: dict[str, Any], words: str) -> None:
     with pytest.raises(MeshError, match=words):
         await make_mesh("a", **options).start()
 

@@ -71,3 +71,17 @@ print(before, after)
     )
     before, after = map(int, done.stdout.split())
     assert after < before / 2
+
+
+def test_what_was_spared_is_not_looked_at_again() -> None:
+    program = """
+import gc
+from smg_node.memory import spare
+rows = [[number] for number in range(50_000)]
+before = len(gc.get_objects())
+spare()
+assert before > 50_000
+assert len(gc.get_objects()) < 1_000
+assert gc.get_freeze_count() >= 50_000
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)

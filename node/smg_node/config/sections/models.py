@@ -4,7 +4,8 @@ from pathlib import Path
 
 from pydantic import field_validator
 
-from smg_node.config.declare import Section, number, place, words
+from smg_node.config.declare import Section, number, place, text, words
+from smg_node.config.model_name import check_model_name
 
 
 class Model(Section):
@@ -40,6 +41,14 @@ class Model(Section):
         shown="from the engine",
     )
 
+    policy: str | None = text(
+        None,
+        "Rule that picks a worker for this model, instead of `routing.policy`.",
+        most=64,
+        metavar="NAME",
+        shown="routing.policy",
+    )
+
     @field_validator("aliases")
     @classmethod
     def _names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -51,10 +60,3 @@ class Model(Section):
     @classmethod
     def _expand(cls, path: Path | None) -> Path | None:
         return path.expanduser() if path is not None else None
-
-
-def check_model_name(name: str) -> str:
-    """Return `name`; ValueError if it cannot be a model's name in a request and in a header."""
-    if not 1 <= len(name) <= 256 or not name.isprintable() or name != name.strip():
-        raise ValueError(f"{name[:80]!r} is not a model name (1 to 256 printable characters)")
-    return name

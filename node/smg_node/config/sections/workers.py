@@ -15,15 +15,16 @@ class Workers(Section):
     urls: tuple[str, ...] = words(
         (),
         "Engines to route to, as grpc://host:port, where needed followed by ?role= regular, prefill or"
-        " decode, &model=NAME, &contract= vllm, sglang, trtllm or mlx, &label.KEY=VALUE.",
+        " decode, &model=NAME, &contract= vllm, sglang, trtllm or mlx, &priority=50, &cost=1,"
+        " &label.KEY=VALUE (label.weight: how many hashed keys it gets beside others).",
         most=4096,
         short="--worker",
         metavar="URL",
         aliases=("--worker-urls",),
     )
     probe_interval_s: float = number(
-        5,
-        "Seconds between two looks at a worker.",
+        2,
+        "Seconds between two looks at a worker by each node in charge of it; two are, of many nodes.",
         low=0.05,
         high=3600,
         why="more than 20 probes a second disturb an engine; after an hour nobody calls it health",

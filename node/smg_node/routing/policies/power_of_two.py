@@ -4,17 +4,20 @@ From Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (2001
 grows with log log n instead of log n / log log n, and nobody herds onto the one emptiest worker.
 """
 
-from collections.abc import Sequence
-
 from smg_node.core.ports import Rng
-from smg_node.routing.policy import Candidate
+from smg_node.routing.policy import Asked, PolicyParts
+from smg_node.routing.pool import Pool
 
 
 class PowerOfTwo:
-    """Compares the open calls of two distinct candidates."""
+    """Compares the open calls, of all nodes, of two distinct candidates."""
 
-    def choose(self, model: str, candidates: Sequence[Candidate], rng: Rng) -> int:
-        """Return the less busy of two drawn indices; a draw goes to the first."""
+    def __init__(self, parts: PolicyParts) -> None:
+        """Take nothing from the parts."""
+
+    def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
+        """Return the less busy of two drawn indices; of two alike the first."""
+        candidates = pool.candidates
         count = len(candidates)
         if count == 1:
             return 0

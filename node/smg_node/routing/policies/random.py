@@ -1,14 +1,16 @@
 """Every candidate alike."""
 
-from collections.abc import Sequence
-
 from smg_node.core.ports import Rng
-from smg_node.routing.policy import Candidate
+from smg_node.routing.policy import Asked, PolicyParts
+from smg_node.routing.pool import Pool
 
 
 class Random:
     """Picks uniformly."""
 
-    def choose(self, model: str, candidates: Sequence[Candidate], rng: Rng) -> int:
+    def __init__(self, parts: PolicyParts) -> None:
+        """Take nothing from the parts."""
+
+    def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
         """Return an index drawn uniformly."""
-        return int(rng.random() * len(candidates))
+        return int(rng.random() * len(pool.candidates))

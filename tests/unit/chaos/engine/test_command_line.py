@@ -64,6 +64,7 @@ def test_its_death_is_the_death_of_the_process(tmp_path: Path, server: str) -> N
         (["--tokenizer", "nowhere"], "no tokenizer files in nowhere"),
         (["--blocks", "2"], "cannot hold one request"),
         (["--vocabulary", "12"], "the built-in tokenizer has"),
+        (["--server", "h2", "--api-key", "k"], "--api-key and --tell-calls need --server grpc"),
         (["--port", "65535", "--workers", "2"], "there are not that many ports"),
         (["--contract", "vlm"], "'vlm' is not one of"),
         (["--itl-ms", "-1"], "greater than or equal to 0"),

@@ -90,13 +90,33 @@ def test_a_dead_owners_entries_are_adopted_by_one_and_still_called_its_own() -> 
     world.deliver_all()
     world["d"].up = False
     churn(world, "a")
-    world.settle()
-    adopter = min("abc", key=lambda name: place_of(name, "settings/1\x00d", list("abc")))
+    world.settle(rounds=400, step_ms=1_000)
+    (adopter,) = roots(world["a"])
+    assert adopter in "abc"
     for node in world.up:
         assert roots(node) == [adopter]
         winner = node.held()["x"]
         assert winner is not None
         assert (winner.owner, winner.value) == ("d", b"1")
+
+
+def test_an_owner_that_lost_its_disk_meanwhile_has_its_entries_back_within_seconds() -> None:
+    world = DocumentWorld(3)
+    world["c"].write("x", b"1")
+    world.settle()
+    world["c"].up = False
+    churn(world, "a")
+    for node in world.up:
+        node.tend(["a", "b", "c"])
+    world.exchange("a", "b")
+    world.restart("c", keeps_disk=False)
+    for _ in range(6):
+        for one, other in ("ab", "bc", "ac"):
+            world.exchange(one, other)
+        world.now_ms += 1_000
+        for node in world.up:
+            node.tend()
+    assert [node.values().get("x") for node in world.up] == [b"1"] * 3
 
 
 def test_an_adopted_entry_goes_home_when_its_owner_wakes_up_with_it() -> None:

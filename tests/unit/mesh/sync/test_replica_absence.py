@@ -158,3 +158,16 @@ def test_every_piece_that_changed_is_to_be_kept_and_can_be_loaded_again() -> Non
     again = world.start("a", kept)
     assert len(again.settings) == 30
     assert again.replica.table("sticky").get("key") is not None
+
+
+def test_what_waits_for_its_time_counts_soon_after_a_clock_that_was_slow_is_set() -> None:
+    world = ReplicaWorld(1)
+    world.clocks.wrong_ms["b"] = -3_600_000
+    world.start("b")
+    world["b"].settings.put("y", b"1")
+    world["a"].settings.put("x", b"1")
+    world.settle()
+    assert "x" not in world["b"].values()
+    del world.clocks.wrong_ms["b"]
+    world.pass_time(32_000, 500)
+    assert world["b"].values()["x"] == b"1"

@@ -1,20 +1,22 @@
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from smg_node.cluster.alone import LoneNode
-from smg_node.cluster.build import build_cluster
+from smg_node.cluster.build import build_cluster, build_shared
 from smg_node.cluster.farewell import Farewell
 from smg_node.config.address import Address
 from smg_node.config.settings import Settings
 from smg_node.core.errors import SmgError
 from smg_node.world import SystemClock
 from support.http_node import node
+from support.shared_nodes import make_shared
 
 
-def alone() -> tuple[LoneNode, Farewell]:
+def alone(folder: Path | None = None) -> tuple[LoneNode, Farewell]:
     farewell = Farewell()
-    return LoneNode("a", farewell, SystemClock()), farewell
+    return LoneNode("a", farewell, SystemClock(), make_shared("a", folder)), farewell
 
 
 async def test_a_node_alone_is_its_only_member() -> None:
@@ -63,13 +65,30 @@ async def test_nobody_else_is_known() -> None:
         await life.forget("a")
 
 
-async def test_a_node_alone_has_a_life_without_content() -> None:
+async def test_a_node_alone_has_a_life_without_others() -> None:
     life, _ = alone()
+    assert life.mesh is None
     await life.start()
-    await life.run()
-    life.say_leaving()
-    await life.say_goodbye()
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(life.run())
+        await asyncio.sleep(0)
+        life.say_leaving()
+        await life.say_goodbye()
+        running.cancel()
     await life.stop()
+    await life.stop()
+
+
+async def test_what_was_written_to_a_node_alone_is_there_in_its_next_life(tmp_path: Path) -> None:
+    farewell = Farewell()
+    for expected in (None, 1):
+        shared = make_shared("a", tmp_path)
+        life = LoneNode("a", farewell, SystemClock(), shared)
+        await life.start()
+        found = shared.settings.get("log_level")
+        assert (None if found is None else found.value) == expected
+        shared.settings.set("log_level", 1, version=None)
+        await life.stop()
 
 
 async def test_nothing_ever_happens_to_a_node_alone() -> None:
@@ -79,15 +98,20 @@ async def test_nothing_ever_happens_to_a_node_alone() -> None:
             await anext(life.watch(0))
 
 
-def test_without_a_keyring_a_node_is_alone() -> None:
+def test_without_a_keyring_a_node_is_alone(tmp_path: Path) -> None:
     from prometheus_client import CollectorRegistry
 
     from smg_node.telemetry.metrics import Meters
     from smg_node.world import system_rng
 
     meters = Meters(CollectorRegistry(), version="1")
+    settings, clock, rng = Settings(data_dir=tmp_path), SystemClock(), system_rng()
+    shared = build_shared(settings, clock=clock, rng=rng, meters=meters)
     life = build_cluster(
-        Settings(), Farewell(), version="1", clock=SystemClock(), rng=system_rng(), meters=meters
+        settings, Farewell(), shared=shared, version="1", clock=clock, rng=rng, meters=meters
     )
     assert isinstance(life, LoneNode)
-    assert b"smg_node_mesh_members{" not in meters.exposition("")[0]
+    page = meters.exposition("")[0]
+    assert b"smg_node_mesh_members{" not in page
+    assert b'smg_node_state_entries{kind="workers"} 0.0' in page
+    assert list(tmp_path.iterdir()) == []

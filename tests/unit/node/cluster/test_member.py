@@ -60,6 +60,19 @@ async def test_only_who_has_met_nobody_yet_is_not_ready() -> None:
     assert life.doubts().degraded == ("isolated: this node hears nobody",)
 
 
+async def test_who_has_met_the_others_but_not_what_they_share_is_not_ready() -> None:
+    life, mesh, _ = member()
+    mesh.why_not_ready = "joining: the cluster's state is not here yet"
+    mesh.state = replace(mesh.state, joined=True, held=False)
+    assert life.doubts().reasons == ("mesh: joining: the cluster's state is not here yet",)
+    mesh.why_not_ready = None  # it has waited long enough
+    assert life.doubts().reasons == ()
+    mesh.why_not_ready = "isolated: this node hears nobody"
+    mesh.state = replace(mesh.state, held=True)
+    assert life.doubts().reasons == ()
+    assert life.mesh is mesh
+
+
 async def test_a_newer_process_of_the_same_name_ends_this_one_with_a_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -3,11 +3,48 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
+from smg_mesh.shared import NOTES as STATE_NOTES
+from smg_mesh.shared import NamespaceState
 from smg_mesh.swim.notes import NOTES
-from smg_node.cluster.meters import PLACES, SAID_TWICE, watch_mesh
+from smg_node.cluster.meters import PLACES, SAID_TWICE, STATE_PLACES, watch_mesh, watch_state
 from smg_node.telemetry.mesh_metrics import MESH_METRICS, MESH_OTHER
 from smg_node.telemetry.metrics import Meters
+from smg_node.telemetry.state_metrics import STATE_METRICS
 from support.fake_mesh import FakeMesh
+
+
+class State:
+    """Shared state as a scrape reads it."""
+
+    held = False
+    unsaved = 3
+
+    def __init__(self) -> None:
+        self.counted: dict[tuple[str, str], int] = {}
+
+    def state(self) -> dict[str, NamespaceState]:
+        return {
+            "workers": NamespaceState("workers", "00", 7, 2_048, 5, 1),
+            "sticky": NamespaceState("sticky", "00", 2, 64, 1, 0),
+        }
+
+    def counters(self) -> dict[tuple[str, str], int]:
+        return self.counted
+
+
+def scrape_state(state: State) -> dict[str, float]:
+    """Return every series of shared state, named as those of the mesh."""
+    meters = Meters(CollectorRegistry(), version="1")
+    watch_state(meters, state)
+    page = meters.exposition("")[0].decode()
+    return {
+        " ".join(
+            (sample.name.removeprefix("smg_node_state_"), *sample.labels.values())
+        ): sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name.startswith("smg_node_state_")
+    }
 
 
 def scrape(mesh: FakeMesh) -> dict[str, float]:
@@ -30,10 +67,45 @@ def test_every_note_of_the_core_has_a_metric() -> None:
     assert not PLACES.keys() & SAID_TWICE
 
 
+def test_every_counter_of_shared_state_has_a_metric() -> None:
+    assert STATE_NOTES.keys() == STATE_PLACES.keys()
+
+
 def test_every_place_has_a_value_for_each_label() -> None:
-    for name, place in PLACES.items():
-        assert len(place.labels) == len(place.metric.labels), name
-        assert place.metric in MESH_METRICS, name
+    for places, metrics in ((PLACES, MESH_METRICS), (STATE_PLACES, STATE_METRICS)):
+        for name, place in places.items():
+            assert len(place.labels) == len(place.metric.labels), name
+            assert place.metric in metrics, name
+
+
+def test_shared_state_is_gauges_and_counters_and_every_metric_of_it_is_read() -> None:
+    state = State()
+    state.counted = {
+        ("document_full", "settings/3"): 2,
+        ("document_full", "settings/4"): 1,
+        ("state_gap", ""): 4,
+        ("state_learned", "workers"): 5,
+        ("state_refused", "update"): 6,
+        ("state_file", "saved"): 7,
+        ("state_fault", ""): 8,
+        ("brand_new", "detail"): 9,
+    }
+    seen = scrape_state(state)
+    assert (seen["held"], seen["unsaved"]) == (0, 3)
+    assert (seen["entries workers"], seen["bytes workers"], seen["documents sticky"]) == (
+        7,
+        2048,
+        1,
+    )
+    assert seen["full_total"] == 3  # documents are no labels: there are too many
+    assert (seen["upkeep_total gap"], seen["upkeep_total epoch"]) == (4, 0)
+    assert seen["learned_total workers"] == 5
+    assert seen["refused_total update"] == 6
+    assert seen["saves_total saved"] == 7
+    assert seen["faults_total"] == 8
+    assert seen["other_total detail brand_new"] == 9
+    names = {metric.name.removeprefix("smg_node_state_") for metric in STATE_METRICS}
+    assert {series.split(" ")[0] for series in seen} == names
 
 
 def test_every_metric_of_the_mesh_is_read() -> None:

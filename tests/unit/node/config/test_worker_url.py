@@ -30,6 +30,15 @@ def test_everything_can_be_said_in_the_query() -> None:
     )
 
 
+def test_priority_and_cost_have_defaults_that_are_not_spelled_out() -> None:
+    url = parse_worker_url("grpc://h:1?priority=7&cost=0.25")
+    assert (url.priority, url.cost) == (7, 0.25)
+    assert str(url) == "grpc://h:1?priority=7&cost=0.25"
+    plain = parse_worker_url("grpc://h:1?priority=50&cost=1")
+    assert plain == parse_worker_url("grpc://h:1")
+    assert str(plain) == "grpc://h:1"
+
+
 def test_labels_cannot_be_changed_afterwards() -> None:
     labels = parse_worker_url("grpc://h:1?label.a=b").labels
     with pytest.raises(TypeError):
@@ -54,9 +63,18 @@ def test_labels_cannot_be_changed_afterwards() -> None:
         ("grpc://h:1#x", "fragment"),
         ("grpc://h:1?model=a#x", "fragment"),
         ("grpc://h:1?roel=prefill", "did you mean 'role'?"),
-        ("grpc://h:1?xyz=1", "known: role, model, contract, label.NAME"),
+        ("grpc://h:1?xyz=1", "known: role, model, contract, priority, cost, label.NAME"),
         ("grpc://h:1?role=decod", "did you mean 'decode'?"),
         ("grpc://h:1?contract=tgi", "known: sglang, vllm, trtllm, mlx, tokenspeed"),
+        ("grpc://h:1?priority=-1", "no whole number from 0 to 1000"),
+        ("grpc://h:1?priority=1001", "no whole number from 0 to 1000"),
+        ("grpc://h:1?priority=5.0", "no whole number"),
+        ("grpc://h:1?priority=%D9%A5", "no whole number"),
+        ("grpc://h:1?cost=-0.1", "no number from 0 to 1e+06"),
+        ("grpc://h:1?cost=nan", "no number"),
+        ("grpc://h:1?cost=inf", "no number"),
+        ("grpc://h:1?cost=cheap", "no number"),
+        ("grpc://h:1?api_key=k", "'api_key' is unknown"),
         ("grpc://h:1?model=", "has no value"),
         ("grpc://h:1?model", "has no value"),
         ("grpc://h:1?model=a&model=b", "given twice"),
@@ -107,6 +125,8 @@ _NAMES = st.text(
         _NAMES.filter(lambda name: "�" not in name),
         max_size=4,
     ),
+    priority=st.integers(0, 1000),
+    cost=st.floats(0, 1e6),
 )
 def test_every_url_that_can_be_said_comes_back(
     host: str,
@@ -115,12 +135,16 @@ def test_every_url_that_can_be_said_comes_back(
     model: str | None,
     contract: str | None,
     labels: dict[str, str],
+    priority: int,
+    cost: float,
 ) -> None:
     said = {"role": role, "model": model, "contract": contract}
+    said |= {"priority": str(priority), "cost": repr(cost)}
     said |= {f"label.{key}": value for key, value in labels.items()}
     query = "&".join(f"{quote(k)}={quote(v, safe='')}" for k, v in said.items() if v is not None)
     url = parse_worker_url(f"grpc://{host}:{port}?{query}")
     assert (url.role, url.model, url.contract, dict(url.labels)) == (role, model, contract, labels)
+    assert (url.priority, url.cost) == (priority, cost)
     assert parse_worker_url(str(url)) == url
     assert hash(parse_worker_url(str(url))) == hash(url)
 

@@ -194,7 +194,7 @@ async def test_an_abort_of_a_request_that_is_gone_is_still_said() -> None:
         assert len(b.server.calls_of("Abort")) == 1
 
 
-async def test_closing_the_engine_ends_running_streams_as_gone() -> None:
+async def test_closing_the_engine_ends_running_streams_as_a_failure_of_ours() -> None:
     async with bench() as b:
         b.generates(lambda _: fast_forever(b))
         chunks = b.engine.generate(request())
@@ -203,7 +203,9 @@ async def test_closing_the_engine_ends_running_streams_as_gone() -> None:
         with pytest.raises(SmgError) as raised:
             await drained(chunks)
         late = await failure(b.engine, request("smg-2"))
-    assert (raised.value.kind, late.kind) == (ErrorKind.CLIENT_GONE, ErrorKind.CLIENT_GONE)
+    for error in (raised.value, late):
+        assert (error.kind, error.code) == (ErrorKind.UPSTREAM_FAILED, "worker_removed")
+        assert verdict(error) is Verdict.NEITHER
 
 
 async def test_one_streams_trouble_is_nobody_elses() -> None:

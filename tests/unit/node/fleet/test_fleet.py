@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.config.worker_url import parse_worker_url
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.model import ModelSettings, ServedModel
 from smg_node.fleet.worker import Worker
 from support.fake_engine import FakeEngine, card
-from support.node_parts import FAST, fleet_of, running
+from support.node_parts import FAST, declare, fleet_of, running, set_aside
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -80,7 +79,7 @@ async def test_another_vocabulary_under_one_name_is_kept_apart(tmp_path: Path) -
     engines["b"].bundle = TokenizerBundle({"tokenizer.json": b"[]"}, "1" * 64, "a test")
     async with running(fleet_of(engines, tmp_path), ["a"]) as fleet:
         await until(lambda: only(fleet).routable)
-        second = fleet.add(parse_worker_url("grpc://b:1"), {})
+        (second,) = declare(fleet, "b")
         await until(lambda: "differs" in second.reason)
         assert not second.routable
         assert fleet.candidates(model(fleet, "tiny")) == [fleet.get("grpc://a:1")]
@@ -122,16 +121,17 @@ async def test_without_any_tokenizer_the_worker_says_what_to_do(tmp_path: Path) 
 
 async def test_the_same_address_twice_is_one_worker(tmp_path: Path) -> None:
     async with running(fleet_of({"a": FakeEngine()}, tmp_path), ["a"]) as fleet:
-        again = fleet.add(parse_worker_url("grpc://A:1?model=x"), {})
-        assert again is only(fleet)
+        first = only(fleet)
+        declare(fleet, "grpc://A:1")
+        assert only(fleet) is first
 
 
 async def test_draining_stops_new_work_and_undraining_resumes_it(tmp_path: Path) -> None:
     async with running(fleet_of({"a": FakeEngine()}, tmp_path), ["a"]) as fleet:
         await until(lambda: only(fleet).routable)
-        fleet.drain("grpc://a:1", on=True)
+        set_aside(fleet, "grpc://a:1", on=True)
         assert fleet.candidates(model(fleet, "tiny")) == []
-        fleet.drain(only(fleet).id, on=False)
+        set_aside(fleet, only(fleet).id, on=False)
         assert fleet.candidates(model(fleet, "tiny")) == [only(fleet)]
 
 
@@ -141,23 +141,36 @@ async def test_removing_waits_for_open_requests_unless_forced(tmp_path: Path) ->
         await until(lambda: only(fleet).routable)
         worker = only(fleet)
         worker.hold()
+        fleet.apply({worker.id: None})
+        assert fleet.workers() == []
         async with asyncio.TaskGroup() as group:
-            removing = group.create_task(fleet.remove(worker.id, force=False))
+            removing = group.create_task(fleet.gone(worker.id, force=False))
             await asyncio.sleep(0.1)
             assert not removing.done()
             assert not engine.closed
             worker.release()
-        assert fleet.workers() == []
         assert engine.closed
 
 
-async def test_unknown_workers_and_unroutable_roles_are_refused(tmp_path: Path) -> None:
+async def test_a_forced_removal_cuts_what_is_open(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        worker = only(fleet)
+        worker.hold()
+        fleet.apply({worker.id: None})
+        await asyncio.sleep(0.05)
+        assert not engine.closed
+        await fleet.gone(worker.id, force=True)
+        assert engine.closed
+        worker.release()
+
+
+async def test_unknown_workers_are_refused(tmp_path: Path) -> None:
     fleet = fleet_of({}, tmp_path)
     with pytest.raises(SmgError, match="no worker is called") as caught:
         fleet.get("w-nothing")
     assert caught.value.code == "worker_not_found"
-    with pytest.raises(SmgError, match="later release"):
-        fleet.add(parse_worker_url("grpc://a:1?role=prefill"), {})
 
 
 async def test_an_engine_that_breaks_the_rules_does_not_stop_the_others(tmp_path: Path) -> None:
@@ -237,7 +250,7 @@ async def test_a_call_that_found_nobody_makes_the_fleet_look_at_once(tmp_path: P
     async with running(fleet_of({"a": engine}, tmp_path, options=patient), ["a"]) as fleet:
         await until(lambda: only(fleet).routable)
         engine.up = False
-        only(fleet).suspected.set()
+        only(fleet).suspect()
         await until(lambda: not only(fleet).routable)
 
 
@@ -248,5 +261,69 @@ async def test_a_model_is_served_as_long_as_a_worker_is_registered_for_it(tmp_pa
         engine.up = False
         await until(lambda: not only(fleet).routable)
         assert fleet.served("tiny") is not None
-        await fleet.remove("grpc://a:1", force=True)
+        fleet.apply({only(fleet).id: None})
         assert fleet.served("tiny") is None
+
+
+async def test_a_worker_that_is_taken_away_and_comes_back_keeps_the_count_of_what_is_open(
+    tmp_path: Path,
+) -> None:
+    async with running(fleet_of({"a": FakeEngine()}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        old = only(fleet)
+        old.hold(30)
+        fleet.apply({old.id: None})
+        (again,) = declare(fleet, "a")
+        assert again is not old
+        assert (again.load.own_inflight, again.load.tokens, again.inflight) == (1, 30, 0)
+        old.release(30)
+        assert again.load.inflight == 0
+
+
+async def test_other_numbers_count_at_once(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    patient = replace(FAST, probe_interval_s=600, down_after=1000)
+    async with running(fleet_of({"a": engine}, tmp_path, options=patient), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        engine.up = False
+        await asyncio.sleep(0.05)
+        assert only(fleet).routable
+        fleet.retune(FAST)
+        await until(lambda: not only(fleet).routable)
+
+
+async def test_engines_are_told_how_long_they_may_be_silent_now_and_later(tmp_path: Path) -> None:
+    engines = {"a": FakeEngine(), "b": FakeEngine()}
+    async with running(fleet_of(engines, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        assert engines["a"].limits_s is None
+        fleet.retune_engines(first_event_s=3, stall_s=4)
+        assert engines["a"].limits_s == (3, 4)
+        declare(fleet, "b")
+        await until(lambda: fleet.get("grpc://b:1").routable)
+        assert engines["b"].limits_s == (3, 4)
+
+
+async def test_an_operators_aliases_may_change_and_learnt_ones_stay(tmp_path: Path) -> None:
+    settings = {"/models/qwen": ModelSettings(aliases=("old", "kept"))}
+    engines = {"a": FakeEngine(model="/models/qwen"), "b": FakeEngine()}
+    async with running(fleet_of(engines, tmp_path, settings=settings), ["a", "b"]) as fleet:
+        await until(lambda: all(worker.routable for worker in fleet.workers()))
+        qwen = model(fleet, "/models/qwen")
+        assert qwen.aliases == {"old", "kept", "qwen"}
+        fleet.models.retune({"/models/qwen": ("kept", "new"), "tiny": ("small",), "later": ("x",)})
+        assert qwen.aliases == {"kept", "new", "qwen"}
+        assert fleet.served("old") is None
+        assert fleet.served("new") is qwen
+        assert fleet.served("qwen") is qwen
+        assert model(fleet, "small") is model(fleet, "tiny")
+        fleet.models.retune({})
+        assert fleet.served("small") is None
+        assert qwen.aliases == {"qwen"}
+
+
+async def test_a_weight_is_a_label_that_makes_sense(tmp_path: Path) -> None:
+    fleet = fleet_of({}, tmp_path)
+    for said, weight in (("2", 2.0), ("0.5", 0.5), ("x", 1), ("nan", 1), ("0", 1), ("1e9", 1)):
+        (worker,) = declare(fleet, f"a?label.weight={said}")
+        assert worker.load.weight == weight

@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
+from smg_node.http.examples import EXAMPLES
 from smg_node.http.openapi import document
 from smg_node.http.routes import METRICS_ROUTES, ROUTES, Route, Router, WrongMethodError
+from smg_node.http.schemas import SCHEMAS
 
 ROUTER = Router(ROUTES)
 
@@ -65,8 +67,8 @@ def test_a_path_nobody_serves_is_unknown(path: str) -> None:
 
 def test_a_wrong_method_is_told_the_right_ones() -> None:
     with pytest.raises(WrongMethodError) as caught:
-        ROUTER.find("PUT", "/workers/w-1")
-    assert caught.value.allow == "DELETE, GET, PATCH, HEAD, OPTIONS"
+        ROUTER.find("POST", "/workers/w-1")
+    assert caught.value.allow == "DELETE, GET, PATCH, PUT, HEAD, OPTIONS"
     assert caught.value.status == 405
 
 
@@ -89,6 +91,52 @@ def test_no_route_stands_in_the_table_twice() -> None:
     for table in (ROUTES, METRICS_ROUTES):
         keys = [(route.method, route.path) for route in table]
         assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "action", "key"),
+    [
+        ("GET", "/v1/cluster/settings/routing.policy", "setting", "routing.policy"),
+        (
+            "PUT",
+            "/v1/cluster/settings/models/org/a.b/policy",
+            "change_setting",
+            "models/org/a.b/policy",
+        ),
+        (
+            "DELETE",
+            "/v1/cluster/settings/models%2Fm%2Faliases",
+            "unset_setting",
+            "models/m/aliases",
+        ),
+        ("GET", "/v1/cluster/settings/diff", "settings_difference", None),
+        ("GET", "/v1/cluster/settings/history", "settings_history", None),
+        ("POST", "/v1/cluster/settings/validate", "validate_settings", None),
+        ("POST", "/v1/cluster/settings/rollback", "rollback_settings", None),
+    ],
+)
+def test_the_key_of_a_setting_may_contain_slashes(
+    method: str, path: str, action: str, key: str | None
+) -> None:
+    found = ROUTER.find(method, path)
+    assert (found.route.action, found.values.get("key")) == (action, key)
+
+
+def test_every_example_is_of_a_shape_that_exists_and_has_what_it_must() -> None:
+    for name, example in EXAMPLES.items():
+        required = SCHEMAS[name].get("required", ())
+        assert set(required) <= set(example), name
+        assert set(example) <= set(SCHEMAS[name]["properties"]), name
+
+
+def test_a_required_header_is_in_the_document() -> None:
+    spec = document(ROUTES, version="1")
+    parameters = spec["paths"]["/v1/cluster/settings/{key}"]["put"]["parameters"]
+    assert {"name": "If-Match", "in": "header", "required": True, "schema": {"type": "string"}} in (
+        parameters
+    )
+    example = spec["paths"]["/workers"]["post"]["requestBody"]["content"]["application/json"]
+    assert example["example"]["url"].startswith("grpc://")
 
 
 def test_only_probes_and_descriptions_are_public() -> None:

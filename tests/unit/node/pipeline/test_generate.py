@@ -24,6 +24,7 @@ from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest
 from support.fake_engine import FakeEngine, abilities, card, says
 from support.generation_bench import HI, bench
+from support.node_parts import set_aside
 
 
 async def test_an_answer_is_what_the_engine_said(tmp_path: Path) -> None:
@@ -295,7 +296,7 @@ async def test_an_unknown_model_is_not_found_and_a_lost_fleet_is_unavailable(
     engine = FakeEngine()
     async with bench(tmp_path, a=engine) as it:
         assert (await it.error(model="other")).code == "model_not_found"
-        it.fleet.drain("grpc://a:1", on=True)
+        set_aside(it.fleet, "grpc://a:1", on=True)
         error = await it.error()
         assert (error.status, error.code) == (503, "no_worker_available")
         assert error.retry_after_s is not None
@@ -303,11 +304,11 @@ async def test_an_unknown_model_is_not_found_and_a_lost_fleet_is_unavailable(
 
 async def test_a_worker_that_comes_back_in_time_is_waited_for(tmp_path: Path) -> None:
     async with bench(tmp_path, a=FakeEngine(says("ok"))) as it:
-        it.fleet.drain("grpc://a:1", on=True)
+        set_aside(it.fleet, "grpc://a:1", on=True)
         async with asyncio.TaskGroup() as group:
             answer = group.create_task(it.answer())
             await asyncio.sleep(0.05)
-            it.fleet.drain("grpc://a:1", on=False)
+            set_aside(it.fleet, "grpc://a:1", on=False)
         assert answer.result().choices[0].text() == "ok"
 
 
@@ -318,7 +319,7 @@ async def test_a_target_is_that_worker_or_an_error(tmp_path: Path) -> None:
             answer = await it.answer(target="grpc://b:1")
             assert answer.choices[0].text() == "from b"
         assert (await it.error(target="w-nobody")).code == "worker_not_found"
-        it.fleet.drain("grpc://b:1", on=True)
+        set_aside(it.fleet, "grpc://b:1", on=True)
         assert (await it.error(target="grpc://b:1")).code == "worker_unavailable"
 
 

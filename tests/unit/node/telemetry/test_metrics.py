@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from smg_node.core.outcome import Outcome
-from smg_node.telemetry import declared, mesh_metrics
+from smg_node.telemetry import declared, mesh_metrics, state_metrics
 from smg_node.telemetry.metric import Metric
 from smg_node.telemetry.metrics import LABEL_VALUES_MAX, MODELS_MAX, Meters
 from smg_node.telemetry.reference import render_metrics_reference
@@ -191,7 +191,7 @@ def test_declarations_follow_the_rules_for_names() -> None:
         assert metric.meaning.endswith(".")
     found = [
         thing.name
-        for module in (declared, mesh_metrics)
+        for module in (declared, mesh_metrics, state_metrics)
         for thing in vars(module).values()
         if isinstance(thing, Metric)
     ]

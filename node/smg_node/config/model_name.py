@@ -1,0 +1,8 @@
+"""What can be a model's name, for whoever reads one: the configuration, and settings changed while running."""
+
+
+def check_model_name(name: str) -> str:
+    """Return `name`; ValueError if it cannot be a model's name in a request and in a header."""
+    if not 1 <= len(name) <= 256 or not name.isprintable() or name != name.strip():
+        raise ValueError(f"{name[:80]!r} is not a model name (1 to 256 printable characters)")
+    return name

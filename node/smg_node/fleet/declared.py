@@ -1,0 +1,68 @@
+"""What is said about a worker, by whoever registered it: the part of a worker that all nodes share."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from smg_node.config.worker_url import WorkerUrl
+from smg_node.core.ids import WorkerId
+
+WEIGHT_LABEL: Final = "weight"
+WEIGHT_MIN: Final = 0.05
+WEIGHT_MAX: Final = 20.0
+"""Beyond a ratio of 400 the smaller worker might as well not be there, and rings grow without use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One worker as the registry has it.
+
+    `api_key` is what its calls carry; `has_key` says that there is one, also where this node cannot open it,
+    and `trouble` why the worker cannot be used here although it is registered. `sources`
+    are who says that it exists, `registered_by` the node that said so last, `version` grows with each change.
+    """
+
+    url: WorkerUrl
+    api_key: str | None = field(default=None, repr=False)
+    draining: bool = False
+    has_key: bool = False
+    trouble: str = ""
+    sources: tuple[str, ...] = ()
+    registered_by: str = ""
+    version: int = 0
+
+    @property
+    def id(self) -> WorkerId:
+        """The worker's id: that of its address."""
+        return worker_id_of(self.url)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What the operator sorts workers by."""
+        return self.url.labels
+
+    @property
+    def weight(self) -> float:
+        """How many keys it gets beside others: the label `weight`, 1 where it is none."""
+        try:
+            weight = float(self.labels.get(WEIGHT_LABEL, "1"))
+        except ValueError:
+            return 1.0
+        # Not a number is neither above nor below anything.
+        return weight if WEIGHT_MIN <= weight <= WEIGHT_MAX else 1.0
+
+    def same_engine(self, other: "Declared") -> bool:
+        """Whether what `other` says changes nothing about how the engine is called and what it serves."""
+
+        def of(one: Declared) -> tuple[object, ...]:
+            url = replace(one.url, labels={}, priority=0, cost=0.0)
+            return url, one.api_key, one.trouble
+
+        return of(self) == of(other)
+
+
+def worker_id_of(url: WorkerUrl) -> WorkerId:
+    """Return the id of the worker at this address: the same on every node."""
+    digest = hashlib.blake2b(url.endpoint.encode(), digest_size=6).hexdigest()
+    return WorkerId(f"w-{digest}")

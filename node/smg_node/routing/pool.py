@@ -1,0 +1,99 @@
+"""Who may be chosen for one model, and who else serves it; the ground every policy stands on."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from smg_node.routing.ring import Ring
+
+
+class Candidate(Protocol):
+    """One worker as policies see it; read again for every decision, because its numbers move.
+
+    `inflight` and `tokens` are the open calls of all nodes and the tokens of their prompts, as far as
+    this node knows. `weight` is its share of the keys, beside the others'.
+    """
+
+    @property
+    def worker(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def inflight(self) -> int:
+        """Open calls of all nodes."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """Prompt tokens of the open calls of all nodes."""
+        ...
+
+    @property
+    def weight(self) -> float:
+        """How much it can take beside others; above 0, 1 is usual."""
+        ...
+
+
+class Pool:
+    """The candidates of a decision. `candidates` is sorted by id and not empty.
+
+    `known` is every worker of the model with its weight, sorted, whether it can be chosen now or not: where a
+    key belongs does not change because a worker is away for a moment.
+    """
+
+    __slots__ = ("_places", "candidates", "known", "ring", "weight")
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        known: Sequence[tuple[str, float]] | None = None,
+        ring: Ring | None = None,
+    ) -> None:
+        assert candidates
+        self.candidates = tuple(candidates)
+        own = tuple((one.worker, one.weight) for one in self.candidates)
+        self.known: tuple[tuple[str, float], ...] = own if known is None else tuple(known)
+        self.weight = sum(weight for _, weight in own)
+        self.ring = ring if ring is not None else Ring(self.known)
+        self._places = {one.worker: at for at, one in enumerate(self.candidates)}
+
+    def place(self, worker: str) -> int:
+        """Return where `worker` stands among the candidates; -1 if it does not."""
+        return self._places.get(worker, -1)
+
+    def only(self, places: Sequence[int]) -> "Pool":
+        """Return the same pool with fewer candidates: those at `places`."""
+        return Pool([self.candidates[at] for at in places], self.known, self.ring)
+
+    def nearest(self, digest: bytes) -> int:
+        """Return the first candidate on the ring from `digest` on."""
+        places = self._places
+        for worker in self.ring.walk(digest):
+            at = places.get(worker, -1)
+            if at >= 0:
+                return at
+        raise AssertionError("a pool has a candidate, and the ring knows it")
+
+    def nearest_free(self, digest: bytes, *, load_factor: float, floor: int) -> int:
+        """Return the first candidate on the ring that is not full.
+
+        Full is `floor` open calls, or the worker's share of all open calls times `load_factor`, whichever
+        is more. From Mirrokni, Thorup and Zadimoghaddam, "Consistent Hashing with Bounded Loads" (2017).
+        """
+        candidates, places = self.candidates, self._places
+        share = -1.0
+        for worker in self.ring.walk(digest):
+            at = places.get(worker, -1)
+            if at < 0:
+                continue
+            one = candidates[at]
+            inflight = one.inflight
+            if inflight < floor:
+                return at
+            if share < 0:
+                total = sum([each.inflight for each in candidates])
+                share = load_factor * (total + 1) / self.weight
+            if inflight < int(share * one.weight):
+                return at
+        # Shares are rounded down, so with very unequal weights all may be full by a hair.
+        return min(range(len(candidates)), key=lambda at: candidates[at].inflight)

@@ -1,0 +1,153 @@
+"""Every setting that may be changed while running reaches the part it is about, and nothing else listens."""
+
+import random
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from smg_node.cluster.settings import LiveSettings
+from smg_node.config.live import LIVE, LiveKnob
+from smg_node.control import FleetDesk
+from smg_node.core.ids import IdSource
+from smg_node.data import Base, build_http_parts
+from smg_node.fleet.fleet import Fleet
+from smg_node.http.parts import HttpParts
+from smg_node.pipeline.place import Placer
+from smg_node.pipeline.prepare import Preparer
+from smg_node.routing.known import OwnBindings
+from smg_node.telemetry.access import AccessLog
+from smg_node.telemetry.logs import Logs
+from smg_node.telemetry.metrics import Meters
+from smg_node.telemetry.tracing import TraceOptions, Tracer
+from smg_node.world import SystemClock
+from support.fake_cluster import FakeCluster
+from support.fake_shared import SharedWorld
+from support.http_node import LineList
+
+
+class Told:
+    """Stands for everything that is told of changes, and remembers the last word under each name."""
+
+    def __init__(self) -> None:
+        self.words: dict[str, Any] = {}
+        self.models = self
+
+    def retune(self, *given: Any, **named: Any) -> None:
+        self.words["retune"] = (given, named)
+
+    def retune_engines(self, **named: Any) -> None:
+        self.words["engines"] = named
+
+    def set_level(self, level: str) -> None:
+        self.words["level"] = level
+
+
+class Wired:
+    """A node's wiring, with what it would move replaced by listeners."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.fleet, self.desk, self.logs = Told(), Told(), Told()
+        self.models = Told()
+        self.fleet.models = self.models
+        self.placer, self.preparer = Told(), Told()
+        for kind, told in ((Placer, self.placer), (Preparer, self.preparer)):
+            monkeypatch.setattr(
+                kind, "retune", lambda _, *given, _told=told, **named: _told.retune(*given, **named)
+            )
+        clock, rng = SystemClock(), random.Random(1)
+        self.base = Base(
+            clock=clock,
+            rng=rng,
+            ids=IdSource(clock, rng),
+            meters=Meters(CollectorRegistry(), version="1"),
+            tracer=Tracer(TraceOptions(), rng),
+            access=AccessLog(LineList(), clock),
+            logs=cast("Logs", self.logs),
+            threads=ThreadPoolExecutor(1),
+        )
+        self.world = SharedWorld("a")
+        desks = self.world.desks("a")
+        self.live: LiveSettings = desks.live
+        self.parts: HttpParts = build_http_parts(
+            self.live.own,
+            self.base,
+            cast("Fleet", self.fleet),
+            cast("FleetDesk", self.desk),
+            FakeCluster(),
+            desks,
+            sticky=OwnBindings(),
+        )
+
+    def seen(self) -> Mapping[str, Any]:
+        """What every part was told, and what the surface runs with."""
+        parts = {
+            name: dict(getattr(self, name).words)
+            for name in ("fleet", "models", "desk", "logs", "placer", "preparer")
+        }
+        return {
+            **parts,
+            "options": self.parts.options,
+            "reading": self.parts.reading,
+            "access": self.base.access.enabled,
+            "ratio": self.base.tracer._ratio,
+        }
+
+
+def another(knob: LiveKnob) -> Any:
+    """A value that is not the default."""
+    match knob.kind:
+        case "switch":
+            return not knob.default
+        case "choice":
+            return next(word for word in knob.choices if word != knob.default)
+        case "words":
+            return ["another-name"]
+        case _:
+            return knob.low if knob.default != knob.low else knob.high
+
+
+@pytest.fixture
+def wired(monkeypatch: pytest.MonkeyPatch) -> Wired:
+    return Wired(monkeypatch)
+
+
+@pytest.mark.parametrize("key", LIVE)
+def test_a_change_of_each_setting_reaches_the_part_it_is_about(wired: Wired, key: str) -> None:
+    before = wired.seen()
+    key = key.replace("NAME", "org/model")
+    knob, _ = wired.live.table.find(key)
+    wired.world.nodes["a"].settings.set(key, another(knob), version=None)
+    wired.live.refresh()
+    changed = {name for name, words in wired.seen().items() if words != before[name]}
+    assert changed, "nobody follows this setting"
+    value = wired.live.value(key)
+    said = [wired.seen()[name] for name in sorted(changed)]
+    word = "DEBUG" if value == "debug" else value
+    assert any(str(one) in str(said) for one in (value, word))
+
+
+def test_nothing_is_told_before_anything_changes(wired: Wired) -> None:
+    assert all(not getattr(wired, name).words for name in ("fleet", "desk", "logs", "placer"))
+
+
+def test_what_was_changed_goes_back_when_the_setting_is_taken_away(wired: Wired) -> None:
+    settings = wired.world.nodes["a"].settings
+    options, reading = wired.parts.options, wired.parts.reading
+    for key, value in {
+        "http.body_max_bytes": 2048,
+        "limits.n_max": 1,
+        "engine.request_s": 9,
+    }.items():
+        settings.set(key, value, version=None)
+    settings.set("models/m/aliases", ["chat"], version=None)
+    wired.live.refresh()
+    assert (wired.parts.options.body_max_bytes, wired.parts.reading.n_max) == (2048, 1)
+    assert wired.models.words["retune"][0] == ({"m": ("chat",)},)
+    for one in settings.all():
+        settings.remove(one.key, version=None)
+    wired.live.refresh()
+    assert (wired.parts.options, wired.parts.reading) == (options, reading)
+    assert wired.models.words["retune"][0] == ({},)
