@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_mesh.crdt.entry import Held
@@ -86,6 +86,7 @@ def test_after_a_storm_all_hold_the_last_write_of_every_key(seed: int) -> None:
     assert all(peer.replica.epoch("settings/0") > 0 for peer in world.peers.values())
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.integers(min_value=0, max_value=1 << 32), st.integers(min_value=0, max_value=40))
 def test_conflicts_that_are_shown_are_the_same_on_every_node(seed: int, steps: int) -> None:
     world, _ = lived(seed, steps, nodes=3)

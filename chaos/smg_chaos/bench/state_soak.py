@@ -28,8 +28,11 @@ from smg_mesh.crdt.register import OwnedRegisters
 
 _WALL_MS: Final = 1_800_000_000_000
 _VALUE_BYTES: Final = 24
-_EXCHANGE_EVERY: Final = 1_000
-"""Updates between two rounds in which the owners exchange with the reader."""
+_EXCHANGE_EVERY: Final = 300
+"""Updates, 3 s of them, between two rounds in which the owners exchange with the reader. Members that differ
+exchange after a second."""
+_WARM_SHARE: Final = 10
+"""In the first tenth everybody's document fills; what grows after that grows for ever."""
 _TEND_EVERY: Final = 250
 _LOOK_EVERY: Final = 20_000
 _UPDATE_EVERY_MS: Final = 10
@@ -101,7 +104,7 @@ class Soak:
 
     @property
     def growth_bytes(self) -> int:
-        """By how much memory grew after the first hundredth of the updates."""
+        """By how much memory grew after the first tenth of the updates."""
         return self.rss_max_bytes - self.rss_before_bytes
 
     def lines(self) -> list[str]:
@@ -203,7 +206,7 @@ def soak(*, updates: int = 1_000_000, owners: int = 10, keys: int = 100, seed: i
 
 
 def _soak(found: Soak, run: _Run) -> None:
-    warm = max(1, found.updates // 100)
+    warm = max(1, found.updates // _WARM_SHARE)
     for number in range(1, found.updates + 1):
         run.update()
         if number % _TEND_EVERY == 0:

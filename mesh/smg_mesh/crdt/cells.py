@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from smg_mesh.crdt.clock import hlc_ms
+from smg_mesh.crdt.clock import hlc_from, hlc_ms
 from smg_mesh.crdt.entry import Entry, Held
 from smg_mesh.crdt.slot import Slot
 
@@ -98,6 +98,11 @@ class Cells:
     def counts(self, slot: Slot, wall_ms: int) -> bool:
         """Return whether its time has come."""
         return hlc_ms(slot.said.hlc) <= wall_ms + self._future_ms
+
+    def later(self, slots: Sequence[Slot], wall_ms: int) -> Sequence[Slot]:
+        """Return those whose time has not come."""
+        first = hlc_from(wall_ms + self._future_ms + 1)
+        return [slot for slot in slots if slot.entry is not None and slot.entry.hlc >= first]
 
     def ripe_ms(self, slot: Slot) -> int:
         """Return the wall time at which it begins to count."""

@@ -20,15 +20,21 @@ def hlc_ms(hlc: int) -> int:
     return hlc >> _COUNTER_BITS
 
 
+def hlc_from(wall_ms: int) -> int:
+    """Return the first hybrid time of a millisecond."""
+    return wall_ms << _COUNTER_BITS
+
+
 class HybridClock:
     """The clock of one node. Wall time is an argument; it may jump."""
 
-    __slots__ = ("_future_ms", "_last")
+    __slots__ = ("_future_ms", "_heard", "_last")
 
     def __init__(self, *, future_ms: int) -> None:
         assert future_ms >= 0
         self._future_ms: Final = future_ms
         self._last = 0
+        self._heard = 0
 
     def tick(self, wall_ms: int) -> int:
         """Return a time for a write: strictly larger than everything ticked or witnessed here."""
@@ -40,7 +46,20 @@ class HybridClock:
         """Take note of a time that another node gave; False, and nothing moves, if it is far ahead."""
         if self.is_future(hlc, wall_ms):
             return False
+        self._heard = max(self._heard, hlc)
         self._last = max(self._last, hlc)
+        return True
+
+    def fall_back(self, wall_ms: int) -> bool:
+        """Follow a wall clock that was set back, if it was wrong before; return whether that was so.
+
+        It was if nothing another node gave is ahead of it: then only this node was ever there, and would
+        write from the future until that has come. Otherwise it may be wrong now, and time stays.
+        """
+        ahead = hlc_from(wall_ms + self._future_ms + 1)
+        if self._last < ahead or self._heard >= ahead:
+            return False
+        self._last = max(self._heard, hlc_from(wall_ms))
         return True
 
     def is_future(self, hlc: int, wall_ms: int) -> bool:

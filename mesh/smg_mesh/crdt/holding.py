@@ -124,7 +124,7 @@ class Holding:
 
     def _date(self, slots: Sequence[Slot]) -> Sequence[Slot]:
         """Return which of these are from the future, and note when they will count."""
-        late = [slot for slot in slots if self.cells.ripe_ms(slot) > self.wall_ms]
+        late = self.cells.later(slots, self.wall_ms)
         for slot in late:
             ripe_ms = self.cells.ripe_ms(slot)
             self.unripe[slot.key] = min(ripe_ms, self.unripe.get(slot.key, ripe_ms))

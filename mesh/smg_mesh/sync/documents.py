@@ -126,6 +126,9 @@ class DocumentNamespace:
         before = document.winner(key, wall_ms)
         if seen is not None and seen != _version(before):
             raise StateError("stale", f"{key[:64]} was changed meanwhile", current=before)
+        if before is not None and before.owner != self._me:
+            # It may have come from the future until just now.
+            self._clock.witness(before.entry.hlc, wall_ms)
         hlc = self._clock.tick(wall_ms)
         before_hlc = 0 if before is None else before.entry.hlc
         try:
@@ -211,6 +214,21 @@ class DocumentNamespace:
                     self._wrote(fresh.name, written)
             self.changed(self.document(index), keys)
 
+    def date_again(self) -> None:
+        """Write this node's own entries again that a wrong clock has dated far ahead: as of now."""
+        wall_ms = self._wall_ms()
+        ahead_ms = wall_ms + self._options.future_ms
+        for key in sorted(self._winners):
+            held = self._winners[key]
+            if held.owner == self._me and hlc_ms(held.entry.hlc) > ahead_ms:
+                document = self.document(self.index_of(key))
+                hlc = self._clock.tick(wall_ms)
+                seen = min(held.entry.seen, hlc - 1)
+                value = held.entry.value
+                written = document.write(key, value, hlc=hlc, seen=seen, wall_ms=wall_ms)
+                self._wrote(document.name, written)
+                self.changed(document, [key])
+
     def watch(self, heard: Heard) -> None:
         """Tell `heard` of every change from now on."""
         self._heard.append(heard)
@@ -218,7 +236,7 @@ class DocumentNamespace:
     def _index(self, document: OwnedRegisters, key: str, wall_ms: int) -> bool:
         winner = document.winner(key, wall_ms)
         before = self._winners.get(key)
-        if winner is not None:
+        if winner is not None and winner.owner != self._me:
             self._clock.witness(winner.entry.hlc, wall_ms)
         if _same(winner, before):
             return False

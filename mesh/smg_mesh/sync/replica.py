@@ -7,13 +7,11 @@
     shelf      the pieces and their digest      spreader   what is said, pushed, fetched
     caretaker  what is tidied up when           documents  a namespace over its documents
     ears       what rumors mean                 bound      registers and tables, with the clock
+    wall       the wall clock, doubted
 
-Guaranteed: replicas that have exchanged everything hold the same; a removal is remembered longer than
-anybody may have been away; nothing waits, a write counts here at once. Not guaranteed: that a write
-survives if its node dies before a single other heard of it and before its disk had it.
-
-`Replica` has no clock, socket, disk or task. What it wants is told as wishes (`wishes.py`), in order, while
-it is called; nothing happens between two calls.
+Guaranteed: replicas that have exchanged everything hold the same; a write counts here at once. Not
+guaranteed: that it survives if its node dies before anybody heard of it and before its disk had it. What a
+replica wants is told as wishes (`wishes.py`) while it is called; nothing happens between two calls.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +19,7 @@ from hashlib import blake2b
 from typing import Final
 
 from smg_mesh.config import StateOptions
+from smg_mesh.crdt.clock import HybridClock
 from smg_mesh.crdt.document import DocumentError
 from smg_mesh.crdt.namespace import Namespace
 from smg_mesh.crdt.register import OwnedRegisters, Written
@@ -34,14 +33,13 @@ from smg_mesh.sync.ears import REGISTER, TABLE, Ears
 from smg_mesh.sync.pieces import REGISTERS, PieceError, PieceState
 from smg_mesh.sync.shelf import DocumentPiece, NamespaceState, ShardPiece, Shelf
 from smg_mesh.sync.spreader import PASS_ON_COUNT, PUSH_COUNT, Spreader
+from smg_mesh.sync.wall import Wall
 from smg_mesh.sync.wishes import Count, Wake, Wish
 
 __all__ = ["NamespaceState", "Replica"]
 
 STALE_MS: Final = 60_000
 """Who was away for too long gives way to fresh peers in its first minute; later it is one of them."""
-CLOCK_SET_MS: Final = 1_000
-"""More than a clock is corrected by without being set."""
 _TABLE_KEY_BYTES: Final = 8
 _CLUSTER, _HISTORY, _HISTORY_BYTES = "cluster", "history", 8
 
@@ -69,9 +67,13 @@ class Replica:
         self._options: Final = options
         self._rng: Final = rng
         self._now_ms: Final = now_ms
-        self._wall_clock_ms: Final = wall_ms
-        self._ahead_ms = wall_ms() - now_ms()
-        self._latest_ms = 0
+        self._boot = boot
+        self._dates_again = False
+        clock = HybridClock(future_ms=options.future_ms)
+        self._wall: Final = Wall(
+            wall_ms, clock=clock, future_ms=options.future_ms, fell_back=self._fell_back
+        )
+        self._wall_ms: Final = self._wall.ms
         self._tell: Final = tell
         self._wake_ms: int | None = None
         self._spreader: Final = Spreader(options, now_ms=now_ms, tell=tell, wake=self._wake)
@@ -80,6 +82,7 @@ class Replica:
             me,
             options=options,
             rng=rng,
+            clock=clock,
             wall_ms=self._wall_ms,
             tell=tell,
             wrote=self._wrote,
@@ -159,9 +162,13 @@ class Replica:
     def change_boot(self, boot: int) -> None:
         """Go on as that life, whose writes are later than all before it began: boots are times, too."""
         self._shelf.clock.witness(boot, self._wall_ms())
+        self._begin(boot)
+        self._registers.change_boot(boot, now_ms=self._now_ms())
+
+    def _begin(self, boot: int) -> None:
+        self._boot = boot
         for space in self._shelf.namespaces.values():
             space.begin(boot)
-        self._registers.change_boot(boot, now_ms=self._now_ms())
 
     def met(self, peer: str, *, full: bool) -> None:
         """Learn that an exchange with that peer came to its end."""
@@ -194,9 +201,10 @@ class Replica:
 
     def _look_at_clock(self, now_ms: int) -> None:
         """See whether the wall clock was set: then what waits for its time may be due in any document."""
-        ahead_ms = self._wall_clock_ms() - now_ms
-        if abs(ahead_ms - self._ahead_ms) > CLOCK_SET_MS:
-            self._ahead_ms = ahead_ms
+        if self._dates_again:
+            self._dates_again = False
+            self._shelf.date_again()
+        if self._wall.was_set(now_ms):
             for document in self._shelf.documents():
                 self._caretaker.soon(document.name)
 
@@ -336,9 +344,7 @@ class Replica:
         was_empty = document.empty
         answer, changed = act(document)
         if document.epoch != before and not was_empty:
-            # Own entries were written again, where nobody else has them yet.
-            self._tell(Count("state_epoch"))
-            self._spreader.push(PUSH_COUNT)
+            self._begun_anew()
             changed = document.keys()
         if changed:
             self._caretaker.soon(document.name)
@@ -352,39 +358,36 @@ class Replica:
         document = found.held
         if document is None:
             return
-        epoch, now_ms = document.epoch, self._now_ms()
+        before, now_ms = document.epoch, self._now_ms()
         tended = document.tend(wall_ms=self._wall_ms(), now_ms=now_ms, living=self._living)
         for written in tended.writes:
             self._spreader.wrote(name, written)
         if tended.deleted:
             # Not by rumor: a deletion that came before what it made room for would leave nothing at all.
             self._spreader.push(PASS_ON_COUNT)
-        if document.epoch != epoch:
-            self._tell(Count("state_epoch"))
-            self._spreader.push(PUSH_COUNT)
+        if document.epoch != before:
+            self._begun_anew()
         if tended.due_ms is not None:
             self._caretaker.at(name, max(tended.due_ms, now_ms + 1))
         self._shelf.changed(name)
         found.space.changed(document, tended.changed)
 
+    def _begun_anew(self) -> None:
+        """An epoch began: own entries were written again, where nobody else has them yet."""
+        self._tell(Count("state_epoch"))
+        self._spreader.push(PUSH_COUNT)
+
     def _go_round(self) -> None:
         """Look at what nothing happened to: documents and rows grow old."""
         self._caretaker.go_round([document.name for document in self._shelf.documents()])
-        for name, table in self._shelf.tables.items():
-            if len(table):
-                self._caretaker.keep_going()
-            for shard in table.expire(self._wall_ms()):
-                self._shelf.changed(f"{name}/{shard}")
+        if self._shelf.expire():
+            self._caretaker.keep_going()
 
-    # ── Being called again ───────────────────────────────────────────────────
-
-    def _wall_ms(self) -> int:
-        """Return the wall clock's time, or the latest it ever showed here.
-
-        One that is set back would make this node's own writes come from the future.
-        """
-        self._latest_ms = max(self._latest_ms, self._wall_clock_ms())
-        return self._latest_ms
+    def _fell_back(self) -> None:
+        """The wall clock was wrong: what is written from now on is earlier, and counts as of a later life."""
+        self._dates_again = True
+        self._begin(self._boot + 1)
+        self._wake(self._now_ms())
 
     def _wake(self, due_ms: int) -> None:
         if self._wake_ms is None or due_ms < self._wake_ms:

@@ -81,13 +81,15 @@ class Shelf:
         *,
         options: StateOptions,
         rng: Rng,
+        clock: HybridClock,
         wall_ms: Callable[[], int],
         tell: Callable[[Wish], None],
         wrote: Callable[[str, Written], None],
         wrote_row: Callable[[str, Row], None],
     ) -> None:
-        self.clock: Final = HybridClock(future_ms=options.future_ms)
+        self.clock: Final = clock
         self._tell: Final = tell
+        self._wall_ms: Final = wall_ms
         self._digests: dict[str, int] = {}
         self._digest = 0
         self._told_digest = bytes(8)
@@ -215,6 +217,18 @@ class Shelf:
             table.clear()
         for name in names:
             self.changed(name)
+
+    def date_again(self) -> None:
+        """Write again, as of now, what a wrong clock has dated far ahead."""
+        for space in self.namespaces.values():
+            space.date_again()
+
+    def expire(self) -> bool:
+        """Drop rows that are over; return whether there are any left."""
+        for name, table in self.tables.items():
+            for shard in table.expire(self._wall_ms()):
+                self.changed(f"{name}/{shard}")
+        return any(len(table) for table in self.tables.values())
 
     def state(self) -> Mapping[str, NamespaceState]:
         """Return what is held, by name."""

@@ -171,3 +171,23 @@ def test_what_waits_for_its_time_counts_soon_after_a_clock_that_was_slow_is_set(
     del world.clocks.wrong_ms["b"]
     world.pass_time(32_000, 500)
     assert world["b"].values()["x"] == b"1"
+
+
+def test_a_clock_that_was_far_ahead_for_a_moment_freezes_nothing() -> None:
+    world = ReplicaWorld(2)
+    world.clocks.wrong_ms["a"] = 3_600_000
+    world["a"].settings.put("x", b"1")
+    world["a"].workers.put("w-1", b"spec")
+    world.settle()
+    assert world["b"].values() == {}
+    del world.clocks.wrong_ms["a"]
+    world["a"].settings.put("y", b"2")  # at once, and of a key of its own
+    world["a"].settings.put("x", b"3")
+    world.settle()
+    for peer in world.peers.values():
+        assert peer.values() == {"x": b"3", "y": b"2"}
+        assert peer.values("workers") == {"w-1": b"spec"}
+    world["b"].settings.put("x", b"4")
+    world.settle()
+    assert world["a"].values()["x"] == b"4"
+    assert world.agreed()
