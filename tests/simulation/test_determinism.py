@@ -11,6 +11,8 @@ COMMANDS = (
     ("--seed", "11", "--nodes", "6"),
     ("--seed", "4", "--nodes", "4", "--sealed"),
     ("--seed", "2", "--scenario", "partition-60s", "--nodes", "5"),
+    ("--seed", "3", "--scenario", "state-weather", "--nodes", "8"),
+    ("--seed", "1", "--scenario", "state-restart-all"),
 )
 
 

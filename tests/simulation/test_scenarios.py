@@ -36,6 +36,13 @@ SMALL = {
     "rumor": (10, 10),
     "meta": (4, 5),
     "idle": (10, 1),
+    "state-calm": (10, 4),
+    "state-weather": (8, 10),
+    "registrar-dies": (3, 6),
+    "state-restart-all": (5, 6),
+    "state-away": (4, 6),
+    "state-join-10k": (3, 1),
+    "state-50k": (3, 0),
 }
 
 

@@ -90,7 +90,7 @@ async def _engines(lab: Lab, folder: Path, count: int, step_ms: int) -> list[str
     log = folder / ENGINES_LOG
     program = Path(sys.executable).with_name("smg-chaos")
     with log.open("wb") as output:
-        command = [program, "engine", "--tell-calls", *where, *what]
+        command: list[str | Path] = [program, "engine", "--tell-calls", *where, *what]
         engine = lab.spawn(ENGINES, command, output, folder=folder)
 
     def listening() -> bool:

@@ -106,7 +106,7 @@ def digests(node: MeshNode) -> Mapping[str, str]:
 
 def same_everywhere(nodes: Sequence[MeshNode]) -> bool:
     """Return whether these nodes hold the same, and run the same settings."""
-    held = [digests(node) for node in nodes]
+    held = [node.get("/v1/cluster/state")["digest"] for node in nodes]
     runs = [node.get("/v1/cluster")["config"] for node in nodes]
     heard = all(len(card["members"]) == len(nodes) and card["same"] for card in runs)
     return all(one == held[0] for one in held) and heard

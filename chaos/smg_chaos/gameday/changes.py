@@ -281,11 +281,14 @@ async def _ready(stage: Stage, node: SmgAgent) -> None:
 
 
 def growth(when: str, samples: Sequence[Sequence[float]]) -> Figure:
-    """Return how much the nodes' memory grew, at most, between the second fifth of the samples and the last."""
-    grown = [
-        fmean(kept[-(len(kept) // 5) :]) - fmean(kept[len(kept) // 5 : 2 * (len(kept) // 5)])
+    """Return how much the memory of the node that grew most did, from the second fifth of its samples to the last."""
+    fifths = [
+        [
+            fmean(kept[number * len(kept) // 5 : (number + 1) * len(kept) // 5])
+            for number in range(5)
+        ]
         for kept in samples
     ]
-    at_end = fmean(kept[-1] for kept in samples)
-    says = f"{at_end:.1f} MB at its end"
-    return Figure(f"memory grown per node, {when}", max(grown), "MB", _GROWTH_MAX_MB, says)
+    worst = max(fifths, key=lambda means: means[4] - means[1])
+    says = f"{', '.join(f'{mean:.1f}' for mean in worst)} MB"
+    return Figure(f"memory grown per node, {when}", worst[4] - worst[1], "MB", _GROWTH_MAX_MB, says)

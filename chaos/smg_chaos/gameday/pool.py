@@ -110,6 +110,10 @@ class Operator:
         """Return the digest of each kind of shared state."""
         return {str(space["name"]): str(space["digest"]) for space in await self._spaces()}
 
+    async def digest(self) -> str:
+        """Return the digest of all that is shared, what lost against something newer included."""
+        return str((await self._ask("GET", "/v1/cluster/state"))["digest"])
+
     async def shared_mb(self) -> tuple[float, int]:
         """Return how much all shared state takes on this node, and how many entries it has."""
         spaces = await self._spaces()
@@ -167,7 +171,7 @@ async def agreed(cluster: Cluster, nodes: Sequence[SmgAgent], limit_s: float) ->
     """Return after how many seconds these nodes first held the same; None if they did not in time."""
 
     async def so() -> bool:
-        told = await asyncio.gather(*(Operator(node).digests() for node in nodes))
+        told = await asyncio.gather(*(Operator(node).digest() for node in nodes))
         return all(one == told[0] for one in told)
 
     return await until(cluster, so, limit_s)

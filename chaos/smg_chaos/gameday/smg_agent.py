@@ -15,7 +15,7 @@ from smg_chaos.gameday.talk import Talk
 from smg_node.core.ports import Clock
 
 HTTP_PORT: Final = 30000
-_METRICS_PORT: Final = 29000
+METRICS_PORT: Final = 29000
 _WATCH_S: Final = 0.25
 _KINDS: Final[dict[str, Kind]] = {
     "member_up": "up",
@@ -80,7 +80,7 @@ class SmgAgent(Agent):
         self._events.close()
         program = Path(sys.executable).with_name("smg-node")
         # The admin API answers the loopback, and requests may come from anywhere in the lab.
-        listen = ("--http", f"0.0.0.0:{HTTP_PORT}", "--metrics", f"0.0.0.0:{_METRICS_PORT}")
+        listen = ("--http", f"0.0.0.0:{HTTP_PORT}", "--metrics", f"0.0.0.0:{METRICS_PORT}")
         mesh = ("--name", self.name, "--mesh", self.mesh_address, *self._secrecy)
         joins = [word for seed in seeds for word in ("--join", seed)]
         # Without its access log, the log tells the members' story and nothing else.

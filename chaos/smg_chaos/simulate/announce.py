@@ -21,11 +21,15 @@ from smg_mesh.swim.effects import (
 
 if TYPE_CHECKING:
     from smg_chaos.simulate.node import Node
+    from smg_chaos.simulate.replicas.life import ReplicaLife
     from smg_chaos.simulate.world import World
 
 
 def announce(world: "World", node: "Node", effect: Effect) -> None:
     """Write an announcement of `node` down, and do what its driver would do on it."""
+    if node.life is not None and isinstance(effect, NewsHeard):
+        node.life.hear(effect.news)
+        return
     match effect:
         case MemberUp(member, returned):
             world.checkers.announced_up(node, member)
@@ -48,6 +52,19 @@ def announce(world: "World", node: "Node", effect: Effect) -> None:
             _say(world, node, chronicle.REFUTED, member)
         case _:
             _own(world, node, effect)
+    if node.life is not None:
+        _share(node.life, effect)
+
+
+def _share(life: "ReplicaLife", effect: Effect) -> None:
+    """Let the replica know what concerns it."""
+    match effect:
+        case MemberUp() | MemberDown() | MemberLeft() | MemberChanged():
+            life.members_changed()
+        case BootChanged(boot):
+            life.rebooted(boot)
+        case _:
+            pass
 
 
 def _own(world: "World", node: "Node", effect: Effect) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from smg_chaos.simulate.core import CoreFactory
 from smg_chaos.simulate.outcome import Outcome
+from smg_chaos.simulate.replicas.replica import ReplicaFactory
 from smg_chaos.simulate.scenarios.catalogue import SCENARIOS
 from smg_chaos.simulate.scenarios.scenario import play
 from smg_chaos.simulate.trial import try_plan
@@ -39,26 +40,43 @@ def real_core() -> CoreFactory:
     return make_core
 
 
-def run_task(task: Task, make_core: CoreFactory | None = None) -> Outcome:
+def real_replica(scenario: str) -> ReplicaFactory | None:
+    """Return what makes the replicas that real nodes run, if there is state in the scenario."""
+    found = SCENARIOS.get(scenario)
+    if found is None or not found.shares:
+        return None
+    from smg_chaos.simulate.real import replicas
+
+    return replicas()
+
+
+def run_task(
+    task: Task,
+    make_core: CoreFactory | None = None,
+    make_replica: ReplicaFactory | None = None,
+) -> Outcome:
     """Live through one history."""
     if task.nodes < _LARGE:
-        return _run_task(task, make_core)
+        return _run_task(task, make_core, make_replica)
     # Millions of rows that all stay: looking for garbage among them takes longer than the history.
     gc.disable()
     try:
-        return _run_task(task, make_core)
+        return _run_task(task, make_core, make_replica)
     finally:
         gc.enable()
         gc.collect()
 
 
-def _run_task(task: Task, make_core: CoreFactory | None) -> Outcome:
+def _run_task(
+    task: Task, make_core: CoreFactory | None, make_replica: ReplicaFactory | None
+) -> Outcome:
     make_core = make_core or real_core()
     if not task.scenario:
         plan = random_plan(task.seed, nodes=task.nodes, profile=task.profile, sealed=task.sealed)
         return try_plan(plan, make_core, traced=task.traced)
     setting = Setting(seed=task.seed, profile=task.profile, sealed=task.sealed, traced=task.traced)
-    return play(SCENARIOS[task.scenario], setting, make_core, nodes=task.nodes)[1]
+    make_replica = make_replica or real_replica(task.scenario)
+    return play(SCENARIOS[task.scenario], setting, make_core, make_replica, nodes=task.nodes)[1]
 
 
 def seeds_of(task: Task, seeds: Sequence[int]) -> list[Task]:

@@ -15,7 +15,7 @@ Scenarios (--scenario):
 
 {scenarios}
 
-acceptance       all rows of the acceptance table that concern membership
+acceptance         all rows of the acceptance table
 
 Examples:
 
@@ -24,6 +24,8 @@ $ smg-chaos simulate
 $ smg-chaos simulate --seed 17 --story
 
 $ smg-chaos simulate --scenario crash --nodes 100 --seeds 50
+
+$ smg-chaos simulate --scenario state-weather --seed 17 --story
 
 $ smg-chaos simulate --scenario acceptance --json figures.json
 """
@@ -117,7 +119,7 @@ def simulate(
 def _epilog() -> str:
     from smg_chaos.simulate.scenarios.catalogue import SCENARIOS
 
-    lines = (f"{one.name:16} {one.about}" for one in SCENARIOS.values())
+    lines = (f"{one.name:18} {one.about}" for one in SCENARIOS.values())
     return _EPILOG.format(scenarios="\n\n".join(lines))
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from smg_chaos.simulate.batch import Task, real_core, run_all, seeds_of
+from smg_chaos.simulate.batch import Task, real_core, real_replica, run_all, seeds_of
 from smg_chaos.simulate.outcome import Outcome, gathered
 from smg_chaos.simulate.scenarios.catalogue import ACCEPTANCE, SCENARIOS, Row, targets_of
 from smg_chaos.simulate.scenarios.scenario import Scenario, play
@@ -83,17 +83,20 @@ def _one(asked: Asked) -> int:
     print(f"fingerprint {outcome.fingerprint}")
     if asked.cost:
         print(cost_line([outcome]))
-    if outcome.broken and not asked.scenario:
-        _print_shortened(_plan(asked, outcome.seed))
+    plan = _plan(asked, outcome.seed)
+    if outcome.broken and plan is not None:
+        _print_shortened(asked, plan)
     _write(asked, {"outcomes": [asdict(outcome)]})
     return 1 if outcome.broken else 0
 
 
 def _lived(asked: Asked) -> tuple[World, Outcome]:
     assert asked.seed is not None
-    if asked.scenario is None:
-        plan = _plan(asked, asked.seed)
-        return live(plan, real_core(), traced=True)
+    plan = _plan(asked, asked.seed)
+    make_replica = real_replica(asked.scenario or "")
+    if plan is not None:
+        return live(plan, real_core(), make_replica, traced=True)
+    assert asked.scenario is not None
     scenario = SCENARIOS[asked.scenario]
     setting = Setting(
         seed=asked.seed,
@@ -101,17 +104,26 @@ def _lived(asked: Asked) -> tuple[World, Outcome]:
         sealed=asked.sealed,
         traced=True,
     )
-    return play(scenario, setting, real_core(), nodes=asked.nodes or scenario.nodes)
+    nodes = asked.nodes or scenario.nodes
+    return play(scenario, setting, real_core(), make_replica, nodes=nodes)
 
 
-def _plan(asked: Asked, seed: int) -> Plan:
-    nodes, profile = asked.nodes or _NODES, asked.profile or "lan"
-    return random_plan(seed, nodes=nodes, profile=profile, sealed=asked.sealed)
+def _plan(asked: Asked, seed: int) -> Plan | None:
+    """Return the list of what befalls whom, None for a scenario that is no such list."""
+    if asked.scenario is None:
+        nodes, profile = asked.nodes or _NODES, asked.profile or "lan"
+        return random_plan(seed, nodes=nodes, profile=profile, sealed=asked.sealed)
+    scenario = SCENARIOS[asked.scenario]
+    if scenario.plan is None:
+        return None
+    return scenario.plan(seed, asked.nodes or scenario.nodes, asked.profile or scenario.profile)
 
 
-def _print_shortened(plan: Plan) -> None:
-    make_core = real_core()
-    shortest, outcome, tries = shortened(plan, lambda fewer: try_plan(fewer, make_core))
+def _print_shortened(asked: Asked, plan: Plan) -> None:
+    make_core, make_replica = real_core(), real_replica(asked.scenario or "")
+    shortest, outcome, tries = shortened(
+        plan, lambda fewer: try_plan(fewer, make_core, make_replica)
+    )
     print(f"seed {plan.seed}: {len(shortest.faults)} of {len(plan.faults)} faults suffice", end="")
     print(f" ({tries} histories tried):")
     for fault in shortest.faults:
@@ -137,13 +149,20 @@ def _weather(asked: Asked) -> int:
         print(line)
     failed = [outcome for outcome in outcomes if outcome.broken]
     print(f"broken promises: {len(failed)} of {count} seeds")
+    _shorten(asked, failed)
+    _finish(asked, outcomes)
+    return 1 if failed else 0
+
+
+def _shorten(asked: Asked, failed: Sequence[Outcome]) -> None:
+    """Print of the first failed histories what suffices to fail, and how to see it again."""
     for outcome in failed[:_SHORTENED_MAX]:
-        _print_shortened(_plan(asked, outcome.seed))
+        plan = _plan(asked, outcome.seed)
+        assert plan is not None
+        _print_shortened(asked, plan)
         print(f"  again: smg-chaos simulate --seed {outcome.seed}{_again(asked)}")
     if len(failed) > _SHORTENED_MAX:
         print(f"also: {' '.join(str(outcome.seed) for outcome in failed[_SHORTENED_MAX:])}")
-    _finish(asked, outcomes)
-    return 1 if failed else 0
 
 
 def _scenario(asked: Asked) -> int:
@@ -160,6 +179,8 @@ def _scenario(asked: Asked) -> int:
     for target in targets:
         print(target_line(target, figures))
     failed = _print_broken(asked, outcomes)
+    if scenario.plan is not None:
+        _shorten(asked, [outcome for outcome in outcomes if outcome.broken])
     _finish(asked, outcomes)
     missed = [target for target in targets if not target.met(figures)]
     return 1 if failed or missed else 0
@@ -248,7 +269,7 @@ def _finish(asked: Asked, outcomes: Sequence[Outcome]) -> None:
 
 
 def _again(asked: Asked) -> str:
-    options = ""
+    options = f" --scenario {asked.scenario}" if asked.scenario else ""
     if asked.nodes:
         options += f" --nodes {asked.nodes}"
     if asked.profile:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from smg_mesh.config import SwimOptions
-from smg_mesh.swim.effects import Effect, Member, Rng, StreamAnswer, Timer
+from smg_mesh.swim.effects import Effect, ExchangeReason, Member, Rng, StreamAnswer, Timer
 from smg_mesh.swim.messages import Address, Claim
 
 
@@ -73,6 +73,16 @@ class Core(Protocol):
 
     def say(self, kind: str, key: str, content: bytes, *, now_ms: int) -> list[Effect]:
         """Spread own news."""
+        ...
+
+    def converse(
+        self, why: ExchangeReason, *, count: int = 1, name: str = "", now_ms: int
+    ) -> list[Effect]:
+        """Ask for exchanges."""
+        ...
+
+    def set_document_digest(self, digest: bytes) -> None:
+        """Say what the documents are."""
         ...
 
     def leave(self, *, now_ms: int) -> list[Effect]:

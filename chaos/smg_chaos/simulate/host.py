@@ -5,6 +5,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from smg_chaos.simulate.agenda import MS
+from smg_chaos.simulate.replicas.archive import Archive
 from smg_mesh.swim.boots import first_boot
 from smg_mesh.swim.messages import Address
 
@@ -26,6 +27,7 @@ class Disk:
 
     boot: int = 0
     peers: dict[str, Address] = field(default_factory=dict)
+    archive: Archive = field(default_factory=Archive)
 
     def remember(self, name: str, address: Address) -> None:
         """Keep a peer's address; the one kept longest makes room."""

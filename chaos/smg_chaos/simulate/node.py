@@ -16,6 +16,7 @@ from smg_mesh.swim.messages import Address
 if TYPE_CHECKING:
     from smg_chaos.simulate.host import Host
     from smg_chaos.simulate.joining import Search
+    from smg_chaos.simulate.replicas.life import ReplicaLife
     from smg_chaos.simulate.sealing import Seal
 
 TICK_MS: Final = 100
@@ -38,6 +39,7 @@ class Node:
         "host",
         "joined",
         "leaving",
+        "life",
         "name",
         "offset_ms",
         "options",
@@ -65,6 +67,8 @@ class Node:
         """Its monotonic clock minus the world's: no two nodes' clocks are alike."""
         self.seal: Seal | None = None
         self.search: Search | None = None
+        self.life: ReplicaLife | None = None
+        """Its replicated state, in worlds that have any."""
         self.alive = True
         self.started_us = 0
         self.joined = False

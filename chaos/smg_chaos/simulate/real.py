@@ -1,6 +1,7 @@
-"""The cores that real nodes run."""
+"""The cores and replicas that real nodes run."""
 
 from smg_chaos.simulate.core import Core
+from smg_chaos.simulate.replicas.replica import ReplicaFactory
 from smg_mesh.config import SwimOptions
 from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import Address
@@ -12,3 +13,10 @@ def make_core(
 ) -> Core:
     """Return a core as the mesh builds it."""
     return Swim(Identity(name=name, address=address, boot=boot, meta=meta), options, rng)
+
+
+def replicas() -> ReplicaFactory:
+    """Return what makes replicas as the mesh builds them; their library is loaded now, not before."""
+    from smg_mesh.sync.replica import Replica
+
+    return Replica

@@ -11,6 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from smg_chaos.simulate.agenda import ARRIVAL, CALL, MS, SECOND, Agenda
+from smg_chaos.simulate.replicas.conversation import SharedConversation
 from smg_mesh.swim.effects import OpenExchange, StreamAnswer, StreamPing
 from smg_mesh.swim.messages import Address
 from smg_mesh.sync.exchange import Exchange, ExchangeError, Frame, Opening, Step
@@ -26,6 +27,8 @@ _SETUP_LEGS: Final = 4
 _TRIES_MAX: Final = 8
 NO_DOCUMENTS: Final = bytes(8)
 LABEL: Final = "simulated"
+FULL: Final = ("join", "told", "stall", "heal")
+"""Reasons for which everything is asked for: who was told wrong things, or was away, wants all of it."""
 
 Reached: TypeAlias = Callable[["Node | None"], None]
 """Called at the far end with the process there, or with None when there is none."""
@@ -118,19 +121,30 @@ class Streams:
             effects = node.core.handle_exchange_end(asked.name, ok=ok, now_ms=now_ms)
             world.react(node, f"exchange-end {asked.name} {ok}", effects)
 
-        self.converse(node, asked.address, _over, full=False)
+        full = node.life is not None and (asked.why in FULL or not node.life.arrival.held)
+        self.converse(node, asked.address, _over, full=full)
 
     def converse(
         self, node: "Node", address: Address, over: Callable[[bool], None], *, full: bool
     ) -> None:
         """Open an exchange with whoever is at an address; `over(ok)` is called once."""
         self.exchanges += 1
-        _Conversation(self._world, self._pipes, node, address, over, full=full).open()
+        kind = _Conversation if node.life is None else SharedConversation
+        kind(self._world, self._pipes, node, address, over, full=full).open()
 
     def opening(self, node: "Node", *, full: bool) -> Opening:
         """Return what the node says of itself at the beginning of an exchange."""
         digest = node.core.digest() + NO_DOCUMENTS
         return Opening(node.name, node.core.boot, LABEL, digest, full)
+
+    def machine(self, node: "Node", *, full: bool, opener: bool) -> Exchange:
+        """Return one side of an exchange of nodes that share state."""
+        life = node.life
+        assert life is not None
+        digest = node.core.digest() + life.replica.digest()
+        held = life.arrival.held
+        mine = Opening(node.name, node.core.boot, LABEL, digest, full, held=held)
+        return Exchange(mine, node.core.rows, opener=opener, pieces=life.pieces)
 
 
 class _Call:

@@ -1,5 +1,6 @@
 """One plan, lived through: the cluster comes up, the weather comes, all is healed, all must agree."""
 
+import traceback
 from time import process_time
 from typing import Final
 
@@ -8,7 +9,8 @@ from smg_chaos.simulate.checkers import disagreements
 from smg_chaos.simulate.cluster import put_up, settle
 from smg_chaos.simulate.core import CoreFactory
 from smg_chaos.simulate.faults import Garbage, Replay, plan_fault
-from smg_chaos.simulate.outcome import Outcome
+from smg_chaos.simulate.outcome import Figures, Outcome
+from smg_chaos.simulate.replicas.replica import ReplicaFactory
 from smg_chaos.simulate.weather import Plan
 from smg_chaos.simulate.world import Setting, World
 
@@ -16,23 +18,51 @@ _HELD_DOWN_S: Final = 130.0
 """Longest time a member that came back is held down before it is announced, and some."""
 
 
-def live(plan: Plan, make_core: CoreFactory, *, traced: bool = False) -> tuple[World, Outcome]:
+def live(
+    plan: Plan,
+    make_core: CoreFactory,
+    make_replica: ReplicaFactory | None = None,
+    *,
+    traced: bool = False,
+) -> tuple[World, Outcome]:
     """Live through a plan from beginning to end; return the world it left, and the sum of it."""
     begun_s = process_time()
-    setting = Setting(seed=plan.seed, profile=plan.profile, sealed=plan.sealed, traced=traced)
-    world = World(setting, make_core)
-    settled_s = _weathered(world, plan)
+    setting = Setting(
+        seed=plan.seed,
+        profile=plan.profile,
+        sealed=plan.sealed,
+        traced=traced,
+        state=plan.state,
+    )
+    world = World(setting, make_core, make_replica)
+    if plan.state is None:
+        settled_s = _weathered(world, plan)
+        figures: Figures = {"settled_s": [] if settled_s is None else [settled_s]}
+    else:
+        figures = _shared(world, plan)
     return world, Outcome(
         seed=plan.seed,
         broken=tuple(world.broken_promises),
-        figures={
-            "settled_s": [] if settled_s is None else [settled_s],
-            "virtual_s": [world.agenda.now_us / SECOND],
-        },
+        figures=figures | {"virtual_s": [world.agenda.now_us / SECOND]},
         events=world.events,
         cpu_s=process_time() - begun_s,
         fingerprint="" if world.trace is None else world.trace.fingerprint(),
     )
+
+
+def _shared(world: World, plan: Plan) -> Figures:
+    """Let a plan with shared state happen; a mistake that raises is a broken promise like any other."""
+    # Imported when it is used: what nodes share takes a while to load, and most worlds do without.
+    from smg_chaos.simulate.replicas.trial import weathered
+
+    try:
+        return weathered(world, plan)
+    except Exception as error:
+        # A door: whatever a replica raises belongs to this seed, and others are to be lived through.
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        said = f"{type(error).__name__} {error}".rstrip()
+        world.broken(f"raised {said} in {where.name} ({where.filename}:{where.lineno})")
+        return {}
 
 
 def _weathered(world: World, plan: Plan) -> float | None:
@@ -41,7 +71,7 @@ def _weathered(world: World, plan: Plan) -> float | None:
         world.listen_in()
     put_up(world, plan.nodes)
     for fault in plan.faults:
-        plan_fault(world, fault)
+        plan_fault(world, fault)  # type: ignore[arg-type]  # plans without state have no deeds
     world.run(plan.heal_ms * MS)
     world.network.heal()
     world.chronicle.deed(world.agenda.now_us, "weather", "is over: all links are well")
@@ -55,6 +85,12 @@ def _weathered(world: World, plan: Plan) -> float | None:
     return settled_s
 
 
-def try_plan(plan: Plan, make_core: CoreFactory, *, traced: bool = False) -> Outcome:
+def try_plan(
+    plan: Plan,
+    make_core: CoreFactory,
+    make_replica: ReplicaFactory | None = None,
+    *,
+    traced: bool = False,
+) -> Outcome:
     """Live through a plan and keep only the sum of it."""
-    return live(plan, make_core, traced=traced)[1]
+    return live(plan, make_core, make_replica, traced=traced)[1]

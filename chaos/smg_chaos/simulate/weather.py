@@ -7,7 +7,7 @@ seeds are gone for good is not one that could heal.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_chaos.simulate.chance import chance
 from smg_chaos.simulate.faults import (
@@ -29,6 +29,10 @@ from smg_chaos.simulate.faults import (
 from smg_chaos.simulate.network import Rough
 from smg_mesh.config import PROFILES, ProfileName
 
+if TYPE_CHECKING:
+    from smg_chaos.simulate.replicas.deeds import Deed
+    from smg_chaos.simulate.replicas.setting import StateSetting
+
 _FAULTS_MIN: Final = 3
 _FAULTS_MAX: Final = 12
 _STORMY_FAULTS_MAX: Final = 40
@@ -47,11 +51,13 @@ class Plan:
     nodes: int
     profile: ProfileName
     sealed: bool
-    faults: tuple[Fault, ...]
+    faults: "tuple[Fault | Deed, ...]"
     heal_ms: int
     settle_ms: int
     """How long it may take from then until all agree."""
     end_ms: int
+    state: "StateSetting | None" = None
+    """What the nodes share beside the membership, if anything."""
 
 
 def random_plan(
@@ -195,6 +201,12 @@ def _move(own: Random, names: Sequence[str], at_ms: int, heal_ms: int) -> Fault:
     return Move(at_ms=at_ms, who=_any(own, names))
 
 
+def mortal_fault(own: Random, names: Sequence[str], at_ms: int, heal_ms: int) -> Fault:
+    """Return something that befalls the membership: a member goes for good, comes, moves, has a twin."""
+    return own.choice(_MORTAL)(own, names, at_ms, heal_ms)
+
+
+_MORTAL: Final = (_crash, _leave, _join, _twin, _meta, _move)
 _KINDS: Final[tuple[Callable[[Random, Sequence[str], int, int], Fault], ...]] = (
     _crash,
     _restart,

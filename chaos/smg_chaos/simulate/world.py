@@ -29,6 +29,8 @@ from smg_chaos.simulate.host import Host, numbered_address
 from smg_chaos.simulate.joining import Search
 from smg_chaos.simulate.network import WIRES, Network
 from smg_chaos.simulate.node import Node
+from smg_chaos.simulate.replicas.replica import ReplicaFactory
+from smg_chaos.simulate.replicas.setting import StateSetting
 from smg_chaos.simulate.streams import Pipes, Streams
 from smg_chaos.simulate.trace import Trace
 from smg_chaos.simulate.wiretap import Wiretap
@@ -37,6 +39,7 @@ from smg_mesh.swim.effects import Effect, Note, OpenExchange, SendDatagram, SetT
 from smg_mesh.swim.messages import Address
 
 if TYPE_CHECKING:
+    from smg_chaos.simulate.replicas.commons import Commons
     from smg_chaos.simulate.sealing import Seal
 
 _LATE_US: Final = 500
@@ -61,12 +64,19 @@ class Setting:
     profile: ProfileName = "lan"
     sealed: bool = False
     traced: bool = False
+    state: StateSetting | None = None
+    """None: nodes share nothing but the membership."""
 
 
 class World:
     """All of it. `hosts` are by label, in the order in which they came."""
 
-    def __init__(self, setting: Setting, make_core: CoreFactory) -> None:
+    def __init__(
+        self,
+        setting: Setting,
+        make_core: CoreFactory,
+        make_replica: ReplicaFactory | None = None,
+    ) -> None:
         self.setting = setting
         self.options: SwimOptions = PROFILES[setting.profile]
         self.agenda = Agenda()
@@ -83,6 +93,10 @@ class World:
         self.notes: dict[str, int] = {}
         self.events = 0
         self.refused_datagrams = 0
+        self.commons: Commons | None = None
+        if setting.state is not None:
+            assert make_replica is not None
+            self.commons = _commons(self, setting.state, make_replica)
         self._make_core = make_core
         self._late = chance(setting.seed, "lateness").random
         self._make_seal = _sealing(setting.seed) if setting.sealed else None
@@ -118,6 +132,8 @@ class World:
         node.seal = None if self._make_seal is None else self._make_seal()
         host.node = node
         self.checkers.born(node)
+        if self.commons is not None:
+            self.commons.born(node)
         self.react(node, "start", core.start(now_ms=self.now_ms(node)))
         node.search = Search(self, node)
         node.search.begin()
@@ -134,6 +150,8 @@ class World:
             node.alive = False
             host.node = None
             self.checkers.ended(node)
+            if node.life is not None:
+                node.life.end()
 
     def leave(self, host: Host) -> None:
         """Let the life on a host say goodbye and end."""
@@ -147,6 +165,8 @@ class World:
     def _farewell(self, node: Node, since_us: int) -> None:
         now_us = self.agenda.now_us
         if node.core.farewell_over or now_us - since_us >= _FAREWELL_MAX_US:
+            if node.life is not None:
+                node.life.close()
             self.kill(node.host)
         else:
             poll_us = now_us + _FAREWELL_POLL_US
@@ -160,6 +180,8 @@ class World:
 
     def _stepped_down(self, node: Node) -> None:
         if node.alive:
+            if node.life is not None:
+                node.life.close()
             self.kill(node.host)
 
     def nodes(self) -> list[Node]:
@@ -317,6 +339,13 @@ class World:
             self.streams.exchange(node, effect)
         else:
             announce(self, node, effect)
+
+
+def _commons(world: World, setting: StateSetting, make_replica: ReplicaFactory) -> "Commons":
+    # Imported when it is used, like the keyring: worlds of members only do without the views.
+    from smg_chaos.simulate.replicas.commons import Commons
+
+    return Commons(world, setting, make_replica)
 
 
 def _sealing(seed: int) -> "Callable[[], Seal]":

@@ -18,6 +18,12 @@ from smg_mesh.swim.voice import Voice
 WAITING_MAX: Final = 16
 DIFFERS_MS: Final = 1_000
 """A rumor needs less to arrive; what differs longer will not come by itself."""
+DIFFERS_FEW_MS: Final = 700
+"""The same in a small cluster, where rumors need half a second at most."""
+FEW_MAX: Final = 64
+"""Members up to which a node that differs from everybody asks the next one at once. One packet of a member
+comes every few seconds, so waiting for two of the same would take long; in a large cluster, where somebody
+always has just changed, all would ask all the time."""
 AGREED_EVERY: Final = 10
 """With a member that agrees only so seldom: digests ride on every packet, and what they do not cover
 (rows of the gone, the keyring's version) may wait. An exchange in the quiet costs more than its gossip."""
@@ -35,6 +41,8 @@ class Exchanges:
         self._waiting: dict[str, ExchangeReason] = {}
         self._token = 0
         self._agreed = 0
+        self._odd_ms: int | None = None
+        """Since when every packet had other digests than ours."""
         self.talked = False
         """Whether an exchange of ours ever came to its end."""
 
@@ -105,13 +113,23 @@ class Exchanges:
             self.end(name, ok=False, now_ms=now_ms)
 
     def compare(self, row: Row, digest: bytes, *, now_ms: int) -> None:
-        """Look at the digests of a packet: converse if they differ for a second."""
+        """Look at the digests of a packet: converse if they differ for a second.
+
+        Those of one member, or those of all that were heard: then it is probably us who missed something.
+        """
         if digest == self._voice.digest:
-            row.differs_ms = None
-        elif row.differs_ms is None:
+            row.differs_ms = self._odd_ms = None
+            return
+        if self._odd_ms is None:
+            self._odd_ms = now_ms
+        if row.differs_ms is None:
             row.differs_ms = now_ms
-        elif now_ms - row.differs_ms >= DIFFERS_MS:
-            row.differs_ms = now_ms
+        if self._members.count <= FEW_MAX:
+            lasts = now_ms - min(self._odd_ms, row.differs_ms) >= DIFFERS_FEW_MS
+        else:
+            lasts = now_ms - row.differs_ms >= DIFFERS_MS
+        if lasts:
+            row.differs_ms = self._odd_ms = now_ms
             self.ask(row, "digest", now_ms=now_ms)
 
     def counts(self) -> tuple[int, int]:

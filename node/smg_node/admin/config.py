@@ -152,7 +152,8 @@ def history(
 # ── Changing ─────────────────────────────────────────────────────────────────
 
 
-@config_app.command("set")
+# A negative number is no option; what looks like one is refused below.
+@config_app.command("set", context_settings={"ignore_unknown_options": True})
 def set_setting(
     context: typer.Context,
     key: Key,
@@ -176,6 +177,9 @@ def set_setting(
     smg-admin config set telemetry.access_log false
     smg-admin config set models/llama-3.1-8b/aliases chat default-model
     """
+    for word in value:
+        if word.startswith("--"):
+            raise typer.BadParameter(f"no such option: {word[:64]}", param_hint="VALUE")
     options = options_of(context)
     seen = _setting(options.client, key)
     body = {"value": _typed(value, str(seen["about"].get("kind", "")))}

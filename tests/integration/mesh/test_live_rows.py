@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.gameday import crashes, healing, weather
+from smg_chaos.gameday import changes, crashes, healing, registry, weather
 from smg_chaos.gameday.figures import Figure
 from support.lab import played
 
@@ -69,3 +69,24 @@ async def test_a_fifth_of_all_packets_lost_declares_nobody_dead(tmp_path: Path) 
     figures = await played(weather.loss, tmp_path, count=4, seconds=6.0)
     for figure in figures.values():
         exact(figure)
+
+
+async def test_workers_are_everywhere_soon_and_outlive_who_registered_them(tmp_path: Path) -> None:
+    figures = await played(registry.workers, tmp_path, count=3, seconds=1.0, rounds=3)
+    for figure in figures.values():
+        if figure.unit == "s" and figure.limit is not None:
+            in_time(figure)
+        else:
+            exact(figure)
+
+
+async def test_no_answer_is_wrong_while_all_changes_and_every_node_restarts(
+    tmp_path: Path,
+) -> None:
+    figures = await played(changes.changes, tmp_path, count=3, seconds=8.0)
+    exact(figures["wrong or failed answers"])
+    in_time(figures["all state agrees after the last change"])
+    made = figures["changes made"].value
+    assert made is not None
+    assert made > 50
+    # Memory and rates are for runs that are long enough, on a machine with nothing else to do.

@@ -1,4 +1,4 @@
-"""All named scenarios, and the table of what the membership has to reach."""
+"""All named scenarios, and the table of what the mesh has to reach."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ from smg_chaos.simulate.scenarios.links import LINKS
 from smg_chaos.simulate.scenarios.lives import LIVES
 from smg_chaos.simulate.scenarios.loops import LOOPS
 from smg_chaos.simulate.scenarios.scenario import Scenario, Target
+from smg_chaos.simulate.scenarios.state import STATE
 from smg_mesh.config import ProfileName
 
-SCENARIOS: Final = MappingProxyType({one.name: one for one in (*LIVES, *LOOPS, *LINKS)})
+SCENARIOS: Final = MappingProxyType({one.name: one for one in (*LIVES, *LOOPS, *LINKS, *STATE)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,13 @@ ACCEPTANCE: Final = (
     _row("paused-25s", 3, 200),
     _row("twins", 5, 200),
     _row("clock-jump", 5, 200),
+    _row("state-calm", 10, 200),
+    _row("state-weather", 20, 1000),
+    _row("registrar-dies", 3, 200),
+    _row("state-restart-all", 5, 200),
+    _row("state-away", 4, 50),
+    _row("state-join-10k", 3, 2),
+    _row("state-50k", 4, 2),
 )
 
 

@@ -2,17 +2,25 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import process_time
 from typing import Literal, TypeAlias
 
 from smg_chaos.simulate.core import CoreFactory
 from smg_chaos.simulate.outcome import STATISTICS, Figures, Outcome
+from smg_chaos.simulate.replicas.replica import ReplicaFactory
+from smg_chaos.simulate.replicas.setting import StateSetting
+from smg_chaos.simulate.trial import live
+from smg_chaos.simulate.weather import Plan
 from smg_chaos.simulate.world import Setting, World
 from smg_mesh.config import ProfileName
 
 Play: TypeAlias = Callable[[World, int], Figures]
 """Let it happen in a world of that many members; what must not happen becomes a broken promise."""
+
+
+PlanOf: TypeAlias = Callable[[int, int, ProfileName], Plan]
+"""From (seed, members, profile) to a history to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +43,40 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A scenario and how it is usually run."""
+    """A scenario and how it is usually run: what happens in it is a `play`, or by seed a `plan`."""
 
     name: str
     about: str
-    play: Play
+    play: Play | None = None
+    plan: PlanOf | None = None
+    state: StateSetting | None = None
+    """What the nodes share in it beside the membership."""
     nodes: int = 10
     seeds: int = 100
     profile: ProfileName = "lan"
     targets: Sequence[Target] = ()
 
+    @property
+    def shares(self) -> bool:
+        """Whether its nodes have replicated state."""
+        return self.plan is not None or self.state is not None
+
 
 def play(
-    scenario: Scenario, setting: Setting, make_core: CoreFactory, *, nodes: int
+    scenario: Scenario,
+    setting: Setting,
+    make_core: CoreFactory,
+    make_replica: ReplicaFactory | None = None,
+    *,
+    nodes: int,
 ) -> tuple[World, Outcome]:
     """Live through one history of a scenario; return the world it left, and the sum of it."""
+    if scenario.plan is not None:
+        plan = scenario.plan(setting.seed, nodes, setting.profile)
+        return live(plan, make_core, make_replica, traced=setting.traced)
+    assert scenario.play is not None
     begun_s = process_time()
-    world = World(setting, make_core)
+    world = World(replace(setting, state=scenario.state), make_core, make_replica)
     figures = scenario.play(world, nodes)
     return world, Outcome(
         seed=setting.seed,

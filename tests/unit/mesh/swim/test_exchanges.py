@@ -17,6 +17,14 @@ def met(stage: Stage, count: int) -> list[Actor]:
     return actors
 
 
+def agreeing(stage: Stage, count: int) -> list[Actor]:
+    actors = met(stage, count)
+    for actor in actors:
+        stage.hear(actor)
+    stage.clear()
+    return actors
+
+
 def differ(stage: Stage, actors: list[Actor]) -> None:
     for _ in range(2):
         for actor in actors:
@@ -24,16 +32,43 @@ def differ(stage: Stage, actors: list[Actor]) -> None:
         stage.now_ms += 1_000
 
 
-def test_a_difference_that_lasts_a_second_is_talked_about() -> None:
+@pytest.mark.parametrize(("count", "lasts_ms"), [(1, 700), (70, 1_000)])
+def test_a_difference_that_lasts_longer_than_rumors_travel_is_talked_about(
+    count: int, lasts_ms: int
+) -> None:
     stage = Stage()
-    (a,) = met(stage, 1)
+    a, *_ = agreeing(stage, count)
     stage.hear(a, digest=OTHER)
-    stage.now_ms += 999
+    stage.now_ms += lasts_ms - 1
     stage.hear(a, digest=OTHER)
     assert stage.exchanges() == []
     stage.now_ms += 1
     stage.hear(a, digest=OTHER)
     assert stage.exchanges() == [(a.name, "digest")]
+
+
+@pytest.mark.parametrize(("count", "asked"), [(3, True), (70, False)])
+def test_who_differs_from_everybody_asks_the_next_one_in_a_small_cluster(
+    count: int, asked: bool
+) -> None:
+    stage = Stage()
+    a, b, c, *_ = agreeing(stage, count)
+    for actor in (a, b):
+        stage.hear(actor, digest=OTHER)
+        stage.now_ms += 500
+    stage.hear(c, digest=OTHER)
+    assert stage.exchanges() == ([(c.name, "digest")] if asked else [])
+
+
+def test_one_member_that_agrees_says_that_it_is_not_us_who_missed_something() -> None:
+    stage = Stage()
+    a, b, c = met(stage, 3)
+    stage.hear(a, digest=OTHER)
+    stage.now_ms += 500
+    stage.hear(b)
+    stage.now_ms += 500
+    stage.hear(c, digest=OTHER)
+    assert stage.exchanges() == []
 
 
 def test_a_difference_that_passes_is_not() -> None:

@@ -214,6 +214,18 @@ async def test_settings_are_validated_from_words_and_from_a_file(
     assert "cannot read" in no_file[2]
 
 
+async def test_a_negative_number_is_a_value_and_an_unknown_option_is_none(run: RunAdmin) -> None:
+    async with node() as served:
+        admin = typed(run, served)
+        negative = await admin("config", "set", "routing.wait_for_worker_s", "-3")
+        unknown = await admin("config", "set", "routing.policy", "random", "--forse")
+        assert served.world.nodes["node-a"].settings.all() == []
+    assert negative[0] == 1
+    assert "-3 is out of range" in negative[2]
+    assert unknown[0] == 2
+    assert "no such option: --forse" in unknown[2]
+
+
 async def test_a_cluster_that_does_not_run_the_same_is_told_of(run: RunAdmin) -> None:
     async with node() as served:
         admin = typed(run, served)

@@ -108,3 +108,13 @@ def test_entries_of_a_removed_worker_are_beaten_and_what_took_them_away_is_known
     assert taken is not None
     assert (taken.hlc, taken.value) == (4, None)
     assert ledger.taken_away(source.cell, 6, "a") is None
+
+
+def test_a_write_that_was_dated_again_is_the_same_word_at_an_earlier_time() -> None:
+    ledger = ledger_of("a")
+    acknowledged(ledger, 0, write(9))
+    again = ledger.dated_again(CELL, 4, "a", b"v")
+    assert again is not None
+    assert (again.hlc, again.value) == (4, b"v")
+    assert ledger.dated_again(CELL, 4, "b", b"v") is None
+    assert ledger.dated_again(CELL, 10, "a", b"v") is None
