@@ -45,6 +45,15 @@ _LIMIT_S: Final = 30.0
 _KNOWN_S: Final = 2.0
 """What was acknowledged this long ago is known on all nodes."""
 _GROWTH_MAX_MB: Final = 5.0
+_LONG_S: Final = 300.0
+_FILL: Final = (
+    ("workers.retry_s", 1, 2),
+    ("stream.keepalive_s", 14, 15),
+    ("engine.stall_s", 290, 300),
+)
+"""Settings that only fill the audit log, one for each node, and what they are set to in turn."""
+_FILL_CHANGES: Final = 1_200
+"""By each node: twice what it keeps in its log. A log that still fills looks like memory that grows."""
 _MB: Final = 1 << 20
 _SETTINGS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
     ("routing.policy", ("power_of_two", "random", "round_robin", "consistent_hashing")),
@@ -93,6 +102,11 @@ async def changes(stage: Stage) -> Sequence[Figure]:
     await people.begin()
     await _all_ready(stage, nodes)
     expected = await _expected(nodes)
+    if stage.seconds >= _LONG_S:
+        await _fill(nodes)
+        stage.say(
+            f"{_FILL_CHANGES} settings changed on every node: the audit log is as long as it gets"
+        )
     load = Load(balancer, REQUESTS_PER_S, _QUESTIONS, expected, tokens=_TOKENS, now_s=now_s)
     async with asyncio.TaskGroup() as group:
         endless: Sequence[Coroutine[Any, Any, None]] = [load.run(), people.change(), people.look()]
@@ -116,6 +130,18 @@ async def changes(stage: Stage) -> Sequence[Figure]:
         growth("after the restarts", after),
         Figure("shared state of a node at the end", size_mb, "MB", None, f"{entries} entries"),
     ]
+
+
+async def _fill(nodes: Sequence[SmgAgent]) -> None:
+    """Bring what is bounded to its bounds before anything is measured."""
+
+    async def change(node: SmgAgent, key: str, *values: int) -> None:
+        for number in range(_FILL_CHANGES):
+            await Operator(node).set(key, values[number % len(values)])
+
+    async with asyncio.TaskGroup() as group:
+        for node, plan in zip(nodes, _FILL, strict=False):
+            group.create_task(change(node, *plan))
 
 
 class _People:

@@ -50,6 +50,8 @@ class Holding:
         """Keys with an entry from the future, and the wall time at which to look at them again."""
         self.removals: list[tuple[int, str]] = []
         """A heap: when this node's own removals were written, in wall time, and their keys."""
+        self.fallen: dict[str, int] = {}
+        """Removals that were here and that nobody remembers now, by key, and when they were written."""
         self._rng: Final = rng
         self._undated: list[Slot] = []
         self._shadows: dict[tuple[str, str], Slot] = {}
@@ -118,9 +120,39 @@ class Holding:
                 self.crowded[slot.key] = None
             if slot.said.value is None and slot.root == self.me:
                 heappush(self.removals, (hlc_ms(slot.said.hlc), slot.key))
+        gone = [slot for slot in gone if id(slot) not in done]
         for slot in gone:
-            if id(slot) not in done:
+            self.forget(slot)
+        if any(slot.said.value is None for slot in gone):
+            self._fell(gone)
+
+    def _fell(self, gone: Sequence[Slot]) -> None:
+        """See which removals were deleted of which neither a copy nor a later word is left.
+
+        What they had beaten and is left of an earlier epoch would be carried over, and count again.
+        """
+        for slot in gone:
+            key, hlc = slot.key, slot.said.hlc
+            others = self.cells.slots(key)
+            if slot.said.value is None and not any(one.said.hlc >= hlc for one in others):
+                self.fallen[key] = max(hlc, self.fallen.get(key, 0))
+        if self.left is not None and self.fallen:
+            for slot in [slot for slot in self.left.slots() if self.outlived(slot)]:
                 self.forget(slot)
+
+    def outlived(self, slot: Slot) -> bool:
+        """Return whether this is a value that a removal had beaten which nobody remembers now.
+
+        A removal of `ID` beats earlier values of `ID` and of every key below, `ID/…`.
+        """
+        if slot.said.value is None:
+            return False
+        parted, head = "/", slot.key
+        while parted:
+            if self.fallen.get(head, 0) > slot.said.hlc:
+                return True
+            head, parted, _ = head.rpartition("/")
+        return False
 
     def _date(self, slots: Sequence[Slot]) -> Sequence[Slot]:
         """Return which of these are from the future, and note when they will count."""

@@ -10,7 +10,7 @@ monotonic. What a call writes, it returns for the others to hear, except what an
 anyway: own entries written again when `summary`, `merge` or `load` move up to a later epoch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,15 +22,13 @@ from smg_mesh.crdt.envelope import Summary, Update, check_epoch
 from smg_mesh.crdt.holding import Holding, Rng
 from smg_mesh.crdt.mirror import DIGEST_BYTES
 from smg_mesh.crdt.namespace import KEY_BYTES_MAX, VALUE_BYTES_MAX, StateError
+from smg_mesh.crdt.oddities import Oddities
 from smg_mesh.crdt.slot import COPY_MARK, Slot, weight_of
 from smg_mesh.crdt.tending import Tending
 from smg_mesh.crdt.vector import VectorError, beginning, origins, read_vector
 
 RESERVE_SHARE: Final = 8
 """A full document still takes removals and new values of old keys, up to an eighth above its limit."""
-ODD_MAX: Final = 4
-"""Exchanges that ended with equal vectors and unequal contents, the same each time: several at once may have
-begun before the first of them ended."""
 _NOTHING_SEEN: Final = b"\0"
 
 
@@ -76,8 +74,7 @@ class OwnedRegisters:
         self._options: Final = options
         self._holding: Final = Holding(me, future_ms=options.future_ms, rng=rng)
         self._tending: Final = Tending(name, self._holding, options=options)
-        self._odd_count = 0
-        self._odd: tuple[str, bytes, bytes, Mapping[int, int]] | None = None
+        self._odd: Final = Oddities()
 
     # ── Reading ──────────────────────────────────────────────────────────────
 
@@ -294,11 +291,8 @@ class OwnedRegisters:
             return self._update(theirs.vector)
         if theirs.digest == document.digest:
             return b""
-        odd = (theirs.name, theirs.digest, document.digest, dict(seen))
-        self._odd_count = self._odd_count + 1 if odd == self._odd else 1
-        self._odd = odd
-        if self._odd_count >= ODD_MAX and theirs.name < self._me:
-            self._odd_count = 0
+        oddity = (theirs.digest, document.digest, dict(seen))
+        if self._odd.again(theirs.name, oddity) and theirs.name < self._me:
             return self._update(_NOTHING_SEEN, whole=True)
         return self._update(theirs.vector)
 
@@ -336,7 +330,7 @@ class OwnedRegisters:
     def _move_up(self, epoch: int) -> None:
         self._holding.move_up(epoch)
         self._tending.begun_ms = None
-        self._odd = None
+        self._odd.clear()
         self._carry_own()
 
     def _carry_own(self) -> None:

@@ -6,10 +6,12 @@ Only the owner writes. Of two writes the one with the larger (boot, seq) counts,
 repeated and come in any order; a lost one heals with the owner's next. A register vanishes
 
     ttl_ms after it was heard        or when its owner cleared it
-    10 s after its owner died        unless the owner came back meanwhile, in the same life
+    10 s after its owner died        or spoke last, unless it is known to be back in the same life
     at once                          when its owner is known to live a later life
 
-What an unknown owner says counts too, since rumors may be ahead of membership. What is no more is
+What an unknown owner says counts too, since rumors may be ahead of membership. So does what a dead one
+says after its registers were dropped, for 10 s: who came back is not announced before it has held out
+for a while, up to minutes, and speaks all that time. What is no more is
 remembered for a minute (its order, not its content), so that a late rumor cannot bring it back.
 
 Costs: a write and a rumor are a few dict operations; memory is that of what is held, however often it is
@@ -52,7 +54,7 @@ _Order: TypeAlias = tuple[int, int]
 class _Owner:
     """What is known of somebody who has registers, or had them before he died."""
 
-    __slots__ = ("boot", "dead", "gone", "places")
+    __slots__ = ("boot", "dead", "gone", "last", "places")
 
     def __init__(self) -> None:
         self.boot = 0
@@ -60,7 +62,13 @@ class _Owner:
         self.dead = False
         self.gone = False
         """So long dead that his registers are dropped."""
+        self.last: _Order = (0, 0)
+        """The latest heard of him before they were; of all his registers, for he numbers them together."""
         self.places: dict[_Place, None] = {}
+
+    def refuses(self, order: _Order) -> bool:
+        """Return whether he said that before his registers were dropped."""
+        return self.gone and order <= self.last
 
 
 class Registers:
@@ -182,7 +190,7 @@ class Registers:
     def _take(self, register: Register, now_ms: int) -> bool:
         place = (register.kind, register.key, register.owner)
         owner = self._owners.get(register.owner)
-        if owner is not None and register.boot < owner.boot + owner.gone:
+        if owner is not None and (register.boot < owner.boot or owner.refuses(register.order)):
             self._counts["gone" if register.boot == owner.boot else "superseded"] += 1
             return True
         held = self._kinds.get(register.kind, {}).get(place)
@@ -209,9 +217,19 @@ class Registers:
         owner = self._owners.get(place[2])
         if owner is None:
             owner = self._owners[place[2]] = _Owner()
+        if not owner.gone:
+            owner.last = max(owner.last, register.order)
         owner.places[place] = None
-        self._vanish.put(place, (register.until_ms // _STEP_MS + 1) * _STEP_MS)
+        self._limit(place, self._until_ms(owner, register))
         self._tell(register, gone=False)
+
+    def _until_ms(self, owner: _Owner, register: Register) -> int:
+        if owner.gone and register.boot == owner.boot:
+            return min(register.until_ms, register.heard_ms + self._options.register_after_death_ms)
+        return register.until_ms
+
+    def _limit(self, place: _Place, until_ms: int) -> None:
+        self._vanish.put(place, (until_ms // _STEP_MS + 1) * _STEP_MS)
 
     def _make_room(self, now_ms: int) -> bool:
         """Return whether one more may be held; what is no more gives way first."""
@@ -265,13 +283,15 @@ class Registers:
             owner = self._owners[name] = _Owner()
         if boot < owner.boot:
             return
-        owner.dead = owner.gone = False
+        was_gone, owner.dead, owner.gone = owner.gone, False, False
         self._deaths.forget(name)
         if boot > owner.boot:
             owner.boot = boot
             for place in list(owner.places):
                 if self._kinds[place[0]][place].boot < boot:
                     self._drop(place)
+        for place in owner.places if was_gone else ():
+            self._limit(place, self._kinds[place[0]][place].until_ms)
 
     def member_gone(self, name: str, now_ms: int) -> None:
         """Learn that a member died or left: what it said is dropped a while later."""
@@ -297,8 +317,11 @@ class Registers:
         self._deaths.put(name, now_ms + ENDED_KEEP_MS)
         for place in list(owner.places):
             register = self._kinds[place[0]][place]
-            if register.boot <= owner.boot:
+            until_ms = self._until_ms(owner, register)
+            if register.boot < owner.boot or until_ms <= now_ms:
                 self._end(place, register.order, now_ms)
+            else:
+                self._limit(place, until_ms)
 
     # ── Time ─────────────────────────────────────────────────────────────────
 

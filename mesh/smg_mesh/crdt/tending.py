@@ -1,7 +1,8 @@
 """What the owner of entries does about them without being asked, a little at a time.
 
 - What another owner's later write has seen, and what is there twice, is deleted by its owner.
-- A removal is deleted once it is old enough and nobody holds a value of its key.
+- A removal is deleted once it is old enough and nobody holds a value of its key. Who has an earlier value
+  all the same, on its way or left of an earlier epoch, drops it when the removal goes.
 - After an epoch has begun, what is left of the earlier one is written again: one's own at once, others'
   when it is this node's turn.
 - A document that has grown too much, or too old, is begun anew, by the first of the living in line.
@@ -88,13 +89,29 @@ class Tending:
         for key in keys:
             del holding.crowded[key]
         needless = [slot for key in keys for slot in self._needless(key)]
+        needless += [slot for slot in self._outlived() if slot not in needless]
         if needless:
             holding.change({}, needless)
         for key in old:
             if holding.cells.slots(key):  # somebody still needs it: look again later
-                again_ms = holding.wall_ms - self._options.removed_keep_ms + LOOK_AGAIN_MS
+                again_ms = holding.wall_ms - self._keep_ms + LOOK_AGAIN_MS
                 heappush(holding.removals, (again_ms, key))
         return bool(needless)
+
+    def _outlived(self) -> Sequence[Slot]:
+        """Return own values whose removal was forgotten before its owner heard of them."""
+        holding = self._holding
+        if not holding.fallen:
+            return ()
+        keys = holding.cells.keys()
+        slots = [slot for key in keys for slot in holding.cells.slots(key)]
+        found = [
+            slot
+            for slot in slots
+            if slot.root == holding.me and not slot.old and holding.outlived(slot)
+        ]
+        holding.fallen.clear()
+        return found
 
     def _needless(self, key: str) -> Sequence[Slot]:
         cells, wall_ms = self._holding.cells, self._holding.wall_ms
@@ -134,8 +151,13 @@ class Tending:
                 head, parted, _ = head.rpartition("/")
         return earliest
 
+    @property
+    def _keep_ms(self) -> int:
+        """For how long a removal is kept: longer than anybody may be away, whose disk is a save older still."""
+        return self._options.removed_keep_ms + self._options.save_apart_ms
+
     def _grown_old(self, written_ms: int) -> bool:
-        return written_ms + self._options.removed_keep_ms <= self._holding.wall_ms
+        return written_ms + self._keep_ms <= self._holding.wall_ms
 
     # ── What is left of earlier epochs ───────────────────────────────────────
 
@@ -193,7 +215,7 @@ class Tending:
         holding = self._holding
         dues = sorted(holding.unripe.values())[:1]
         if holding.removals:
-            dues.append(holding.removals[0][0] + self._options.removed_keep_ms)
+            dues.append(holding.removals[0][0] + self._keep_ms)
         return dues
 
     # ── A new epoch ──────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@
     shelf      the pieces and their digest      spreader   what is said, pushed, fetched
     caretaker  what is tidied up when           documents  a namespace over its documents
     ears       what rumors mean                 bound      registers and tables, with the clock
-    wall       the wall clock, doubted
+    wall       the wall clock, doubted          absence    away for too long, or not
 
 Guaranteed: replicas that have exchanged everything hold the same; a write counts here at once. Not
 guaranteed: that it survives if its node dies before anybody heard of it and before its disk had it. What a
@@ -27,6 +27,7 @@ from smg_mesh.crdt.registers import Registers
 from smg_mesh.crdt.table import Row
 from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import News
+from smg_mesh.sync.absence import Absence
 from smg_mesh.sync.bound import BoundRegisters, BoundTable
 from smg_mesh.sync.caretaker import Caretaker
 from smg_mesh.sync.ears import REGISTER, TABLE, Ears
@@ -38,8 +39,6 @@ from smg_mesh.sync.wishes import Count, Wake, Wish
 
 __all__ = ["NamespaceState", "Replica"]
 
-STALE_MS: Final = 60_000
-"""Who was away for too long gives way to fresh peers in its first minute; later it is one of them."""
 _TABLE_KEY_BYTES: Final = 8
 _CLUSTER, _HISTORY, _HISTORY_BYTES = "cluster", "history", 8
 
@@ -100,8 +99,7 @@ class Replica:
             tell=tell,
         )
         self._living: tuple[str, ...] = (me,)
-        self._ticked_ms = now_ms()
-        self._stale_until_ms = self._ticked_ms
+        self._absence: Final = Absence(options.removed_keep_ms, now_ms())
         self._forgotten: list[Callable[[], None]] = []
         self._learned = False
         self.change_boot(boot)
@@ -173,6 +171,7 @@ class Replica:
     def met(self, peer: str, *, full: bool) -> None:
         """Learn that an exchange with that peer came to its end."""
         self.held |= full
+        self._absence.met()
         if full and not self.history:
             number = self._rng.getrandbits(8 * _HISTORY_BYTES)
             self.namespace(_CLUSTER).put(_HISTORY, number.to_bytes(_HISTORY_BYTES, "big"))
@@ -183,12 +182,12 @@ class Replica:
     def alone(self) -> None:
         """Learn that there is nobody who could know more."""
         self.held = True
+        self._absence.met()
 
     def tick(self) -> None:
         """Do what is due; a `Wake` tells when to call again."""
         now_ms = self._now_ms()
-        self._was_away(now_ms - self._ticked_ms)
-        self._ticked_ms = now_ms
+        self._absence.tick(now_ms)
         self._look_at_clock(now_ms)
         self._wake_ms = None
         self._registers.tick(now_ms)
@@ -208,16 +207,12 @@ class Replica:
             for document in self._shelf.documents():
                 self._caretaker.soon(document.name)
 
-    def _was_away(self, absent_ms: int) -> None:
-        if absent_ms > self._options.removed_keep_ms:
-            self._stale_until_ms = self._now_ms() + STALE_MS
-
     # ── Pieces: what exchanges carry ─────────────────────────────────────────
 
     @property
     def stale(self) -> bool:
         """Back after longer than removals are kept, or without anything held: a fresh peer knows better."""
-        return self._shelf.empty or self._now_ms() < self._stale_until_ms
+        return self._shelf.empty or self._absence.stale(self._now_ms())
 
     @property
     def history(self) -> bytes:
@@ -232,9 +227,9 @@ class Replica:
         Own entries that are younger than removals grow are written again: their removals, if any, are
         remembered by somebody.
         """
-        if self._now_ms() >= self._stale_until_ms:
+        if not self._absence.stale(self._now_ms()):
             return
-        self._stale_until_ms = self._now_ms()
+        self._absence.over(self._now_ms())
         self._tell(Count("state_forgotten"))
         young_ms = self._wall_ms() - self._options.removed_keep_ms
         self._shelf.forget(older_than_ms=young_ms)
@@ -316,7 +311,7 @@ class Replica:
 
     def loaded(self, absent_ms: int) -> None:
         """Learn that everything kept is loaded, and how long this node was away."""
-        self._was_away(absent_ms)
+        self._absence.loaded(absent_ms, self._now_ms())
 
     # ── Own writes ───────────────────────────────────────────────────────────
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from smg_chaos.simulate.agenda import MS
 from smg_chaos.simulate.replicas.checkers import is_old_removal
-from smg_chaos.simulate.replicas.deeds import read_published
+from smg_chaos.simulate.replicas.deeds import REGISTER_TTL_MS, read_published
 from smg_chaos.simulate.replicas.ledger import WORKERS, Write
 from smg_chaos.simulate.replicas.replica import Cell
 from smg_chaos.simulate.replicas.views import LOAD, SETTINGS, STICKY
@@ -234,8 +235,11 @@ def registers_differ(commons: "Commons", *, since_us: int) -> list[str]:
     """Return where a living node's registers are not what it published since then.
 
     Each of them is said by rumor alone, again and again: a node may have missed the last time, not all.
+    What a dead node said lasts for its time where nobody knew it alive, as for a node that began later.
     """
     lives = commons.lives()
+    living = {life.name for life in lives}
+    outlived_us = commons.world.agenda.now_us - REGISTER_TTL_MS * MS
     wanted = sorted((life.name, key) for life in lives for key in life.published)
     wrong: list[str] = []
     for life in lives:
@@ -246,7 +250,10 @@ def registers_differ(commons: "Commons", *, since_us: int) -> list[str]:
         ]
         label = life.node.host.label
         wrong += [f"{label} lacks register {one}" for one in wanted if one not in found]
-        every = len(life.views.registers.items(LOAD))
+        every = sum(
+            one.owner in living or read_published(one.content).at_us < outlived_us
+            for one in life.views.registers.items(LOAD)
+        )
         if every > len(wanted):
             wrong.append(f"{label} has {every} registers, where {len(wanted)} are published")
     return wrong[:SUBJECTS_MAX]

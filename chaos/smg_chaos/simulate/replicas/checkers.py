@@ -109,6 +109,19 @@ class StateCheckers:
             or ledger.is_retired(before.cell)
             or ledger.is_beaten(before)
             or self._is_old_removal(life, before)
+            or self._was_removed(life, before)
+        )
+
+    def _was_removed(self, life: "ReplicaLife", before: Write) -> bool:
+        """Return whether a write was removed, so long ago that the others may not know of it any more.
+
+        Who missed the removal learns only that there is nothing.
+        """
+        writes = self._commons.ledger.writes(before.cell)
+        return any(
+            one.order > before.order and self._is_old_removal(life, one)
+            for one in writes
+            if one.value is None
         )
 
     def _is_old_removal(self, life: "ReplicaLife", write: Write) -> bool:

@@ -38,20 +38,51 @@ def test_a_member_that_comes_back_in_time_in_the_same_life_keeps_them() -> None:
     assert [told(item) for item in world["b"].bound.items("run")] == [("a", "", b"x")]
 
 
-def test_what_a_dead_member_said_last_may_still_come_but_not_after_ten_seconds() -> None:
+def test_what_a_dead_member_said_last_may_still_come_but_nothing_from_before_that() -> None:
     world = RegisterWorld("a", "b")
     world.deliver = lambda rumor, to: False
     world["a"].bound.set("run", "1", b"x", ttl_ms=60_000)
     world["a"].bound.set("run", "2", b"x", ttl_ms=60_000)
     one, two = world["a"].said
     world.kill("a")
-    world["b"].hear(one)
+    world["b"].hear(two)
     assert len(world["b"].bound.items("run")) == 1
     world.pass_time(10_000)
     world["b"].hear(one)
     world["b"].hear(two)
     assert world["b"].bound.items("run") == []
     assert world["b"].registers.counts() == {"gone": 2}
+
+
+def test_a_rumor_of_a_dead_member_that_comes_late_counts_for_ten_seconds_only() -> None:
+    world = RegisterWorld("a", "b")
+    world.deliver = lambda rumor, to: False
+    world["a"].bound.set("run", "1", b"x", ttl_ms=60_000)
+    world["a"].bound.set("run", "2", b"x", ttl_ms=60_000)
+    one, two = world["a"].said
+    world["b"].hear(one)
+    world.kill("a")
+    world.pass_time(10_000)
+    world["b"].hear(two)
+    assert [item.key for item in world["b"].bound.items("run")] == ["2"]
+    world.pass_time(10_100)
+    world["b"].hear(two)
+    assert world["b"].bound.items("run") == []
+
+
+def test_what_a_member_says_that_is_back_and_not_announced_yet_is_known() -> None:
+    world = RegisterWorld("a", "b")
+    world["a"].bound.set("run", "1", b"x", ttl_ms=60_000)
+    registers = world["b"].registers
+    registers.member_gone("a", world.now_ms())
+    for _ in range(10):
+        world["a"].bound.set("run", "1", b"back", ttl_ms=60_000)
+        world["a"].bound.set("run", "2", b"more", ttl_ms=60_000)
+        world.pass_time(4_000)
+        assert [item.key for item in world["b"].bound.items("run")] == ["1", "2"]
+    registers.member_up("a", 1000)
+    world.pass_time(50_000)
+    assert [item.key for item in world["b"].bound.items("run")] == ["1", "2"]
 
 
 def test_a_later_life_drops_what_the_earlier_one_said_at_once() -> None:

@@ -76,6 +76,31 @@ def test_who_was_away_longer_than_removals_are_kept_gives_way() -> None:
     assert not back.replica.stale
 
 
+def test_who_came_back_in_time_and_met_nobody_until_it_was_too_late_gives_way() -> None:
+    world = ReplicaWorld(3)
+    world.exchange("a", "b", full=True)
+    world["c"].workers.put("w-old", b"spec")
+    world["a"].workers.put("w-kept", b"spec")
+    world.settle()
+    kept = world["a"].dumps()
+    world.stop("a")
+    world["b"].workers.remove("w-old")
+    world.settle()
+    away_ms = SMALL.removed_keep_ms - 30_000
+    world.clocks.now_ms += away_ms
+    back = world.start("a", kept, absent_ms=away_ms)
+    heard: list[str] = []
+    back.replica.watch_forgotten(lambda: heard.append("forgotten"))
+    assert not back.replica.stale
+    world.pass_time(80_000, 1_000)
+    assert world["b"].workers.latest("w-old") is None
+    world.exchange("a", "b", full=True)
+    world.settle()
+    assert heard == ["forgotten"]
+    for peer in world.peers.values():
+        assert peer.values("workers") == {"w-kept": b"spec"}
+
+
 def test_a_cluster_that_slept_for_weeks_forgets_nothing_because_a_stranger_started_first() -> None:
     world = ReplicaWorld(1)
     world["a"].workers.put("w-1", b"spec")
