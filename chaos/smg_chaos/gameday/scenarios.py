@@ -92,7 +92,6 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
             changes.changes,
             Size(3, 600.0),
             Size(3, 45.0),
-            ("--readiness.min-workers", "0"),
         ),
         Scenario("idle", "what doing nothing costs", idle.idle, Size(10, 60.0), Size(5, 15.0)),
     )
