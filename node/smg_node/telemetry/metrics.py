@@ -36,7 +36,7 @@ Reading: TypeAlias = Callable[[], Mapping[tuple[str, ...], float]]
 """Reads a pulled metric: label values to value; the empty tuple for a metric without labels."""
 
 LABEL_VALUES_MAX: Final = 100
-"""How many values of an open-ended label get a series of their own (spec/http.md section 10)."""
+"""How many values of an open-ended label get a series of their own."""
 MODELS_MAX: Final = 1000
 """How many models get series of their own, each about 70 lines of a scrape."""
 UNKNOWN: Final = "unknown"
