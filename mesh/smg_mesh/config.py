@@ -150,6 +150,8 @@ class StateOptions:
     table_ttl_ms: int = 4 * 3_600_000
     save_apart_ms: int = 10_000
     """A changed document is written to the data dir after at most this time."""
+    join_grace_ms: int = 15_000
+    """A node that meets no living member for so long after its start takes what it has for all there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

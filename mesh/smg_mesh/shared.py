@@ -120,7 +120,7 @@ class Shared:
             tell=self._take,
         )
         self._keeper: Final = self._made_keeper(data_dir, before, options)
-        self._arrival: Final = Arrival(name, now_ms=self._now_ms)
+        self._arrival: Final = Arrival(name, grace_ms=options.join_grace_ms, now_ms=self._now_ms)
         self._vault: Final = Vault()
         self._gossip: Gossip | None = None
         self._arrived = False
@@ -366,7 +366,7 @@ class Shared:
                 self._pulse.at(due_ms)
             return
         self._arrived = True
-        if not self._replica.held:
+        if self._arrival.nobody() and not self._replica.held:
             self._replica.alone()
         self._caring.look()
         if len(self.living()) > 1:

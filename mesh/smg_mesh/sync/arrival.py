@@ -3,6 +3,8 @@
 It does
 
     at once        where there is nobody to ask
+    after a while  (the join grace) where whoever should be there is not: no member lives that could be asked.
+                   What this node has is all there is, and a cluster that comes later is merged with as any
     by one         after a full exchange with a peer that holds it
     by all         after full exchanges with every living member (with eight, of many) if all of them are
                    arriving as well: a cluster that starts from its disks, or for the first time. What they
@@ -25,11 +27,12 @@ ASK_APART_MAX_MS: Final = 30_000
 class Arrival:
     """One life's arrival. The wiring sets `nobody`, which tells whether there is nobody to ask."""
 
-    def __init__(self, me: str, *, now_ms: Callable[[], int]) -> None:
+    def __init__(self, me: str, *, grace_ms: int, now_ms: Callable[[], int]) -> None:
         self.nobody: Callable[[], bool] = _somebody
         self._me: Final = me
         self._now_ms: Final = now_ms
         self._held = False
+        self._grace_ms: Final = now_ms() + grace_ms
         self._living: tuple[str, ...] = ()
         self._equals: dict[str, None] = {}
         """Met in full, and arriving like this node."""
@@ -43,7 +46,7 @@ class Arrival:
     def held(self) -> bool:
         """Whether this node holds the cluster's state."""
         if not self._held:
-            self._held = self._all_are_equal() or self.nobody()
+            self._held = self._all_are_equal() or self.nobody() or self._nobody_came()
         return self._held
 
     def set_members(self, living: Sequence[str]) -> None:
@@ -63,7 +66,9 @@ class Arrival:
 
     def due_ms(self) -> int | None:
         """Return when to call `ask`; None: not before something happens."""
-        return None if self._held or not self._living else self._ask_ms
+        if self._held:
+            return None
+        return self._ask_ms if self._living else self._grace_ms
 
     def ask(self) -> str:
         """Return the member to have an exchange with now, empty if there is none; another one each time."""
@@ -77,6 +82,9 @@ class Arrival:
             return ""
         self._asked += 1
         return unmet[self._asked % len(unmet)]
+
+    def _nobody_came(self) -> bool:
+        return not self._living and self._now_ms() >= self._grace_ms
 
     def _all_are_equal(self) -> bool:
         met = sum(name in self._equals for name in self._living)

@@ -18,7 +18,7 @@ def build_shared(settings: Settings, *, clock: Clock, rng: Rng, meters: Meters) 
         settings.name,
         data_dir=data_dir,
         before=before,
-        options=state_options(),
+        options=state_options(settings),
         rng=rng,
         wall_ms=clock.now_ms,
         monotonic_s=clock.monotonic_s,

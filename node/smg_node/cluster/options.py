@@ -34,13 +34,13 @@ def mesh_options(settings: Settings, *, version: str) -> MeshOptions:
         data_dir=settings.data_dir / "mesh" / settings.name,
         meta={"version": version},
         join_grace_s=mesh.join_grace_s,
-        state=state_options(),
+        state=state_options(settings),
     )
 
 
-def state_options() -> StateOptions:
+def state_options(settings: Settings) -> StateOptions:
     """Return what shared state is told, in a mesh and without one."""
-    return StateOptions()
+    return StateOptions(join_grace_ms=round(settings.mesh.join_grace_s * 1000))
 
 
 def state_homes(settings: Settings) -> tuple[Path, tuple[Path, ...]]:

@@ -250,6 +250,12 @@ class Fleet:
             if worker.status is not Status.READY and not worker.draining:
                 worker.suspect()
 
+    def doubt_unknown(self) -> None:
+        """Have the workers looked at that never said what they serve: somebody asks for a model nobody knows."""
+        for worker in self._workers.values():
+            if worker.model is None and not worker.draining:
+                worker.suspect()
+
     async def probe(self, worker_id: str) -> Worker:
         """Look at a worker now; its `reason` then says what was seen."""
         worker = self.get(worker_id)

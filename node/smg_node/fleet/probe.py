@@ -1,6 +1,12 @@
-"""When a worker counts as up or down: so many good or bad looks in a row. Pure."""
+"""When a worker counts as up or down, and how often one that is missing is looked for. Pure."""
 
 from dataclasses import dataclass
+from typing import Final
+
+EAGER_S: Final = 120.0
+"""An engine may take that long to start, and is to be found at once when it has; later tries cost more."""
+PAUSE_MAX_S: Final = 10.0
+_SHARE: Final = 20
 
 
 @dataclass(slots=True)
@@ -42,3 +48,21 @@ class Tally:
     def restart(self) -> None:
         """Start again from down, as for a worker never seen."""
         self.up, self._run = False, 0
+
+
+class Patience:
+    """How long to leave a worker that cannot be reached alone, between two tries."""
+
+    def __init__(self) -> None:
+        self._missed_s: float | None = None
+
+    def pause_s(self, retry_s: float, now_s: float) -> float:
+        """Return the pause after a try at `now_s`: of one missing for long, a twentieth of that time."""
+        if self._missed_s is None:
+            self._missed_s = now_s
+        missed_s = now_s - self._missed_s
+        return retry_s if missed_s < EAGER_S else max(retry_s, min(PAUSE_MAX_S, missed_s / _SHARE))
+
+    def found(self) -> None:
+        """Note that it is there."""
+        self._missed_s = None

@@ -24,6 +24,7 @@ from smg_node.fleet.bundles import BundleCache
 from smg_node.fleet.model import ServedModel
 from smg_node.fleet.models import Models
 from smg_node.fleet.outlook import Outlook
+from smg_node.fleet.probe import Patience
 from smg_node.fleet.vigil import NEVER, Vigil, VigilOptions
 from smg_node.fleet.worker import Status, Worker
 
@@ -87,6 +88,9 @@ class Tender:
         self._heard = False
         self._news: object = None
         self._marks: tuple[str, ...] = ()
+        self._doubted = False
+        """Whether somebody has waited for the worker since it was last tried."""
+        self._patience = Patience()
         self.hear()
 
     def hear(self) -> None:
@@ -124,7 +128,7 @@ class Tender:
         worker = self._worker
         while True:
             await self._until_useful()
-            pause_s = self._ground.options.retry_s
+            pause_s = self._patience.pause_s(self._ground.options.retry_s, _now_s())
             try:
                 await self._bring_up()
                 await self._watch()
@@ -148,11 +152,14 @@ class Tender:
             await self._wait(NEVER)
 
     async def _rest(self, pause_s: float) -> None:
-        """Return after `pause_s`, sooner if other nodes have something new to say."""
-        until_s = _now_s() + pause_s
-        self._heard = False
-        while not self._heard and _now_s() < until_s:
-            await self._wait(until_s)
+        """Return after `pause_s`; sooner if other nodes have something new to say, or somebody waits."""
+        began_s = _now_s()
+        self._heard = self._doubted = False
+        while not self._heard:
+            wanted_s = min(pause_s, self._ground.options.retry_s) if self._doubted else pause_s
+            if _now_s() >= began_s + wanted_s:
+                return
+            await self._wait(began_s + wanted_s)
 
     async def _wait(self, until_s: float) -> None:
         """Return at `until_s`, sooner if woken; pass doubts on."""
@@ -166,6 +173,7 @@ class Tender:
         worker.wake.clear()
         if worker.suspected:
             worker.suspected = False
+            self._doubted = True
             self.vigil.doubt(_now_s())
 
     def _hearsay(self) -> str:
@@ -191,6 +199,7 @@ class Tender:
         worker.model = await self._model_of(engine, card)
         worker.card = card
         worker.status, worker.reason = Status.READY, ""
+        self._patience.found()
         self._compare_marks()
         _log.info("worker %s is ready: %s", worker.url.endpoint, worker.model.name)
         ground.changed()

@@ -103,6 +103,7 @@ class Placer:
                     where="model",
                     code="model_not_found",
                 )
+            self._fleet.doubt_unknown()
             if not await self._wait(until_s):
                 raise _no_worker(f"no worker serves {name!r} yet, but some are still starting")
 

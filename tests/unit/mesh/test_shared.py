@@ -159,6 +159,23 @@ async def test_a_damaged_document_costs_its_keys_and_not_the_node(tmp_path: Path
     await second.close()
 
 
+async def test_where_nobody_comes_what_a_node_has_is_all_there_is(tmp_path: Path) -> None:
+    first = make_shared("a", tmp_path)
+    await first.open()
+    put(first, "x", 1)
+    await first.close()
+    told: list[bool] = []
+    shared = make_shared("a", tmp_path, options=replace(QUICK, join_grace_ms=100))
+    shared.watch_held(lambda: told.append(shared.held))
+    await opened(shared, Gossip(), boot=8 << 48)
+    shared.set_members([("a", 8 << 48)])
+    assert not shared.held
+    await until(lambda: shared.held)
+    assert told == [True]
+    assert value(shared, "x") == 1
+    await shared.close()
+
+
 # ── What it says and hears ───────────────────────────────────────────────────
 
 

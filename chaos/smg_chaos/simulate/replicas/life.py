@@ -71,7 +71,11 @@ class ReplicaLife:
             tell=self._wishes.append,
         )
         self.pieces: Final = LivePieces(self)
-        self.arrival = Arrival(node.name, now_ms=lambda: self._world.now_ms(node))
+        self.arrival = Arrival(
+            node.name,
+            grace_ms=commons.options.join_grace_ms,
+            now_ms=lambda: self._world.now_ms(node),
+        )
         self.forgot = 0
         self.refusals = 0
         self.remembered: dict[str, int] = {}

@@ -54,6 +54,7 @@ _KEYS: Final = 5
 _SKEW_MS: Final = 20_000
 """Wrong clocks of tame seeds: two of them are less than a minute apart."""
 _WEEK_MS: Final = 7 * 86_400_000
+_GRACE_MS: Final = 8_000
 _HOUR_MS: Final = 3_600_000
 _HAPPENINGS: Final = (25, 110)
 _SPOKEN_SOURCES: Final[tuple[Spoken, ...]] = ("api", "api", "api", "kubernetes", "dns")
@@ -123,6 +124,7 @@ def _options(own: Random, temper: Temper) -> StateOptions:
         document_bytes_max=3_000 if temper == "full" else 262_144,
         removed_keep_ms=keep_ms,
         save_apart_ms=own.choice((500, 3_000, 10_000)),
+        join_grace_ms=_GRACE_MS,
         union_ms=min(own.choice((1_000, 4_000, 15_000)), keep_ms // 4),
         rumor_bytes_per_s=own.choice((16_384, 16_384, 200)),
         epoch_bytes=own.choice((600, 1_500, 5_000)) if tight else 196_608,

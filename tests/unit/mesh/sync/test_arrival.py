@@ -2,13 +2,15 @@ import itertools
 
 from smg_mesh.sync.arrival import ASK_APART_MAX_MS, EQUALS_ENOUGH, SETTLE_MS, Arrival
 
+GRACE_MS = 15_000
+
 
 class World:
     """A node called me, and its clock."""
 
     def __init__(self) -> None:
         self.now_ms = 5_000
-        self.arrival = Arrival("me", now_ms=lambda: self.now_ms)
+        self.arrival = Arrival("me", grace_ms=GRACE_MS, now_ms=lambda: self.now_ms)
 
     def see(self, *others: str) -> None:
         self.arrival.set_members(["me", *others])
@@ -17,12 +19,26 @@ class World:
         self.now_ms += span_ms
 
 
-def test_a_node_that_has_met_nobody_holds_nothing() -> None:
+def test_a_node_that_meets_nobody_holds_all_there_is_when_its_grace_is_over() -> None:
     world = World()
     assert not world.arrival.held
-    assert world.arrival.due_ms() is None
-    world.wait(3_600_000)
+    assert world.arrival.due_ms() == 5_000 + GRACE_MS
+    world.wait(GRACE_MS - 1)
     assert not world.arrival.held
+    assert world.arrival.ask() == ""
+    world.wait(1)
+    assert world.arrival.held
+    assert world.arrival.due_ms() is None
+
+
+def test_as_long_as_somebody_lives_the_grace_changes_nothing() -> None:
+    world = World()
+    world.see("b")
+    world.wait(2 * GRACE_MS)
+    assert not world.arrival.held
+    assert world.arrival.ask() == "b"
+    world.see()
+    assert world.arrival.held
 
 
 def test_with_nobody_to_ask_it_holds_all_there_is_and_goes_on_to_do_so() -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.fleet import tender
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.model import ModelSettings, ServedModel
-from smg_node.fleet.worker import Worker
+from smg_node.fleet.worker import Status, Worker
 from support.fake_engine import FakeEngine, card
 from support.node_parts import FAST, declare, fleet_of, running, set_aside
 
@@ -252,6 +253,19 @@ async def test_a_call_that_found_nobody_makes_the_fleet_look_at_once(tmp_path: P
         engine.up = False
         only(fleet).suspect()
         await until(lambda: not only(fleet).routable)
+
+
+async def test_a_worker_that_somebody_waits_for_is_tried_before_its_pause_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tender, "CONFLICT_RETRY_S", 3_600)
+    engine = FakeEngine()
+    engine.model_card = card("")
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).status is Status.FAILED)
+        engine.model_card = card("tiny")
+        fleet.doubt_unknown()
+        await until(lambda: only(fleet).routable)
 
 
 async def test_a_model_is_served_as_long_as_a_worker_is_registered_for_it(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.fleet.probe import Tally
+from smg_node.fleet.probe import EAGER_S, PAUSE_MAX_S, Patience, Tally
 
 
 @given(looks=st.lists(st.booleans(), max_size=60), down=st.integers(1, 4), up=st.integers(1, 4))
@@ -28,3 +28,15 @@ def test_a_restarted_tally_starts_from_down() -> None:
     assert not tally.up
     assert not tally.good()
     assert tally.good()
+
+
+def test_one_that_is_missing_for_long_is_looked_for_less_often() -> None:
+    patience = Patience()
+    assert patience.pause_s(1.0, 50.0) == 1.0
+    assert patience.pause_s(1.0, 50.0 + EAGER_S - 1) == 1.0
+    assert patience.pause_s(1.0, 50.0 + EAGER_S) == EAGER_S / 20
+    assert patience.pause_s(8.0, 50.0 + EAGER_S) == 8.0
+    assert patience.pause_s(1.0, 50.0 + 86_400) == PAUSE_MAX_S
+    assert patience.pause_s(30.0, 50.0 + 86_400) == 30.0
+    patience.found()
+    assert patience.pause_s(1.0, 100_000.0) == 1.0
