@@ -126,13 +126,18 @@ class Cells:
         return ranked[0] if ranked else None
 
     def conflicts(self, key: str, wall_ms: int) -> Sequence[Held]:
-        """Return what is concurrent with the winner, and what comes from the future; newest first."""
+        """Return what is concurrent with the winner, and what comes from the future; newest first.
+
+        Two nodes that say the same as of the same time, as when both write a removal again, do not disagree.
+        """
         cell = self._cells.get(key)
         later = [slot for slot in self.slots(key) if not self.counts(slot, wall_ms)]
         shown = [replace(slot.held, future=True) for slot in _best(later)]
         ranked = self._ranked(cell, wall_ms) if isinstance(cell, _Cell) else ()
         shown += [
-            slot.held for slot in ranked[1:] if not self.beaten(slot, wall_ms, now_only=False)
+            slot.held
+            for slot in ranked[1:]
+            if not (_same(slot, ranked[0]) or self.beaten(slot, wall_ms, now_only=False))
         ]
         return shown
 
@@ -164,6 +169,10 @@ class Cells:
         if hlc_ms(cell.last) > wall_ms + self._future_ms:
             return _best(slot for slot in cell.slots if self.counts(slot, wall_ms))
         return cell.best()
+
+
+def _same(one: Slot, other: Slot) -> bool:
+    return one.said.hlc == other.said.hlc and one.said.value == other.said.value
 
 
 def _best(slots: Iterable[Slot]) -> list[Slot]:

@@ -53,6 +53,7 @@ class Ledger:
         self._holders: dict[int, Held] = {}
         self._expected: dict[Cell, Write] = {}
         self._retired: dict[Cell, None] = {}
+        self._dated: dict[tuple[Cell, int, str], Write] = {}
         self.lost: dict[Cell, int] = {}
         """Cells of which a write was lost with its last holder, and how often."""
         self.blurred: dict[Cell, None] = {}
@@ -106,13 +107,18 @@ class Ledger:
         for write in self.writes(cell):
             if write.hlc == hlc - 1 and write.owner == owner and write.value is not None:
                 return Write(cell, owner, hlc, write.hlc, None, write.at_us, write.boot)
+        dated = self._dated.get((cell, hlc - 1, owner))
+        if dated is not None and dated.value is not None:
+            return Write(cell, owner, hlc, dated.hlc, None, dated.at_us, dated.boot)
         return None
 
     def dated_again(self, cell: Cell, hlc: int, owner: str, value: bytes | None) -> Write | None:
         """Return what its writer dated again because its clock had been wrong; it is the same word."""
         for write in self.writes(cell):
             if write.owner == owner and write.value == value and write.hlc > hlc:
-                return Write(cell, owner, hlc, 0, value, write.at_us, write.boot)
+                again = Write(cell, owner, hlc, 0, value, write.at_us, write.boot)
+                self._dated[cell, hlc, owner] = again
+                return again
         return None
 
     def is_retired(self, cell: Cell) -> bool:

@@ -53,6 +53,17 @@ def test_the_later_of_two_writes_counts_and_the_larger_name_at_one_time() -> Non
         assert [held.value for held in here.conflicts("x", 5)] == [b"1"]
 
 
+def test_two_nodes_that_say_the_same_as_of_one_time_do_not_disagree() -> None:
+    one, other = registers("a"), registers("b")
+    one.write("x", None, hlc=5 << 16, seen=0, wall_ms=5)
+    said = other.write("x", None, hlc=5 << 16, seen=0, wall_ms=5)
+    one.hear(said.update, said.client, said.upto, said.epoch)
+    winner = one.winner("x", 5)
+    assert winner is not None
+    assert winner.owner == "b"
+    assert one.conflicts("x", 5) == []
+
+
 def test_a_conflict_ends_when_somebody_writes_having_seen_both() -> None:
     world = DocumentWorld(3)
     world["a"].write("x", b"1")

@@ -118,3 +118,13 @@ def test_a_write_that_was_dated_again_is_the_same_word_at_an_earlier_time() -> N
     assert (again.hlc, again.value) == (4, b"v")
     assert ledger.dated_again(CELL, 4, "b", b"v") is None
     assert ledger.dated_again(CELL, 10, "a", b"v") is None
+
+
+def test_what_was_dated_again_can_be_taken_away_like_any_word() -> None:
+    ledger = ledger_of("a")
+    acknowledged(ledger, 0, write(9))
+    assert ledger.taken_away(CELL, 5, "a") is None
+    assert ledger.dated_again(CELL, 4, "a", b"v") is not None
+    taken = ledger.taken_away(CELL, 5, "a")
+    assert taken is not None
+    assert (taken.hlc, taken.value) == (5, None)
