@@ -2,6 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
+
+PREFILL_RATE: Final = 8_000.0
+"""Prompt tokens a second, where nothing was measured yet."""
+CAPACITY: Final = 64
+"""Requests at once, where the engine does not say."""
 
 
 @dataclass(slots=True, eq=False)
@@ -19,6 +25,10 @@ class WorkerLoad:
     own_inflight: int = 0
     own_tokens: int = 0
     began: Callable[[], None] | None = None
+    wait_s: float = 0.0
+    pressure_s: float = 0.0
+    prefill_rate: float = PREFILL_RATE
+    capacity: int = CAPACITY
 
     def begin(self, tokens: int) -> None:
         """Count one of this node's calls in: the next decision sees it already."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from smg_node.core.journey import Rated
 from smg_node.core.ports import Rng
 from smg_node.routing.pool import Pool
 
@@ -22,7 +23,8 @@ class Asked:
 
     `key` is the routing key that its client chose, `caller` a digest of the credential it came with,
     `client` the address it came from; each may be empty. `ids` are the tokens of its (first) prompt,
-    `text` stands for them where nobody counts tokens.
+    `text` stands for them where nobody counts tokens. `beginning` is the same prompt as the prefix index
+    looks it up, None where there is no index. `now_s` is the monotonic clock.
     """
 
     model: str
@@ -31,6 +33,10 @@ class Asked:
     client: str = ""
     ids: Sequence[int] = ()
     text: str = ""
+    now_s: float = 0.0
+    beginning: "Beginning | None" = None
+    rated: list[Rated] | None = None
+    """Where a policy that computes costs leaves them, if somebody will ask why."""
 
 
 class Policy(Protocol):
@@ -38,6 +44,21 @@ class Policy(Protocol):
 
     def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
         """Return the index of the chosen one of `pool.candidates`."""
+        ...
+
+
+class Beginning(Protocol):
+    """One prompt before the prefix index; worked out when it is first asked for, and kept."""
+
+    def overlaps(self, pool: Pool) -> Sequence[float]:
+        """Return for each of `pool.candidates` how many tokens of the prompt it need not compute, about.
+
+        What lies further away than the device, or is only assumed, counts for less than it is.
+        """
+        ...
+
+    def first(self) -> bytes:
+        """Return eight bytes that prompts with the same first block share, on every node; b"" without one."""
         ...
 
 

@@ -33,6 +33,26 @@ class Candidate(Protocol):
         """How much it can take beside others; above 0, 1 is usual."""
         ...
 
+    @property
+    def wait_s(self) -> float:
+        """Seconds until a request that is placed now would begin to be worked on, as far as this node knows."""
+        ...
+
+    @property
+    def pressure_s(self) -> float:
+        """Seconds that its full memory is expected to cost a request; 0 without need."""
+        ...
+
+    @property
+    def prefill_rate(self) -> float:
+        """Prompt tokens it works off a second when they are not cached; above 0."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """How many requests it runs at once; at least 1."""
+        ...
+
 
 class Pool:
     """The candidates of a decision. `candidates` is sorted by id and not empty.
