@@ -50,6 +50,11 @@ class HybridClock:
         self._last = max(self._last, hlc)
         return True
 
+    def recall(self, hlc: int, wall_ms: int) -> None:
+        """Take note of a time that this node itself gave in an earlier life, unless it is far ahead."""
+        if not self.is_future(hlc, wall_ms):
+            self._last = max(self._last, hlc)
+
     def fall_back(self, wall_ms: int) -> bool:
         """Follow a wall clock that was set back, if it was wrong before; return whether that was so.
 

@@ -126,7 +126,10 @@ class DocumentNamespace:
         before = document.winner(key, wall_ms)
         if seen is not None and seen != _version(before):
             raise StateError("stale", f"{key[:64]} was changed meanwhile", current=before)
-        if before is not None and before.owner != self._me:
+        if before is not None and before.owner == self._me:
+            # An earlier life may have written it, by a clock that was ahead of this one.
+            self._clock.recall(before.entry.hlc, wall_ms)
+        elif before is not None:
             # It may have come from the future until just now.
             self._clock.witness(before.entry.hlc, wall_ms)
         hlc = self._clock.tick(wall_ms)

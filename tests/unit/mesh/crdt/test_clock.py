@@ -46,3 +46,13 @@ def test_what_was_seen_once_stays_past_though_the_wall_clock_is_set_back() -> No
     assert not clock.is_future(last, 9 * hour_ms)
     assert clock.is_future(last + 1, 9 * hour_ms)
     assert clock.witness(last, 9 * hour_ms)
+
+
+def test_a_tick_is_later_than_what_an_earlier_life_gave_and_that_may_still_fall_back() -> None:
+    clock = HybridClock(future_ms=MINUTE_MS)
+    clock.recall((1_000 + MINUTE_MS) << 16, 1_000)
+    assert clock.tick(1_000) == ((1_000 + MINUTE_MS) << 16) + 1
+    clock.recall((3_000 + MINUTE_MS) << 16, 1_000)
+    assert clock.tick(1_000) == ((1_000 + MINUTE_MS) << 16) + 2
+    assert clock.fall_back(0)
+    assert clock.tick(0) == 1
