@@ -4,7 +4,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from smg_chaos.bench.state_soak import app, soak
+from smg_chaos.bench.state_soak import Cost, app, soak
 
 
 def test_a_soak_does_every_update_and_counts_what_it_cost() -> None:
@@ -31,3 +31,14 @@ def test_the_command_prints_and_writes_its_figures(tmp_path: Path) -> None:
     assert "300 updates, 2 owners x 3 keys, 0 epochs" in result.output
     assert "longest single call" in result.output
     assert json.loads(file.read_bytes())["entries"] == 6
+
+
+def test_a_call_is_as_long_as_it_took_at_best() -> None:
+    one = Cost(calls=9, longest_s=0.030, slow={3: 0.030, 5: 0.004, 7: 0.002})
+    one.again(Cost(calls=9, longest_s=0.006, slow={5: 0.003, 7: 0.006, 8: 0.005}))
+    assert one.slow == {5: 0.003, 7: 0.002}
+    assert one.longest_s == 0.003
+    calm = Cost(calls=2, longest_s=0.0009)
+    calm.again(Cost(calls=2, longest_s=0.0004))
+    assert calm.longest_s == 0.0004
+    assert soak(updates=300, owners=2, keys=3, runs=2).change.calls == 300
