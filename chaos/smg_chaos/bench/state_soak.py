@@ -81,7 +81,8 @@ class Cost:
             for number, took_s in self.slow.items()
             if number in other.slow
         }
-        self.longest_s = max(self.slow.values(), default=min(self.longest_s, other.longest_s))
+        quick_s = min(self.longest_s, other.longest_s, _SLOW_S)
+        self.longest_s = max(self.slow.values(), default=quick_s)
 
     @property
     def each_us(self) -> float:

@@ -41,4 +41,7 @@ def test_a_call_is_as_long_as_it_took_at_best() -> None:
     calm = Cost(calls=2, longest_s=0.0009)
     calm.again(Cost(calls=2, longest_s=0.0004))
     assert calm.longest_s == 0.0004
+    twice_disturbed = Cost(calls=2, longest_s=0.03, slow={0: 0.03})
+    twice_disturbed.again(Cost(calls=2, longest_s=0.02, slow={1: 0.02}))
+    assert twice_disturbed.longest_s == 0.001
     assert soak(updates=300, owners=2, keys=3, runs=2).change.calls == 300
