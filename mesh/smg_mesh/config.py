@@ -152,6 +152,10 @@ class StateOptions:
     """A changed document is written to the data dir after at most this time."""
     join_grace_ms: int = 15_000
     """A node that meets no living member for so long after its start takes what it has for all there is."""
+    hint_bytes_per_s: int = 65_536
+    """To each peer: 6,500 changes; what is more is dropped, and noticed by the digests."""
+    hint_digest_ms: int = 5_000
+    """While hints change, a peer is told so often what it should hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,8 @@ from smg_mesh.crdt.entry import Held
 from smg_mesh.crdt.namespace import StateError
 from smg_mesh.io.caring import Caring
 from smg_mesh.io.counters import Counters
+from smg_mesh.io.hinting import NOTES as HINT_NOTES
+from smg_mesh.io.hinting import Hints
 from smg_mesh.io.keep import Keeper
 from smg_mesh.io.pulse import Pulse
 from smg_mesh.io.replicated import Gossip
@@ -54,6 +56,7 @@ __all__ = [
     "Audit",
     "AuditRow",
     "Held",
+    "Hints",
     "Listed",
     "LoadView",
     "NamespaceState",
@@ -73,6 +76,7 @@ __all__ = [
 
 NOTES: Final[Mapping[str, str]] = {
     **REPLICA_NOTES,
+    **HINT_NOTES,
     "state_fault": "inputs that failed because of a mistake of ours",
     "state_file": "times the disk was written; detail: saved, failed, or damaged for files set aside",
     "state_resealed": "secrets that were sealed again, under another key",
@@ -137,6 +141,7 @@ class Shared:
         self.load: Final = LoadView(registers, name)
         self.verdicts: Final = Verdicts(registers, name)
         self.running: Final = Running(registers, name)
+        self.hints: Final = Hints(options, now_ms=self._now_ms, counters=self._counters)
         self._caring: Final = Caring(
             name,
             self.workers,
@@ -176,6 +181,7 @@ class Shared:
         def begin(last_boot: int) -> int:
             mine = first_boot(self._wall_ms(), self._rng, kept=last_boot) if boot is None else boot
             self._replica.change_boot(mine)
+            self.hints.begin(mine)
             return mine
 
         recalled = await self._keeper.open(begin)
@@ -197,6 +203,7 @@ class Shared:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keeper.run())
             group.create_task(self._caring.run())
+            group.create_task(self.hints.run())
 
     async def close(self) -> None:
         """Write down what is not. Safe to call twice, and also if it was never opened."""
@@ -273,6 +280,7 @@ class Shared:
         """Let `gossip` carry what this node says; before `open`."""
         self._gossip = gossip
         self._arrival.nobody = gossip.nobody
+        self.hints.deliver_by(gossip)
         self._vault.connect(gossip.seals)
 
     def hear(self, news: News) -> None:
@@ -284,6 +292,7 @@ class Shared:
         before = self.living()
         self._pulse.guard(lambda: self._replica.set_members(living))
         names = self.living()
+        self.hints.set_peers({name: boot for name, boot in living if name != self.name})
         self._arrival.set_members(names)
         self._look_at_arrival()
         if names != before:
@@ -300,6 +309,7 @@ class Shared:
     def met(self, peer: str, *, full: bool, held: bool) -> None:
         """Learn that an exchange came to its end; `held`: the peer holds the cluster's state."""
         self._pulse.guard(lambda: self._replica.met(peer, full=full))
+        self.hints.met(peer)
         self._arrival.met(peer, full=full, held=held)
         self._look_at_arrival()
 

@@ -61,7 +61,7 @@ def test_a_reader_ends_up_with_what_was_published(
 @settings(max_examples=500)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
-    reader = HintReader(DictStore(), wanted=lambda _: True)
+    reader = HintReader(DictStore(), wanted=lambda *_: True)
     stream = HintStream(1, contents=lambda _: ())
     for hear in (reader.hear, stream.hear):
         try:

@@ -151,10 +151,17 @@ async def client_of(lab: Lab, agent: SmgAgent) -> AsyncIterator[RawClient]:
 
 
 async def played(
-    play: Play, folder: Path, *, count: int, seconds: float = 0.0, rounds: int = 0
+    play: Play,
+    folder: Path,
+    *,
+    count: int,
+    seconds: float = 0.0,
+    rounds: int = 0,
+    streams: int = 0,
+    flags: Sequence[str] = (),
 ) -> dict[str, Figure]:
     """Play a scenario of the gameday with real nodes; return its figures by metric."""
     names = [f"n{number}" for number in range(count)]
-    async with nodes(folder, *names) as cluster:
-        figures = await play(Stage(cluster, seconds, rounds, Random(1), print))
+    async with nodes(folder, *names, flags=flags) as cluster:
+        figures = await play(Stage(cluster, seconds, rounds, Random(1), print, streams))
     return {figure.metric: figure for figure in figures}

@@ -3,7 +3,8 @@
 For every publisher and subject a count and an XOR say what is held, as of which number. Where the publisher's
 digest is another one, everything about that subject is fetched, two at a time over all publishers, and
 again later and later where that does not help. Changes that come while a subject is fetched are laid over
-what was fetched. A gap in the numbers asks for the digests at once.
+what was fetched. A gap in the numbers asks for the digests at once. What is only mentioned is passed on, and no
+account is kept of it.
 
 Nothing here is ever waited for, and wrong hints cost a cache miss: a message that makes no sense is refused,
 one that comes too late is ignored, and what is unknown is missing until the next digest.
@@ -14,12 +15,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import xor
-from typing import Final, Protocol
+from itertools import groupby
+from operator import itemgetter, xor
+from typing import Final
 
+from smg_mesh.crdt.hint_store import HintStore
 from smg_mesh.crdt.hint_words import (
     ADD,
     CLEAR,
+    MENTION,
     AskDigests,
     AskPart,
     Deltas,
@@ -49,26 +53,6 @@ LATER_MAX: Final = 8_192
 """Changes kept while a subject is fetched; if there are more, the next digest will tell."""
 
 
-class HintStore(Protocol):
-    """Where hints end up: the index. What it forgets by itself is its own business."""
-
-    def add(self, owner: str, subject: str, block_hash: int) -> None:
-        """Take a hint in."""
-        ...
-
-    def remove(self, owner: str, subject: str, block_hash: int) -> None:
-        """Drop a hint if it is there."""
-        ...
-
-    def replace(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
-        """Drop what this owner said about the subject, and take these in."""
-        ...
-
-    def drop(self, owner: str, subject: str) -> None:
-        """Drop what this owner said about the subject."""
-        ...
-
-
 @dataclass(slots=True)
 class _Subject:
     """What is held of one subject of one publisher, and as of which number."""
@@ -88,6 +72,7 @@ class _Fetch:
 
     asked_ms: int
     upto: int = 0
+    xor: int = 0
     hashes: "array[int]" = field(default_factory=lambda: array("Q"))
     parts: int = 0
     later: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=LATER_MAX))
@@ -103,15 +88,20 @@ class _Owner:
     """The number of the next change; 0: nothing is known yet."""
     asked_ms: int | None = None
     doubtful: bool = False
+    told: bool = False
+    """It has said all its digests once."""
     silent_until_ms: int = 0
     subjects: dict[str, _Subject] = field(default_factory=dict)
     differing: dict[str, None] = field(default_factory=dict)
 
 
 class HintReader:
-    """The hints of all publishers. `wanted` says whether a subject is of interest: a worker that exists."""
+    """The hints of all publishers. `wanted(owner, subject)` says whether that is held from there.
 
-    def __init__(self, store: HintStore, *, wanted: Callable[[str], bool]) -> None:
+    It is asked whenever something comes, but for what is only mentioned.
+    """
+
+    def __init__(self, store: HintStore, *, wanted: Callable[[str, str], bool]) -> None:
         self._store: Final = store
         self._wanted: Final = wanted
         self._owners: dict[str, _Owner] = {}
@@ -120,12 +110,17 @@ class HintReader:
         """How often changes were missed."""
         self.fetched = 0
         """How many subjects were fetched whole."""
+        self.heard = 0
+        """Changes that came, wanted or not."""
 
     # ── What comes ───────────────────────────────────────────────────────────
 
     def hear(self, owner: str, message: bytes, *, now_ms: int) -> Sequence[bytes]:
         """Take a message of a publisher, and return what to ask it; HintError for what tells nothing."""
-        word = decode_word(message)
+        return self.take(owner, decode_word(message), now_ms=now_ms)
+
+    def take(self, owner: str, word: Word, *, now_ms: int) -> Sequence[bytes]:
+        """Take what a publisher says, and return what to ask it; HintError for a word that tells nothing."""
         if isinstance(word, AskDigests | AskPart):
             raise HintError("a reader is told, and asked nothing")
         changes = read_deltas(word) if isinstance(word, Deltas) else ()
@@ -163,6 +158,33 @@ class HintReader:
         for owner, known in self._owners.items():
             self._drop(owner, known, subject)
 
+    def forget(self, owner: str, subject: str) -> None:
+        """Drop what one publisher said about a worker; it is taken in again when it is wanted and differs."""
+        known = self._owners.get(owner)
+        if known is not None:
+            self._drop(owner, known, subject)
+
+    def lost(self, owner: str, now_ms: int) -> None:
+        """Learn that what was asked of a publisher, or its answer, may not have arrived: it is asked again."""
+        known = self._owners.get(owner)
+        if known is None:
+            return
+        for subject in known.differing:
+            if known.subjects[subject].fetch is not None:
+                self._end(known.subjects[subject], now_ms)
+
+    def doubt(self) -> None:
+        """Ask all publishers for their digests: what is wanted of them has changed."""
+        for known in self._owners.values():
+            known.doubtful, known.asked_ms = True, None
+
+    def arrived(self, owner: str) -> bool:
+        """Return whether a publisher has told its digests, and all that it had was fetched once, or tried to."""
+        known = self._owners.get(owner)
+        if known is None or not known.told:
+            return False
+        return all(known.subjects[subject].tries for subject in known.differing)
+
     def held(self, owner: str, subject: str) -> tuple[int, int]:
         """Return how many hashes are held, and their XOR."""
         known = self._owners.get(owner)
@@ -196,13 +218,18 @@ class HintReader:
     # ── Changes ──────────────────────────────────────────────────────────────
 
     def _hear_deltas(
-        self, owner: str, known: _Owner, first: int, changes: Sequence[tuple[int, str, int]]
+        self, owner: str, known: _Owner, first: int, runs: Sequence[tuple[str, int, list[int]]]
     ) -> None:
         self._reach(known, first)
-        for number, (block_hash, subject, what) in enumerate(changes, first):
-            if number >= known.next and self._wanted(subject):
-                self._change(owner, known, subject, (number, block_hash, what))
-        known.next = max(known.next, first + len(changes))
+        number = first
+        for subject, what, hashes in runs:
+            behind = known.next - number
+            fresh = hashes if behind <= 0 else hashes[behind:]
+            number += len(hashes)
+            if fresh and (what == MENTION or self._wanted(owner, subject)):
+                self._change(owner, known, subject, (number - len(fresh), what, fresh))
+        self.heard += number - first
+        known.next = max(known.next, number)
 
     def _reach(self, known: _Owner, number: int) -> None:
         """Note what was missed before that number. Of the time before the first message all is unknown."""
@@ -212,33 +239,44 @@ class HintReader:
             known.next = number
 
     def _change(
-        self, owner: str, known: _Owner, subject: str, change: tuple[int, int, int]
+        self, owner: str, known: _Owner, subject: str, run: tuple[int, int, list[int]]
     ) -> None:
-        number, block_hash, what = change
+        """Take in what happened to a subject, from that number on."""
+        number, what, hashes = run
+        if what == MENTION:
+            self._store.mention(owner, subject, hashes)
+            return
         found = known.subjects.get(subject)
         if found is None and what == ADD and len(known.subjects) < SUBJECTS_MAX:
             found = known.subjects[subject] = _Subject()
-        if found is None or number < found.since:
+        if found is None:
+            return
+        if number < found.since:
+            hashes = hashes[found.since - number :]
+            number = found.since
+        if not hashes:
             return
         if found.fetch is not None:
-            found.fetch.later.append(change)
+            found.fetch.later.extend((at, one, what) for at, one in enumerate(hashes, number))
         elif what == CLEAR:
             self._drop(owner, known, subject)
             return
-        self._apply(owner, subject, found, block_hash, what)
+        self._apply(owner, subject, found, what, hashes)
 
-    def _apply(self, owner: str, subject: str, found: _Subject, block_hash: int, what: int) -> None:
+    def _apply(
+        self, owner: str, subject: str, found: _Subject, what: int, hashes: Sequence[int]
+    ) -> None:
         if what == CLEAR:
             found.count = found.xor = 0
             self._store.drop(owner, subject)
             return
-        found.xor ^= block_hash
+        found.xor = reduce(xor, hashes, found.xor)
         if what == ADD:
-            found.count += 1
-            self._store.add(owner, subject, block_hash)
+            found.count += len(hashes)
+            self._store.add(owner, subject, hashes)
         else:
-            found.count = max(0, found.count - 1)
-            self._store.remove(owner, subject, block_hash)
+            found.count = max(0, found.count - len(hashes))
+            self._store.remove(owner, subject, hashes)
 
     # ── Digests ──────────────────────────────────────────────────────────────
 
@@ -253,15 +291,18 @@ class HintReader:
             if in_page and subject not in said and known.subjects[subject].since <= word.upto:
                 self._drop(owner, known, subject)
         for digest in word.digests:
-            self._compare(known, digest, word.upto)
+            self._compare(owner, known, digest, word.upto)
         if word.last:
-            known.doubtful = False
+            known.doubtful, known.told = False, True
 
-    def _compare(self, known: _Owner, digest: Digest, upto: int) -> None:
+    def _compare(self, owner: str, known: _Owner, digest: Digest, upto: int) -> None:
         subject = digest.subject
+        if not self._wanted(owner, subject):
+            self._drop(owner, known, subject)
+            return
         found = known.subjects.get(subject)
         if found is None:
-            if not self._wanted(subject) or len(known.subjects) >= SUBJECTS_MAX:
+            if len(known.subjects) >= SUBJECTS_MAX:
                 return
             found = known.subjects[subject] = _Subject()
         if found.fetch is not None or found.since > upto:
@@ -311,7 +352,9 @@ class HintReader:
             return ()
         fetch.upto, fetch.asked_ms = word.upto, now_ms
         fetch.parts += 1
-        fetch.hashes.extend(read_hashes(word.packed))
+        hashes = read_hashes(word.packed)
+        fetch.xor = reduce(xor, hashes, fetch.xor)
+        fetch.hashes.extend(hashes)
         if not word.last:
             ask = AskPart(known.stream, word.subject, fetch.parts, fetch.upto)
             return [encode_word(ask)]
@@ -327,9 +370,9 @@ class HintReader:
         found.tries += 1
         del known.differing[subject]
         found.count, found.since = len(fetch.hashes), fetch.upto
-        found.xor = reduce(xor, fetch.hashes, 0)
+        found.xor = fetch.xor
         self._store.replace(owner, subject, fetch.hashes)
         self.fetched += 1
-        for number, block_hash, what in fetch.later:
-            if number >= fetch.upto:
-                self._apply(owner, subject, found, block_hash, what)
+        later = [change for change in fetch.later if change[0] >= fetch.upto]
+        for what, run in groupby(later, key=itemgetter(2)):
+            self._apply(owner, subject, found, what, [block_hash for _, block_hash, _ in run])

@@ -7,11 +7,16 @@
     Part        that part: eight bytes a hash
     Busy        ask for that later: others are being served
 
-A *stream* is one life of a publisher; a *subject* is what hints are about, a worker.
+A *stream* is one life of a publisher; a *subject* is what hints are about, a worker. A hash that is only
+*mentioned* is in no digest and in no part: whoever hears it may guess for a while that the subject has it.
 """
 
-from collections.abc import Sequence
-from struct import Struct, error
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from struct import Struct
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
@@ -26,7 +31,7 @@ SUBJECT_CHARS_MAX: Final = 128
 PARTS_MAX: Final = 128
 PART_HASHES: Final = 8_000
 """So many in a part: a subject of a million hashes can be fetched."""
-ADD, REMOVE, CLEAR = 0, 1, 2
+ADD, REMOVE, CLEAR, MENTION = 0, 1, 2, 3
 
 _U64 = Annotated[int, Meta(ge=0)]
 Subject = Annotated[str, Meta(min_length=1, max_length=SUBJECT_CHARS_MAX)]
@@ -131,28 +136,34 @@ def pack_delta(block_hash: int, place: int, what: int) -> bytes:
     return _DELTA.pack(block_hash, place << 2 | what)
 
 
-def read_deltas(word: Deltas) -> Sequence[tuple[int, str, int]]:
-    """Return the changes as (hash, subject, what happened); HintError for places that are not there."""
+def read_deltas(word: Deltas) -> Sequence[tuple[str, int, list[int]]]:
+    """Return the changes in order as runs of (subject, what happened, the hashes it happened to).
+
+    HintError for places that are not there.
+    """
     try:
         return [
-            (block_hash, word.subjects[place >> 2], _what(place & 3))
-            for block_hash, place in _DELTA.iter_unpack(word.packed)
+            (word.subjects[code >> 2], code & 3, [block_hash for block_hash, _ in run])
+            for code, run in groupby(_DELTA.iter_unpack(word.packed), key=itemgetter(1))
         ]
-    except (IndexError, error) as problem:
-        raise HintError(f"a change without a subject: {problem}") from problem
+    except IndexError as problem:
+        raise HintError("a change without a subject") from problem
 
 
-def pack_hashes(hashes: Sequence[int]) -> bytes:
+def pack_hashes(hashes: Iterable[int]) -> bytes:
     """Return eight bytes for each hash."""
-    return Struct(f">{len(hashes)}Q").pack(*hashes)
+    return _turned(array("Q", hashes)).tobytes()
 
 
-def read_hashes(packed: bytes) -> Sequence[int]:
+def read_hashes(packed: bytes) -> "array[int]":
     """Return the hashes of whole eights of bytes."""
-    return Struct(f">{len(packed) // HASH_BYTES}Q").unpack(packed)
+    hashes = array("Q")
+    hashes.frombytes(packed)
+    return _turned(hashes)
 
 
-def _what(code: int) -> int:
-    if code > CLEAR:
-        raise HintError(f"nothing that happens has the number {code}")
-    return code
+def _turned(hashes: "array[int]") -> "array[int]":
+    """Exchange this machine's order of bytes and that of the wire, in place."""
+    if sys.byteorder == "little":
+        hashes.byteswap()
+    return hashes

@@ -150,6 +150,7 @@ class _Wiring:
             now_ms=self._surface.now_ms,
             step=self._step,
             nobody=lambda: self._ground.doors is None or not self._seeds.expected,
+            conversations=self._conversations,
         )
         shared.connect(carrier)
         return carrier

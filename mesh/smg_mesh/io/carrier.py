@@ -5,9 +5,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from smg_mesh.crdt.hint_words import HintError
+from smg_mesh.io.conversations import Conversations
 from smg_mesh.io.driver import Step
+from smg_mesh.io.hinting import TOPIC, UnheardError
 from smg_mesh.io.journal import Journal
 from smg_mesh.io.replicated import Replicated
+from smg_mesh.io.streams import AskError
 from smg_mesh.io.vault import Seals
 from smg_mesh.io.views import EventKind
 from smg_mesh.swim.swim import Swim
@@ -32,6 +36,7 @@ class Carrier:
         now_ms: Callable[[], int],
         step: Callable[[Step], object],
         nobody: Callable[[], bool],
+        conversations: Conversations,
     ) -> None:
         self.seals: Final = seals
         self.nobody: Final = nobody
@@ -40,7 +45,9 @@ class Carrier:
         self._journal: Final = journal
         self._now_ms: Final = now_ms
         self._step: Final = step
+        self._conversations: Final = conversations
         self._tells_soon = False
+        conversations.on(TOPIC, self._hear_hints)
 
     def known(self) -> Sequence[str]:
         """Return the names of all members there is a row of."""
@@ -61,6 +68,24 @@ class Carrier:
         """Make an event and a line of log of it."""
         event, level = _EVENTS[kind]
         self._journal.add(event, self._swim.name, text, level=level, detail=detail)
+
+    async def take_hints(self, name: str, letter: bytes, *, deadline_s: float) -> bytes:
+        """Return what a member answers to hints; UnheardError."""
+        member = self._swim.member(name)
+        if member is None or member.rank.gone:
+            raise UnheardError(f"{name} is no living member")
+        try:
+            return await self._conversations.ask(
+                name, member.address, TOPIC, letter, deadline_s=deadline_s
+            )
+        except AskError as error:
+            raise UnheardError(str(error)) from error
+
+    async def _hear_hints(self, letter: bytes, caller: str) -> bytes:
+        try:
+            return await self._shared.hints.answer(letter, caller)
+        except HintError as error:
+            raise AskError("unknown", str(error)) from error
 
     def members_changed(self) -> None:
         """Tell who lives, soon and once: half a cluster may come in one exchange."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from smg_mesh.io.hinting import Hints
 from smg_mesh.io.vault import Seals
 from smg_mesh.swim.messages import News
 from smg_mesh.sync.pieces import Pieces
@@ -33,6 +34,10 @@ class Gossip(Protocol):
         """Write down what an operator wants to know."""
         ...
 
+    async def take_hints(self, name: str, letter: bytes, *, deadline_s: float) -> bytes:
+        """Return what a member answers to hints; `hinting.UnheardError`."""
+        ...
+
 
 class Replicated(Protocol):
     """All replicated state of this node, as gossip and exchanges see it."""
@@ -45,6 +50,11 @@ class Replicated(Protocol):
     @property
     def held(self) -> bool:
         """Whether this node holds the cluster's state."""
+        ...
+
+    @property
+    def hints(self) -> Hints:
+        """What peers tell each other besides, and lose without harm."""
         ...
 
     def connect(self, gossip: Gossip) -> None:

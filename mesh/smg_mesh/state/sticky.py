@@ -93,6 +93,10 @@ class Sticky:
         keys = sorted(self._keys_of.get(worker_id, ()))
         return [key for key in keys if self.worker_of(key) == worker_id]
 
+    def keys_at(self, worker_id: str) -> int:
+        """Return how many keys a worker has, or had until not long ago."""
+        return len(self._keys_of.get(worker_id, ()))
+
     def _look_again(self, keys: Sequence[str]) -> None:
         for key in keys:
             row = self._table.get(key)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from smg_mesh.io.hinting import UnheardError
 from smg_mesh.io.keyring import Keyring
 from smg_mesh.io.keys import RingKey
 from smg_mesh.shared import NOTES, Shared, StateError, WorkerSpec
@@ -40,6 +41,9 @@ class Gossip:
 
     def happened(self, kind: str, text: str, detail: Mapping[str, str | int]) -> None:
         self.events.append((kind, text, detail))
+
+    async def take_hints(self, name: str, letter: bytes, *, deadline_s: float) -> bytes:
+        raise UnheardError(name)
 
     def of(self, kind: type) -> list[Say | Converse | DigestIs]:
         return [wish for wish in self.wishes if isinstance(wish, kind)]

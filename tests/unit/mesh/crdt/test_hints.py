@@ -16,7 +16,7 @@ from smg_mesh.crdt.hint_words import (
     encode_word,
     pack_delta,
 )
-from smg_mesh.crdt.hints import SERVED_MS, HintStream
+from smg_mesh.crdt.hints import DIGESTS_IDLE_MS, SERVED_MS, HintStream
 from support.hint_world import DictStore, HintLink, Publisher
 
 
@@ -67,14 +67,44 @@ def test_a_peer_that_comes_late_is_told_digests_and_fetches_the_rest() -> None:
     assert link.reader.gaps == 0
 
 
-def test_nothing_is_said_while_nothing_changes_but_digests() -> None:
+def test_nothing_is_said_while_nothing_changes_but_digests_once_more_and_then_rarely() -> None:
     link = HintLink()
     link.publisher.add("w1", 1)
     link.run(1_000)
     link.sent_bytes.clear()
-    link.run(20_000)
-    assert sum(size > 0 for _, size in link.sent_bytes) == 4
+    link.run(60_000)
+    assert sum(size > 0 for _, size in link.sent_bytes) == 1
+    for _ in range(2 * DIGESTS_IDLE_MS // 10_000):
+        link.turn(step_ms=10_000)
+    assert sum(size > 0 for _, size in link.sent_bytes) == 3
     assert link.reader.fetched == 1
+
+
+def test_after_a_rest_a_change_is_told_at_once_and_its_digest_seconds_later() -> None:
+    link = HintLink()
+    link.publisher.add("w1", 1)
+    link.run(50_000)
+    link.sent_bytes.clear()
+    link.publisher.add("w1", 2)
+    link.turn()
+    assert link.agrees()
+    link.run(6_000)
+    assert sum(size > 0 for _, size in link.sent_bytes) == 2
+    assert (link.publisher.stream.dropped, link.reader.fetched) == (0, 1)
+
+
+def test_after_a_call_that_came_to_nothing_the_peer_gets_digests_soon() -> None:
+    link = HintLink()
+    link.publisher.add("w1", 1)
+    link.run(50_000)
+    link.loss = 1.0
+    link.publisher.add("w1", 2)
+    link.turn()
+    link.loss = 0.0
+    link.publisher.stream.lost("r", link.now_ms)
+    link.publisher.stream.lost("nobody", link.now_ms)
+    link.run(500)
+    assert link.agrees()
 
 
 def test_a_lost_message_is_a_gap_and_only_what_differs_is_fetched() -> None:
@@ -111,7 +141,7 @@ def test_a_lost_last_message_is_noticed_by_the_next_digest() -> None:
 def test_messages_that_come_twice_or_late_change_nothing() -> None:
     publisher = Publisher()
     publisher.stream.due("r", 0)
-    reader = HintReader(store := DictStore(), wanted=lambda _: True)
+    reader = HintReader(store := DictStore(), wanted=lambda *_: True)
     publisher.add("w1", 1)
     first = publisher.stream.due("r", 100)
     publisher.remove("w1", 1)

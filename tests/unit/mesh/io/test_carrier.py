@@ -7,6 +7,7 @@ import pytest
 
 from smg_mesh.config import PROFILES
 from smg_mesh.io.carrier import Carrier
+from smg_mesh.io.conversations import Conversations
 from smg_mesh.io.driver import Step
 from smg_mesh.io.journal import Journal
 from smg_mesh.io.keyring import Keyring
@@ -34,6 +35,14 @@ class World:
         self.swim = Swim(me, PROFILES["lan"], Random(1))
         self.effects: list[Effect] = self.swim.start(now_ms=1_000)
         self.journal = Journal(wall_ms=lambda: 1)
+        self.conversations = Conversations(
+            self.swim,
+            label="test",
+            exchange_ms=1_000,
+            now_ms=lambda: 1_000,
+            step=self.step,
+            met=lambda *_, **__: None,
+        )
         self.carrier = Carrier(
             cast("Replicated", self.shared),
             self.swim,
@@ -42,6 +51,7 @@ class World:
             now_ms=lambda: 1_000,
             step=self.step,
             nobody=lambda: True,
+            conversations=self.conversations,
         )
 
     def step(self, step: Step) -> None:

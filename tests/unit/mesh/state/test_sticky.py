@@ -78,6 +78,7 @@ def test_the_keys_of_a_worker_are_known_wherever_they_were_bound() -> None:
         assert cluster[name].of_worker("w0") == ["k3"]
         assert cluster[name].of_worker("w1") == ["k0", "k1", "k4"]
         assert cluster[name].of_worker("w9") == []
+        assert [cluster[name].keys_at(worker) for worker in ("w0", "w1", "w9")] == [1, 3, 0]
 
 
 def test_a_key_is_forgotten_four_hours_after_its_last_use() -> None:

@@ -1,0 +1,28 @@
+"""What hints of peers are put into: the front of an index."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class HintStore(Protocol):
+    """Where hints end up: the index. What it forgets by itself is its own business."""
+
+    def add(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
+        """Take hints in."""
+        ...
+
+    def remove(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
+        """Drop hints that are there."""
+        ...
+
+    def mention(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
+        """Take guesses in, which nobody will take back."""
+        ...
+
+    def replace(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
+        """Drop what this owner said about the subject, and take these in."""
+        ...
+
+    def drop(self, owner: str, subject: str) -> None:
+        """Drop what this owner said about the subject."""
+        ...
