@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from smg_chaos.engine.scripts import Answer
+from smg_chaos.engine.answers import Answer
 from smg_chaos.engine.writer import Ending, Spoken
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from smg_chaos.engine.answers import Answer
 from smg_chaos.engine.asked import Asked
 from smg_chaos.engine.bundle import Bundle
 from smg_chaos.engine.manners import Bad, Manners
-from smg_chaos.engine.scripts import Answer
 from smg_chaos.engine.writer import Ending
 
 # A stop string cannot reach further back than this many tokens: a character a token at worst.

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 import uvloop
@@ -88,9 +88,9 @@ class Host:
             face = self._face(self._engine(number))
             self._faces.append(face)
             port = await face.listen(plan.host, plan.port and plan.port + number - 1)
-            settings = plan.settings
+            contract = "openai" if plan.server == "openai" else plan.settings.contract
             self._say(
-                f"listening on {plan.host}:{port} contract={settings.contract} model={settings.model}"
+                f"listening on {plan.host}:{port} contract={contract} model={plan.settings.model}"
             )
             ports.append(port)
         return ports
@@ -113,6 +113,10 @@ class Host:
             from smg_chaos.engine.h2_face import H2Face
 
             return H2Face(engine, self._clock)
+        if self._plan.server == "openai":
+            from smg_chaos.engine.http_face import HttpFace
+
+            return HttpFace(engine, self._clock, api_key=self._plan.api_key)
         from smg_chaos.engine.door import Door
         from smg_chaos.engine.grpc_face import GrpcFace
 
@@ -134,8 +138,17 @@ class Host:
 
     def _write_report(self) -> None:
         if self._plan.report is not None:
-            tallies = [asdict(face.engine.tally) for face in self._faces]
+            tallies = [_told(face.engine) for face in self._faces]
             self._plan.report.write_bytes(msgspec.json.encode(tallies))
+
+
+def _told(engine: Engine) -> dict[str, Any]:
+    """Return what an engine counted, of itself and of the prompts it was given."""
+    prompts = {
+        "prompt_tokens": engine.meter.prompt_tokens,
+        "cached_tokens": engine.meter.cached_tokens,
+    }
+    return {**asdict(engine.tally), **prompts}
 
 
 def serve(plan: Plan, clock: Clock, say: Callable[[str], None]) -> int:

@@ -62,8 +62,8 @@ _MS: Final = 0.001
 KNOBS: Final = (
     Knob(
         "contract",
-        Literal["mlx", "vllm", "sglang", "trtllm", "tokenspeed"],
-        "the contract to speak",
+        Literal["mlx", "vllm", "sglang", "trtllm", "tokenspeed", "openai"],
+        "the contract to speak; openai: HTTP, with vLLM's manners behind it",
         _MODEL,
     ),
     Knob("servicer", Literal["python", "rust"], "which servicer of vLLM", _MODEL),

@@ -52,6 +52,9 @@ class Meter:
         self._sum = 0
         self._prompts: deque[tuple[int, int]] = deque(maxlen=_PROMPTS_MAX)
         self.last_output_s: float | None = None
+        self.prompt_tokens = 0
+        """Of all prompts since the start."""
+        self.cached_tokens = 0
 
     def made(self, tokens: int, now_s: float) -> None:
         """Count tokens that were just made."""
@@ -67,7 +70,10 @@ class Meter:
 
     def prompt(self, tokens: int, cached: int) -> None:
         """Count a prompt whose first token was just made."""
-        self._prompts.append((tokens, min(cached, tokens)))
+        cached = min(cached, tokens)
+        self._prompts.append((tokens, cached))
+        self.prompt_tokens += tokens
+        self.cached_tokens += cached
 
     def tokens_per_s(self, now_s: float) -> float:
         """Return the recent throughput."""

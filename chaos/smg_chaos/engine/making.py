@@ -1,10 +1,14 @@
 """From a plan in words to one that can be started: tokenizer loaded, script read, faults parsed."""
 
+from typing import Final
+
 from smg_chaos.engine.bundle import Bundle, folder_bundle, tiny_bundle
 from smg_chaos.engine.faults import parse_fault
 from smg_chaos.engine.plans import Plan, Wanted
 from smg_chaos.engine.scripts import script_of
 from smg_chaos.engine.settings import EngineSettings
+
+OPENAI: Final = "openai"
 
 
 def make_plan(wanted: Wanted) -> Plan:
@@ -12,13 +16,18 @@ def make_plan(wanted: Wanted) -> Plan:
     if wanted.port and wanted.port + wanted.workers - 1 > 65535:
         raise ValueError("there are not that many ports")
     bundle, vocabulary = _bundle(wanted)
-    settings = EngineSettings(**wanted.settings, vocabulary=vocabulary)
+    said, server = dict(wanted.settings), wanted.server
+    if said.get("contract") == OPENAI:
+        if server != "grpc":
+            raise ValueError(f"--server {server} does not speak the contract {OPENAI}")
+        said["contract"], server = EngineSettings().contract, OPENAI
+    settings = EngineSettings(**said, vocabulary=vocabulary)
     return Plan(
         settings=settings,
         bundle=bundle,
         script=script_of(wanted.script, bundle),
         faults=tuple(parse_fault(spec) for spec in wanted.faults),
-        server=wanted.server,
+        server=server,
         host=wanted.host,
         port=wanted.port,
         workers=wanted.workers,

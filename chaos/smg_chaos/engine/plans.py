@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from smg_chaos.engine.bundle import Bundle
     from smg_chaos.engine.scripts import Script
 
-ServerKind: TypeAlias = Literal["grpc", "h2"]
+ServerKind: TypeAlias = Literal["grpc", "h2", "openai"]
 SERVERS: Final[tuple[ServerKind, ...]] = ("grpc", "h2")
+"""Those to choose from; `openai` is what the contract of that name is served by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Plan:
     tell_calls: bool = False
 
     def __post_init__(self) -> None:
+        if self.server == "openai" and self.tell_calls:
+            raise ValueError("--tell-calls needs gRPC")
         if self.server == "h2" and (self.api_key or self.tell_calls):
             raise ValueError("--api-key and --tell-calls need --server grpc")
         for fault in self.faults:

@@ -9,11 +9,10 @@ import json
 import random
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Final, Protocol
 
+from smg_chaos.engine.answers import Answer, Following
 from smg_chaos.engine.bundle import Bundle
 from smg_chaos.engine.nearest import unknown_name
 
@@ -28,48 +27,7 @@ TEXTS: Final = {
     "The answer is 42.",
     "split-utf8": "A parrot 🦜, a family 👩‍👩‍👧, an arrow → and straẞe: 你好, мир, ñandú.",
 }
-NAMES: Final = (*TEXTS, "echo", "random", "endless")
-
-
-@dataclass(slots=True)
-class Answer:
-    """Ids that never run out: `head`, then `loop` again and again.
-
-    `heads` is room for whoever encodes the answer to remember the work, one entry a position.
-    """
-
-    head: tuple[int, ...]
-    loop: tuple[int, ...]
-    tool: bool = False
-    heads: list[bytes] = field(default_factory=list)
-    _ends: dict[frozenset[int], int | None] = field(default_factory=dict)
-
-    def token(self, at: int) -> int:
-        """Return the id at position `at`."""
-        if at < len(self.head):
-            return self.head[at]
-        return self.loop[(at - len(self.head)) % len(self.loop)]
-
-    def slice(self, start: int, stop: int) -> tuple[int, ...]:
-        """Return the ids from `start` to before `stop`."""
-        if stop <= len(self.head):
-            return self.head[start:stop]
-        return tuple(self.token(at) for at in range(start, stop))
-
-    def first_of(self, ids: frozenset[int]) -> int | None:
-        """Return the first position whose id is in `ids`, or None if there is none."""
-        if ids not in self._ends:
-            if len(self._ends) >= _ANSWERS_KEPT:
-                self._ends.clear()
-            said = chain(self.head, self.loop)
-            self._ends[ids] = next((at for at, token in enumerate(said) if token in ids), None)
-        return self._ends[ids]
-
-    def never(self, ids: frozenset[int]) -> "Answer":
-        """Return the answer of a model that may not print these ids."""
-        head = tuple(token for token in self.head if token not in ids)
-        loop = tuple(token for token in self.loop if token not in ids)
-        return Answer(head, loop or self.loop, self.tool)
+NAMES: Final = (*TEXTS, "echo", "random", "endless", "following")
 
 
 class Script(Protocol):
@@ -81,7 +39,7 @@ class Script(Protocol):
 
 
 class Fixed:
-    """The same ids every time."""
+    """The same ids every time; if the prompt ends with the first of them, the others."""
 
     def __init__(self, ids: Sequence[int], eos: int, *, tool: bool = False) -> None:
         body = tuple(ids)
@@ -89,18 +47,18 @@ class Fixed:
 
     def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
         """Return the ids and then the end of text."""
-        return self._answer
+        return self._answer.after(prompt)
 
 
 class Endless:
-    """The same ids for ever; only a limit ends it."""
+    """The same ids for ever; only a limit ends it. After a prompt that ends with them it goes on there."""
 
     def __init__(self, ids: Sequence[int]) -> None:
         self._answer = Answer((), tuple(ids))
 
     def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
         """Return the ids, repeated."""
-        return self._answer
+        return self._answer.after(prompt)
 
 
 class Echo:
@@ -135,6 +93,21 @@ class Random:
         return answer
 
 
+class Continuing:
+    """What comes next follows from every id before it, prompt and answer alike, as in a model at temperature 0.
+
+    An engine that is given the prompt and the beginning of an answer therefore says the rest of that answer,
+    and says something else if one id is missing, double or wrong. Choices are alike. Never ends by itself.
+    """
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        self._ids = tuple(sorted(set(ids)))
+
+    def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
+        """Return what follows from the prompt."""
+        return Following(prompt, self._ids)
+
+
 def script_of(name: str, bundle: Bundle) -> Script:
     """Return the script called `name`, or the one in the file `name`.
 
@@ -148,6 +121,8 @@ def script_of(name: str, bundle: Bundle) -> Script:
         return Echo(eos)
     if name == "endless":
         return Endless(bundle.encode(TEXTS["fixed"] + " "))
+    if name == "following":
+        return Continuing(bundle.encode(TEXTS["fixed"] + " " + TEXTS["split-utf8"]))
     if name == "random":
         return Random(bundle.size, frozenset((*bundle.eos_ids, *bundle.further_eos_ids)))
     path = Path(name)

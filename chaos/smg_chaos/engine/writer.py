@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from smg_chaos.engine.answers import Answer
 from smg_chaos.engine.contracts import Contract
 from smg_chaos.engine.logprobs import Logprobs
 from smg_chaos.engine.manners import Manners
-from smg_chaos.engine.scripts import Answer
 from smg_chaos.engine.wire import field_of, joined, require
 
 _HEADS_KEPT: Final = 4096

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smg_chaos.engine.answers import Answer, Following
 from smg_chaos.engine.bundle import Bundle, BundleError, folder_bundle, pieces, zipped
-from smg_chaos.engine.scripts import NAMES, TEXTS, Answer, script_of
+from smg_chaos.engine.scripts import NAMES, TEXTS, script_of
 from smg_chaos.engine.vocabulary import MARKERS, SPECIAL, byte_letters, tiny_files
 from support.simulated_engine import Simulation, bundle
 
@@ -149,6 +150,71 @@ def test_an_answer_is_its_head_and_then_its_loop_for_ever(
     assert list(answer.slice(start, start + length)) == whole[start : start + length]
     found = next((at for at in range(60) if whole[at] in wanted), None)
     assert answer.first_of(wanted) == found == answer.first_of(wanted)
+
+
+@pytest.mark.parametrize("name", ["fixed", "tool-call", "split-utf8", "endless"])
+@given(st.integers(1, 130), st.lists(st.integers(0, 4159), max_size=4))
+def test_an_engine_says_the_rest_of_what_another_one_began(
+    name: str, said: int, prompt: list[int]
+) -> None:
+    script = script_of(name, bundle())
+    whole = script.answer([], 0, 0)
+    said = said if name == "endless" else min(said, len(whole.head) - 1)
+    rest = script.answer([*prompt, 4159, *whole.slice(0, said)], 0, 0)
+    assert rest.slice(0, 60) == whole.slice(said, said + 60)
+    assert rest.tool == whole.tool
+    assert script.answer([*whole.slice(0, said), 4159], 0, 0).slice(0, 60) == whole.slice(0, 60)
+    assert script.answer([], 0, 0) is whole
+
+
+_FEW = tuple(range(3, 40))
+_PROMPTS = st.lists(st.integers(0, 4159), max_size=12)
+
+
+@given(_PROMPTS, st.integers(0, 40), st.integers(0, 40))
+def test_what_follows_a_prompt_and_its_answers_beginning_is_the_answers_rest(
+    prompt: list[int], said: int, length: int
+) -> None:
+    whole = Following(prompt, _FEW)
+    rest = Following([*prompt, *whole.slice(0, said)], _FEW)
+    assert rest.slice(0, length) == whole.slice(said, said + length)
+    assert [rest.token(at) for at in range(length)] == list(rest.slice(0, length))
+
+
+@given(_PROMPTS, st.integers(2, 40), st.data())
+def test_one_id_too_many_too_few_or_wrong_changes_what_follows(
+    prompt: list[int], said: int, data: st.DataObject
+) -> None:
+    answer = Following(prompt, _FEW)
+    head = list(answer.slice(0, said))
+    at = data.draw(st.integers(0, said - 1))
+    right = answer.slice(said, said + 24)
+    for wrong in (
+        [*head[:at], *head[at + 1 :]],
+        [*head[: at + 1], *head[at:]],
+        [*head[:at], head[at] + 1, *head[at + 1 :]],
+    ):
+        assert Following([*prompt, *wrong], _FEW).slice(0, 24) != right
+
+
+def test_a_following_answer_never_says_what_it_may_not() -> None:
+    answer = Following([1, 2], _FEW)
+    first = answer.slice(0, 1)[0]
+    assert answer.first_of(frozenset([first])) == 0
+    assert answer.first_of(frozenset([2])) is None
+    assert first not in answer.never(frozenset([first])).slice(0, 500)
+    assert answer.never(frozenset(_FEW)).slice(0, 3) == answer.slice(0, 3)
+
+
+def test_engines_that_follow_go_on_where_another_one_stopped() -> None:
+    simulation = Simulation("mlx", script="following", step_s=0.0)
+    (whole,) = simulation.completes(simulation.generate([9, 8, 7], stream=None, max_tokens=60))
+    emitted = whole["output_ids"][:23]
+    (rest,) = simulation.completes(
+        simulation.generate([9, 8, 7, *emitted], stream=None, max_tokens=37)
+    )
+    assert emitted + rest["output_ids"] == whole["output_ids"]
+    assert (rest["completion_tokens"], rest["finish_reason"]) == (37, "length")
 
 
 # ── Bundles ─────────────────────────────────────────────────────────────────

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smg_chaos.engine.answers import Answer
 from smg_chaos.engine.contracts import CONTRACTS
 from smg_chaos.engine.manners import Flavour
-from smg_chaos.engine.scripts import Answer
 from smg_chaos.engine.servicers import MANNERS
 from smg_chaos.engine.wire import Field, string_field, varint
 from smg_chaos.engine.writer import Ending, Writer
