@@ -17,8 +17,11 @@ _COMMANDS: Final = {
     "bench": ("smg_chaos.bench.cli", "Measure gateways side by side."),
     "gameday": ("smg_chaos.gameday.cli", "Hurt real clusters in a lab of namespaces."),
     "simulate": ("smg_chaos.simulate.cli", "Simulate a whole cluster on virtual time."),
+    "routing": ("smg_chaos.routing.cli", "Compare routing policies on virtual time."),
+    "routing-live": ("smg_chaos.routing.live_cli", "Compare how real gateways route chats."),
     "fuzz": ("smg_chaos.fuzz.cli", "Throw hostile datagrams at a node."),
     "state-soak": ("smg_chaos.bench.state_soak", "Change a replicated document a million times."),
+    "prefix-index": ("smg_chaos.bench.prefix_index", "Measure the index of cached prompts."),
     "engine-cost": ("smg_chaos.engine.cost_cli", "Measure what a simulated engine costs."),
 }
 

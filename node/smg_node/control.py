@@ -5,7 +5,7 @@ Fleet, models and what chooses workers, and the desk that answers the HTTP surfa
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -14,12 +14,12 @@ from smg_node.cluster.registry import ClusterRegistry
 from smg_node.cluster.sessions import Sessions
 from smg_node.cluster.worker_words import changed, cluster_view, wished, worker_view
 from smg_node.config.plain import Settings
-from smg_node.config.problem import ConfigurationError, Problem
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock, Rng
+from smg_node.fleet.breaker import BreakerOptions
 from smg_node.fleet.bundles import BundleCache
-from smg_node.fleet.fleet import Fleet, FleetOptions, OpenEngine
-from smg_node.fleet.model import ModelSettings, ServedModel
+from smg_node.fleet.fleet import Fleet, FleetOptions, ListenOptions, OpenEngine
+from smg_node.fleet.model import AnyModel, ModelSettings
 from smg_node.fleet.models import ModelParts, Models
 from smg_node.fleet.networks import Networks
 from smg_node.fleet.worker import Worker
@@ -32,9 +32,13 @@ from smg_node.http.ports import (
     WorkerWish,
 )
 from smg_node.http.shared_ports import SessionView
+from smg_node.pipeline.choosing import by_model, load_options
 from smg_node.pipeline.place import Placer, PlacerOptions
+from smg_node.pipeline.prefixes import Prefixes
 from smg_node.routing.known import Policies
-from smg_node.routing.policy import Bindings, PolicyOptions
+from smg_node.routing.kv.index import PrefixIndex
+from smg_node.routing.line import ClassOptions, LineOptions
+from smg_node.routing.retry import RetryOptions
 
 PROBE_NOW_MAX_S: Final = 3.0
 LOADS_TIMEOUT_S: Final = 3.0
@@ -62,7 +66,14 @@ def build_fleet(
     )
     cache = BundleCache(settings.data_dir / "tokenizers", max_bytes=bundle_max_bytes)
     options = fleet_options(settings)
-    return Fleet(options, models, open_engine=open_engine, cache=cache, rng=rng)
+    return Fleet(
+        options,
+        models,
+        open_engine=open_engine,
+        cache=cache,
+        rng=rng,
+        listen=listen_options(settings),
+    )
 
 
 def fleet_options(settings: Settings) -> FleetOptions:
@@ -74,34 +85,86 @@ def fleet_options(settings: Settings) -> FleetOptions:
         retry_s=workers.retry_s,
         down_after=workers.down_after,
         up_after=workers.up_after,
+        breaker=breaker_options(settings),
+        load=load_options(settings),
     )
+
+
+def breaker_options(settings: Settings) -> BreakerOptions:
+    """Return when breakers open and close, by these settings."""
+    return BreakerOptions(**dict(settings.breaker))
+
+
+def retry_options(settings: Settings) -> RetryOptions:
+    """Return what retries may cost, by these settings."""
+    retry = settings.retry
+    return RetryOptions(
+        attempts=retry.attempts,
+        share=retry.budget_ratio,
+        floor_per_s=retry.budget_per_s,
+        first_s=retry.backoff_s,
+        most_s=retry.backoff_max_s,
+        continuations=retry.continuations,
+    )
+
+
+def line_options(settings: Settings) -> LineOptions:
+    """Return what each class of those who wait may have, by these settings."""
+    queue = settings.queue
+    return LineOptions(
+        {
+            "system": ClassOptions(
+                queue.system_places, queue.system_timeout_s, queue.system_lift_s
+            ),
+            "interactive": ClassOptions(
+                queue.interactive_places, queue.interactive_timeout_s, queue.interactive_lift_s
+            ),
+            "default": ClassOptions(
+                queue.default_places, queue.default_timeout_s, queue.default_lift_s
+            ),
+            "bulk": ClassOptions(queue.bulk_places, queue.bulk_timeout_s, queue.bulk_lift_s),
+        }
+    )
+
+
+def listen_options(settings: Settings) -> ListenOptions:
+    """Return what is listened to, by these settings."""
+    return ListenOptions(
+        events=settings.kv.enabled,
+        subscribers=settings.kv.subscribers,
+        load_interval_s=settings.workers.load_interval_s,
+    )
+
+
+def build_prefixes(settings: Settings, fleet: Fleet, *, clock: Clock) -> Prefixes:
+    """Return what is known of the engines' prefix caches; `fleet` hears what they say of them."""
+    index = PrefixIndex(entries_max=settings.kv.entries_max, block=settings.kv.block)
+    prefixes = Prefixes(index, cluster=settings.mesh.label, now_s=clock.monotonic_s)
+    fleet.follow_with(prefixes)
+    return prefixes
 
 
 def build_placer(
-    settings: Settings, fleet: Fleet, sticky: Bindings, *, clock: Clock, rng: Rng
+    settings: Settings,
+    fleet: Fleet,
+    policies: Policies,
+    *,
+    clock: Clock,
+    rng: Rng,
+    prefixes: Prefixes | None = None,
 ) -> Placer:
-    """Return what chooses workers; ConfigurationError for a policy that there is not."""
+    """Return what chooses workers, by these policies."""
     routing = settings.routing
-    policies = Policies(
-        sticky,
-        PolicyOptions(
-            load_factor=routing.load_ratio,
-            prefix_tokens=routing.prefix_tokens,
-            assignment=routing.manual_assignment,
-            delegate=routing.manual_delegate,
-        ),
-        sticky=routing.sticky_sessions,
+    options = PlacerOptions(
+        routing.policy,
+        by_model(settings),
+        routing.wait_for_worker_s,
+        line=line_options(settings),
+        zone=routing.zone,
+        zone_spill=routing.zone_spill_ratio,
+        shed=settings.overload.shed,
     )
-    by_model = {name: model.policy for name, model in settings.models.items() if model.policy}
-    named = {"routing.policy": routing.policy, "routing.manual_delegate": routing.manual_delegate}
-    named |= {f"models.{name}.policy": policy for name, policy in by_model.items()}
-    for knob, name in named.items():
-        try:
-            policies.named(name)
-        except SmgError as error:
-            raise ConfigurationError([Problem(knob, error.message)]) from error
-    options = PlacerOptions(routing.policy, by_model, routing.wait_for_worker_s)
-    return Placer(fleet, policies, options, clock=clock, rng=rng)
+    return Placer(fleet, policies, options, clock=clock, rng=rng, beginnings=prefixes)
 
 
 class FleetDesk:
@@ -114,6 +177,7 @@ class FleetDesk:
         *,
         registry: ClusterRegistry,
         sessions: Sessions,
+        clock: Clock,
         workers_ready_min: int,
         draining: Callable[[], bool],
         doubts: Callable[[], Doubts] = Doubts,
@@ -122,6 +186,7 @@ class FleetDesk:
         self._networks = networks
         self._registry = registry
         self._sessions = sessions
+        self._clock = clock
         self._workers_ready_min = workers_ready_min
         self._draining = draining
         self._doubts = doubts
@@ -134,12 +199,14 @@ class FleetDesk:
 
     def models(self) -> Sequence[ModelView]:
         """Return every served model, sorted by id."""
-        known = self._fleet.models.all()
-        return [self._model_view(model) for model in known if self._fleet.served(model.name)]
+        models, fleet = self._fleet.models, self._fleet
+        names = {model.name for model in models.all() if fleet.served(model.name)}
+        names |= {model.name for model in models.all_relayed() if fleet.relayed(model.name)}
+        return [self.model(name) for name in sorted(names)]
 
     def model(self, name: str) -> ModelView:
         """Return the model of that id or alias; NOT_FOUND `model_not_found` otherwise."""
-        found = self._fleet.served(name)
+        found = self._fleet.served(name) or self._fleet.relayed(name)
         if found is None:
             raise SmgError(
                 ErrorKind.NOT_FOUND,
@@ -149,18 +216,21 @@ class FleetDesk:
             )
         return self._model_view(found)
 
-    def _model_view(self, model: ServedModel) -> ModelView:
-        workers = [item for item in self._fleet.workers() if item.model is model]
-        contexts = [model.context(item.card) for item in workers if item.card is not None]
-        known = [context for context in contexts if context is not None]
+    def _model_view(self, model: AnyModel) -> ModelView:
+        """Show a model with all its workers, those that speak HTTP as well."""
+        serving = [(worker, worker.serves) for worker in self._fleet.workers()]
+        known = [(worker, one) for worker, one in serving if one and one.name == model.name]
+        contexts = [one.context(worker.card) for worker, one in known if worker.card]
+        lengths = [context for context in contexts if context is not None]
+        cards = [worker.card for worker, _ in known if worker.card]
         return ModelView(
             id=model.name,
             created_s=model.created_s,
-            owned_by=workers[0].card.contract.value if workers and workers[0].card else "smg",
+            owned_by=cards[0].contract.value if cards else "smg",
             aliases=tuple(sorted(model.aliases)),
-            workers=len(workers),
-            workers_ready=sum(item.routable for item in workers),
-            context=min(known) if known else None,
+            workers=len(known),
+            workers_ready=sum(worker.routable for worker, _ in known),
+            context=min(lengths) if lengths else None,
         )
 
     # ── Workers ──────────────────────────────────────────────────────────────
@@ -235,7 +305,13 @@ class FleetDesk:
         return [row for part in rows for row in part]
 
     def _view(self, worker: Worker) -> WorkerView:
-        return worker_view(worker, self._registry.outlook.sights(worker.id))
+        sights, now_s = self._registry.outlook.sights(worker.id), self._clock.monotonic_s()
+        view = worker_view(worker, sights, now_s=now_s)
+        if worker.relayed is not None:
+            beside = self._fleet.served(worker.relayed.name) is not None
+            used_for = "what gRPC workers of its model cannot do" if beside else "all requests"
+            view = replace(view, details={**view.details, "used_for": used_for})
+        return view
 
     # ── Sessions ─────────────────────────────────────────────────────────────
 

@@ -1,20 +1,26 @@
 """Wiring, second half: what serves requests. The parts of models, the pipeline, the HTTP surface."""
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from smg_node import __version__
+from smg_node.cluster.asking import Asking
 from smg_node.cluster.desks import SharedDesks
+from smg_node.cluster.explain import Explanations
 from smg_node.cluster.settings import LiveSettings
 from smg_node.config.plain import Settings
 from smg_node.config.show import shown_settings
-from smg_node.config.worker_url import WorkerUrl
-from smg_node.control import FleetDesk, build_placer, fleet_options
+from smg_node.control import (
+    FleetDesk,
+    build_placer,
+    fleet_options,
+    line_options,
+    listen_options,
+    retry_options,
+)
 from smg_node.core.errors import invalid
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock, Rng
@@ -22,31 +28,37 @@ from smg_node.core.request import Prompt
 from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.known import known_dialects
 from smg_node.dialects.options import ReaderOptions
-from smg_node.engines.engine import Contract, Engine
 from smg_node.engines.options import EngineOptions
 from smg_node.fleet.fleet import Fleet, OpenEngine
 from smg_node.fleet.model import ServedModel
 from smg_node.fleet.models import ModelParts
 from smg_node.fleet.networks import Networks
-from smg_node.fleet.worker import Status
+from smg_node.fleet.opening import engine_opener as open_with
 from smg_node.http.options import HttpOptions
 from smg_node.http.parts import HttpParts, Identity
 from smg_node.http.ports import Cluster, Tokenized
 from smg_node.memory import keep
+from smg_node.pipeline.choosing import build_policies, policy_options
+from smg_node.pipeline.embed import Embedder
 from smg_node.pipeline.generate import GenerationParts, Generator
+from smg_node.pipeline.journal import Journal
+from smg_node.pipeline.meters import watch_fleet, watch_journal, watch_placing
 from smg_node.pipeline.place import Placer
+from smg_node.pipeline.prefixes import Prefixes
 from smg_node.pipeline.prepare import PrepareLimits, Preparer
+from smg_node.pipeline.relay import RelayParts, Relays
+from smg_node.routing.known import Policies
 from smg_node.routing.policy import Bindings
+from smg_node.routing.retry import RetryBudgets
 from smg_node.telemetry import declared
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.logs import Logs
-from smg_node.telemetry.metrics import Meters, Reading
+from smg_node.telemetry.metrics import Meters
 from smg_node.telemetry.tracing import Tracer
 from smg_node.tokens.exact_cache import ExactCache, ExactLimits
 
 if TYPE_CHECKING:
     from smg_node.fleet.assembly import Assembly
-    from smg_node.tokens.cached import CachedEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,24 +98,7 @@ def engine_opener(settings: Settings, networks: Networks, meters: Meters) -> Ope
         elif name != "engine_abort":
             meters.engine_error(labels["contract"], name.removeprefix("engine_").upper())
 
-    @cache
-    def import_engines() -> None:
-        # With the first worker, because a node without any does not hold gRPC and the messages of five
-        # contracts (13 MB), and in a thread, because it takes 0.1 s.
-        import_module("smg_node.engines.detect")
-        keep()
-
-    async def open_worker(url: WorkerUrl, api_key: str | None) -> Engine:
-        await networks.check(url)
-        contract = Contract(url.contract) if url.contract is not None else None
-        await asyncio.to_thread(import_engines)
-        from smg_node.engines.detect import open_engine
-
-        return await open_engine(
-            url.address, options, contract=contract, api_key=api_key, on_event=observe
-        )
-
-    return open_worker
+    return open_with(options, networks, observe)
 
 
 # ── Models ───────────────────────────────────────────────────────────────────
@@ -147,6 +142,20 @@ def model_parts(settings: Settings, base: Base) -> ModelParts:
 # ── Requests ─────────────────────────────────────────────────────────────────
 
 
+@dataclass(frozen=True, slots=True)
+class _Pipeline:
+    """What carries generations through."""
+
+    policies: Policies
+    placer: Placer
+    retries: RetryBudgets
+    preparer: Preparer
+    journal: Journal
+    generator: Generator
+    relays: Relays
+    embedder: Embedder
+
+
 def build_http_parts(
     settings: Settings,
     base: Base,
@@ -156,30 +165,21 @@ def build_http_parts(
     shared: SharedDesks,
     *,
     sticky: Bindings,
+    mesh: Asking | None = None,
+    prefixes: Prefixes | None = None,
 ) -> HttpParts:
     """Return everything the HTTP surface needs; all of it follows the cluster's settings."""
-    placer = build_placer(settings, fleet, sticky, clock=base.clock, rng=base.rng)
-    preparer = Preparer(
-        clock=base.clock,
-        threads=base.threads,
-        limits=_prepare_limits(settings),
-    )
-    generator = Generator(
-        GenerationParts(
-            placer=placer,
-            preparer=preparer,
-            ids=base.ids,
-            clock=base.clock,
-            on_outcome=base.meters.generation,
-        )
-    )
+    watch_fleet(base.meters, fleet, base.clock)
+    pipeline = _build_pipeline(settings, base, fleet, sticky=sticky, prefixes=prefixes)
     reading = _reader_options(settings)
     shown = shown_settings(settings)
     parts = HttpParts(
         identity=Identity(settings.name, __version__),
-        generations=generator,
+        generations=pipeline.generator,
+        relays=pipeline.relays,
+        embedder=pipeline.embedder,
         catalog=desk,
-        tokens=TokenDesk(placer, preparer, base.clock),
+        tokens=TokenDesk(pipeline.placer, pipeline.preparer, base.clock),
         workers=desk,
         sessions=desk,
         health=desk,
@@ -187,6 +187,7 @@ def build_http_parts(
         cluster_settings=shared.settings,
         audit=shared.audit,
         state=shared.state,
+        explain=Explanations(settings.name, pipeline.journal, cluster.members, mesh),
         dialects=_dialects(reading),
         meters=base.meters,
         tracer=base.tracer,
@@ -197,12 +198,58 @@ def build_http_parts(
         reading=reading,
         settings=lambda: shown,
     )
-    _follow(shared.live, parts, placer, preparer)
+    _follow(shared.live, parts, pipeline)
     _follow_below(shared.live, base, fleet, desk)
     return parts
 
 
-def _follow(live: LiveSettings, parts: HttpParts, placer: Placer, preparer: Preparer) -> None:
+def _build_pipeline(
+    settings: Settings,
+    base: Base,
+    fleet: Fleet,
+    *,
+    sticky: Bindings,
+    prefixes: Prefixes | None,
+) -> _Pipeline:
+    """Return what carries generations through, watched by scrapes."""
+    journal = Journal(settings.name)
+    watch_journal(base.meters, journal)
+    policies = build_policies(settings, sticky)
+    placer = build_placer(
+        settings, fleet, policies, clock=base.clock, rng=base.rng, prefixes=prefixes
+    )
+    retries = RetryBudgets(
+        retry_options(settings), known=lambda name: bool(fleet.served(name) or fleet.relayed(name))
+    )
+    watch_placing(base.meters, placer, retries)
+    preparer = Preparer(clock=base.clock, threads=base.threads, limits=_prepare_limits(settings))
+    generator = Generator(
+        GenerationParts(
+            placer=placer,
+            preparer=preparer,
+            ids=base.ids,
+            clock=base.clock,
+            rng=base.rng,
+            retries=retries,
+            journal=journal,
+            on_outcome=base.meters.generation,
+        )
+    )
+    calls = RelayParts(
+        placer=placer,
+        fleet=fleet,
+        ids=base.ids,
+        clock=base.clock,
+        rng=base.rng,
+        retries=retries,
+        journal=journal,
+        on_outcome=base.meters.generation,
+    )
+    relays, embedder = Relays(calls), Embedder(calls, preparer)
+    return _Pipeline(policies, placer, retries, preparer, journal, generator, relays, embedder)
+
+
+def _follow(live: LiveSettings, parts: HttpParts, pipeline: _Pipeline) -> None:
     """Let what serves requests take over the cluster's settings as they change."""
 
     def surface(now: Settings) -> None:
@@ -210,15 +257,25 @@ def _follow(live: LiveSettings, parts: HttpParts, placer: Placer, preparer: Prep
         parts.retune(_http_options(now), reading, _dialects(reading))
 
     def placing(now: Settings) -> None:
-        placer.retune(
+        pipeline.placer.retune(
             policy=now.routing.policy,
             policies={model: name for model, name in live.of_models("policy").items() if name},
             wait_for_worker_s=now.routing.wait_for_worker_s,
+            zone_spill=now.routing.zone_spill_ratio,
+            line=line_options(now),
+            shed=now.overload.shed,
         )
 
-    live.watch(("http", "stream", "engine", "limits", "drain"), surface)
-    live.watch(("limits",), lambda now: preparer.retune(_prepare_limits(now)))
-    live.watch(("routing", "models"), placing)
+    live.watch(("http", "stream", "engine", "limits", "drain", "queue"), surface)
+    live.watch(("limits",), lambda now: pipeline.preparer.retune(_prepare_limits(now)))
+    live.watch(("routing", "models", "queue", "overload"), placing)
+    live.watch(("retry",), lambda now: pipeline.retries.retune(retry_options(now)))
+    live.watch(
+        ("routing",),
+        lambda now: pipeline.policies.retune(
+            policy_options(now), sticky=now.routing.sticky_sessions
+        ),
+    )
 
 
 def _follow_below(live: LiveSettings, base: Base, fleet: Fleet, desk: FleetDesk) -> None:
@@ -233,7 +290,10 @@ def _follow_below(live: LiveSettings, base: Base, fleet: Fleet, desk: FleetDesk)
         base.tracer.set_ratio(now.telemetry.trace_ratio)
 
     live.watch(("models",), lambda now: fleet.models.retune(live.of_models("aliases")))
-    live.watch(("workers",), lambda now: fleet.retune(fleet_options(now)))
+    live.watch(
+        ("workers", "breaker", "routing", "overload"), lambda now: fleet.retune(fleet_options(now))
+    )
+    live.watch(("kv", "workers"), lambda now: fleet.retune_listening(listen_options(now)))
     live.watch(("engine",), engines)
     live.watch(("readiness",), lambda now: desk.retune(workers_ready_min=now.readiness.min_workers))
     live.watch(("telemetry",), telemetry)
@@ -307,6 +367,7 @@ def _http_options(settings: Settings) -> HttpOptions:
         cors_allowed_origins=http.cors_allowed_origins,
         expose_routing_headers=http.expose_routing_headers,
         key_headers=settings.routing.key_headers,
+        claim_max=settings.queue.claim_max,
         request_s=settings.engine.request_s,
         commit_after_s=stream.commit_after_s,
         keepalive_s=stream.keepalive_s,
@@ -324,37 +385,3 @@ def _http_options(settings: Settings) -> HttpOptions:
 def _watch_exact_cache(meters: Meters, l0: ExactCache) -> None:
     meters.watch(declared.TOKEN_CACHE_BYTES, lambda: {("l0",): l0.bytes})
     meters.watch(declared.TOKEN_CACHE_ENTRIES, lambda: {("l0",): len(l0)})
-
-
-def watch_fleet(meters: Meters, fleet: Fleet) -> None:
-    """Let scrapes read the fleet and the token caches of its models."""
-
-    def of_encoders(read: "Callable[[CachedEncoder], Mapping[str, int]]") -> Reading:
-        def reading() -> Mapping[tuple[str, ...], float]:
-            totals: dict[tuple[str, ...], float] = {}
-            for model in fleet.models.all():
-                for level, value in read(model.encoder).items():
-                    totals[(level,)] = totals.get((level,), 0) + value
-            return totals
-
-        return reading
-
-    def by_status() -> Mapping[tuple[str, ...], float]:
-        counts: dict[tuple[str, ...], float] = {(status.value,): 0 for status in Status}
-        for worker in fleet.workers():
-            counts[(worker.shown_status.value,)] += 1
-        return counts
-
-    meters.watch(
-        declared.TOKEN_CACHE_HITS, of_encoders(lambda one: {"l0": one.l0_hits, "l1": one.l1_hits})
-    )
-    meters.watch(
-        declared.TOKEN_CACHE_MISSES,
-        of_encoders(lambda one: {"l0": one.l0_misses, "l1": one.l1_misses}),
-    )
-    meters.watch(declared.TOKEN_CACHE_BYTES, of_encoders(lambda one: {"l1": one.l1_bytes}))
-    meters.watch(declared.WORKERS, by_status)
-    meters.watch(
-        declared.WORKER_INFLIGHT,
-        lambda: {(worker.url.endpoint,): worker.inflight for worker in fleet.workers()},
-    )

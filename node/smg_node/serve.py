@@ -23,22 +23,24 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from smg_node import __version__
-from smg_node.cluster.build import build_cluster, build_shared
+from smg_node.cluster.build import build_cluster, build_shared, build_sharing
 from smg_node.cluster.desks import SharedDesks, build_desks
 from smg_node.cluster.farewell import Farewell
+from smg_node.cluster.hints import PrefixSharing
 from smg_node.cluster.life import ClusterLife
 from smg_node.cluster.registry import ClusterRegistry
 from smg_node.cluster.sessions import Sessions
 from smg_node.config.plain import Settings
 from smg_node.config.worker_url import parse_worker_url
-from smg_node.control import FleetDesk, build_fleet
+from smg_node.control import FleetDesk, build_fleet, build_prefixes
 from smg_node.core.ids import IdSource
-from smg_node.data import Base, build_http_parts, engine_opener, model_parts, watch_fleet
+from smg_node.data import Base, build_http_parts, engine_opener, model_parts
 from smg_node.demo import demo_engines, say_demo
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.networks import Networks
 from smg_node.http.app import Server
 from smg_node.memory import settle, spare
+from smg_node.pipeline.engine_meters import watch_listening, watch_prefixes
 from smg_node.telemetry import declared
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.logs import open_logs
@@ -63,6 +65,7 @@ class _Node:
     registry: ClusterRegistry
     desks: SharedDesks
     cluster: ClusterLife
+    sharing: PrefixSharing | None
     farewell: Farewell
     server: Server
 
@@ -111,6 +114,7 @@ def _build(settings: Settings, base: Base) -> _Node:
         clock=clock,
         rng=base.rng,
     )
+    prefixes = build_prefixes(settings, fleet, clock=clock)
     registry = ClusterRegistry(
         shared, fleet, monotonic_s=clock.monotonic_s, patience_s=settings.mesh.join_grace_s
     )
@@ -124,32 +128,47 @@ def _build(settings: Settings, base: Base) -> _Node:
         rng=base.rng,
         meters=base.meters,
     )
+    sharing = build_sharing(
+        settings, shared, prefixes, fleet, monotonic_s=clock.monotonic_s, meters=base.meters
+    )
     desk = FleetDesk(
         fleet,
         networks,
         registry=registry,
         sessions=Sessions(registry.sticky, clock.now_ms),
+        clock=clock,
         workers_ready_min=settings.readiness.min_workers,
         draining=lambda: farewell.draining,
-        doubts=cluster.doubts,
+        doubts=cluster.doubts if sharing is None else sharing.after(cluster.doubts),
     )
     desks = build_desks(settings, shared, cluster.mesh)
-    watch_fleet(base.meters, fleet)
+    watch_listening(base.meters, fleet, clock.monotonic_s)
+    watch_prefixes(base.meters, prefixes)
     parts = build_http_parts(
-        settings, base, fleet, desk, cluster.desk, desks, sticky=registry.sticky
+        settings,
+        base,
+        fleet,
+        desk,
+        cluster.desk,
+        desks,
+        sticky=registry.sticky,
+        mesh=cluster.mesh,
+        prefixes=prefixes,
     )
     farewell.server = Server(parts)
-    return _Node(base, fleet, registry, desks, cluster, farewell, farewell.server)
+    return _Node(base, fleet, registry, desks, cluster, sharing, farewell, farewell.server)
 
 
 def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
     """Return what runs as long as the node does, by name."""
+    sharing = {} if node.sharing is None else {"prefixes": node.sharing.run}
     return {
         "fleet": node.fleet.run,
         "registry": node.registry.run,
         "settings": node.desks.live.run,
         "loop lag": LoopLag(node.base.meters, node.base.clock, busy=node.fleet.has_workers).run,
         "mesh": node.cluster.run,
+        **sharing,
     }
 
 

@@ -50,6 +50,9 @@ class NodeBindings:
     def worker_of(self, key: str) -> str | None:
         return self.rows.get(key, (0, None))[1]
 
+    def keys_at(self, worker_id: str) -> int:
+        return sum(worker == worker_id for _, worker in self.rows.values())
+
     def bind(self, key: str, worker_id: str, why: str) -> None:
         self.why[key] = why
         self._world.write(key, worker_id, self)

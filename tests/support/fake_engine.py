@@ -1,14 +1,25 @@
 """An engine in memory: says what a test tells it to, and remembers what it was asked."""
 
 import asyncio
+from array import array
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.chunk import Chunk
-from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, ModelCard
+from smg_node.engines.engine import (
+    Abilities,
+    Contract,
+    Embedded,
+    EmbedRequest,
+    EngineRequest,
+    Load,
+    ModelCard,
+)
+from smg_node.engines.kv import KvBatch
 
 Script = Callable[[EngineRequest], AsyncIterator[Sequence[Chunk]]]
+KvScript = Callable[[int], AsyncIterator[Sequence[KvBatch]]]
 
 
 def abilities(*, native_n: bool = False, stop_strings: bool = False) -> Abilities:
@@ -59,6 +70,14 @@ def says(text: str, *, batch: int = 1, finish: str = "stop") -> Script:
     return run
 
 
+async def no_kv_events(start: int) -> AsyncIterator[Sequence[KvBatch]]:
+    """A script for an engine that has no such RPC."""
+    raise SmgError(
+        ErrorKind.UPSTREAM_FAILED, "no events here", code="upstream_unimplemented", status=501
+    )
+    yield ()  # the language knows generators by this word
+
+
 class FakeEngine:
     """One endpoint. Change its attributes while it runs; `requests` and `open` say what happened."""
 
@@ -72,12 +91,20 @@ class FakeEngine:
         self.tokenizer_error: SmgError | None = None
         self.requests: list[EngineRequest] = []
         self.aborted: list[str] = []
+        self.embedded: list[EmbedRequest] = []
+        self.embed_error: SmgError | None = None
         self.open = 0
         self.cancelled = 0
         self.closed = False
         self.looks = 0
         self.api_key: str | None = None
         self.limits_s: tuple[float, float] | None = None
+        self.kv_script: KvScript = no_kv_events
+        self.subscribed: list[int] = []
+        """The cursors of all subscriptions so far."""
+        self.listeners = 0
+        self.loads_told: Sequence[Load] | SmgError = []
+        self.polls = 0
 
     async def serving(self, timeout_s: float) -> bool:
         self.looks += 1
@@ -97,7 +124,19 @@ class FakeEngine:
         return self.bundle
 
     async def loads(self, timeout_s: float) -> Sequence[Load]:
-        return []
+        self.polls += 1
+        if isinstance(self.loads_told, SmgError):
+            raise self.loads_told
+        return self.loads_told
+
+    async def kv_events(self, start: int) -> AsyncGenerator[Sequence[KvBatch], None]:
+        self.subscribed.append(start)
+        self.listeners += 1
+        try:
+            async for batches in self.kv_script(start):
+                yield batches
+        finally:
+            self.listeners -= 1
 
     async def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
         self.requests.append(request)
@@ -110,6 +149,12 @@ class FakeEngine:
         finally:
             self.open -= 1
             self.cancelled += not ended
+
+    async def embed(self, request: EmbedRequest) -> Embedded:
+        self.embedded.append(request)
+        if self.embed_error is not None:
+            raise self.embed_error
+        return Embedded(array("f", [float(len(request.ids)), 0.5]).tobytes(), len(request.ids))
 
     async def abort(self, request_id: str) -> None:
         self.aborted.append(request_id)

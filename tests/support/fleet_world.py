@@ -202,6 +202,7 @@ class FleetNode:
             Networks(()),
             registry=self.registry,
             sessions=Sessions(self.shared.sticky, SystemClock().now_ms),
+            clock=SystemClock(),
             workers_ready_min=0,
             draining=lambda: False,
         )

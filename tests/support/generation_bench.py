@@ -21,16 +21,21 @@ from smg_node.core.request import (
     Sampling,
     TextPrompt,
 )
-from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.fleet import Fleet, FleetOptions
 from smg_node.pipeline.generate import GenerationParts, GenerationRun, Generator
+from smg_node.pipeline.journal import Journal
 from smg_node.pipeline.place import Placer, PlacerOptions
 from smg_node.pipeline.prepare import Preparer
 from smg_node.routing.known import OwnBindings, Policies
+from smg_node.routing.retry import RetryBudgets, RetryOptions
 from smg_node.world import SystemClock
 from support.fake_engine import FakeEngine
-from support.node_parts import fleet_of, running
+from support.node_parts import FAST, fleet_of, running
 
 HI: tuple[Prompt, ...] = (TextPrompt("hi", add_special_tokens=False),)
+
+QUICK = RetryOptions(first_s=0.002, most_s=0.01)
+ROUND_ROBIN = PlacerOptions("round_robin", wait_for_worker_s=0.2)
 
 
 @dataclass
@@ -40,6 +45,8 @@ class Bench:
     generator: Generator
     fleet: Fleet
     outcomes: list[Outcome]
+    journal: Journal
+    placer: Placer
 
     def start(
         self,
@@ -103,15 +110,31 @@ class Bench:
 
 @asynccontextmanager
 async def bench(folder: Path, **engines: FakeEngine) -> AsyncIterator[Bench]:
-    async with running(fleet_of(engines, folder), sorted(engines)) as fleet:
+    """Run a generator over these engines, the usual way."""
+    async with bench_of(folder, engines) as it:
+        yield it
+
+
+@asynccontextmanager
+async def bench_of(
+    folder: Path,
+    engines: Mapping[str, FakeEngine],
+    *,
+    retries: RetryOptions = QUICK,
+    options: FleetOptions = FAST,
+    placing: PlacerOptions = ROUND_ROBIN,
+) -> AsyncIterator[Bench]:
+    """Run a generator over these engines."""
+    async with running(fleet_of(engines, folder, options=options), sorted(engines)) as fleet:
         async with asyncio.timeout(10):
             while not all(worker.routable for worker in fleet.workers()):  # noqa: ASYNC110 - from outside
                 await asyncio.sleep(0.005)
         clock, rng, outcomes = SystemClock(), random.Random(1), list[Outcome]()
+        journal = Journal("n1")
         placer = Placer(
             fleet,
             Policies(OwnBindings()),
-            PlacerOptions("round_robin", wait_for_worker_s=0.2),
+            placing,
             clock=clock,
             rng=rng,
         )
@@ -121,6 +144,9 @@ async def bench(folder: Path, **engines: FakeEngine) -> AsyncIterator[Bench]:
                 preparer=Preparer(clock=clock, threads=threads),
                 ids=IdSource(clock, rng),
                 clock=clock,
+                rng=rng,
+                retries=RetryBudgets(retries),
+                journal=journal,
                 on_outcome=outcomes.append,
             )
-            yield Bench(Generator(parts), fleet, outcomes)
+            yield Bench(Generator(parts), fleet, outcomes, journal, placer)

@@ -5,10 +5,11 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
+from smg_node.cluster.explain import Explanations
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.events import (
@@ -39,6 +40,10 @@ from smg_node.http.ports import (
     WorkerView,
     WorkerWish,
 )
+from smg_node.pipeline.embed import Embedder
+from smg_node.pipeline.journal import Journal
+from smg_node.pipeline.relay import Relays
+from smg_node.pipeline.relayed import Api
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.metrics import Meters
 from smg_node.telemetry.tracing import TraceOptions, Tracer
@@ -136,6 +141,23 @@ class FakeCatalog:
             if name == view.id or name in view.aliases:
                 return view
         raise SmgError(ErrorKind.NOT_FOUND, f"no model {name!r}", code="model_not_found")
+
+
+class FakeRelays:
+    """No model is relayed."""
+
+    def takes(self, model: object) -> bool:
+        return False
+
+    def has(self, model: str, api: Api) -> bool:
+        return False
+
+
+class FakeEmbedder:
+    """No engine embeds."""
+
+    def takes(self, model: str) -> bool:
+        return False
 
 
 class FakeTokens:
@@ -285,6 +307,7 @@ class Node:
     access: LineList
     cluster: FakeCluster
     world: SharedWorld
+    journal: Journal
 
     @property
     def port(self) -> int:
@@ -317,9 +340,12 @@ async def node(
     workers, health, lines, cluster = FakeWorkers(), FakeHealth(), LineList(), FakeCluster()
     world = SharedWorld("node-a", "b")
     shared = world.desks("node-a")
+    journal = Journal("node-a")
     parts = HttpParts(
         identity=Identity("node-a", "1.2.3", "abc"),
         generations=generations,
+        relays=cast("Relays", FakeRelays()),
+        embedder=cast("Embedder", FakeEmbedder()),
         catalog=FakeCatalog(),
         tokens=FakeTokens(),
         workers=workers,
@@ -329,6 +355,7 @@ async def node(
         cluster_settings=shared.settings,
         audit=shared.audit,
         state=shared.state,
+        explain=Explanations("node-a", journal, cluster.members, world.meshes["node-a"]),
         dialects={
             "chat": ChatDialect(ReaderOptions()),
             "completions": CompletionsDialect(ReaderOptions()),
@@ -344,7 +371,9 @@ async def node(
     server = Server(parts)
     await server.start()
     try:
-        yield Node(server, parts, generations, workers, health, meters, lines, cluster, world)
+        yield Node(
+            server, parts, generations, workers, health, meters, lines, cluster, world, journal
+        )
     finally:
         await server.stop()
 

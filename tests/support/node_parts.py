@@ -14,7 +14,7 @@ from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.engines.engine import Engine
 from smg_node.fleet.bundles import BundleCache
 from smg_node.fleet.declared import Declared
-from smg_node.fleet.fleet import Fleet, FleetOptions
+from smg_node.fleet.fleet import Fleet, FleetOptions, OpenEngine
 from smg_node.fleet.model import ModelSettings
 from smg_node.fleet.models import ModelParts, Models
 from smg_node.fleet.worker import Worker
@@ -42,8 +42,9 @@ def fleet_of(
     *,
     settings: Mapping[str, ModelSettings] | None = None,
     options: FleetOptions = FAST,
+    open_really: OpenEngine | None = None,
 ) -> Fleet:
-    """Return a fleet in which `grpc://NAME:1` is reached through `engines[NAME]`."""
+    """Return a fleet in which `grpc://NAME:1` is reached through `engines[NAME]`, or as `open_really` does."""
 
     async def open_engine(url: WorkerUrl, api_key: str | None) -> Engine:
         engine = engines.get(url.host)
@@ -62,7 +63,7 @@ def fleet_of(
     return Fleet(
         options,
         models,
-        open_engine=open_engine,
+        open_engine=open_really if open_really is not None else open_engine,
         cache=BundleCache(folder, max_bytes=1 << 20),
         rng=random.Random(5),
     )

@@ -18,6 +18,20 @@ def load(worker: str, inflight: int = 0, *, weight: float = 1.0) -> WorkerLoad:
     return made
 
 
+@dataclass
+class FakeBeginning:
+    """A prompt before an index that knows what it is told: tokens by worker."""
+
+    known: Mapping[str, float] = field(default_factory=dict)
+    block: bytes = b"01234567"
+
+    def overlaps(self, pool: Pool) -> list[float]:
+        return [self.known.get(one.worker, 0.0) for one in pool.candidates]
+
+    def first(self) -> bytes:
+        return self.block
+
+
 def pool_of(loads: Sequence[int]) -> Pool:
     """Return a pool of workers w00, w01, … with so many open calls."""
     return Pool([load(f"w{at:02}", inflight) for at, inflight in enumerate(loads)])

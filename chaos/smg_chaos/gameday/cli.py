@@ -27,6 +27,7 @@ join       40 nodes join through one of them at the same moment
 late-seed  everyone joins through a seed that comes later
 workers    added on one node, used on all; kill -9 of who registered them under load
 changes    200 requests/s for 10 minutes, changes all the time, a rolling restart in the middle
+failover   kill -9, stall and removal of workers under paced streams that must not notice
 idle       bytes, packets, CPU and memory of a node when nothing happens
 all        one after the other
 
@@ -58,6 +59,10 @@ _Seconds: TypeAlias = Annotated[
 _Rounds: TypeAlias = Annotated[
     int, typer.Option(help="how often; 0: its own", min=0, max=1000, rich_help_panel=_SIZE)
 ]
+_Streams: TypeAlias = Annotated[
+    int,
+    typer.Option(help="streams at once; 0: its own", min=0, max=1000, rich_help_panel=_SIZE),
+]
 _Quick: TypeAlias = Annotated[
     bool, typer.Option("--quick", help="the minute version", rich_help_panel=_SIZE)
 ]
@@ -81,6 +86,7 @@ def gameday(
     nodes: _Nodes = 0,
     seconds: _Seconds = 0.0,
     rounds: _Rounds = 0,
+    streams: _Streams = 0,
     quick: _Quick = False,
     seed: _Seed = 1,
     json: _Json = None,
@@ -98,6 +104,7 @@ def gameday(
             nodes=nodes,
             seconds=seconds,
             rounds=rounds,
+            streams=streams,
             seed=seed,
             quick=quick,
             json=json,

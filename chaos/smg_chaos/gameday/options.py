@@ -13,6 +13,7 @@ class Options:
     nodes: int = 0
     seconds: float = 0.0
     rounds: int = 0
+    streams: int = 0
     seed: int = 1
     quick: bool = False
     json: Path | None = None

@@ -76,9 +76,16 @@ class Operator:
         """Register a worker; return its id."""
         return str((await self._ask("POST", "/workers", {"url": url}))["worker_id"])
 
-    async def remove(self, worker: str) -> bool:
-        """Remove a worker, return when its answers have ended there; False if this node knows none of that id."""
-        path = f"/workers/{worker}"
+    async def drain(self, worker: str) -> None:
+        """Let a worker get no new work."""
+        await self._ask("POST", f"/workers/{worker}/drain")
+
+    async def remove(self, worker: str, *, force: bool = False) -> bool:
+        """Remove a worker, return when its answers have ended there; False if this node knows none of that id.
+
+        With `force` they are not waited for.
+        """
+        path = f"/workers/{worker}{'?force=true' if force else ''}"
         status, answer = await self._raw("DELETE", path)
         if status == 404 and b"worker_not_found" in answer:
             return False

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from smg_chaos.gameday import changes, crashes, healing, idle, registry, weather
+from smg_chaos.gameday import changes, crashes, failover, healing, idle, registry, weather
 from smg_chaos.gameday.stage import Play
 
 ALL: Final = "all"
@@ -92,6 +92,14 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
             changes.changes,
             Size(3, 600.0),
             Size(3, 45.0),
+        ),
+        Scenario(
+            "failover",
+            "workers hurt under streams: kill -9, stall, removal, and nobody left",
+            failover.failover,
+            Size(3, rounds=100),
+            Size(3, rounds=5),
+            failover.FLAGS,
         ),
         Scenario("idle", "what doing nothing costs", idle.idle, Size(10, 60.0), Size(5, 15.0)),
     )

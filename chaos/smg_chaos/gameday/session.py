@@ -108,7 +108,10 @@ def _outcome(
         cluster = Cluster(lab, system.make(ground, names), clock)
         try:
             figures = asyncio.run(
-                _played(scenario, Stage(cluster, size.seconds, size.rounds, rng, say))
+                _played(
+                    scenario,
+                    Stage(cluster, size.seconds, size.rounds, rng, say, options.streams),
+                )
             )
         except (AgentError, ClusterError, ConnectionError, LabError) as error:
             failed = str(error)

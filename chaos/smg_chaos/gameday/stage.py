@@ -19,13 +19,15 @@ WHOLE_AGAIN_S: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A cluster that has not been started, how long and how often, chance, and who listens."""
+    """A cluster that has not been started, how long, how often and how much, chance, and who listens."""
 
     cluster: Cluster
     seconds: float
     rounds: int
     rng: Random
     say: Callable[[str], None]
+    streams: int = 0
+    """How many at once, where a scenario has streams; 0: its own."""
 
     async def whole_again(self) -> None:
         """Return when everyone sees everyone; ClusterError if that takes far too long."""

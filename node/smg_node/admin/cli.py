@@ -20,6 +20,7 @@ from smg_node.admin.client import AdminClient, AdminError
 from smg_node.admin.cluster import cluster_app
 from smg_node.admin.completion import PROGRAM, completion
 from smg_node.admin.config import config_app
+from smg_node.admin.explain import explain
 from smg_node.admin.options import Options, hoisted
 from smg_node.admin.overview import loads, models_app, status
 from smg_node.admin.screen import tell
@@ -83,6 +84,7 @@ def build_app() -> typer.Typer:
     app.add_typer(models_app, name="models")
     app.add_typer(sessions_app, name="sessions")
     app.command("audit")(audit)
+    app.command("explain")(explain)
     app.command("loads")(loads)
     app.command("completion")(completion)
     return app

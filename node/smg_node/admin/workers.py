@@ -34,8 +34,9 @@ _CLUSTER_COLUMNS: Final = (
     "HERE",
     "ELSEWHERE",
 )
-# What only other gateways' clients read says again what stands under a name of ours.
+# What has a place of its own; what other gateways' clients read says again what stands under a name of ours.
 _SAID_TWICE: Final = (
+    "busy",
     "details",
     "model_id",
     "worker_type",
@@ -147,7 +148,11 @@ def add_worker(
     context: typer.Context,
     url: Annotated[
         str,
-        typer.Argument(metavar="URL", help="grpc://host:port[?role=…&model=…]", show_default=False),
+        typer.Argument(
+            metavar="URL",
+            help="grpc://host:port[?role=…&model=…], http://host:port or host:port",
+            show_default=False,
+        ),
     ],
     model: Annotated[
         str, typer.Option(metavar="NAME", help="The model's name; the engine is asked otherwise.")
@@ -345,7 +350,9 @@ def _labels(pairs: list[str]) -> dict[str, str]:
 
 
 def _row(row: Mapping[str, Any]) -> tuple[object, ...]:
-    reason = row["reason"] if row["status"] != "ready" else ""
+    # A node of an older release says nothing of breakers.
+    passed_over = row.get("breaker", {}).get("why", "")
+    reason = row["reason"] if row["status"] != "ready" else passed_over
     fields = ("id", "url", "model", "contract", "role", "status", "inflight")
     return (*(row[name] for name in fields), reason)
 
@@ -360,6 +367,9 @@ def _print_worker(
     engine: Mapping[str, Any] = details.get("server") or {}
     print_facts((name, value) for name, value in view.items() if name not in _SAID_TWICE)
     print_facts((name, value) for name, value in details.items() if name != "server")
+    if busy := view.get("busy"):
+        print("\nHow busy it is:")
+        print_facts(busy.items())
     if cluster is not None:
         print("\nWhat the cluster says:")
         print_facts(_cluster_facts(cluster))

@@ -1,13 +1,18 @@
 """Builds a node's part in the cluster: a member of the mesh where there is one to be, else a node alone."""
 
+from collections.abc import Callable
+
 from smg_mesh.shared import Shared
 from smg_node.cluster.alone import LoneNode
 from smg_node.cluster.farewell import Farewell
+from smg_node.cluster.hints import PrefixSharing
 from smg_node.cluster.life import ClusterLife
 from smg_node.cluster.meters import watch_mesh, watch_state
 from smg_node.cluster.options import mesh_options, state_homes, state_options
 from smg_node.config.plain import Settings
 from smg_node.core.ports import Clock, Rng
+from smg_node.fleet.fleet import Fleet
+from smg_node.pipeline.prefixes import Prefixes
 from smg_node.telemetry.metrics import Meters
 
 
@@ -54,3 +59,29 @@ def build_cluster(
     watch_mesh(meters, mesh)
     security = "in PLAIN TEXT" if settings.mesh.insecure else "encrypted"
     return Member(mesh, farewell, security=security)
+
+
+def build_sharing(
+    settings: Settings,
+    shared: Shared,
+    prefixes: Prefixes,
+    fleet: Fleet,
+    *,
+    monotonic_s: Callable[[], float],
+    meters: Meters,
+) -> PrefixSharing | None:
+    """Return what shares prefixes with other nodes; None where there are none, or it is not wanted."""
+    if not (settings.mesh.enabled and settings.kv.enabled and settings.kv.share):
+        return None
+    sharing = PrefixSharing(
+        prefixes.index,
+        shared.hints,
+        fleet,
+        me=settings.name,
+        living=shared.living,
+        all_follow=lambda: fleet.listening.options.subscribers == "all",
+        monotonic_s=monotonic_s,
+    )
+    prefixes.tell_assumed(sharing.assumed)
+    sharing.watched(meters)
+    return sharing

@@ -10,7 +10,7 @@ from smg_node.cluster.settings_desk import ClusterSettings
 from smg_node.cluster.state_report import Holdings, StateReport
 from smg_node.config.plain import Settings
 from smg_node.http.shared_ports import AuditDesk, SettingsDesk, StateDesk
-from smg_node.routing.known import known_policies
+from smg_node.pipeline.choosing import all_policies
 
 
 class SharedState(Holdings, Protocol):
@@ -49,7 +49,7 @@ class SharedDesks:
 
 def build_desks(settings: Settings, shared: SharedState, mesh: Asking | None) -> SharedDesks:
     """Return them; nothing is opened or written. `mesh` is None for a node alone."""
-    policies = tuple(known_policies())
+    policies = tuple(all_policies(settings.policy_plugins))
     choices = {"routing.policy": policies, "models/NAME/policy": policies}
     live = LiveSettings(settings, shared.settings, shared.running, choices=choices)
     return SharedDesks(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from smg_node.telemetry import mesh_metrics, state_metrics
+from smg_node.telemetry import hint_metrics, mesh_metrics, state_metrics
 from smg_node.telemetry.metric import Metric
 from smg_node.telemetry.metrics import Meters, Reading
 
@@ -93,6 +93,8 @@ STATE_PLACES: Final[Mapping[str, Place]] = {
     "state_refused": Place(state_metrics.STATE_REFUSED, (DETAIL,)),
     "state_file": Place(state_metrics.STATE_SAVES, (DETAIL,)),
     "state_fault": Place(state_metrics.STATE_FAULTS),
+    "hint_fault": Place(state_metrics.STATE_FAULTS),
+    "hint_call": Place(hint_metrics.PREFIX_HINT_CALLS, (DETAIL,)),
 }
 SAID_TWICE: Final = frozenset({"exchange_failed"})
 """The core counts these, and whoever does the work (`exchange_ended`) does so again."""

@@ -40,7 +40,10 @@ def mesh_options(settings: Settings, *, version: str) -> MeshOptions:
 
 def state_options(settings: Settings) -> StateOptions:
     """Return what shared state is told, in a mesh and without one."""
-    return StateOptions(join_grace_ms=round(settings.mesh.join_grace_s * 1000))
+    return StateOptions(
+        join_grace_ms=round(settings.mesh.join_grace_s * 1000),
+        hint_bytes_per_s=settings.kv.share_bytes_per_s,
+    )
 
 
 def state_homes(settings: Settings) -> tuple[Path, tuple[Path, ...]]:

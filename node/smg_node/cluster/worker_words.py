@@ -1,6 +1,6 @@
 """What operators say of a worker, and what they are shown of one, between the HTTP surface and the fleet."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -53,13 +53,13 @@ def _checked(url: WorkerUrl) -> WorkerUrl:
     return parse_worker_url(str(url))
 
 
-def worker_view(worker: Worker, sights: Sequence[Sight]) -> WorkerView:
-    """Return a worker as `/workers` shows it."""
+def worker_view(worker: Worker, sights: Sequence[Sight], *, now_s: float) -> WorkerView:
+    """Return a worker as `/workers` shows it; `now_s` is the monotonic clock."""
     card = worker.card
     details: dict[str, Any] = {}
     if card is not None:
         details = {
-            "context": worker.model.context(card) if worker.model else card.context,
+            "context": worker.serves.context(card) if worker.serves else card.context,
             "vocabulary": worker.model.vocabulary(card) if worker.model else card.vocabulary,
             "model_path": card.model_path,
             "server_version": card.server_version,
@@ -84,7 +84,56 @@ def worker_view(worker: Worker, sights: Sequence[Sight]) -> WorkerView:
         sources=declared.sources,
         owner=declared.registered_by,
         seen_by=tuple(sight.node for sight in sights if sight.up),
+        busy=_busy(worker, now_s),
+        breaker=_breaker(worker, now_s),
     )
+
+
+def _breaker(worker: Worker, now_s: float) -> dict[str, Any]:
+    """Return what this node's breaker makes of the calls it sent there of late."""
+    view = worker.breaker.view(now_s)
+    return {
+        "state": view.state,
+        "why": view.why,
+        "samples": view.samples,
+        "failures": view.failures,
+        "opened": view.opened,
+        "pressure": view.pressure,
+        "again_ms": None if view.again_s is None else round(1000 * view.again_s),
+    }
+
+
+def _busy(worker: Worker, now_s: float) -> dict[str, Any]:
+    """Return what the ranks of its engine say of their load together, and what this node makes of it."""
+    load, sampled = worker.load, worker.sampled.values()
+    said = [one.load for one in sampled]
+    told: dict[str, Any] = {}
+    if said:
+        usages = [one.kv_usage for one in said if one.kv_usage is not None]
+        told = {
+            "running": sum(one.running for one in said),
+            "waiting": sum(one.waiting for one in said),
+            "waiting_tokens": _summed(one.waiting_uncached_tokens for one in said),
+            "kv_usage": max(usages) if usages else None,
+            "tokens_per_s": _summed(one.tokens_per_s for one in said),
+            "age_ms": max(round(1000 * (now_s - one.at_s)) + one.load.age_ms for one in sampled),
+            "pushed": any(one.pushed for one in sampled),
+        }
+    return {
+        **told,
+        "follows_cache": worker.following,
+        "wait_ms": round(1000 * load.wait_s),
+        "prefill_tokens_per_s": round(load.prefill_rate),
+        "capacity": load.capacity,
+        "overloaded": load.overloaded,
+        "full": load.full,
+        "stuck": load.stuck,
+    }
+
+
+def _summed(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def cluster_view(worker: Worker, outlook: Outlook) -> ClusterWorkerView:

@@ -13,12 +13,15 @@ from smg_mesh.config import NAME_PATTERN
 from smg_node.config.declare import place, switch, text
 from smg_node.config.live import LiveKnob, live_knobs
 from smg_node.config.model_name import check_model_name
+from smg_node.config.plugins import installed
 from smg_node.config.sections.engine import EngineCalls
 from smg_node.config.sections.http import Http
+from smg_node.config.sections.kv import Kv
 from smg_node.config.sections.lifecycle import Drain, Readiness
 from smg_node.config.sections.limits import Limits
 from smg_node.config.sections.mesh import MeshSection
 from smg_node.config.sections.models import Model
+from smg_node.config.sections.resilience import Breaker, Overload, Queue, Retry
 from smg_node.config.sections.routing import Routing
 from smg_node.config.sections.stream import Stream
 from smg_node.config.sections.telemetry import Telemetry
@@ -72,6 +75,11 @@ class Settings(BaseSettings):
     workers: Workers = Field(default_factory=Workers)
     engine: EngineCalls = Field(default_factory=EngineCalls)
     routing: Routing = Field(default_factory=Routing)
+    breaker: Breaker = Field(default_factory=Breaker)
+    retry: Retry = Field(default_factory=Retry)
+    overload: Overload = Field(default_factory=Overload)
+    queue: Queue = Field(default_factory=Queue)
+    kv: Kv = Field(default_factory=Kv)
     tokens: Tokens = Field(default_factory=Tokens)
     templates: Templates = Field(default_factory=Templates)
     models: dict[ModelName, Model] = Field(default_factory=dict, max_length=_MODELS_MAX)
@@ -101,6 +109,11 @@ class Settings(BaseSettings):
     def live(self) -> tuple[LiveKnob, ...]:
         """What may be changed while the node runs, by its declarations; for readers that lack them."""
         return live_knobs(type(self))
+
+    @property
+    def policy_plugins(self) -> tuple[tuple[str, str], ...]:
+        """Routing policies that installed packages bring; for the process that serves, which does not look."""
+        return installed("smg.policy")
 
     @field_validator("name", mode="before")
     @classmethod

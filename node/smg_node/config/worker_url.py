@@ -1,5 +1,7 @@
 """How an operator names a worker: `grpc://host:port?role=…&model=…&contract=…&label.zone=a`.
 
+`http://host:port` is one that speaks the OpenAI API; of a plain `host:port` it is found out what it speaks.
+
 Flags, files, the environment, the admin API and the command line all use this one form.
 """
 
@@ -15,7 +17,9 @@ from smg_node.config.near import did_you_mean
 from smg_node.core.errors import invalid
 
 ROLES: Final = ("regular", "prefill", "decode")
-CONTRACTS: Final = ("sglang", "vllm", "trtllm", "mlx", "tokenspeed")
+CONTRACTS: Final = ("sglang", "vllm", "trtllm", "mlx", "tokenspeed", "openai")
+OPENAI: Final = "openai"
+HTTP_SCHEMES: Final = ("http", "https")
 PRIORITY: Final = 50
 PRIORITY_MAX: Final = 1000
 COST: Final = 1.0
@@ -33,7 +37,7 @@ _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})", re.ASCII)
 class WorkerUrl:
     """One worker endpoint and what the operator says about it.
 
-    `host` is lower-case and without brackets. `model` and `contract` are None where the engine is to
+    `scheme` is "" where it is to be found out what answers. `host` is lower-case and without brackets. `model` and `contract` are None where the engine is to
     be asked. Two URLs of one `endpoint` mean the same worker. `labels` is sorted and read-only. `priority` and
     `cost` are an operator's order among workers and what a request there costs beside others.
     """
@@ -56,7 +60,7 @@ class WorkerUrl:
     @property
     def endpoint(self) -> str:
         """The URL without what is said about it: `grpc://host:port`."""
-        return f"{self.scheme}://{self.address}"
+        return f"{self.scheme}://{self.address}" if self.scheme else self.address
 
     def __str__(self) -> str:
         """Return the one spelling of this URL; parsing it gives an equal value."""
@@ -86,7 +90,9 @@ def _parse(text: str) -> WorkerUrl:
     head, _, query = text.partition("?")
     scheme, separator, rest = head.partition("://")
     if not separator:
-        raise ValueError(f"it needs a scheme, as in grpc://{head or 'host:port'}")
+        scheme, rest = "", head
+    elif not scheme:
+        raise ValueError("it has nothing before ://; use grpc://host:port or http://host:port")
     _check_scheme(scheme.lower())
     host, port = _authority(rest)
     if "#" in query:
@@ -98,6 +104,8 @@ def _parse(text: str) -> WorkerUrl:
         if key.startswith("label.")
     }
     _check_labels(labels)
+    if scheme.lower() == "grpc" and said.get("contract") == OPENAI:
+        raise ValueError(f"{OPENAI} is spoken over HTTP; use http://host:port")
     return WorkerUrl(
         scheme.lower(),
         host,
@@ -114,12 +122,12 @@ def _parse(text: str) -> WorkerUrl:
 
 
 def _check_scheme(scheme: str) -> None:
-    if scheme in ("http", "https"):
-        raise ValueError("http workers arrive in a later release; use grpc://host:port")
     if scheme in ("grpcs", "grpc+tls"):
         raise ValueError("TLS towards workers arrives in a later release; use grpc://host:port")
-    if scheme != "grpc":
-        raise ValueError(f"the scheme {scheme[:40]!r} is unknown; use grpc://host:port")
+    if scheme not in ("", "grpc", *HTTP_SCHEMES):
+        raise ValueError(
+            f"the scheme {scheme[:40]!r} is unknown; use grpc://host:port or http://host:port"
+        )
 
 
 def _authority(text: str) -> tuple[str, int]:

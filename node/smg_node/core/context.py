@@ -2,6 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+Priority: TypeAlias = Literal["system", "interactive", "default", "bulk"]
+"""What kind of work a request is: who goes first where all have to wait."""
+PRIORITIES: Final[tuple[Priority, ...]] = ("system", "interactive", "default", "bulk")
+"""All of them, the most urgent first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +26,4 @@ class RequestContext:
     upstream_headers: Mapping[str, str] = field(default_factory=dict)
     caller: str = ""
     client: str = ""
+    priority: Priority = "default"

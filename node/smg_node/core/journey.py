@@ -1,7 +1,12 @@
-"""One request's way through the cluster: who was chosen for it and why, what broke, where it went on."""
+"""One request's way through the cluster: who was chosen for it and why, what broke, where it went on.
 
-from dataclasses import dataclass, field
+These are msgspec structs: a decision makes up to 16 of them, and one takes 0.05 µs where a frozen dataclass
+takes 0.5. They travel and rest as arrays, so that a field may only be added at the end, with a default.
+"""
+
 from typing import Final, Literal, TypeAlias
+
+import msgspec
 
 Why: TypeAlias = Literal["first", "another", "retry", "continue", "target"]
 """The first call of a leg, a further leg of one request, again before a word was said, on from what was said,
@@ -12,8 +17,7 @@ STEPS_MAX: Final = 256
 """A request may have 128 answers, each tried three times; what comes after that is only counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rated:
+class Rated(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One candidate: what it was expected to cost, in seconds, and what it need not compute, in tokens."""
 
     worker: str
@@ -22,8 +26,7 @@ class Rated:
     overlap: float
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
     """A worker was chosen. The best candidates come first; `of` is how many there were.
 
     `dropped` are workers of the model that were none, each with the reason.
@@ -44,8 +47,7 @@ class Chosen:
     prompt_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Broke:
+class Broke(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
     """An engine call ended before its answers were complete. `emitted`: tokens its answers had by then."""
 
     at_ms: int
@@ -58,8 +60,7 @@ class Broke:
     """What was done about it, in words."""
 
 
-@dataclass(slots=True)
-class Journey:
+class Journey(msgspec.Struct, array_like=True):
     """All that is told of one request. Times are wall-clock milliseconds."""
 
     request_id: str
@@ -67,7 +68,7 @@ class Journey:
     dialect: str
     model: str
     began_ms: int
-    steps: list[Chosen | Broke] = field(default_factory=list)
+    steps: list[Chosen | Broke] = msgspec.field(default_factory=list)
     more: int = 0
     """Steps that were not kept."""
     ended_ms: int | None = None
@@ -79,6 +80,10 @@ class Journey:
     cached_tokens: int = 0
     completion_tokens: int = 0
     ttft_ms: int | None = None
+    answer: str = ""
+    """The id of the answer itself, without the prefix that its dialect gives it; "" while there is none."""
+    unplaced: tuple[tuple[str, str], ...] = ()
+    """If no worker could be had in the end: those of the model, each with the reason, at most 16."""
 
     def add(self, step: Chosen | Broke) -> None:
         """Note what happened next."""

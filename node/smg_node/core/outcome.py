@@ -28,6 +28,10 @@ class Outcome:
     received_s: float
     first_token_s: float | None
     ended_s: float
+    attempts: int = 0
+    """Engine calls, of the leg that took the most."""
+    continuations: int = 0
+    """Answers that went on at another worker after their first token."""
 
     def ttft_s(self) -> float | None:
         """Return seconds to the first token, or None."""

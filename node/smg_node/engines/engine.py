@@ -8,11 +8,14 @@ transport's status codes to kinds by one total table.
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.request import Sampling, TokenIds
 from smg_node.engines.chunk import Chunk
+
+if TYPE_CHECKING:
+    from smg_node.engines.kv import KvBatch  # which needs `Load` from here
 
 
 class Contract(Enum):
@@ -23,6 +26,8 @@ class Contract(Enum):
     TRTLLM = "trtllm"
     MLX = "mlx"
     TOKENSPEED = "tokenspeed"
+    OPENAI = "openai"
+    """Not gRPC: the HTTP API that most servers share; requests are relayed to it as they came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,9 @@ class Abilities:
     penalties: bool
     loads: bool
     kv_events: bool
+    embeds: bool = False
+    loads_apart_s: float = 0.0
+    """How long to wait, at least, between two questions how busy it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +102,30 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbedRequest:
+    """One text to be embedded, in token ids; `request_id` is ours and new for every attempt."""
+
+    request_id: str
+    ids: TokenIds
+    timeout_s: float
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What an engine made of it: 32-bit floats, little-endian, one after the other."""
+
+    vector: bytes
+    prompt_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class EngineRequest:
     """One prompt for one engine: checked, complete, in token ids.
 
     `request_id` is ours and new for every attempt. `sampling.max_tokens` is never None here and
-    `sampling.stop` holds only strings the pipeline matches as well. `timeout_s` is what is left.
+    `sampling.stop` holds only strings the pipeline matches as well. `timeout_s` is what is left. `attempt`
+    counts the calls for the same words: a later one is given less time for its first event.
     """
 
     request_id: str
@@ -107,6 +134,7 @@ class EngineRequest:
     stream: bool
     timeout_s: float
     headers: Mapping[str, str] = field(default_factory=dict)
+    attempt: int = 1
 
 
 class Engine(Protocol):
@@ -135,6 +163,15 @@ class Engine(Protocol):
         """Return the present load per rank; UPSTREAM_FAILED with status 501 where there is no RPC."""
         ...
 
+    def kv_events(self, start: int) -> "AsyncGenerator[Sequence[KvBatch], None]":
+        """Stream what becomes of its prefix cache, from sequence `start` on; 0 is all it has to tell.
+
+        Each item is what one wake-up brought, at least one batch. Goes on until it is closed or the engine
+        ends it: normally, or with an `SmgError`: code `CURSOR_CODE` or `LOST_CODE` of `engines.kv`, status
+        501 where there is no such RPC, UPSTREAM_FAILED for anything broken.
+        """
+        ...
+
     def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
         """Stream the answer: each item is what one wake-up brought, at least one chunk.
 
@@ -143,6 +180,10 @@ class Engine(Protocol):
         (also an RPC that ends OK without its finish), INVALID_REQUEST where the engine refuses the
         input. Closing the iterator cancels the call at the engine.
         """
+        ...
+
+    async def embed(self, request: EmbedRequest) -> Embedded:
+        """Return the embedding of one text; UPSTREAM_FAILED with status 501 where there is no RPC."""
         ...
 
     async def abort(self, request_id: str) -> None:

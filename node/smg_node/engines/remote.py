@@ -17,25 +17,30 @@ from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.archive import broken, bundle_from_archive
 from smg_node.engines.chunk import Chunk
-from smg_node.engines.engine import EngineRequest, Load, ModelCard
+from smg_node.engines.engine import Embedded, EmbedRequest, EngineRequest, Load, ModelCard
 from smg_node.engines.health import HEALTH_CHECK as STANDARD_HEALTH_CHECK
 from smg_node.engines.health import SERVING, health_request, health_status
+from smg_node.engines.kv import CURSOR_CODE, LOST_CODE, KvBatch
+from smg_node.engines.kv_reader import SUBSCRIPTION_S, KvReader, kv_error, kv_request
 from smg_node.engines.options import EngineOptions, Observe, unobserved
 from smg_node.engines.pieces import read_tokenizer
 from smg_node.engines.reader import StreamReader, UnknownFinishError
 from smg_node.engines.sampling import with_defaults
-from smg_node.engines.status import CLOSED_CODE, DEADLINE_CODE, smg_error
+from smg_node.engines.status import DEADLINE_CODE, closed_here, smg_error
 from smg_node.engines.transport import MessageStream, StatusCode, Transport, TransportError
 from smg_node.engines.watch import Limit, Watch
 from smg_node.engines.wire import (
     ABORT,
+    EMBED,
     GENERATE,
     GET_LOADS,
     GET_MODEL_INFO,
     GET_SERVER_INFO,
     GET_TOKENIZER,
     HEALTH_CHECK,
+    SUBSCRIBE_KV_EVENTS,
     Wire,
+    embed_wire,
 )
 
 ABORT_TIMEOUT_S: Final = 5.0
@@ -151,6 +156,26 @@ class RemoteEngine:
         request = self._wire.loads_request()
         return self._wire.loads(await self._ask(GET_LOADS, request, timeout_s))
 
+    async def kv_events(self, start: int) -> AsyncGenerator[Sequence[KvBatch], None]:
+        """Stream what becomes of its prefix cache; see `Engine.kv_events`."""
+        if self._closed:
+            raise closed_here()
+        reader = KvReader()
+        stream = self._start(SUBSCRIBE_KV_EVENTS, kv_request(start), SUBSCRIPTION_S)
+        try:
+            async for batch in stream:
+                yield [reader.read(data) for data in batch]
+        except TransportError as error:
+            if self._closed:
+                raise closed_here() from error
+            why = kv_error(error)
+            # The others are how engines say what they do not do.
+            if why.status != 501 and why.code not in (CURSOR_CODE, LOST_CODE):
+                self._count("engine_error", status=error.status.name)
+            raise why from error
+        finally:
+            stream.cancel()
+
     async def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
         """Stream the answer; see `Engine.generate`."""
         running = self._begin(request)
@@ -178,6 +203,24 @@ class RemoteEngine:
             raise
         finally:
             self._finish(request.request_id, running)
+
+    async def embed(self, request: EmbedRequest) -> Embedded:
+        """Return the embedding of one text; see `Engine.embed`."""
+        if self._closed:
+            raise closed_here()
+        wire = embed_wire(self._wire)
+        try:
+            data = await self._transport.unary(
+                self._path(EMBED),
+                wire.embed(request),
+                timeout_s=request.timeout_s,
+                headers=request.headers,
+            )
+        except TransportError as error:
+            if self._closed:
+                raise closed_here() from error
+            self._raise(error)
+        return wire.embedded(data)
 
     async def abort(self, request_id: str) -> None:
         """Drop a request: its stream here ends with `abort`, and the engine is told as well.
@@ -223,7 +266,7 @@ class RemoteEngine:
 
     def _begin(self, request: EngineRequest) -> _Running:
         if self._closed:
-            raise _closed_here()
+            raise closed_here()
         assert request.request_id not in self._running, "a request id is used once"
         assert request.timeout_s > 0
         if self._card is not None and self._card.sampling_defaults:
@@ -245,7 +288,7 @@ class RemoteEngine:
                 asyncio.get_running_loop(),
                 stream.cancel,
                 deadline_s=request.timeout_s,
-                first_event_s=options.first_event_s if request.stream else None,
+                first_event_s=options.first_event_s / request.attempt if request.stream else None,
                 stall_s=options.stall_s if request.stream else None,
             ),
         )
@@ -287,7 +330,7 @@ class RemoteEngine:
         """Return what callers are told about a stream that broke at the transport."""
         bitten = running.watch.bitten
         if bitten is None and self._closed:
-            return _closed_here()
+            return closed_here()
         if bitten is None:
             running.ended = True
             late = error.status is StatusCode.DEADLINE_EXCEEDED
@@ -300,7 +343,8 @@ class RemoteEngine:
         return smg_error(error)
 
     def _timeout(self, limit: Limit, request: EngineRequest) -> SmgError:
-        first_s, stall_s = self._options.first_event_s, self._options.stall_s
+        first_s = self._options.first_event_s / request.attempt
+        stall_s = self._options.stall_s
         said, code = {
             Limit.DEADLINE: (
                 f"the answer was not complete within {request.timeout_s:g} s",
@@ -352,11 +396,3 @@ async def _ends_itself(stream: MessageStream) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-def _closed_here() -> SmgError:
-    return SmgError(
-        ErrorKind.UPSTREAM_FAILED,
-        "the worker was removed before the answer was complete",
-        code=CLOSED_CODE,
-    )

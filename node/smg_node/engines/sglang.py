@@ -14,10 +14,18 @@ from smg_grpc_proto.generated import sglang_scheduler_pb2 as pb
 
 from smg_node.engines.columns import matched_stop, stream_message
 from smg_node.engines.constraint import constrain
-from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, ModelCard
+from smg_node.engines.engine import (
+    Abilities,
+    Contract,
+    Embedded,
+    EmbedRequest,
+    EngineRequest,
+    Load,
+    ModelCard,
+)
 from smg_node.engines.facts import default_sampling, flattened, positive, said, whole
 from smg_node.engines.loads import scheduler_loads
-from smg_node.engines.wire import Message, parsed
+from smg_node.engines.wire import Message, embedded, parsed
 
 
 class SglangWire:
@@ -41,6 +49,7 @@ class SglangWire:
         penalties=True,
         loads=True,
         kv_events=True,
+        embeds=True,
     )
 
     def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
@@ -81,6 +90,17 @@ class SglangWire:
             message.lora_id = sampling.adapter
         data: bytes = message.SerializeToString()
         return data
+
+    def embed(self, request: EmbedRequest) -> bytes:
+        """See `EmbedWire`."""
+        message = pb.EmbedRequest(request_id=request.request_id)
+        message.tokenized.input_ids.extend(request.ids)
+        data: bytes = message.SerializeToString()
+        return data
+
+    def embedded(self, data: bytes) -> Embedded:
+        """See `EmbedWire`."""
+        return embedded(parsed(pb.EmbedResponse, data))
 
     def read(self, data: bytes) -> Message | None:
         """See `Wire`."""

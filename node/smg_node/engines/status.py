@@ -21,6 +21,9 @@ RETRY_AFTER_S: Final = 1.0
 CONSTRAINT_TRAILER: Final = "smg-constraint-failed"
 """Set by servicers whose engine could not go on under the request's own grammar."""
 
+PUSHBACK_TRAILER: Final = "grpc-retry-pushback-ms"
+"""Milliseconds that a server wants to be left alone for."""
+
 UNREACHABLE_CODE: Final = "upstream_unavailable"
 """The error code of a call that found nobody at the other end."""
 
@@ -120,6 +123,13 @@ def smg_error(error: TransportError) -> SmgError:
     )
 
 
+def closed_here() -> SmgError:
+    """Return the error of a call that this node dropped."""
+    return SmgError(
+        _FAILED, "the worker was removed before the answer was complete", code=CLOSED_CODE
+    )
+
+
 def _meaning(error: TransportError) -> Meaning:
     if error.status is StatusCode.FAILED_PRECONDITION and CONSTRAINT_TRAILER in error.trailers:
         return _CONSTRAINT_FAILED
@@ -135,6 +145,16 @@ def cut(text: str) -> str:
     if len(raw) <= RELAYED_MAX_BYTES:
         return text
     return raw[: RELAYED_MAX_BYTES - 3].decode("utf-8", "ignore") + "…"
+
+
+def asked_pause_s(error: SmgError) -> float | None:
+    """Return how long the worker itself asked to be left alone; None if it did not say."""
+    cause = error.__cause__
+    if not isinstance(cause, TransportError):
+        return error.retry_after_s
+    # The trailer that gRPC defines for retries; a negative number means: not at all, so no time is named.
+    said = cause.trailers.get(PUSHBACK_TRAILER, "")
+    return int(said) / 1000 if said.isascii() and said.isdigit() and len(said) <= 9 else None
 
 
 class Verdict(Enum):

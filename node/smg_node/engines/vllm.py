@@ -15,11 +15,19 @@ from smg_grpc_proto.generated import vllm_engine_pb2 as pb
 from smg_node.core.request import Constraint
 from smg_node.engines.columns import matched_stop, stream_message
 from smg_node.engines.constraint import choices_of
-from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, ModelCard
+from smg_node.engines.engine import (
+    Abilities,
+    Contract,
+    Embedded,
+    EmbedRequest,
+    EngineRequest,
+    Load,
+    ModelCard,
+)
 from smg_node.engines.facts import default_sampling, flattened, positive, said
 from smg_node.engines.loads import scheduler_loads
 from smg_node.engines.sampling import folded_seed
-from smg_node.engines.wire import Message, parsed
+from smg_node.engines.wire import Message, embedded, parsed
 
 _RUST: Final = "vllm-grpc"
 
@@ -45,6 +53,7 @@ class VllmWire:
         penalties=True,
         loads=True,
         kv_events=True,
+        embeds=True,
     )
 
     def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
@@ -81,6 +90,17 @@ class VllmWire:
             _constrain(params, sampling.constraint)
         data: bytes = message.SerializeToString()
         return data
+
+    def embed(self, request: EmbedRequest) -> bytes:
+        """See `EmbedWire`."""
+        message = pb.EmbedRequest(request_id=request.request_id)
+        message.tokenized.input_ids.extend(request.ids)
+        data: bytes = message.SerializeToString()
+        return data
+
+    def embedded(self, data: bytes) -> Embedded:
+        """See `EmbedWire`."""
+        return embedded(parsed(pb.EmbedResponse, data))
 
     def read(self, data: bytes) -> Message | None:
         """See `Wire`."""

@@ -4,24 +4,36 @@ A `Wire` holds no state: one object per contract would do for the whole process.
 messages repeats what is not its business; see `reader`.
 """
 
+import sys
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as ProtoMessage
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.chunk import IdLogprob
-from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, ModelCard
+from smg_node.engines.engine import (
+    Abilities,
+    Contract,
+    Embedded,
+    EmbedRequest,
+    EngineRequest,
+    Load,
+    ModelCard,
+)
 
 GENERATE: Final = "Generate"
 ABORT: Final = "Abort"
+EMBED: Final = "Embed"
 HEALTH_CHECK: Final = "HealthCheck"
 GET_MODEL_INFO: Final = "GetModelInfo"
 GET_SERVER_INFO: Final = "GetServerInfo"
 GET_TOKENIZER: Final = "GetTokenizer"
 GET_LOADS: Final = "GetLoads"
+SUBSCRIBE_KV_EVENTS: Final = "SubscribeKvEvents"
 
 
 @dataclass(slots=True)
@@ -87,6 +99,19 @@ class Wire(Protocol):
         ...
 
 
+@runtime_checkable
+class EmbedWire(Protocol):
+    """A contract whose engines embed."""
+
+    def embed(self, request: EmbedRequest) -> bytes:
+        """Return the EmbedRequest."""
+        ...
+
+    def embedded(self, data: bytes) -> Embedded:
+        """Return an EmbedResponse; UPSTREAM_FAILED for garbage."""
+        ...
+
+
 T = TypeVar("T", bound=ProtoMessage)
 
 
@@ -98,6 +123,33 @@ def parsed(kind: type[T], data: bytes) -> T:
         raise SmgError(
             ErrorKind.UPSTREAM_FAILED, "the engine sent a message that cannot be read"
         ) from error
+
+
+def embed_wire(wire: Wire) -> EmbedWire:
+    """Return the wire of a contract that embeds; UPSTREAM_FAILED with status 501 for any other."""
+    if not isinstance(wire, EmbedWire):
+        raise no_embeddings(wire.contract)
+    return wire
+
+
+def embedded(response: Any) -> Embedded:
+    """Return an `EmbedResponse`, which two contracts share in all but package; UPSTREAM_FAILED for an empty one."""
+    vector = array("f", response.embedding)
+    if not vector:
+        raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine sent an empty embedding")
+    if sys.byteorder == "big":
+        vector.byteswap()
+    return Embedded(vector.tobytes(), response.prompt_tokens)
+
+
+def no_embeddings(contract: Contract) -> SmgError:
+    """Return the error of a contract that has no Embed."""
+    return SmgError(
+        ErrorKind.UPSTREAM_FAILED,
+        f"{contract.value} engines do not embed",
+        code="upstream_unimplemented",
+        status=501,
+    )
 
 
 def no_loads(contract: Contract) -> SmgError:

@@ -8,22 +8,25 @@ here blocks the start of the node: engines take a minute to start and may be reg
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Final
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ids import WorkerId
 from smg_node.core.ports import Rng
+from smg_node.fleet.breaker import Breaker
 from smg_node.fleet.bundles import BundleCache
 from smg_node.fleet.declared import Declared, worker_id_of
+from smg_node.fleet.ground import FleetOptions, Ground, OpenEngine
+from smg_node.fleet.listening import TICK_S, Ear, Listening, ListenOptions, note_quiet
 from smg_node.fleet.load import WorkerLoad
-from smg_node.fleet.model import ServedModel
+from smg_node.fleet.model import AnyModel, RelayedModel, ServedModel
 from smg_node.fleet.models import Models
 from smg_node.fleet.outlook import Alone, Outlook
-from smg_node.fleet.tender import FleetOptions, Ground, OpenEngine, Tender, close_engine
+from smg_node.fleet.tender import Tender, close_engine
 from smg_node.fleet.worker import Status, Worker
 
-__all__ = ["Fleet", "FleetOptions", "OpenEngine", "worker_id_of"]
+__all__ = ["Fleet", "FleetOptions", "ListenOptions", "OpenEngine", "worker_id_of"]
 
 DRAIN_MAX_S: Final = 180.0
 
@@ -41,8 +44,10 @@ class Fleet:
         open_engine: OpenEngine,
         cache: BundleCache,
         rng: Rng,
+        listen: ListenOptions | None = None,
     ) -> None:
         self.models = models
+        self.listening = Listening(listen if listen is not None else ListenOptions(), rng)
         self.version = 0
         """Grows whenever some worker's state changes: what was worked out before may be wrong then."""
         self._ground = Ground(
@@ -54,6 +59,8 @@ class Fleet:
             outlook=Alone(),
             changed=self._note_change,
             in_use=self._in_use,
+            listening=self.listening,
+            spawn=self._spawn,
         )
         self._workers: dict[WorkerId, Worker] = {}
         self._tenders: dict[WorkerId, Tender] = {}
@@ -63,6 +70,11 @@ class Fleet:
         self._group: asyncio.TaskGroup | None = None
         self._changed = asyncio.Event()
         self._began: Callable[[], None] | None = None
+        self._watchers: list[Callable[[], None]] = []
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever `version` grows, in the middle of whatever made it grow."""
+        self._watchers.append(changed)
 
     def rely_on(self, outlook: Outlook, *, began: Callable[[], None]) -> None:
         """Share the looking with other nodes; before there are workers.
@@ -73,6 +85,11 @@ class Fleet:
         self._ground.outlook = outlook
         self._began = began
 
+    def follow_with(self, ear: Ear) -> None:
+        """Let `ear` hear what becomes of the engines' prefix caches; before there are workers."""
+        assert not self._workers
+        self.listening.ear = ear
+
     async def run(self) -> None:
         """Tend all workers until cancelled; close every engine at the end."""
         try:
@@ -80,7 +97,7 @@ class Fleet:
                 self._group = group
                 for worker in self._workers.values():
                     self._tend(worker)
-                await asyncio.get_running_loop().create_future()
+                await self._tick()
         finally:
             self._group = None
             self._tending.clear()
@@ -90,6 +107,22 @@ class Fleet:
             self._note_change()
             for worker in [*self._workers.values(), *leaving]:
                 await close_engine(worker)
+
+    async def _tick(self) -> None:
+        """Let time pass for every worker, as long as there are any."""
+        while True:
+            while not self._workers:
+                await self._changed.wait()
+            await asyncio.sleep(TICK_S)
+            now_s = asyncio.get_running_loop().time()
+            for worker in list(self._workers.values()):
+                worker.load.tick(now_s)
+                note_quiet(worker, now_s)
+            self.listening.ear.tick(now_s)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        assert self._group is not None
+        return self._group.create_task(work, name=name)
 
     # ── What the registry says ───────────────────────────────────────────────
 
@@ -108,15 +141,37 @@ class Fleet:
                 load.weight = declared.weight
                 if found is not None:
                     self._let_go(found)
-                self._workers[worker_id] = worker = Worker(declared, load)
+                self._workers[worker_id] = worker = self._new_worker(declared, load)
                 self._tend(worker)
         if changes:
             self._note_change()
 
+    def _new_worker(self, declared: Declared, load: WorkerLoad) -> Worker:
+        def turned() -> None:
+            # One that was let go may have open calls, and they still say how they end.
+            if self._workers.get(worker.id) is not worker:
+                return
+            tender = self._tenders.get(worker.id)
+            if tender is not None:
+                tender.turned()
+            self._note_turn()
+
+        ground = self._ground
+        breaker = Breaker(ground.options.breaker, ground.rng, changed=turned)
+        worker = Worker(declared, load, breaker)
+        return worker
+
     def _load_of(self, worker_id: WorkerId) -> WorkerLoad:
-        found = [self._workers.get(worker_id), *self._leaving.get(worker_id, ())]
-        known = next((one.load for one in found if one is not None), None)
-        return known if known is not None else WorkerLoad(worker_id, began=self._began)
+        found: list[Worker | None] = [
+            self._workers.get(worker_id),
+            *self._leaving.get(worker_id, ()),
+        ]
+        for one in found:
+            if one is not None:
+                return one.load
+        load = WorkerLoad(worker_id, began=self._began, changed=self._note_turn)
+        load.retune(self._ground.options.load)
+        return load
 
     def _tend(self, worker: Worker) -> None:
         if self._group is not None:
@@ -129,6 +184,7 @@ class Fleet:
     def _let_go(self, worker: Worker) -> None:
         """Place nothing there any more; its connections are closed when its calls have ended."""
         del self._workers[worker.id]
+        self.listening.ear.gone(worker)
         tender = self._tenders.pop(worker.id, None)
         task = self._tending.pop(worker.id, None)
         if tender is not None and tender.vigil.on_duty:
@@ -203,17 +259,22 @@ class Fleet:
         """Return how much is under way on each worker, in no order."""
         return [worker.load for worker in self._workers.values()]
 
+    def following(self, worker_id: str) -> bool:
+        """Whether this node hears what becomes of that worker's prefix cache."""
+        worker = self._workers.get(WorkerId(worker_id))
+        return worker is not None and worker.following
+
     def has_workers(self) -> bool:
         """Whether there is a worker at all, in whatever state."""
         return bool(self._workers)
 
-    def serving(self, model: ServedModel) -> tuple[Worker, ...]:
+    def serving(self, model: AnyModel) -> tuple[Worker, ...]:
         """Return every worker of `model`, whatever its state, in order of their ids."""
         if self._by_model is None:
             found: dict[int, list[Worker]] = {}
             for worker in self.workers():
-                if worker.model is not None:
-                    found.setdefault(id(worker.model), []).append(worker)
+                if (serves := worker.serves) is not None:
+                    found.setdefault(id(serves), []).append(worker)
             self._by_model = {model_id: tuple(all_of) for model_id, all_of in found.items()}
         return self._by_model.get(id(model), ())
 
@@ -226,9 +287,14 @@ class Fleet:
         found = self.models.find(name)
         return found if found is not None and self.serving(found) else None
 
+    def relayed(self, name: str) -> RelayedModel | None:
+        """Return the model of that name or alias that an HTTP worker is registered for, ready or not."""
+        found = self.models.relayed(name)
+        return found if found is not None and self.serving(found) else None
+
     def unknown_yet(self) -> bool:
         """Whether some worker has never said what it serves: a model name may still turn up."""
-        return any(item.model is None and not item.draining for item in self._workers.values())
+        return any(item.serves is None and not item.draining for item in self._workers.values())
 
     def _in_use(self, worker: Worker, name: str) -> bool:
         others = [item for item in self._workers.values() if item is not worker]
@@ -244,7 +310,7 @@ class Fleet:
 
     # ── Wishes ───────────────────────────────────────────────────────────────
 
-    def doubt(self, model: ServedModel) -> None:
+    def doubt(self, model: AnyModel) -> None:
         """Have the workers of `model` looked at that are said to be down: somebody waits for one."""
         for worker in self.serving(model):
             if worker.status is not Status.READY and not worker.draining:
@@ -253,7 +319,7 @@ class Fleet:
     def doubt_unknown(self) -> None:
         """Have the workers looked at that never said what they serve: somebody asks for a model nobody knows."""
         for worker in self._workers.values():
-            if worker.model is None and not worker.draining:
+            if worker.serves is None and not worker.draining:
                 worker.suspect()
 
     async def probe(self, worker_id: str) -> Worker:
@@ -273,8 +339,17 @@ class Fleet:
     def retune(self, options: FleetOptions) -> None:
         """Look at workers by other numbers from now on."""
         self._ground.options = options
+        for worker in self._workers.values():
+            worker.breaker.retune(options.breaker)
+            worker.load.retune(options.load)
         for tender in self._tenders.values():
             tender.retune()
+
+    def retune_listening(self, options: ListenOptions) -> None:
+        """Listen to engines by other numbers from now on."""
+        self.listening.options = options
+        for tender in self._tenders.values():
+            tender.listen()
 
     def retune_engines(self, *, first_event_s: float, stall_s: float) -> None:
         """Let engines be silent that long, before and after their first word, in calls yet to come."""
@@ -284,7 +359,13 @@ class Fleet:
                 worker.engine.retune(first_event_s=first_event_s, stall_s=stall_s)
 
     def _note_change(self) -> None:
-        self.version += 1
         self._by_model = None
+        self._note_turn()
+
+    def _note_turn(self) -> None:
+        """Note that some worker may be used, or not, where it could not, or could; each serves what it did."""
+        self.version += 1
         self._changed.set()
         self._changed = asyncio.Event()
+        for changed in self._watchers:
+            changed()

@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -46,6 +46,11 @@ class ServedModel:
     aliases: set[str] = field(default_factory=set)
     why_no_template: str = ""
 
+    @property
+    def pool(self) -> str:
+        """What its workers are kept under: a name that no other model of this node has."""
+        return self.name
+
     def vocabulary(self, card: ModelCard) -> int:
         """Return one more than the largest id that `card`'s engine may be sent."""
         ours = self.tokenizer.vocabulary
@@ -71,6 +76,36 @@ class ServedModel:
         template = self.renderer.template.digest if self.renderer is not None else ""
         text = "\0".join((self.name, card.contract.value, card.server_version, template))
         return "fp_" + hashlib.blake2b(text.encode(), digest_size=5).hexdigest()
+
+
+TEXT_DIGEST: Final = "text"
+"""Stands for a tokenizer where prompts are text."""
+
+
+@dataclass(slots=True, eq=False)
+class RelayedModel:
+    """A model whose workers speak HTTP: they are sent what clients sent, and nobody here counts tokens.
+
+    Where engines serve a model of that name too, these workers get only what an engine cannot do.
+    """
+
+    name: str
+    created_s: int
+    settings: ModelSettings
+    aliases: set[str] = field(default_factory=set)
+    bundle_digest: str = TEXT_DIGEST
+
+    @property
+    def pool(self) -> str:
+        """See `ServedModel.pool`."""
+        return f"{self.name} (http)"
+
+    def context(self, card: ModelCard) -> int | None:
+        """Return how many tokens prompt and answer may have together, as far as the operator or `card` says."""
+        return card.context if self.settings.context is None else self.settings.context
+
+
+AnyModel: TypeAlias = ServedModel | RelayedModel
 
 
 def bundle_context(bundle: TokenizerBundle) -> int | None:

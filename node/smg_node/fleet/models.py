@@ -16,7 +16,13 @@ from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
 from smg_node.fleet.bundles import bundle_from_path
-from smg_node.fleet.model import ModelSettings, ServedModel, bundle_context
+from smg_node.fleet.model import (
+    AnyModel,
+    ModelSettings,
+    RelayedModel,
+    ServedModel,
+    bundle_context,
+)
 
 if TYPE_CHECKING:
     # Imported with the first model, see `assembly`; here they are only names of types.
@@ -56,6 +62,7 @@ class Models:
         self._clock = clock
         self._bundle_max_bytes = bundle_max_bytes
         self._served: dict[str, ServedModel] = {}
+        self._relayed: dict[str, RelayedModel] = {}
         self._names: dict[str, str] = {}
         self._learnt: dict[str, str] = {}
         """Names that followed from a path, by the model's; an operator's names go before them."""
@@ -67,8 +74,26 @@ class Models:
         return self._served.get(self._names.get(name, name))
 
     def all(self) -> list[ServedModel]:
-        """Return every model, sorted by name."""
+        """Return every model that engines serve, sorted by name."""
         return [self._served[name] for name in sorted(self._served)]
+
+    def relayed(self, name: str) -> RelayedModel | None:
+        """Return the model of that name or alias that some HTTP worker has ever served."""
+        return self._relayed.get(self._names.get(name, name))
+
+    def all_relayed(self) -> list[RelayedModel]:
+        """Return every model that HTTP workers serve, sorted by name."""
+        return [self._relayed[name] for name in sorted(self._relayed)]
+
+    def relay(self, name: str) -> RelayedModel:
+        """Return the model `name` as HTTP workers serve it."""
+        found = self._relayed.get(name)
+        if found is None:
+            settings = self._settings.get(name, ModelSettings())
+            found = RelayedModel(name, self._clock.now_ms() // 1000, settings)
+            self._relayed[name] = found
+            self._name(found, None)
+        return found
 
     def configured_path(self, name: str) -> str | None:
         """Return where the operator says this model's tokenizer is."""
@@ -117,7 +142,7 @@ class Models:
             said = self._settings.get(name, ModelSettings())
             self._settings[name] = replace(said, aliases=aliases.get(name, ()))
         self._names.clear()
-        models = self.all()
+        models: list[AnyModel] = [*self.all(), *self.all_relayed()]
         for model in models:
             model.aliases.clear()
             model.settings = self._settings.get(model.name, ModelSettings())
@@ -125,9 +150,10 @@ class Models:
         for model in models:
             self._name(model, self._learnt.get(model.name))
 
-    def _name(self, model: ServedModel, alias: str | None) -> None:
+    def _name(self, model: AnyModel, alias: str | None) -> None:
         for other in [*model.settings.aliases, *([alias] if alias else [])]:
-            taken = self._names.get(other, other if other in self._served else None)
+            known = other in self._served or other in self._relayed
+            taken = self._names.get(other, other if known else None)
             if taken is not None and taken != model.name:
                 _log.warning("alias %s of %s means %s already", other, model.name, taken)
                 continue

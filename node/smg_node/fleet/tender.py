@@ -12,20 +12,16 @@ prober says that somebody else answers there now.
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
-from smg_node.config.worker_url import WorkerUrl
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.ports import Rng
-from smg_node.engines.engine import Engine, ModelCard
-from smg_node.fleet.bundles import BundleCache
-from smg_node.fleet.model import ServedModel
-from smg_node.fleet.models import Models
-from smg_node.fleet.outlook import Outlook
+from smg_node.engines.engine import Contract, Engine, ModelCard
+from smg_node.fleet.breaker import State
+from smg_node.fleet.ground import Ground
+from smg_node.fleet.listening import Listener
+from smg_node.fleet.model import AnyModel, ServedModel
 from smg_node.fleet.probe import Patience
-from smg_node.fleet.vigil import NEVER, Vigil, VigilOptions
+from smg_node.fleet.vigil import NEVER, Vigil
 from smg_node.fleet.worker import Status, Worker
 
 CARD_TIMEOUT_S: Final = 5.0
@@ -36,44 +32,10 @@ _FIRST_LOOKS_APART_S: Final = 0.1
 _LOOKS_LASTING: Final = 3
 """A verdict outlives two looks that did not come."""
 
+_OPEN_MARK: Final = "!"
+"""At the end of the mark of a worker that is up: the breaker of the node that says so is open."""
+
 _log = logging.getLogger(__name__)
-
-OpenEngine: TypeAlias = Callable[[WorkerUrl, str | None], Awaitable[Engine]]
-"""Connects with that API key, or none, and finds out the contract; SmgError if nothing useful answers."""
-
-
-@dataclass(frozen=True, slots=True)
-class FleetOptions:
-    """How often and how long workers are looked at; seconds, see the knobs of `workers`."""
-
-    probe_interval_s: float
-    probe_timeout_s: float
-    retry_s: float
-    down_after: int
-    up_after: int
-
-    def vigil(self) -> VigilOptions:
-        """Return what decides about looks."""
-        return VigilOptions(self.probe_interval_s, self.down_after, self.up_after)
-
-
-@dataclass(slots=True)
-class Ground:
-    """What all tenders stand on; changed only by the fleet.
-
-    `changed` is called when a worker's state did; `in_use` says whether another worker than this one serves
-    a model of that name now. `limits_s` are how long an engine may be silent, before and after its first word.
-    """
-
-    options: FleetOptions
-    models: Models
-    open_engine: OpenEngine
-    cache: BundleCache
-    rng: Rng
-    outlook: Outlook
-    changed: Callable[[], None]
-    in_use: Callable[[Worker, str], bool]
-    limits_s: tuple[float, float] | None = None
 
 
 class Tender:
@@ -88,9 +50,12 @@ class Tender:
         self._heard = False
         self._news: object = None
         self._marks: tuple[str, ...] = ()
+        self._said_open = False
+        """Whether the others were told that the breaker is open."""
         self._doubted = False
         """Whether somebody has waited for the worker since it was last tried."""
         self._patience = Patience()
+        self._listener: Listener | None = None
         self.hear()
 
     def hear(self) -> None:
@@ -104,16 +69,34 @@ class Tender:
         vigil.hear(sights, probers, _now_s())
         if was_on_duty and not vigil.on_duty:
             outlook.fall_silent(worker.id)
+        self.listen()
+        peers = [sight for sight in sights if sight.node != outlook.me]
+        if any(sight.up and sight.reason.endswith(_OPEN_MARK) for sight in peers):
+            worker.breaker.hint(_now_s())
         self._compare_marks()
         self._heard = True
         worker.wake.set()
+
+    def turned(self) -> None:
+        """Take in that the worker's breaker turned: it may want a look, and the others a hint."""
+        worker = self._worker
+        shut = worker.breaker.state(_now_s()) is State.CLOSED
+        if shut is self._said_open and self.vigil.up and worker.card is not None:
+            self._tell(up=True, reason=mark_of(worker.card))
+        worker.wake.set()
+
+    def listen(self) -> None:
+        """Follow what the engine says by itself if that is this node's part, by the options as they are now."""
+        if self._listener is not None:
+            self._listener.turn(on_duty=self.vigil.on_duty)
 
     def _compare_marks(self) -> None:
         """Have a look if a prober says that somebody else answers there; once for each thing they say."""
         worker = self._worker
         if worker.card is None:
             return
-        marks = tuple(sight.reason for sight in self._ground.outlook.sights(worker.id) if sight.up)
+        sights = self._ground.outlook.sights(worker.id)
+        marks = tuple(sight.reason.removesuffix(_OPEN_MARK) for sight in sights if sight.up)
         if marks != self._marks and any(mark and mark != mark_of(worker.card) for mark in marks):
             self.vigil.doubt(_now_s())
         self._marks = marks
@@ -131,7 +114,7 @@ class Tender:
             pause_s = self._patience.pause_s(self._ground.options.retry_s, _now_s())
             try:
                 await self._bring_up()
-                await self._watch()
+                await self._listen_and_watch()
             except SmgError as error:
                 if error.kind is ErrorKind.CONFLICT:
                     pause_s = max(pause_s, CONFLICT_RETRY_S)
@@ -196,12 +179,16 @@ class Tender:
             self._looked(good=False, reason=error.message)
             raise
         self._tell(up=True, reason=mark_of(card))
-        worker.model = await self._model_of(engine, card)
+        model = await self._adopted(engine, card)
+        worker.serve(model)
         worker.card = card
+        worker.load.sized(card.running_max)
+        worker.load.renewed(_now_s())
+        worker.breaker.reset()
         worker.status, worker.reason = Status.READY, ""
         self._patience.found()
         self._compare_marks()
-        _log.info("worker %s is ready: %s", worker.url.endpoint, worker.model.name)
+        _log.info("worker %s is ready: %s", worker.url.endpoint, model.name)
         ground.changed()
 
     async def _opened(self) -> Engine:
@@ -224,6 +211,11 @@ class Tender:
                 )
             if not self.vigil.looked(_now_s(), good=True):
                 await asyncio.sleep(_FIRST_LOOKS_APART_S)
+
+    async def _adopted(self, engine: Engine, card: ModelCard) -> AnyModel:
+        if card.contract is Contract.OPENAI:
+            return self._ground.models.relay(card.model)
+        return await self._model_of(engine, card)
 
     async def _model_of(self, engine: Engine, card: ModelCard) -> ServedModel:
         worker, models, cache = self._worker, self._ground.models, self._ground.cache
@@ -258,17 +250,30 @@ class Tender:
 
     # ── Watching ─────────────────────────────────────────────────────────────
 
+    async def _listen_and_watch(self) -> None:
+        """Return when the worker is down, or is no longer what it was; it is listened to until then."""
+        engine = self._worker.engine
+        assert engine is not None
+        self._listener = listener = Listener(self._worker, engine, self._ground.listening)
+        try:
+            listener.begin(self._ground.spawn, on_duty=self.vigil.on_duty)
+            await self._watch()
+        finally:
+            self._listener = None
+            await listener.end()
+
     async def _watch(self) -> None:
-        """Return when the worker is down, or is no longer what it was."""
-        engine, vigil = self._worker.engine, self.vigil
+        """Return when the worker is down, or is no longer what it was. Its breaker may want a look out of turn."""
+        engine, vigil, breaker = self._worker.engine, self.vigil, self._worker.breaker
         assert engine is not None
         was_away = False
         while True:
-            await self._wait(vigil.due_s)
+            await self._wait(min(vigil.due_s, breaker.look_s(_now_s())))
             if not vigil.up:
                 self._down(self._hearsay(), failed=False)
                 return
-            if _now_s() < vigil.due_s:
+            now_s = _now_s()
+            if now_s < min(vigil.due_s, breaker.look_s(now_s)):
                 continue
             fine = await self._looks_good(engine)
             if fine:
@@ -278,6 +283,7 @@ class Tender:
                     self._down("came back as another engine", failed=False)
                     return
                 fine = same is True
+            breaker.looked(_now_s(), good=fine)
             was_away = not fine
             self._looked(good=fine, reason="stopped saying SERVING")
             if not vigil.up:
@@ -296,7 +302,7 @@ class Tender:
             card = await engine.card(CARD_TIMEOUT_S)
             if _identity(card) != _identity(worker.card):
                 return False
-            return not was_away or await self._model_of(engine, card) is worker.model
+            return not was_away or await self._adopted(engine, card) is worker.serves
         except SmgError as error:
             return False if error.kind is ErrorKind.CONFLICT else None
 
@@ -315,13 +321,16 @@ class Tender:
 
     def _tell(self, *, up: bool, reason: str) -> None:
         if self.vigil.on_duty:
+            self._said_open = up and self._worker.breaker.state(_now_s()) is not State.CLOSED
+            if self._said_open:
+                reason += _OPEN_MARK
             lasts_s = _LOOKS_LASTING * self._ground.options.probe_interval_s
             self._ground.outlook.tell(self._worker.id, up=up, reason=reason, lasts_s=lasts_s)
 
     def _down(self, reason: str, *, failed: bool) -> None:
         worker = self._worker
         status = Status.FAILED if failed else Status.NOT_READY
-        if worker.model is None and not failed:
+        if worker.serves is None and not failed:
             status = Status.PENDING
         if worker.reason != reason:
             _log.warning("worker %s is %s: %s", worker.url.endpoint, status.value, reason)

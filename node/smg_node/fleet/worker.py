@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from smg_node.config.worker_url import WorkerUrl
+from smg_node.core.errors import SmgError
 from smg_node.core.ids import WorkerId
-from smg_node.engines.engine import Engine, ModelCard
+from smg_node.engines.engine import Engine, Load, ModelCard
+from smg_node.engines.status import UNREACHABLE_CODE, Verdict, asked_pause_s, verdict
+from smg_node.fleet.breaker import Breaker
 from smg_node.fleet.declared import Declared
 from smg_node.fleet.load import WorkerLoad
-from smg_node.fleet.model import ServedModel
+from smg_node.fleet.model import AnyModel, RelayedModel, ServedModel
 
 
 class Status(Enum):
@@ -23,29 +26,48 @@ class Status(Enum):
     DRAINING = "draining"
 
 
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What one rank of an engine last said of its load, and when; `pushed` if nobody had asked."""
+
+    load: Load
+    at_s: float
+    pushed: bool
+
+
 @dataclass(slots=True, eq=False)
 class Worker:
     """One endpoint. Changed only by the fleet; its calls are counted only by `hold` and `release`.
 
-    `reason` says in words why the worker is not ready. `engine`, `card` and `model` are set from the
-    first successful registration on and survive an outage. `load` outlives the worker when another one
-    takes its address over; `inflight` is only of this one.
+    `reason` says in words why the worker is not ready. `engine`, `card` and `model` (of one that speaks HTTP
+    `relayed`) are set from the first successful registration on and survive an outage. `load` outlives the worker when another one
+    takes its address over; `inflight` and `breaker` are only of this one.
     """
 
     declared: Declared
     load: WorkerLoad
+    breaker: Breaker
     status: Status = Status.PENDING
     reason: str = "not looked at yet"
     inflight: int = 0
     engine: Engine | None = None
     card: ModelCard | None = None
     model: ServedModel | None = None
+    relayed: RelayedModel | None = None
     suspected: bool = False
     """A call found nobody at the other end, or nobody else can be called: it is to be looked at now."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when whoever tends the worker should not wait any longer."""
     idle: asyncio.Event | None = None
     """Set by the last release, for whoever waits to close this worker."""
+    following: bool = False
+    """Whether its KV events are being heard, and something came since they were subscribed to."""
+    heard_s: float = 0.0
+    """When the last batch of its KV events came."""
+    quiet: bool = False
+    """Whether it should have said something by now."""
+    sampled: dict[int, Sampled] = field(default_factory=dict)
+    """What each rank last said of its load, while it is listened to."""
 
     @property
     def id(self) -> WorkerId:
@@ -58,6 +80,16 @@ class Worker:
         return self.declared.url
 
     @property
+    def serves(self) -> AnyModel | None:
+        """The model it serves, of whichever kind; None while nobody knows."""
+        return self.model if self.model is not None else self.relayed
+
+    def serve(self, model: AnyModel) -> None:
+        """Take `model` for what it serves."""
+        self.model = model if isinstance(model, ServedModel) else None
+        self.relayed = model if isinstance(model, RelayedModel) else None
+
+    @property
     def labels(self) -> Mapping[str, str]:
         """What the operator sorts workers by."""
         return self.declared.labels
@@ -67,18 +99,39 @@ class Worker:
         """Whether an operator wants no new work there, from any node."""
         return self.declared.draining
 
-    def hold(self, tokens: int = 0) -> None:
-        """Count one of our calls in, with the tokens of its prompt."""
+    def hold(self, tokens: int = 0) -> int:
+        """Count one of our calls in, with the tokens to be computed; see `WorkerLoad.begin` for what it returns."""
         self.inflight += 1
-        self.load.begin(tokens)
+        return self.load.begin(tokens)
 
-    def release(self, tokens: int = 0) -> None:
-        """Count one of our calls out, with as many tokens as it was counted in with."""
+    def release(
+        self, tokens: int = 0, *, prefilled: bool = False, seconds: float | None = None
+    ) -> None:
+        """Count one of our calls out, with as many tokens as it was counted in with; see `WorkerLoad.end`."""
         self.inflight -= 1
-        self.load.end(tokens)
+        self.load.end(tokens, prefilled=prefilled, seconds=seconds)
         assert self.inflight >= 0
         if self.inflight == 0 and self.idle is not None:
             self.idle.set()
+
+    def judge(self, error: SmgError | None, now_s: float, *, probe: int = 0) -> Verdict | None:
+        """Tell the breaker how a call ended (None: as it should), and return what that says of the worker.
+
+        `probe` is what `breaker.take_probe` returned for the call.
+        """
+        if error is None:
+            self.breaker.success(now_s, probe)
+            return None
+        said = verdict(error)
+        match said:
+            case Verdict.FAILURE:
+                connect = error.code == UNREACHABLE_CODE
+                self.breaker.failure(now_s, connect=connect, probe=probe)
+            case Verdict.PRESSURE:
+                self.breaker.pressure(now_s, asked_pause_s(error), probe)
+            case Verdict.NEITHER:
+                self.breaker.abandoned(now_s, probe)
+        return said
 
     def suspect(self) -> None:
         """Have it looked at soon."""

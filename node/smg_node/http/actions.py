@@ -8,7 +8,9 @@ from smg_node.http.audit import AuditRoutes
 from smg_node.http.body import BodyReader
 from smg_node.http.cluster import ClusterRoutes
 from smg_node.http.drain import Drain
+from smg_node.http.embeddings import EmbeddingRoutes
 from smg_node.http.events import EventRoutes
+from smg_node.http.explain import ExplainRoutes
 from smg_node.http.generation import GenerationRoutes
 from smg_node.http.inflight import Inflight
 from smg_node.http.middleware import Action
@@ -39,11 +41,15 @@ def build_actions(
 
 def _for_tenants(parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> Mapping[str, Action]:
     generation = GenerationRoutes(parts, bodies, pulse)
+    embeddings = EmbeddingRoutes(parts, bodies, pulse)
     tokens = TokenRoutes(parts, bodies)
     models = ModelRoutes(parts.catalog)
     return {
         "chat": partial(generation.serve, "chat"),
         "completions": partial(generation.serve, "completions"),
+        "embeddings": embeddings.embeddings,
+        "rerank": partial(embeddings.relay, "rerank"),
+        "classify": partial(embeddings.relay, "classify"),
         "tokenize": tokens.tokenize,
         "detokenize": tokens.detokenize,
         "models": models.models,
@@ -86,6 +92,7 @@ def _for_members(
         "keyring": cluster.keyring,
         "change_keyring": cluster.change_keyring,
         "events": events.events,
+        "explain": ExplainRoutes(parts.explain, parts.workers).explain,
     }
 
 

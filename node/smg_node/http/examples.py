@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from smg_node.http.explain_shape import EXPLAIN_EXAMPLE
+
 _ID: Final = "w-7f3a91c0d2e4"
 _URL: Final = "grpc://10.0.0.7:30100"
 _MODEL: Final = "llama-3.1-8b"
@@ -24,15 +26,15 @@ _SETTING: Final = {
     "version": _VERSION,
     "owner": "b",
     "time_ms": _MS,
-    "own": "power_of_two",
+    "own": "cache_aware",
     "effective": "round_robin",
     "source": "cluster",
     "ignored": "",
     "conflicts": [],
     "about": {
         "kind": "choice",
-        "range": "passthrough | power_of_two | random | round_robin",
-        "default": "power_of_two",
+        "range": "cache_aware | least_load | power_of_two | random | round_robin",
+        "default": "cache_aware",
         "help": "Rule that picks a worker among the ready ones.",
     },
 }
@@ -53,6 +55,31 @@ _WORKER: Final = {
     "sources": ["api"],
     "owner": "a",
     "seen_by": ["a", "b", "c"],
+    "busy": {
+        "running": 12,
+        "waiting": 1,
+        "waiting_tokens": 2300,
+        "kv_usage": 0.41,
+        "tokens_per_s": 910.0,
+        "age_ms": 380,
+        "pushed": True,
+        "follows_cache": True,
+        "wait_ms": 210,
+        "prefill_tokens_per_s": 11800,
+        "capacity": 64,
+        "overloaded": False,
+        "full": False,
+        "stuck": False,
+    },
+    "breaker": {
+        "state": "closed",
+        "why": "",
+        "samples": 41,
+        "failures": 0,
+        "opened": 0,
+        "pressure": 0,
+        "again_ms": None,
+    },
     "model_id": _MODEL,
     "worker_type": "regular",
     "connection_mode": "grpc",
@@ -169,7 +196,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
         "differences": [
             {
                 "key": "routing.policy",
-                "left": "power_of_two",
+                "left": "cache_aware",
                 "left_source": "default",
                 "right": "round_robin",
                 "right_source": "cluster",
@@ -198,6 +225,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "Restored": {"restored": [_SETTING]},
     "AuditList": {"rows": [_ROW]},
     "Session": _SESSION,
+    "Explained": EXPLAIN_EXAMPLE,
     "SessionEnded": {"status": "ended", "session": _SESSION},
     "JoinRequest": {"peers": ["10.0.0.8:7946"]},
     "KeyringRequest": {"operation": "use", "key": "aabbccdd"},

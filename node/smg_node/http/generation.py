@@ -10,30 +10,28 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
 from typing import Any, Final
 
 from smg_node.core.answer import Collector
-from smg_node.core.context import RequestContext
-from smg_node.core.errors import SmgError, invalid
+from smg_node.core.errors import SmgError
 from smg_node.core.events import End, Event, Fail
 from smg_node.core.request import GenerateRequest
 from smg_node.dialects.dialect import Presenter
 from smg_node.dialects.json_body import read_json
+from smg_node.http.asking import context_of, routing_key
 from smg_node.http.body import BodyReader
 from smg_node.http.errors import internal
-from smg_node.http.guard import caller_digest
 from smg_node.http.parts import HttpParts
 from smg_node.http.pulse import Pulse
+from smg_node.http.relaying import Relaying
 from smg_node.http.reply import Reply, Streamed, name_list
 from smg_node.http.request import Headers, HttpRequest
 from smg_node.http.sse import EventStream
+from smg_node.pipeline.relayed import APIS, relayable
 from smg_node.pipeline.run import Run
 
 _log = logging.getLogger(__name__)
 
-_HINT_MAX_CHARACTERS: Final = 1024
-ROUTING_KEY_MAX_BYTES: Final = 256
 _OPENAI_VERSION: Final = "2020-10-01"
 
 
@@ -44,37 +42,28 @@ class GenerationRoutes:
         self._parts = parts
         self._bodies = bodies
         self._pulse = pulse
+        self._relaying = Relaying(parts, pulse)
 
     async def serve(self, dialect_name: str, request: HttpRequest) -> Reply | Streamed:
         """Answer one generation in the words of a dialect."""
         parts = self._parts
         dialect = parts.dialects[dialect_name]
-        body = await self._bodies.json(request)
-        reading = dialect.read(read_json(body, nesting_max=parts.options.nesting_max))
+        raw = await self._bodies.json(request)
+        body = read_json(raw, nesting_max=parts.options.nesting_max)
+        if parts.relays.takes(body.get("model")):
+            return await self._relaying.answer(relayable(APIS[dialect_name], raw, body), request)
+        reading = dialect.read(body)
         wish = _with_routing_key(reading.request, request.headers, parts.options.key_headers)
         request.model = wish.model
         request.trace.set("gen_ai.request.model", wish.model)
-        run = parts.generations.start(dialect_name, wish, self._context(request, wish))
+        run = parts.generations.start(
+            dialect_name, wish, context_of(request, parts.options, streamed=wish.stream)
+        )
         presenter = dialect.presenter(reading)
         answering = _Answering(parts, request, wish, run)
         if wish.stream:
             return await self._stream(answering, presenter)
         return await self._collect(answering, presenter)
-
-    def _context(self, request: HttpRequest, wish: GenerateRequest) -> RequestContext:
-        headers = request.headers
-        hints = _hints(headers, streamed=wish.stream)
-        timeout_s = min(self._parts.options.request_s, *hints)
-        target = headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS]
-        return RequestContext(
-            request_id=request.request_id,
-            received_s=request.received_s,
-            deadline_s=request.received_s + timeout_s,
-            target_worker=target or None,
-            upstream_headers={**request.trace.headers(), "x-request-id": request.request_id},
-            caller=caller_digest(headers),
-            client=request.peer,
-        )
 
     async def _collect(self, answering: "_Answering", presenter: Presenter) -> Reply:
         collector = Collector(answering.wish.choices)
@@ -210,38 +199,6 @@ def _uncancel() -> None:
 def _with_routing_key(
     wish: GenerateRequest, headers: Headers, names: Sequence[str]
 ) -> GenerateRequest:
-    """The wish with the routing key of the first of these headers that is there; a longer one is refused."""
-    for name in names:
-        key = headers.get(name, "")
-        if not key:
-            continue
-        if len(key.encode("utf-8", "surrogateescape")) > ROUTING_KEY_MAX_BYTES:
-            raise invalid(
-                f"a routing key has at most {ROUTING_KEY_MAX_BYTES} bytes",
-                name,
-                "routing_key_too_long",
-            )
-        return replace(wish, routing_key=key)
-    return wish
-
-
-def _hints(headers: Headers, *, streamed: bool) -> list[float]:
-    """Return how long the client itself means to wait, in seconds, where it says so sensibly.
-
-    What the official SDKs call a read timeout is a pause between bytes (600 s unless set), so it
-    bounds an answer that comes in one piece; a stream it says nothing about, and comments keep it fed.
-    """
-    hints: list[float] = []
-    for name, unit_s in (("x-stainless-read-timeout", 1.0), ("x-smg-timeout-ms", 0.001)):
-        if streamed and name == "x-stainless-read-timeout":
-            continue
-        text = headers.get(name, "")
-        if not text:
-            continue
-        try:
-            hint_s = float(text) * unit_s
-        except ValueError:
-            continue
-        if isfinite(hint_s) and hint_s > 0:
-            hints.append(hint_s)
-    return hints or [float("inf")]
+    """The wish with the routing key of the first of these headers that is there."""
+    key = routing_key(headers, names)
+    return replace(wish, routing_key=key) if key else wish

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from smg_node.core.context import Priority
+
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
@@ -32,6 +34,8 @@ class HttpOptions:
     expose_routing_headers: bool = True
     key_headers: tuple[str, ...] = ("x-smg-routing-key",)
     """Headers that may carry a routing key; the first one present wins."""
+    claim_max: Priority = "interactive"
+    """The most urgent class that a client may claim."""
     request_s: float = 1800.0
     commit_after_s: float = 10.0
     keepalive_s: float = 15.0

@@ -9,8 +9,10 @@ from smg_node.core.ports import Clock
 from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.options import HttpOptions
-from smg_node.http.ports import Catalog, Cluster, HealthReport, TokenService, Workers
+from smg_node.http.ports import Catalog, Cluster, Explainer, HealthReport, TokenService, Workers
 from smg_node.http.shared_ports import AuditDesk, SessionDesk, SettingsDesk, StateDesk
+from smg_node.pipeline.embed import Embedder
+from smg_node.pipeline.relay import Relays
 from smg_node.pipeline.run import Generations
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.metrics import Meters
@@ -38,6 +40,8 @@ class HttpParts:
 
     identity: Identity
     generations: Generations
+    relays: Relays
+    embedder: Embedder
     catalog: Catalog
     tokens: TokenService
     workers: Workers
@@ -47,6 +51,7 @@ class HttpParts:
     cluster_settings: SettingsDesk
     audit: AuditDesk
     state: StateDesk
+    explain: Explainer
     dialects: Mapping[str, Dialect]
     meters: Meters
     tracer: Tracer

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from smg_node.core.journey import Journey
 from smg_node.core.request import Prompt
 
 
@@ -25,7 +26,8 @@ class WorkerView:
     """One worker, as `/workers` shows it; no secrets. `status` is pending, ready, not_ready, failed or draining.
 
     It is a worker of the whole cluster: `owner` is the node that registered it, `sources` are who says that
-    it exists (`api`, `static@NODE`, …), `seen_by` the nodes that look at it and say it is up.
+    it exists (`api`, `static@NODE`, …), `seen_by` the nodes that look at it and say it is up. `busy` is what
+    its engine last said of its load, and what this node makes of it; `breaker` whether this node passes it over.
     """
 
     id: str
@@ -44,6 +46,8 @@ class WorkerView:
     sources: tuple[str, ...] = ()
     owner: str = ""
     seen_by: tuple[str, ...] = ()
+    busy: Mapping[str, Any] = field(default_factory=dict)
+    breaker: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +219,19 @@ class KeyringView:
     members: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What is known of the request `wanted`, as `node` found out: its journeys, newest first.
+
+    `silent` are the members that could not be asked, each with the reason.
+    """
+
+    wanted: str
+    node: str
+    journeys: tuple[Journey, ...]
+    silent: Mapping[str, str]
+
+
 class Catalog(Protocol):
     """Which models there are."""
 
@@ -280,6 +297,17 @@ class Workers(Protocol):
 
     async def loads(self) -> Sequence[Mapping[str, Any]]:
         """Return what each ready worker says of its load, one row a rank, failures as rows with `error`."""
+        ...
+
+
+class Explainer(Protocol):
+    """What became of requests, on any node."""
+
+    async def explain(self, wanted: str, *, node: str = "") -> Explained:
+        """Return every journey of a request's or an answer's id, within seconds; `node` asks that one only.
+
+        NOT_FOUND `request_not_found` where nobody who answers knows any.
+        """
         ...
 
 

@@ -1,7 +1,10 @@
 """The routes that say whether this node is well, to machines that decide by the answer."""
 
 import asyncio
+from contextlib import aclosing
 from typing import Any, Final
+
+import msgspec
 
 from smg_node.core.answer import Collector
 from smg_node.core.context import RequestContext
@@ -13,6 +16,7 @@ from smg_node.http.parts import HttpParts
 from smg_node.http.ports import Health
 from smg_node.http.reply import Reply, json_reply
 from smg_node.http.request import HttpRequest
+from smg_node.pipeline.relayed import APIS, relayable
 
 _GENERATE_BUDGET_S: Final = 5.0
 _GENERATE_FRESH_S: Final = 10.0
@@ -66,17 +70,15 @@ class ProbeRoutes:
         return json_reply({"healthy": well, "models": results}, 200 if well else 503)
 
     async def _generate(self, request: HttpRequest, model: str) -> str:
+        if self._parts.relays.takes(model):
+            return await self._relay(request, model)
         wish = GenerateRequest(
             model=model,
             prompts=(TextPrompt("Hi"),),
             sampling=Sampling(max_tokens=1, temperature=0.0),
             stream=False,
         )
-        now_s = self._parts.clock.monotonic_s()
-        context = RequestContext(
-            request_id=request.request_id, received_s=now_s, deadline_s=now_s + _GENERATE_BUDGET_S
-        )
-        events = self._parts.generations.start("probe", wish, context).events()
+        events = self._parts.generations.start("probe", wish, self._context(request)).events()
         collector = Collector(wish.choices)
         try:
             async with asyncio.timeout(_GENERATE_BUDGET_S):
@@ -90,6 +92,30 @@ class ProbeRoutes:
         finally:
             await close_events(events)
         return "ok"
+
+    async def _relay(self, request: HttpRequest, model: str) -> str:
+        """Have an HTTP worker say a token; one that refuses to (it may only embed) is as well as one that does."""
+        body = {"model": model, "prompt": "Hi", "max_tokens": 1}
+        asked = relayable(APIS["completions"], msgspec.json.encode(body), body)
+        run = self._parts.relays.start(asked, {}, self._context(request), "")
+        try:
+            async with asyncio.timeout(_GENERATE_BUDGET_S), aclosing(run.answer()) as pieces:
+                async for _ in pieces:
+                    pass
+        except TimeoutError:
+            return f"no token within {_GENERATE_BUDGET_S:g} s"
+        except SmgError as error:
+            return error.message
+        return "ok"
+
+    def _context(self, request: HttpRequest) -> RequestContext:
+        now_s = self._parts.clock.monotonic_s()
+        return RequestContext(
+            request_id=request.request_id,
+            received_s=now_s,
+            deadline_s=now_s + _GENERATE_BUDGET_S,
+            priority="system",
+        )
 
 
 def _probe(health: Health, status: str, reasons: list[str], *, well: bool) -> Reply:

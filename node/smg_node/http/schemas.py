@@ -6,6 +6,8 @@ Readers check bodies, not these: what a body may hold beyond them is in the docu
 from collections.abc import Mapping
 from typing import Any, Final
 
+from smg_node.http.explain_shape import EXPLAIN_SCHEMAS
+
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _NUMBER: Final[Mapping[str, Any]] = {"type": "integer"}
 _FLAG: Final[Mapping[str, Any]] = {"type": "boolean"}
@@ -207,6 +209,7 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
 
 SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **_SHARED,
+    **EXPLAIN_SCHEMAS,
     "Error": _object(
         "error",
         error=_object(
@@ -245,6 +248,20 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         choices=_list(_ANY),
         usage=_USAGE,
     ),
+    "EmbeddingsRequest": _object(
+        "model input",
+        model=_TEXT,
+        input=_PROMPT,
+        encoding_format={"enum": ["float", "base64"]},
+        dimensions=_NUMBER,
+    ),
+    "Embeddings": _object("object data", object={"const": "list"}, data=_list(_ANY)),
+    "RerankRequest": _object(
+        "model query documents", model=_TEXT, query=_TEXT, documents=_list(_ANY), top_n=_NUMBER
+    ),
+    "Reranked": _ANY,
+    "ClassifyRequest": _object("model", model=_TEXT, input=_either(_TEXT, _list(_TEXT))),
+    "Classified": _ANY,
     "TokenizeRequest": _object(
         "model", model=_TEXT, prompt=_either(_TEXT, _list(_TEXT)), messages=_list(_ANY)
     ),
@@ -298,6 +315,17 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         sources=_list(_TEXT),
         owner=_TEXT,
         seen_by=_list(_TEXT),
+        breaker=_object(
+            "state why samples failures opened pressure",
+            state=_TEXT,
+            why=_TEXT,
+            samples=_NUMBER,
+            failures=_NUMBER,
+            opened=_NUMBER,
+            pressure=_NUMBER,
+            again_ms={"type": ["integer", "null"]},
+        ),
+        busy=_ANY,
         model_id=_TEXT_OR_NULL,
         worker_type=_TEXT,
         connection_mode={"enum": ["grpc", "http"]},

@@ -10,16 +10,17 @@ from smg_node.http.ports import WorkerView
 
 _ROLES: Final = ("regular", "prefill", "decode")
 _READY: Final = "ready"
+_OPENAI: Final = "openai"
 
 
 def worker_object(view: WorkerView) -> Mapping[str, Any]:
     """Return one worker."""
-    grpc = view.url.partition("://")[0] in ("grpc", "grpcs")
+    http = view.contract == _OPENAI or view.url.startswith(("http://", "https://"))
     return {
         **msgspec.to_builtins(view),
         "model_id": view.model or None,
         "worker_type": view.role,
-        "connection_mode": "grpc" if grpc else "http",
+        "connection_mode": "http" if http else "grpc",
         "runtime_type": view.contract or "unspecified",
         "is_healthy": view.status == _READY,
         "load": view.inflight,

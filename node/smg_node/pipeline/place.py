@@ -1,99 +1,116 @@
 """From a model name to a worker that holds one of our calls.
 
-The decision is one synchronous step: look at all candidates, choose, count the call in. Only waiting
-for a worker to appear is asynchronous. What a decision stands on (who may be chosen, who else serves the
-model, the ring of all of them) is worked out once and kept until some worker's state changes.
+Deciding is one synchronous step (`decide`). Only waiting is asynchronous, and there are two kinds of it. Where
+nobody can be had at all (none is ready, or all are broken), a request waits a little for one to come back. Where
+all are full, it waits in line, by its class (`waiting`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
+from smg_node.core.context import Priority
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock, Rng
-from smg_node.engines.engine import Engine, ModelCard
-from smg_node.engines.status import UNREACHABLE_CODE
+from smg_node.core.request import TokenIds
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.model import ServedModel
-from smg_node.fleet.worker import Worker
+from smg_node.fleet.model import AnyModel, RelayedModel, ServedModel
+from smg_node.fleet.pressure import NEVER
+from smg_node.pipeline.decide import RETRY_AFTER_S, Beginnings, Decider, Look, Rule, Wish
+from smg_node.pipeline.hold import Hold
+from smg_node.pipeline.waiting import PAUSE_MIN_S, WaitingRoom, overloaded
 from smg_node.routing.known import Policies
-from smg_node.routing.policy import Asked
-from smg_node.routing.pool import Pool
-from smg_node.routing.ring import Ring
+from smg_node.routing.line import ClassCounts, Line, LineOptions
 
-RETRY_AFTER_S: Final = 2.0
-"""What a client is told while no worker can be had: a probe interval at most, engines come back in seconds."""
-
-
-@dataclass(slots=True)
-class Hold:
-    """One of our calls on a worker. `release` once, whatever happened."""
-
-    worker: Worker
-    engine: Engine
-    card: ModelCard
-    tokens: int = 0
-    _held: bool = True
-
-    def note(self, error: SmgError) -> None:
-        """Tell the fleet what became of the call: nobody at the other end means to look at once."""
-        if error.code == UNREACHABLE_CODE:
-            self.worker.suspect()
-
-    def release(self) -> None:
-        """Count the call out; harmless the second time."""
-        if self._held:
-            self._held = False
-            self.worker.release(self.tokens)
+__all__ = ["Placer", "PlacerOptions", "Wish"]
 
 
 @dataclass(frozen=True, slots=True)
 class PlacerOptions:
-    """Which policy chooses, for all models and for some, and how long a request waits for a worker."""
+    """Which policy chooses, for all models and for some, and how long a request waits for a worker.
+
+    Workers of `zone` go first until they have `zone_spill` of the requests they run at once; "" is no zone. With
+    `shed`, nobody waits in line, and nobody is sent to a worker where all are overloaded: they are refused.
+    """
 
     policy: str
     policies: Mapping[str, str] = field(default_factory=dict)
     wait_for_worker_s: float = 2.0
-
-
-@dataclass(slots=True)
-class _Stage:
-    """What decisions about one model stand on, for one version of the fleet. No pool: nobody can be chosen."""
-
-    version: int
-    model: ServedModel
-    ready: Sequence[Worker]
-    pool: Pool | None
-    ring: Ring
-    known: tuple[tuple[str, float], ...]
+    line: LineOptions = field(default_factory=LineOptions)
+    zone: str = ""
+    zone_spill: float = 0.8
+    shed: bool = False
 
 
 class Placer:
     """Chooses workers for this node's calls."""
 
     def __init__(
-        self, fleet: Fleet, policies: Policies, options: PlacerOptions, *, clock: Clock, rng: Rng
+        self,
+        fleet: Fleet,
+        policies: Policies,
+        options: PlacerOptions,
+        *,
+        clock: Clock,
+        rng: Rng,
+        beginnings: Beginnings | None = None,
     ) -> None:
         self._fleet = fleet
-        self._policies = policies
         self._options = options
         self._clock = clock
-        self._rng = rng
-        self._stages: dict[str, _Stage] = {}
+        self._decider = Decider(fleet, policies, clock=clock, rng=rng, beginnings=beginnings)
+        self._rooms: dict[str, WaitingRoom] = {}
+        fleet.watch(self._changed)
 
-    def retune(self, *, policy: str, policies: Mapping[str, str], wait_for_worker_s: float) -> None:
+    def retune(
+        self,
+        *,
+        policy: str,
+        policies: Mapping[str, str],
+        wait_for_worker_s: float,
+        zone_spill: float | None = None,
+        line: LineOptions | None = None,
+        shed: bool = False,
+    ) -> None:
         """Choose by other policies from the next request on; policies whose name stays keep their state."""
-        self._options = PlacerOptions(policy, dict(policies), wait_for_worker_s)
+        old = self._options
+        self._options = replace(
+            old,
+            policy=policy,
+            policies=dict(policies),
+            wait_for_worker_s=wait_for_worker_s,
+            zone_spill=old.zone_spill if zone_spill is None else zone_spill,
+            line=old.line if line is None else line,
+            shed=shed,
+        )
+        for room in self._rooms.values():
+            room.line.retune(self._options.line)
+
+    def line_counts(self) -> Mapping[str, Mapping[Priority, ClassCounts]]:
+        """Return what became of those who waited in line, for each model for which anybody ever had to."""
+        return {name: room.line.counts() for name, room in self._rooms.items()}
 
     async def model(self, name: str, *, deadline_s: float) -> ServedModel:
-        """Return the model of that name or alias.
+        """Return the model of that name or alias, served by engines.
 
         NOT_FOUND `model_not_found` if no worker serves it; OVERLOADED `no_worker_available` while a
-        worker that might serve it has not said so yet.
+        worker that might serve it has not said so yet; status 501 if those that do speak HTTP.
         """
+        found = await self.known(name, deadline_s=deadline_s)
+        if isinstance(found, ServedModel):
+            return found
+        raise SmgError(
+            ErrorKind.UPSTREAM_FAILED,
+            f"the workers of {name!r} speak HTTP: its tokens are not known here",
+            where="model",
+            code="not_implemented",
+            status=501,
+        )
+
+    async def known(self, name: str, *, deadline_s: float) -> AnyModel:
+        """Return the model of that name or alias, that of engines before that of HTTP workers; errors as `model`."""
         until_s = self._wait_until(deadline_s)
         while True:
-            found = self._fleet.served(name)
+            found = self._fleet.served(name) or self._fleet.relayed(name)
             if found is not None:
                 return found
             if not self._fleet.unknown_yet():
@@ -107,76 +124,106 @@ class Placer:
             if not await self._wait(until_s):
                 raise _no_worker(f"no worker serves {name!r} yet, but some are still starting")
 
-    async def hold(
-        self,
-        model: ServedModel,
-        asked: Asked,
-        *,
-        deadline_s: float,
-        target: str | None = None,
-        like: Hold | None = None,
-        tokens: int = 0,
-    ) -> Hold:
-        """Choose a worker of `model` and count a call of `tokens` prompt tokens in.
+    async def hold(self, model: AnyModel, wish: Wish) -> Hold:
+        """Choose a worker of `model` and count a call in.
 
-        With `like`, only workers that a call checked against that one cannot harm.
-
-        Waits a little for one to come back, then OVERLOADED `no_worker_available`. With `target` it is
-        that worker or an error: NOT_FOUND `worker_not_found`, OVERLOADED `worker_unavailable`.
+        Waits a little for one to come back, then OVERLOADED `no_worker_available`; waits in line where all are
+        full, then OVERLOADED `overloaded`. With a target it is that worker or an error: NOT_FOUND
+        `worker_not_found`, OVERLOADED `worker_unavailable`.
         """
-        if target is not None:
-            return self._hold_target(model, target, tokens)
-        until_s = self._wait_until(deadline_s)
+        try:
+            return await self._placed(model, wish)
+        except SmgError:
+            if wish.journey is not None:
+                now_s = self._clock.monotonic_s()
+                stage = self._decider.stage(model, now_s, self._rule(model))
+                wish.journey.unplaced = stage.dropped
+            raise
+
+    def confirmed(self, hold: Hold, now_s: float) -> None:
+        """Take in that the first token of a call came: its prompt lies in that worker's cache."""
+        self._decider.confirmed(hold, now_s)
+
+    def answered(self, hold: Hold, ids: TokenIds, now_s: float) -> None:
+        """Take in that a worker has answered with `ids`: the next turn begins with prompt and answer."""
+        self._decider.answered(hold, ids, now_s)
+
+    async def _placed(self, model: AnyModel, wish: Wish) -> Hold:
+        began_s = now_s = self._clock.monotonic_s()
+        decider = self._decider
+        if wish.target is not None:
+            return decider.target(model, wish, now_s, self._rule(model))
+        until_s = self._wait_until(wish.deadline_s)
         while True:
-            worker = self._choose(model, asked, like)
-            if worker is not None:
-                return _take(worker, tokens)
-            self._fleet.doubt(model)
-            if not await self._wait(until_s):
+            last, rule = now_s >= until_s, self._rule(model)
+            stage = decider.stage_for(model, wish, now_s, rule, last=last)
+            if self._options.shed and (stage.sieved.busy or stage.sieved.strained):
+                raise self._full(model, wish.priority, now_s)
+            waiting = self._waiting(model)
+            if not waiting:
+                hold = decider.find(Look(model, wish, stage, rule, began_s), now_s)
+                if hold is not None:
+                    return hold
+            if waiting or stage.sieved.busy:
+                return await self._in_line(model, wish, began_s, until_s)
+            if last:
                 raise _no_worker(f"no worker of {model.name!r} is ready")
+            self._fleet.doubt(model)
+            await self._wait(min(until_s, max(stage.sieved.until_s, now_s + PAUSE_MIN_S)))
+            now_s = self._clock.monotonic_s()
 
-    def _choose(self, model: ServedModel, asked: Asked, like: Hold | None) -> Worker | None:
-        stage = self._stage(model)
-        ready, pool = stage.ready, stage.pool
-        if pool is None:
-            return None
-        if like is not None:
-            places = [at for at, worker in enumerate(ready) if _takes_the_same(worker, like)]
-            if not places:
-                return None
-            if len(places) < len(ready):
-                ready, pool = [ready[at] for at in places], pool.only(places)
+    def _rule(self, model: AnyModel) -> Rule:
         options = self._options
-        policy = self._policies.named(options.policies.get(model.name, options.policy))
-        return ready[policy.choose(asked, pool, self._rng)]
+        policy = options.policies.get(model.name, options.policy)
+        return Rule(policy, options.zone, options.zone_spill)
 
-    def _stage(self, model: ServedModel) -> _Stage:
-        found, version = self._stages.get(model.name), self._fleet.version
-        if found is not None and found.version == version and found.model is model:
-            return found
-        serving = self._fleet.serving(model)
-        known = tuple((worker.load.worker, worker.load.weight) for worker in serving)
-        ready = [worker for worker in serving if worker.routable]
-        # A ring is made of all workers, so that it is made anew only when one comes or goes for good.
-        if found is not None and found.known == known:
-            ring = found.ring
-        else:
-            ring = Ring(known, found.ring if found is not None else None)
-        pool = Pool([worker.load for worker in ready], known, ring) if ready else None
-        stage = _Stage(version, model, ready, pool, ring, known)
-        self._stages[model.name] = stage
-        return stage
+    # ── Waiting ──────────────────────────────────────────────────────────────
 
-    def _hold_target(self, model: ServedModel, target: str, tokens: int) -> Hold:
-        worker = self._fleet.get(target)
-        if worker.model is not model or not worker.routable:
-            raise SmgError(
-                ErrorKind.OVERLOADED,
-                f"worker {target!r} cannot take requests for {model.name!r} now",
-                code="worker_unavailable",
-                retry_after_s=RETRY_AFTER_S,
-            )
-        return _take(worker, tokens)
+    async def _in_line(self, model: AnyModel, wish: Wish, began_s: float, until_s: float) -> Hold:
+        def attempt(now_s: float) -> Hold | None:
+            rule = self._rule(model)
+            last = now_s >= until_s
+            stage = self._decider.stage_for(model, wish, now_s, rule, last=last)
+            return self._decider.find(Look(model, wish, stage, rule, began_s), now_s)
+
+        return await self._room(model).wait(wish.priority, wish.deadline_s, attempt)
+
+    def _room(self, model: AnyModel) -> WaitingRoom:
+        room = self._rooms.get(model.pool)
+        if room is None:
+            line = Line(self._options.line)
+            room = WaitingRoom(line, self._clock, _Prospect(self, model))
+            self._rooms[model.pool] = room
+        return room
+
+    def prospect(self, asked: AnyModel, now_s: float) -> tuple[SmgError | None, float]:
+        """Return what those who wait are told if there is nobody to wait for, and when that may change by itself."""
+        name = asked.name
+        relayed = isinstance(asked, RelayedModel)
+        model = self._fleet.relayed(name) if relayed else self._fleet.served(name)
+        if model is None:
+            return _no_worker(f"no worker serves {name!r} any more"), NEVER
+        stage = self._decider.stage(model, now_s, self._rule(model))
+        if stage.all is not None or stage.sieved.busy:
+            return None, stage.sieved.until_s
+        return _no_worker(f"no worker of {name!r} is ready"), stage.sieved.until_s
+
+    @property
+    def patience_s(self) -> float:
+        """How long a request waits where nobody can be had."""
+        return self._options.wait_for_worker_s
+
+    def _full(self, model: AnyModel, rank: Priority, now_s: float) -> SmgError:
+        drain_s = self._room(model).line.drain_s(rank, now_s)
+        return overloaded(f"all workers of {model.name!r} are overloaded", drain_s)
+
+    def _waiting(self, model: AnyModel) -> bool:
+        room = self._rooms.get(model.pool)
+        return room is not None and len(room) > 0
+
+    def _changed(self) -> None:
+        for room in self._rooms.values():
+            room.serve_soon()
 
     def _wait_until(self, deadline_s: float) -> float:
         return min(self._clock.monotonic_s() + self._options.wait_for_worker_s, deadline_s)
@@ -189,24 +236,24 @@ class Placer:
         return True
 
 
-def _take(worker: Worker, tokens: int) -> Hold:
-    assert worker.engine is not None
-    assert worker.card is not None
-    worker.hold(tokens)
-    return Hold(worker, worker.engine, worker.card, tokens)
+class _Prospect:
+    """What the room of one model asks; see `waiting.Outlook`."""
 
+    def __init__(self, placer: Placer, model: AnyModel) -> None:
+        self._placer = placer
+        self._model = model
 
-def _takes_the_same(worker: Worker, like: Hold) -> bool:
-    """Whether `worker` has the bounds and abilities of `like`'s: what is right for one is for both."""
-    if worker.card is None or worker.engine is None:
-        return False
-    return worker.engine.abilities == like.engine.abilities and _bounds(worker.card) == _bounds(
-        like.card
-    )
+    def lost(self, now_s: float) -> SmgError | None:
+        """See `Outlook`."""
+        return self._placer.prospect(self._model, now_s)[0]
 
+    def again_s(self, now_s: float) -> float:
+        """See `Outlook`."""
+        return self._placer.prospect(self._model, now_s)[1]
 
-def _bounds(card: ModelCard) -> tuple[object, ...]:
-    return card.vocabulary, card.context, card.prompt_max, card.eos_ids, card.sampling_defaults
+    def patience_s(self) -> float:
+        """See `Outlook`."""
+        return self._placer.patience_s
 
 
 def _no_worker(message: str) -> SmgError:

@@ -9,10 +9,10 @@ from typing import Final
 
 from smg_node.core.events import Begin
 from smg_node.core.request import GenerateRequest, Sampling, TokenIds
-from smg_node.engines.sampling import refusals
+from smg_node.engines.sampling import refusals, with_defaults
 from smg_node.fleet.model import ServedModel
 from smg_node.parsers.parser import Plain
-from smg_node.pipeline.place import Hold
+from smg_node.pipeline.hold import Hold
 from smg_node.pipeline.prepare import Prepared, check_able, fit
 from smg_node.pipeline.story import Echo, Story
 from smg_node.pipeline.stream import ChoiceStream, Ends, ends_of
@@ -24,12 +24,16 @@ SEED_BITS: Final = 63
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One engine call: `count` answers to one prompt, the first of them choice `first`."""
+    """One engine call: `count` answers to one prompt, the first of them choice `first`.
+
+    `done` of the ids are not prompt but answer: an earlier call broke after them, and this one goes on.
+    """
 
     first: int
     count: int
     ids: TokenIds
     sampling: Sampling
+    done: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ def plan(
 ) -> Plan:
     """Return the plan for engines like `hold`'s; INVALID_REQUEST if one of them would object."""
     ignored = check_able(request.sampling, refusals(request.sampling, hold.engine.abilities))
-    fitted = [fit(prompt, request, model, hold.card) for prompt in prepared]
+    fitted = [_fitted(prompt, request, model, hold) for prompt in prepared]
     begin = Begin(
         id=generation_id,
         model=request.model,
@@ -78,6 +82,17 @@ def plan(
     )
     legs = _legs(fitted, answers, native_n=_does_n(request.sampling, hold))
     return Plan(legs, story, ignored)
+
+
+def _fitted(
+    prompt: Prepared, request: GenerateRequest, model: ServedModel, hold: Hold
+) -> tuple[TokenIds, Sampling]:
+    """Return ids and sampling, with what the model's makers recommend filled in.
+
+    The engine would do so itself; but an answer that goes on elsewhere must be drawn as it began.
+    """
+    ids, sampling = fit(prompt, request, model, hold.card)
+    return ids, with_defaults(sampling, hold.card.sampling_defaults)
 
 
 def _does_n(sampling: Sampling, hold: Hold) -> bool:

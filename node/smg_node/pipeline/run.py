@@ -15,13 +15,21 @@ class Run(Protocol):
     of `core.grammar`. It never raises SmgError: a failure is a Fail event, also before Begin. Closing
     the iterator (or cancelling the task that reads it) cancels the engine's calls at once and frees
     the slot. `worker` is the id of the worker in use, "" until one was chosen; `attempts` counts
-    engine calls per prompt at most; `ignored` names the parameters without effect, complete from the
+    engine calls per answer at most; `ignored` names the parameters without effect, complete from the
     first event on.
     """
 
-    worker: str
-    attempts: int
     ignored: tuple[str, ...]
+
+    @property
+    def worker(self) -> str:
+        """Id of the worker in use."""
+        ...
+
+    @property
+    def attempts(self) -> int:
+        """Engine calls, of the leg that took the most."""
+        ...
 
     def events(self) -> AsyncIterator[Sequence[Event]]:
         """Yield the events of this generation."""

@@ -56,11 +56,32 @@ class Story:
             self._echo(choice, chunk, out)
         if chunk.cached_tokens > 0:
             prompt = choice // self._answers_per_prompt
-            self._cached[prompt] = max(self._cached[prompt], chunk.cached_tokens)
+            if chunk.cached_tokens > self._cached[prompt]:
+                self._cached[prompt] = chunk.cached_tokens
         self._choices[choice].feed(chunk, out)
+
+    @property
+    def id(self) -> str:
+        """The id of the answer, without a dialect's prefix."""
+        return self._begin.id
+
+    def stream(self, choice: int) -> ChoiceStream:
+        """Return the stream of one choice."""
+        return self._choices[choice]
+
+    def emitted(self, first: int, count: int) -> int:
+        """Return how many ids `count` choices from `first` on have together."""
+        return sum(len(stream.ids) for stream in self._choices[first : first + count])
+
+    def conclude(self, first: int, count: int, out: list[Event]) -> None:
+        """End those of `count` choices from `first` on that have all the ids they may have."""
+        for stream in self._choices[first : first + count]:
+            stream.conclude(out)
 
     def over(self, first: int, count: int) -> bool:
         """Whether `count` choices from `first` on are all over."""
+        if count == 1:
+            return self._choices[first].over
         return all(stream.over for stream in self._choices[first : first + count])
 
     def cut_by_string(self, first: int, count: int) -> bool:

@@ -9,6 +9,10 @@ the chunks alone: servicers differ in what their last message repeats.
 
 A log probability travels with the text that holds its token's first character; tokens cut off by a
 stop string lose theirs.
+
+Where the ids come from does not matter either. A stream keeps every id it has taken, so that another engine
+can be given them behind the prompt and go on; what that one says is fed to the same stream, in which held
+bytes, half a stop string and the parser's state are as they were.
 """
 
 from collections import deque
@@ -17,7 +21,7 @@ from dataclasses import dataclass
 
 from smg_node.core.events import Event, FinishReason, TokenLogprob, TopLogprob
 from smg_node.core.pieces import Piece
-from smg_node.core.request import Sampling
+from smg_node.core.request import Sampling, TokenIds, token_ids
 from smg_node.engines.chunk import Chunk, IdLogprob
 from smg_node.parsers.parser import Parser, Plain
 from smg_node.pipeline.framer import Framer
@@ -81,8 +85,13 @@ class ChoiceStream:
         self.over = False
         self.cut_by_string = False
         """Whether a stop string ended this choice: the engine may not know."""
-        self.generated = 0
-        """Ids of this choice so far, end-of-text included."""
+        self.ids: TokenIds = token_ids()
+        """Ids of this choice so far, end-of-text included, whether they were shown or not."""
+
+    @property
+    def generated(self) -> int:
+        """How many ids this choice has so far."""
+        return len(self.ids)
 
     def feed(self, chunk: Chunk, out: list[Event]) -> None:
         """Take the next chunk of this choice; append its events. Nothing happens once it is over."""
@@ -93,7 +102,7 @@ class ChoiceStream:
             self._plain
             and chunk.finish is None
             and self._ending.isdisjoint(ids)
-            and self.generated + len(ids) <= self._generated_max
+            and len(self.ids) + len(ids) <= self._generated_max
         ):
             self._feed_plain(ids, out)
             return
@@ -110,6 +119,11 @@ class ChoiceStream:
             reason: FinishReason = "length" if chunk.finish == "length" else "stop"
             self._end(out, reason, chunk.matched if chunk.finish == "stop_sequence" else None)
 
+    def conclude(self, out: list[Event]) -> None:
+        """End a choice that has all the ids it may have, and whose engine did not live to say so."""
+        if not self.over and len(self.ids) == self._generated_max:
+            self._end(out, "length", None)
+
     def abandon(self, out: list[Event]) -> None:
         """Close what is open because the generation broke; text that was held leaves first."""
         if not self.over:
@@ -118,10 +132,15 @@ class ChoiceStream:
             self.over = True
 
     def _feed_plain(self, ids: tuple[int, ...], out: list[Event]) -> None:
-        feed = self._detokenizer.feed
-        text = feed(ids[0]) if len(ids) == 1 else "".join([feed(token_id) for token_id in ids])
         count = len(ids)
-        self.generated += count
+        if count == 1:
+            token_id = ids[0]
+            self.ids.append(token_id)
+            text = self._detokenizer.feed(token_id)
+        else:
+            self.ids.extend(ids)
+            feed = self._detokenizer.feed
+            text = "".join([feed(token_id) for token_id in ids])
         if self._tokens:
             count += self._tokens
             ids = self._ids + ids
@@ -141,16 +160,16 @@ class ChoiceStream:
         end: tuple[FinishReason, int | None] | None = None
         taken = 0
         for at, token_id in enumerate(chunk.ids):
-            if self.generated == self._generated_max:
+            if len(self.ids) == self._generated_max:
                 end = ("length", None)
                 break
-            self.generated += 1
+            self.ids.append(token_id)
             taken += 1
             shown = True
             if token_id in self._ending:
                 end, shown = self._verdict(token_id)
             if shown:
-                part = free if self.generated <= self._generated_min else texts
+                part = free if len(self.ids) <= self._generated_min else texts
                 part.append(self._print(token_id, chunk.logprobs[at] if chunk.logprobs else None))
             if end is not None:
                 break

@@ -1,7 +1,13 @@
 """Every policy by name; the built-ins enter by the same door as anyone's."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from smg_node.core.registry import Registry
+from smg_node.routing.policies.bucket import Bucket
+from smg_node.routing.policies.cache_aware import cache_aware
 from smg_node.routing.policies.consistent_hashing import ConsistentHashing
+from smg_node.routing.policies.least_load import LeastLoad
 from smg_node.routing.policies.manual import Manual
 from smg_node.routing.policies.passthrough import Passthrough
 from smg_node.routing.policies.power_of_two import PowerOfTwo
@@ -15,7 +21,10 @@ from smg_node.routing.policy import Bindings, Policy, PolicyFactory, PolicyOptio
 def known_policies() -> Registry[PolicyFactory]:
     """Return a registry with the built-in policies."""
     registry: Registry[PolicyFactory] = Registry("policy")
+    registry.add("bucket", Bucket)
+    registry.add("cache_aware", cache_aware)
     registry.add("consistent_hashing", ConsistentHashing)
+    registry.add("least_load", LeastLoad)
     registry.add("manual", Manual)
     registry.add("passthrough", Passthrough)
     registry.add("power_of_two", PowerOfTwo)
@@ -38,11 +47,13 @@ class Policies:
         *,
         sticky: bool = False,
         known: Registry[PolicyFactory] | None = None,
+        warn: Callable[[str], None] | None = None,
     ) -> None:
         self._bindings = bindings
         self._sticky = sticky
         self._known = known if known is not None else known_policies()
         self._options = options if options is not None else PolicyOptions()
+        self._warn = warn
         self._made: dict[str, Policy] = {}
 
     def named(self, name: str) -> Policy:
@@ -57,14 +68,19 @@ class Policies:
 
     def _bare(self, name: str) -> Policy:
         factory = self._known.get(name)
-        return factory(
-            PolicyParts(
-                self._bindings,
-                self._options,
-                # A delegate that is the policy itself would ask itself for ever.
-                named=lambda other: self._bare("random" if other == name else other),
-            )
+        parts = PolicyParts(
+            self._bindings,
+            self._options,
+            # A delegate that is the policy itself would ask itself for ever.
+            named=lambda other: self._bare("random" if other == name else other),
         )
+        return factory(parts if self._warn is None else replace(parts, warn=self._warn))
+
+    def retune(self, options: PolicyOptions, *, sticky: bool) -> None:
+        """Go by other numbers from now on; what a policy had counted begins anew then."""
+        if (options, sticky) != (self._options, self._sticky):
+            self._options, self._sticky = options, sticky
+            self._made.clear()
 
 
 class OwnBindings:
@@ -72,18 +88,24 @@ class OwnBindings:
 
     def __init__(self, entries_max: int = 50_000) -> None:
         self._bound: dict[str, str] = {}
+        self._keys: dict[str, int] = {}
         self._entries_max = entries_max
 
     def worker_of(self, key: str) -> str | None:
         """See `Bindings`."""
         return self._bound.get(key)
 
+    def keys_at(self, worker_id: str) -> int:
+        """See `Bindings`."""
+        return self._keys.get(worker_id, 0)
+
     def bind(self, key: str, worker_id: str, why: str) -> None:
         """See `Bindings`."""
-        self._bound.pop(key, None)
+        self.release(key)
         self._bound[key] = worker_id
+        self._keys[worker_id] = self._keys.get(worker_id, 0) + 1
         if len(self._bound) > self._entries_max:
-            del self._bound[next(iter(self._bound))]
+            self.release(next(iter(self._bound)))
 
     def touch(self, key: str) -> None:
         """See `Bindings`."""
@@ -93,4 +115,9 @@ class OwnBindings:
 
     def release(self, key: str) -> None:
         """See `Bindings`."""
-        self._bound.pop(key, None)
+        worker = self._bound.pop(key, None)
+        if worker is None:
+            return
+        self._keys[worker] -= 1
+        if not self._keys[worker]:
+            del self._keys[worker]

@@ -14,7 +14,9 @@ from smg_node.core.journey import Rated
 from smg_node.core.ports import Rng
 from smg_node.routing.pool import Pool
 
-Assignment: TypeAlias = Literal["ring", "random", "min_load"]
+Assignment: TypeAlias = Literal["ring", "random", "min_load", "min_group"]
+Metric: TypeAlias = Literal["expected_wait", "requests"]
+CacheMode: TypeAlias = Literal["cost", "threshold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,10 @@ class Bindings(Protocol):
         """Return the worker a key is bound to."""
         ...
 
+    def keys_at(self, worker_id: str) -> int:
+        """Return how many keys are bound to a worker, about."""
+        ...
+
     def bind(self, key: str, worker_id: str, why: str) -> None:
         """Bind a key, whatever it was bound to before."""
         ...
@@ -87,21 +93,37 @@ class Bindings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PolicyOptions:
-    """What policies may be told; see the knobs of `routing`."""
+    """What policies may be told; see the knobs of `routing`. `node` is the name of this one."""
 
     load_factor: float = 1.25
     prefix_tokens: int = 256
     assignment: Assignment = "ring"
     delegate: str = "power_of_two"
+    metric: Metric = "expected_wait"
+    cache_mode: CacheMode = "cost"
+    cache_threshold: float = 0.3
+    balance_abs: int = 64
+    balance_rel: float = 1.5
+    bucket_adjust_s: float = 5.0
+    bucket_tokens_max: int = 4_096
+    node: str = ""
+
+
+def _unsaid(words: str) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyParts:
-    """What a policy is made of. `named` makes another one, for a policy that asks one in turn."""
+    """What a policy is made of. `named` makes another one, for a policy that asks one in turn.
+
+    `warn` takes a sentence for the operator: a policy says each of its own only once.
+    """
 
     bindings: Bindings
     options: PolicyOptions = field(default_factory=PolicyOptions)
     named: "Callable[[str], Policy] | None" = None
+    warn: Callable[[str], None] = _unsaid
 
 
 PolicyFactory: TypeAlias = Callable[[PolicyParts], Policy]

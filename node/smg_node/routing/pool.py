@@ -9,7 +9,7 @@ from smg_node.routing.ring import Ring
 class Candidate(Protocol):
     """One worker as policies see it; read again for every decision, because its numbers move.
 
-    `inflight` and `tokens` are the open calls of all nodes and the tokens of their prompts, as far as
+    `inflight` and `tokens` are the open calls of all nodes and what they still have to compute, as far as
     this node knows. `weight` is its share of the keys, beside the others'.
     """
 
@@ -24,8 +24,13 @@ class Candidate(Protocol):
         ...
 
     @property
+    def own_inflight(self) -> int:
+        """Those of them that are this node's."""
+        ...
+
+    @property
     def tokens(self) -> int:
-        """Prompt tokens of the open calls of all nodes."""
+        """Prompt tokens of the open calls of all nodes that are not worked off yet."""
         ...
 
     @property
@@ -40,7 +45,7 @@ class Candidate(Protocol):
 
     @property
     def pressure_s(self) -> float:
-        """Seconds that its full memory is expected to cost a request; 0 without need."""
+        """Seconds that its full memory and its busy slots are expected to cost a request; 0 when it is idle."""
         ...
 
     @property
@@ -51,6 +56,16 @@ class Candidate(Protocol):
     @property
     def capacity(self) -> int:
         """How many requests it runs at once; at least 1."""
+        ...
+
+    @property
+    def sampled_s(self) -> float:
+        """As of when its engine last said how busy it is, monotonic seconds; minus infinity without that."""
+        ...
+
+    @property
+    def fresh_until_s(self) -> float:
+        """Until when it is filling a cache that began empty, monotonic seconds; minus infinity if it is not."""
         ...
 
 

@@ -1,13 +1,16 @@
 """Every metric of the node, declared once: name, type, labels, buckets and meaning.
 
 `metrics.py` makes the series out of these, `reference.py` the operator's page. Those of the mesh are in
-`mesh_metrics.py`, those of shared state in `state_metrics.py`.
+`mesh_metrics.py`, those of shared state in `state_metrics.py`, those of what engines say in `kv_metrics.py`.
 """
 
 from typing import Final
 
+from smg_node.telemetry.hint_metrics import HINT_METRICS
+from smg_node.telemetry.kv_metrics import KV_METRICS
 from smg_node.telemetry.mesh_metrics import MESH_METRICS
 from smg_node.telemetry.metric import Metric
+from smg_node.telemetry.resilience_metrics import RESILIENCE_METRICS
 from smg_node.telemetry.state_metrics import STATE_METRICS
 
 _SECONDS: Final = (
@@ -89,6 +92,12 @@ CACHED_TOKENS = Metric(
 COMPLETION_TOKENS = Metric(
     "smg_node_completion_tokens_total", "counter", "Generated tokens.", ("model",)
 )
+CONTINUATIONS = Metric(
+    "smg_node_continuations_total",
+    "counter",
+    "Answers that had begun when their worker was lost, and went on at another one.",
+    ("model",),
+)
 IGNORED_PARAMETERS = Metric(
     "smg_node_ignored_parameters_total",
     "counter",
@@ -131,6 +140,16 @@ WORKER_INFLIGHT = Metric(
     pulled=True,
 )
 
+JOURNEYS = Metric(
+    "smg_node_journeys",
+    "gauge",
+    "Requests whose way through the cluster this node can tell, those under way too.",
+    pulled=True,
+)
+JOURNEYS_BYTES = Metric(
+    "smg_node_journeys_bytes", "gauge", "Bytes held to tell of requests that ended.", pulled=True
+)
+
 LOOP_LAG_SECONDS = Metric(
     "smg_node_loop_lag_seconds",
     "histogram",
@@ -168,6 +187,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     PROMPT_TOKENS,
     CACHED_TOKENS,
     COMPLETION_TOKENS,
+    CONTINUATIONS,
     IGNORED_PARAMETERS,
     ENGINE_ERRORS,
     TOKEN_CACHE_HITS,
@@ -176,6 +196,11 @@ METRICS: Final[tuple[Metric, ...]] = (
     TOKEN_CACHE_ENTRIES,
     WORKERS,
     WORKER_INFLIGHT,
+    JOURNEYS,
+    JOURNEYS_BYTES,
+    *RESILIENCE_METRICS,
+    *KV_METRICS,
+    *HINT_METRICS,
     *MESH_METRICS,
     *STATE_METRICS,
     LOOP_LAG_SECONDS,

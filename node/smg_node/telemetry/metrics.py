@@ -49,12 +49,13 @@ _log = logging.getLogger(__name__)
 class _Model:
     """The series of one model."""
 
-    __slots__ = ("cached", "completion", "duration", "prompt", "tpot", "ttft")
+    __slots__ = ("cached", "completion", "continuations", "duration", "prompt", "tpot", "ttft")
 
     def __init__(self, series: "_Series", model: str) -> None:
         self.prompt = series.counter(declared.PROMPT_TOKENS, model)
         self.cached = series.counter(declared.CACHED_TOKENS, model)
         self.completion = series.counter(declared.COMPLETION_TOKENS, model)
+        self.continuations = series.counter(declared.CONTINUATIONS, model)
         self.duration = series.histogram(declared.GENERATION_SECONDS, model)
         self.ttft = series.histogram(declared.TTFT_SECONDS, model)
         self.tpot = series.histogram(declared.TPOT_SECONDS, model)
@@ -180,6 +181,8 @@ class Meters:
         series.cached.inc(outcome.cached_tokens)
         series.completion.inc(outcome.completion_tokens)
         series.duration.observe(outcome.ended_s - outcome.received_s)
+        if outcome.continuations:
+            series.continuations.inc(outcome.continuations)
         ttft_s, tpot_s = outcome.ttft_s(), outcome.tpot_s()
         if ttft_s is not None:
             series.ttft.observe(ttft_s)

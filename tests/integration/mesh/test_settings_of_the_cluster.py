@@ -69,7 +69,7 @@ def test_what_is_set_on_one_node_takes_effect_on_the_other_without_a_restart(
     assert differs["differences"] == []
     assert one.admin("config", "unset", "routing.policy").code == 0
     until(lambda: setting(other, "routing.policy")["effective"] == "random", "going back")
-    assert setting(one, "routing.policy")["effective"] == "power_of_two"
+    assert setting(one, "routing.policy")["effective"] == "cache_aware"
     changes = json.loads(other.admin("config", "history", "--json").out)
     assert [change["action"] for change in changes][:2] == ["setting.unset", "setting.set"]
     until(lambda: one.admin("cluster", "state").code == 0, "holding the same")

@@ -6,12 +6,13 @@ from smg_node.cluster.life import Doubts
 from smg_node.cluster.registry import ClusterRegistry
 from smg_node.cluster.sessions import Sessions
 from smg_node.config.problem import ConfigurationError
-from smg_node.control import FleetDesk, build_placer
+from smg_node.control import FleetDesk
 from smg_node.core.errors import SmgError
 from smg_node.fleet.networks import Networks
 from smg_node.http.ports import WorkerWish
+from smg_node.pipeline.choosing import build_policies
 from smg_node.routing.known import OwnBindings
-from smg_node.world import SystemClock, system_rng
+from smg_node.world import SystemClock
 from support.configuration import load
 from support.fleet_world import Board, FakeSharedWorkers
 from support.node_parts import fleet_of
@@ -31,6 +32,7 @@ def desk(
         Networks(networks),
         registry=ClusterRegistry(shared, fleet, monotonic_s=clock.monotonic_s),
         sessions=Sessions(shared.sticky, clock.now_ms),
+        clock=clock,
         workers_ready_min=0,
         draining=lambda: draining,
         doubts=lambda: doubts or Doubts(),
@@ -87,10 +89,8 @@ def test_an_address_outside_the_allowed_networks_is_refused_and_not_registered(
     ],
 )
 def test_a_policy_that_there_is_not_stops_the_start_with_the_knobs_name(
-    tmp_path: Path, flags: list[str], knob: str
+    flags: list[str], knob: str
 ) -> None:
     settings = load(flags).settings
     with pytest.raises(ConfigurationError, match=knob):
-        build_placer(
-            settings, fleet_of({}, tmp_path), OwnBindings(), clock=SystemClock(), rng=system_rng()
-        )
+        build_policies(settings, OwnBindings())

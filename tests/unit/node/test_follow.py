@@ -17,7 +17,8 @@ from smg_node.fleet.fleet import Fleet
 from smg_node.http.parts import HttpParts
 from smg_node.pipeline.place import Placer
 from smg_node.pipeline.prepare import Preparer
-from smg_node.routing.known import OwnBindings
+from smg_node.routing.known import OwnBindings, Policies
+from smg_node.routing.retry import RetryBudgets
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.logs import Logs
 from smg_node.telemetry.metrics import Meters
@@ -41,6 +42,12 @@ class Told:
     def retune_engines(self, **named: Any) -> None:
         self.words["engines"] = named
 
+    def retune_listening(self, *given: Any) -> None:
+        self.words["listening"] = given
+
+    def watch(self, changed: object) -> None:
+        """Nothing ever changes by itself here."""
+
     def set_level(self, level: str) -> None:
         self.words["level"] = level
 
@@ -52,8 +59,14 @@ class Wired:
         self.fleet, self.desk, self.logs = Told(), Told(), Told()
         self.models = Told()
         self.fleet.models = self.models
-        self.placer, self.preparer = Told(), Told()
-        for kind, told in ((Placer, self.placer), (Preparer, self.preparer)):
+        self.placer, self.preparer, self.retries = Told(), Told(), Told()
+        self.policies = Told()
+        for kind, told in (
+            (Placer, self.placer),
+            (Preparer, self.preparer),
+            (RetryBudgets, self.retries),
+            (Policies, self.policies),
+        ):
             monkeypatch.setattr(
                 kind, "retune", lambda _, *given, _told=told, **named: _told.retune(*given, **named)
             )
@@ -85,7 +98,16 @@ class Wired:
         """What every part was told, and what the surface runs with."""
         parts = {
             name: dict(getattr(self, name).words)
-            for name in ("fleet", "models", "desk", "logs", "placer", "preparer")
+            for name in [
+                "fleet",
+                "models",
+                "desk",
+                "logs",
+                "placer",
+                "preparer",
+                "retries",
+                "policies",
+            ]
         }
         return {
             **parts,

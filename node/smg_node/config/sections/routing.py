@@ -15,7 +15,7 @@ class Routing(Section):
     """How a request gets its worker."""
 
     policy: str = text(
-        "power_of_two",
+        "cache_aware",
         "Rule that picks a worker among the ready ones.",
         most=64,
         short="--policy",
@@ -54,14 +54,105 @@ class Routing(Section):
         high=1_000_000,
         why="at least one token; a million is longer than any shared beginning",
     )
-    manual_assignment: Literal["ring", "random", "min_load"] = choice(
-        "ring", "How the policy manual picks a worker for a key it sees for the first time."
+    manual_assignment: Literal["ring", "random", "min_load", "min_group"] = choice(
+        "ring",
+        "How the policy manual picks a worker for a key it sees for the first time: by hash, by chance, with the"
+        " fewest open requests, with the fewest keys.",
     )
     manual_delegate: str = text(
         "power_of_two",
         "Policy for requests without a routing key where the policy is manual.",
         most=64,
         metavar="NAME",
+    )
+    zone: str = text(
+        "",
+        "Zone that this node is in; workers whose label `zone` says the same go first. Empty: none.",
+        most=64,
+        metavar="NAME",
+    )
+    zone_spill_ratio: float = number(
+        0.8,
+        "Share of the requests that the workers of the own zone run at once, from which on all zones are used.",
+        low=0,
+        high=1_000,
+        why="0 ignores zones; at 1,000 the own zone is never left while it has a worker",
+    )
+
+    power_of_two_metric: Literal["expected_wait", "requests"] = choice(
+        "expected_wait", "What power_of_two compares: seconds of expected wait, or open requests."
+    )
+    cache_mode: Literal["cost", "threshold"] = choice(
+        "cost",
+        "How cache_aware chooses: by expected seconds, or by the thresholds below, as other gateways do.",
+    )
+    cache_match_ratio: float = number(
+        0.3,
+        "Share of a prompt that must be cached somewhere for cache_aware to go there, by thresholds.",
+        low=0,
+        high=1,
+        why="it is a share",
+        aliases=("--cache-threshold",),
+    )
+    balance_abs: int = number(
+        64,
+        "How many more open requests than the emptiest the busiest worker may have before balance goes first"
+        " (cache_aware by thresholds, bucket).",
+        low=1,
+        high=1_000_000,
+        why="at 0 everything is out of balance; no worker has a million open requests",
+        aliases=("--balance-abs-threshold",),
+    )
+    balance_ratio: float = number(
+        1.5,
+        "And how many times as many; balance goes first when both are exceeded.",
+        low=1,
+        high=1000,
+        why="below 1 everything is out of balance; a thousand times never happens",
+        aliases=("--balance-rel-threshold",),
+    )
+    bucket_adjust_s: float = number(
+        5,
+        "Seconds after which bucket draws the borders between short and long prompts anew.",
+        low=0.1,
+        high=3600,
+        why="below 0.1 s it would do little else; after an hour other prompts come",
+        aliases=("--bucket-adjust-interval-secs",),
+    )
+    bucket_tokens_max: int = number(
+        4096,
+        "Length that bucket takes for the longest until it has seen prompts.",
+        low=1,
+        high=1_000_000_000,
+        why="at least one token; a billion is beyond any model",
+    )
+    prefill_tokens_per_s: float = number(
+        8000,
+        "Prompt tokens a second that a worker is expected to work off until that was measured.",
+        low=500,
+        high=200_000,
+        why="measured rates are held to the same bounds: no engine in use is slower or faster",
+    )
+    pressure_weight_s: float = number(
+        0.15,
+        "Seconds that a worker with half of its KV memory in use counts as later; more of it grows steeply.",
+        low=0,
+        high=60,
+        why="0 heeds no memory; a minute outweighs every prompt",
+    )
+    busy_weight_s: float = number(
+        1,
+        "Seconds that a worker with all its slots taken counts as later than an idle one.",
+        low=0,
+        high=60,
+        why="0 heeds no running requests; a minute outweighs every prompt",
+    )
+    backlog_max: int = number(
+        8,
+        "Requests beyond what a worker runs at once that make it full: further ones wait here, in order.",
+        low=1,
+        high=100_000,
+        why="at least one must wait there, or its slots run dry; a longer queue belongs here",
     )
 
     @field_validator("key_headers")

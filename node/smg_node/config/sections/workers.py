@@ -14,7 +14,8 @@ class Workers(Section):
 
     urls: tuple[str, ...] = words(
         (),
-        "Engines to route to, as grpc://host:port, where needed followed by ?role= regular, prefill or"
+        "Engines to route to, as grpc://host:port, http://host:port (a server with the OpenAI API) or host:port"
+        " (found out), where needed followed by ?role= regular, prefill or"
         " decode, &model=NAME, &contract= vllm, sglang, trtllm or mlx, &priority=50, &cost=1,"
         " &label.KEY=VALUE (label.weight: how many hashed keys it gets beside others).",
         most=4096,
@@ -37,6 +38,15 @@ class Workers(Section):
         high=600,
         why="below 50 ms a far engine is down by definition; above 10 minutes a dead one is never found",
         aliases=("--health-check-timeout-secs",),
+    )
+    load_interval_s: float = number(
+        2,
+        "Seconds between two questions how busy an engine is, while it does not say so by itself; an idle"
+        " one is asked less often.",
+        low=0.2,
+        high=10,
+        why="more than 5 questions a second disturb an engine; what it said 15 seconds ago is not used",
+        aliases=("--load-monitor-interval",),
     )
     retry_s: float = number(
         1,

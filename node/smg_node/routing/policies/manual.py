@@ -1,5 +1,7 @@
 """A key is assigned to a worker once, written down, and stays there until that worker cannot take it."""
 
+from collections.abc import Sequence
+
 from smg_node.core.ports import Rng
 from smg_node.routing.keys import key_digest
 from smg_node.routing.policy import Asked, Policy, PolicyParts
@@ -9,8 +11,9 @@ from smg_node.routing.pool import Pool
 class Manual:
     """Every assignment is in the table that all nodes share; requests without a key go by another policy.
 
-    With `assignment` ring, nodes that see a new key at the same moment assign it alike. With random and
-    min_load they may not; the later word of the two counts, as soon as it is heard.
+    With `assignment` ring, nodes that see a new key at the same moment assign it alike. With random, min_load
+    (fewest open calls) and min_group (fewest keys) they may not; the later word of the two counts, as soon as
+    it is heard.
     """
 
     def __init__(self, parts: PolicyParts) -> None:
@@ -40,9 +43,14 @@ class Manual:
         if self._assignment == "ring":
             return pool.nearest(digest)
         candidates = pool.candidates
-        places = range(len(candidates))
         if self._assignment == "min_load":
-            least = min(one.inflight for one in candidates)
-            places_free = [at for at in places if candidates[at].inflight == least]
-            return places_free[int(rng.random() * len(places_free))]
+            return _one_of_least([one.inflight for one in candidates], rng)
+        if self._assignment == "min_group":
+            return _one_of_least([self._bindings.keys_at(one.worker) for one in candidates], rng)
         return int(rng.random() * len(candidates))
+
+
+def _one_of_least(numbers: Sequence[int], rng: Rng) -> int:
+    least = min(numbers)
+    places = [at for at, number in enumerate(numbers) if number == least]
+    return places[int(rng.random() * len(places))]

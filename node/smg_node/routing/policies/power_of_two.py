@@ -10,10 +10,10 @@ from smg_node.routing.pool import Pool
 
 
 class PowerOfTwo:
-    """Compares the open calls, of all nodes, of two distinct candidates."""
+    """Compares two distinct candidates: by what a request would wait there, or by open calls of all nodes."""
 
     def __init__(self, parts: PolicyParts) -> None:
-        """Take nothing from the parts."""
+        self._by_wait = parts.options.metric == "expected_wait"
 
     def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
         """Return the less busy of two drawn indices; of two alike the first."""
@@ -23,4 +23,9 @@ class PowerOfTwo:
             return 0
         first = int(rng.random() * count)
         second = (first + 1 + int(rng.random() * (count - 1))) % count
-        return second if candidates[second].inflight < candidates[first].inflight else first
+        one, other = candidates[first], candidates[second]
+        if self._by_wait:
+            here_s, there_s = one.wait_s + one.pressure_s, other.wait_s + other.pressure_s
+            if here_s != there_s:
+                return second if there_s < here_s else first
+        return second if other.inflight < one.inflight else first

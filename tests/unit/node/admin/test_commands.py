@@ -76,6 +76,17 @@ def test_a_wide_row_is_not_cut_in_a_pipe(run: RunAdmin) -> None:
     assert model in out
 
 
+def test_how_busy_a_worker_is_has_a_place_of_its_own(run: RunAdmin) -> None:
+    busy = {"running": 12, "wait_ms": 210, "stuck": False}
+    with admin_api(_fleet({**_READY, "busy": busy}, _PENDING)) as api:
+        _, facts, _ = run("--url", api.url, "workers", "show", "w-2")
+        _, quiet, _ = run("--url", api.url, "workers", "show", "w-1")
+    after = facts.partition("How busy it is:")[2].split()
+    assert after[:6] == ["running", "12", "wait_ms", "210", "stuck", "no"]
+    assert "not looked at yet" in quiet
+    assert "busy" not in quiet
+
+
 def test_what_an_engine_says_cannot_steer_the_terminal(run: RunAdmin) -> None:
     with admin_api(_fleet({**_READY, "model": "a\x1b[2Jb", "details": {"x": "c\rd"}})) as api:
         _, table, _ = run("--url", api.url, "workers", "list")

@@ -40,14 +40,14 @@ async def test_a_setting_is_set_shown_listed_and_taken_away(run: RunAdmin) -> No
     assert done[1].startswith("routing.policy is round_robin on every node (version ")
     lines = dict(line.split(maxsplit=1) for line in shown[1].splitlines())
     assert lines["effective"] == "round_robin (from cluster)"
-    assert lines["own"] == "power_of_two"
-    assert lines["default"] == "power_of_two"
-    assert lines["range"].startswith("consistent_hashing | ")
+    assert lines["own"] == "cache_aware"
+    assert lines["default"] == "cache_aware"
+    assert lines["range"].startswith("bucket | cache_aware | consistent_hashing | ")
     assert [line.split()[:2] for line in listed[1].splitlines()] == [
         ["KEY", "VALUE"],
         ["routing.policy", "round_robin"],
     ]
-    assert gone[1] == "routing.policy is each node's own again; power_of_two on this one\n"
+    assert gone[1] == "routing.policy is each node's own again; cache_aware on this one\n"
     assert json.loads(after[1])["is_set"] is False
 
 
@@ -167,7 +167,7 @@ async def test_own_words_and_other_nodes_are_compared(run: RunAdmin) -> None:
     assert mine[1].splitlines()[0].split() == ["KEY", "NODE-A", "FROM", "CLUSTER", "FROM"]
     assert mine[1].splitlines()[1].split() == ["workers.retry_s", "1", "default", "9", "cluster"]
     assert other[1].splitlines()[1].split() == [
-        *["routing.policy", "power_of_two", "default", "random", "node"]
+        *["routing.policy", "cache_aware", "default", "random", "node"]
     ]
     assert (machine["with"], len(machine["differences"])) == ("b", 1)
 

@@ -7,6 +7,7 @@ from smg_mesh.shared import NOTES as STATE_NOTES
 from smg_mesh.shared import NamespaceState
 from smg_mesh.swim.notes import NOTES
 from smg_node.cluster.meters import PLACES, SAID_TWICE, STATE_PLACES, watch_mesh, watch_state
+from smg_node.telemetry.hint_metrics import HINT_METRICS
 from smg_node.telemetry.mesh_metrics import MESH_METRICS, MESH_OTHER
 from smg_node.telemetry.metrics import Meters
 from smg_node.telemetry.state_metrics import STATE_METRICS
@@ -72,7 +73,10 @@ def test_every_counter_of_shared_state_has_a_metric() -> None:
 
 
 def test_every_place_has_a_value_for_each_label() -> None:
-    for places, metrics in ((PLACES, MESH_METRICS), (STATE_PLACES, STATE_METRICS)):
+    for places, metrics in (
+        (PLACES, MESH_METRICS),
+        (STATE_PLACES, (*STATE_METRICS, *HINT_METRICS)),
+    ):
         for name, place in places.items():
             assert len(place.labels) == len(place.metric.labels), name
             assert place.metric in metrics, name

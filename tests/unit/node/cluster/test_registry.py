@@ -223,7 +223,7 @@ async def test_what_the_url_says_and_what_stands_beside_it_are_joined(tmp_path: 
             WorkerWish("grpc://a:1?model=m&priority=3&cost=2&label.zone=z", priority=4, model="n")
         )
         assert (view.model, view.priority, view.cost, view.labels) == ("n", 4, 2.0, {"zone": "z"})
-        for url in ("http://a:1", "grpc://a", "grpc://a:1?priority=-1", "grpc://a:1?cost=nan"):
+        for url in ("ftp://a:1", "grpc://a", "grpc://a:1?priority=-1", "grpc://a:1?cost=nan"):
             with pytest.raises(SmgError) as caught:
                 desk.add(WorkerWish(url))
             assert caught.value.status == 400

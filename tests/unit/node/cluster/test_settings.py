@@ -174,7 +174,7 @@ async def test_two_nodes_are_compared_by_what_they_run() -> None:
     for desks in (one, other):
         desks.live.refresh()
     (row,) = await one.settings.difference("b")
-    assert (row.key, row.left, row.left_source) == ("routing.policy", "power_of_two", "default")
+    assert (row.key, row.left, row.left_source) == ("routing.policy", "cache_aware", "default")
     assert (row.right, row.right_source) == ("random", "node")
     mine = await one.settings.difference("a")
     assert [(row.key, row.left, row.right) for row in mine] == [("limits.n_max", 16, 4)]

@@ -95,7 +95,7 @@ def test_everything_wrong_is_reported_in_one_go_with_its_place(tmp_path: Path) -
           nesting_max: 1000
           bogus: 1
         workers:
-          urls: [grpc://a:1, http://b:2]
+          urls: [grpc://a:1, ftp://b:2]
         telemetry: {log_level: warn}
         """,
     )
@@ -115,8 +115,8 @@ def test_everything_wrong_is_reported_in_one_go_with_its_place(tmp_path: Path) -
         f" JSON readers give up near 1,000 (file {file}, line 3)",
         "stream.keepalive_s: 99999 is out of range 0.05..3600: more than 20 pings a second are load;"
         " proxies cut idle streams long before an hour (environment SMG_STREAM__KEEPALIVE_S)",
-        "workers.urls: worker URL 'http://b:2': http workers arrive in a later release;"
-        f" use grpc://host:port (file {file}, line 6)",
+        "workers.urls: worker URL 'ftp://b:2': the scheme 'ftp' is unknown;"
+        f" use grpc://host:port or http://host:port (file {file}, line 6)",
         "drain.grace_s: -1 is out of range 0..86400: 0 cuts them off at once;"
         " no answer runs longer than a day (flag --drain.grace-s)",
     ]

@@ -120,7 +120,7 @@ def test_no_number_may_be_endless(value: float) -> None:
         ({"http": {"cors_allowed_origins": ["https://a.example,https://b.example"]}}, "origin"),
         ({"http": {"cors_allowed_origins": ["https://[::1"]}}, "not an origin"),
         ({"http": {"metrics_listen": "0.0.0.0:30000"}}, "they need two ports"),
-        ({"workers": {"urls": ["http://h:1"]}}, "http workers arrive in a later release"),
+        ({"workers": {"urls": ["ftp://h:1"]}}, "use grpc://host:port or http://host:port"),
         ({"workers": {"allowed_networks": ["10.0.0.0/99"]}}, "write a network"),
         ({"routing": {"policy": "No Such"}}, "not a policy name"),
         ({"telemetry": {"otlp_endpoint": "collector:4318"}}, "must be a URL"),

@@ -48,10 +48,12 @@ def test_labels_cannot_be_changed_afterwards() -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("", "needs a scheme"),
-        ("10.0.0.7:50051", "grpc://10.0.0.7:50051"),
-        ("http://h:1", "http workers arrive in a later release; use grpc://"),
-        ("HTTPS://h:1", "http workers arrive in a later release"),
+        ("", "needs a host and a port"),
+        ("://h:1", "nothing before ://"),
+        ("10.0.0.7", "needs a port"),
+        ("http://h", "needs a port"),
+        ("http://h:1/v1", "must not have a path (/v1)"),
+        ("grpc://h:1?contract=openai", "spoken over HTTP"),
         ("grpcs://h:1", "TLS towards workers arrives in a later release"),
         ("ftp://h:1", "'ftp' is unknown"),
         ("grpc://", "needs a host and a port"),
@@ -99,6 +101,14 @@ def test_a_wrong_url_is_the_callers_mistake_and_says_what_is_wrong(text: str, hi
     assert caught.value.code == "invalid_worker_url"
 
 
+def test_a_worker_may_speak_http_or_be_asked_what_it_speaks() -> None:
+    assert parse_worker_url("HTTP://h:1").endpoint == "http://h:1"
+    assert parse_worker_url("https://h:1?model=m").scheme == "https"
+    plain = parse_worker_url("H:1?model=m")
+    assert (plain.scheme, plain.endpoint, str(plain)) == ("", "h:1", "h:1?model=m")
+    assert parse_worker_url(str(plain)) == plain
+
+
 def test_a_password_in_a_url_is_refused_without_being_repeated() -> None:
     with pytest.raises(SmgError, match="must not carry a user name") as caught:
         parse_worker_url("grpc://me:hunter2@h:1")
@@ -142,7 +152,8 @@ def test_every_url_that_can_be_said_comes_back(
     said |= {"priority": str(priority), "cost": repr(cost)}
     said |= {f"label.{key}": value for key, value in labels.items()}
     query = "&".join(f"{quote(k)}={quote(v, safe='')}" for k, v in said.items() if v is not None)
-    url = parse_worker_url(f"grpc://{host}:{port}?{query}")
+    scheme = "http" if contract == "openai" else "grpc"
+    url = parse_worker_url(f"{scheme}://{host}:{port}?{query}")
     assert (url.role, url.model, url.contract, dict(url.labels)) == (role, model, contract, labels)
     assert (url.priority, url.cost) == (priority, cost)
     assert parse_worker_url(str(url)) == url

@@ -19,11 +19,11 @@ GENEROUS_S = 20.0
 
 
 def test_every_contract_is_asked_for() -> None:
-    assert set(WIRES) == set(Contract)
+    assert set(WIRES) == set(Contract) - {Contract.OPENAI}
     assert all(wire.contract is contract for contract, wire in WIRES.items())
 
 
-@pytest.mark.parametrize("contract", Contract)
+@pytest.mark.parametrize("contract", list(WIRES))
 @pytest.mark.parametrize("answer", [b"", b"\x08\x01"])
 async def test_the_one_that_answers_is_it_healthy_or_not(contract: Contract, answer: bytes) -> None:
     async with EngineServer() as server:
@@ -41,7 +41,7 @@ async def test_a_foreign_grpc_server_is_named_as_such() -> None:
     error = raised.value
     assert (error.kind, error.code) == (ErrorKind.UPSTREAM_FAILED, "unknown_contract")
     assert server.target in error.message
-    assert all(f"{contract.value}: UNIMPLEMENTED" in error.message for contract in Contract)
+    assert all(f"{contract.value}: UNIMPLEMENTED" in error.message for contract in WIRES)
 
 
 async def test_an_engine_that_cannot_be_asked_is_not_guessed() -> None:
@@ -105,7 +105,7 @@ async def test_nothing_is_asked_of_an_engine_whose_contract_is_given() -> None:
     await engine.close()
 
 
-@pytest.mark.parametrize("contract", Contract)
+@pytest.mark.parametrize("contract", list(WIRES))
 async def test_engines_that_bear_no_frequent_pings_get_few(
     contract: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.chunk import Chunk
+from smg_node.engines.detect import WIRES
 from smg_node.engines.engine import Contract
 from smg_node.engines.options import EngineOptions
 from smg_node.engines.status import Verdict, verdict
@@ -74,6 +75,16 @@ async def test_silence_has_limits(
     assert served.cancelled
 
 
+async def test_a_later_attempt_is_given_less_time_for_its_first_word() -> None:
+    async with bench(options=replace(EngineOptions(), first_event_s=0.3, stall_s=0.3)) as b:
+        b.generates(scripted_silence(b))
+        error = await failure(b.engine, replace(request(), attempt=3))
+        assert (error.code, error.message) == (
+            "first_event_timeout",
+            "the engine said nothing for 0.1 s",
+        )
+
+
 async def test_an_answer_that_is_not_streamed_may_be_silent_between_its_choices() -> None:
     async with bench(options=replace(EngineOptions(), stall_s=0.02)) as b:
         b.generates(scripted_silence(b, b.complete("stop", 1)))
@@ -105,7 +116,7 @@ async def test_an_engines_own_timeout_is_its_failure_and_not_our_deadline() -> N
     assert verdict(error) is Verdict.FAILURE
 
 
-@pytest.mark.parametrize("contract", Contract)
+@pytest.mark.parametrize("contract", list(WIRES))
 async def test_closing_the_iterator_reaches_the_engine_twice(contract: Contract) -> None:
     async with bench(contract) as b:
         b.generates(lambda _: fast_forever(b))
@@ -150,7 +161,7 @@ async def test_a_cancelled_task_reaches_the_engine_too() -> None:
     assert served.cancelled
 
 
-@pytest.mark.parametrize("contract", Contract)
+@pytest.mark.parametrize("contract", list(WIRES))
 async def test_an_abort_of_ours_ends_the_stream_in_silence_although_the_engine_does_not(
     contract: Contract,
 ) -> None:

@@ -27,14 +27,14 @@ async def test_a_setting_is_set_for_the_whole_cluster_and_shown_with_its_version
         listed = (await ask(served.port, "GET", SETTINGS)).json()
         other = served.world.nodes["b"].settings.get("routing.policy")
     assert (before["is_set"], before["version"], before["source"]) == (False, "0", "default")
-    assert before["about"]["default"] == "power_of_two"
+    assert before["about"]["default"] == "cache_aware"
     assert "round_robin" in before["about"]["range"]
     assert answer.status == 200
     assert answer.json() == after
     assert (after["value"], after["effective"], after["own"]) == (
         "round_robin",
         "round_robin",
-        "power_of_two",
+        "cache_aware",
     )
     assert (after["source"], after["owner"], after["conflicts"]) == ("cluster", "node-a", [])
     assert answer.headers["etag"] == f'"{after["version"]}"'

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from smg_node.core.errors import SmgError
+from smg_node.core.request import token_ids
 from smg_node.pipeline.generate import checked_key
-from smg_node.pipeline.place import Hold, Placer, PlacerOptions
+from smg_node.pipeline.hold import Hold
+from smg_node.pipeline.place import Placer, PlacerOptions, Wish
 from smg_node.routing.known import OwnBindings, Policies
-from smg_node.routing.policy import Asked
 from smg_node.routing.ring import Ring
 from smg_node.world import SystemClock
 from support.fake_engine import FakeEngine
@@ -35,9 +36,9 @@ def placer_of(node: FleetNode, policy: str, *, sticky: bool = False) -> Placer:
 async def place(placer: Placer, key: str, *, model: str = "tiny") -> str:
     """Return where a conversation of that key goes; it is over at once."""
     found = await placer.model(model, deadline_s=float("inf"))
-    asked = Asked(model, key=key, ids=[ord(letter) for letter in key * 30])
-    hold = await placer.hold(found, asked, deadline_s=float("inf"), tokens=10)
-    hold.release()
+    ids = token_ids([ord(letter) for letter in key * 30])
+    hold = await placer.hold(found, Wish(float("inf"), ids=ids, key=key, prompt_tokens=10))
+    hold.release(0)
     return hold.worker.id
 
 
@@ -160,12 +161,12 @@ async def test_what_a_decision_stands_on_is_worked_out_once(tmp_path: Path) -> N
         )
 
         def ring() -> Ring:
-            return placer._stages["tiny"].ring
+            return placer._decider._stages["tiny"].ring
 
         first = await place(placer, "k")
-        stage = placer._stages["tiny"]
+        stage = placer._decider._stages["tiny"]
         assert await place(placer, "k") == first
-        assert placer._stages["tiny"] is stage
+        assert placer._decider._stages["tiny"] is stage
         made = ring()
         set_aside(fleet, first, on=True)
         assert await place(placer, "k") != first
@@ -186,10 +187,10 @@ async def test_calls_are_counted_with_their_tokens_and_out_once(tmp_path: Path) 
         assert worker.engine is not None
         assert worker.card is not None
         worker.hold(7)
-        hold = Hold(worker, worker.engine, worker.card, 7)
+        hold = Hold(worker, worker.engine, worker.card, 9, 7)
         assert (worker.inflight, worker.load.own_tokens, worker.load.tokens) == (1, 7, 7)
-        hold.release()
-        hold.release()
+        hold.release(0)
+        hold.release(0)
         assert (worker.inflight, worker.load.own_tokens, worker.load.tokens) == (0, 0, 0)
 
 

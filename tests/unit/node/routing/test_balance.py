@@ -60,6 +60,7 @@ def peak_to_mean(nodes: int, *, sharing: bool, seed: int) -> float:
                 placer = placers[node]
                 worker = placer.policy.choose(Asked("m"), placer.pool, placer.rng)
                 placer.loads[worker].begin(100)
+                placer.loads[worker].prefilled(100)
                 truth[worker] += 1
                 takes_s = rng.expovariate(1 / ANSWER_S)
                 heapq.heappush(events, (now_s + takes_s, count, "end", (node, worker)))
@@ -69,7 +70,7 @@ def peak_to_mean(nodes: int, *, sharing: bool, seed: int) -> float:
                     ratios.append(max(truth) / (sum(truth) / WORKERS))
             case "end":
                 node, worker = detail
-                placers[node].loads[worker].end(100)
+                placers[node].loads[worker].end(100, prefilled=True)
                 truth[worker] -= 1
             case "tell":
                 (node,) = detail

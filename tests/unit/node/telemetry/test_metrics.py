@@ -5,7 +5,14 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from smg_node.core.outcome import Outcome
-from smg_node.telemetry import declared, mesh_metrics, state_metrics
+from smg_node.telemetry import (
+    declared,
+    hint_metrics,
+    kv_metrics,
+    mesh_metrics,
+    resilience_metrics,
+    state_metrics,
+)
 from smg_node.telemetry.metric import Metric
 from smg_node.telemetry.metrics import LABEL_VALUES_MAX, MODELS_MAX, Meters
 from smg_node.telemetry.reference import render_metrics_reference
@@ -54,6 +61,7 @@ def test_a_generation_is_counted_with_its_tokens_and_times() -> None:
     assert value(seen, "smg_node_prompt_tokens_total", model="m") == 20
     assert value(seen, "smg_node_prompt_tokens_cached_total", model="m") == 8
     assert value(seen, "smg_node_completion_tokens_total", model="m") == 10
+    assert value(seen, "smg_node_continuations_total", model="m") == 0
     assert value(seen, "smg_node_time_to_first_token_seconds_sum", model="m") == 1.0
     assert value(seen, "smg_node_time_per_output_token_seconds_sum", model="m") == 0.5
     assert value(seen, "smg_node_generation_duration_seconds_sum", model="m") == 3.0
@@ -191,7 +199,14 @@ def test_declarations_follow_the_rules_for_names() -> None:
         assert metric.meaning.endswith(".")
     found = [
         thing.name
-        for module in (declared, mesh_metrics, state_metrics)
+        for module in (
+            declared,
+            hint_metrics,
+            kv_metrics,
+            mesh_metrics,
+            resilience_metrics,
+            state_metrics,
+        )
         for thing in vars(module).values()
         if isinstance(thing, Metric)
     ]
@@ -201,3 +216,10 @@ def test_declarations_follow_the_rules_for_names() -> None:
 def test_the_operators_page_is_current() -> None:
     page = ROOT / "deploy" / "reference" / "metrics.md"
     assert page.read_text() == render_metrics_reference(), "run `make reference`"
+
+
+def test_answers_that_went_on_at_another_worker_are_counted() -> None:
+    seen = meters()
+    seen.generation(outcome(attempts=3, continuations=2))
+    seen.generation(outcome())
+    assert value(seen, "smg_node_continuations_total", model="m") == 2

@@ -1,0 +1,1 @@
+"""The Embeddings API, for engines that are sent token ids."""

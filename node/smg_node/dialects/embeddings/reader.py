@@ -1,0 +1,73 @@
+"""Bodies of `/v1/embeddings`: texts or token ids, and how their vectors are to be spelled."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from smg_node.core.cursor import Cursor, Problems
+from smg_node.core.request import Prompt
+from smg_node.dialects.completions.prompt import read_prompts
+from smg_node.dialects.openai.draft import Draft, Take, take_all
+from smg_node.dialects.openai.extras import take_model
+from smg_node.dialects.options import ReaderOptions
+
+INPUTS_MAX: Final = 2_048
+"""As many as the official API takes at once."""
+_FORMATS: Final = ("float", "base64")
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingsBody:
+    """What to embed. `packed`: vectors are wanted as base64 of 32-bit floats, not as numbers."""
+
+    model: str
+    prompts: Sequence[Prompt]
+    packed: bool
+    ignored: tuple[str, ...] = ()
+
+
+def _take_input(draft: Draft, cursor: Cursor, key: str) -> None:
+    draft.request["prompts"] = read_prompts(
+        cursor, key, prompts_max=INPUTS_MAX, add_special_tokens=True
+    )
+
+
+def _take_format(draft: Draft, cursor: Cursor, key: str) -> None:
+    word = cursor.word(key, _FORMATS)
+    if word is not None:
+        draft.request["packed"] = word == "base64"
+
+
+def _take_dimensions(draft: Draft, cursor: Cursor, key: str) -> None:
+    if cursor.integer(key, low=1) is not None:
+        cursor.unsupported(key, "engines that are reached over gRPC cannot shorten embeddings")
+
+
+def _take_user(draft: Draft, cursor: Cursor, key: str) -> None:
+    cursor.text(key)
+    draft.ignore(key)
+
+
+_TABLE: Final[dict[str, Take]] = {
+    "model": take_model,
+    "input": _take_input,
+    "encoding_format": _take_format,
+    "dimensions": _take_dimensions,
+    "user": _take_user,
+}
+
+
+def read_embeddings(body: dict[str, Any], options: ReaderOptions) -> EmbeddingsBody:
+    """Return what to embed; INVALID_REQUEST with the paths of what is wrong."""
+    draft, cursor = Draft(options), Cursor(body, Problems())
+    take_all(draft, cursor, _TABLE)
+    for name in ("model", "input"):
+        if not cursor.has(name):
+            cursor.raw(name, required=True)
+    cursor.problems.check()
+    return EmbeddingsBody(
+        draft.request["model"],
+        draft.request["prompts"],
+        draft.request.get("packed", False),
+        tuple(draft.ignored),
+    )

@@ -1,0 +1,85 @@
+"""How workers are connected to: by what their URL says they speak, or by finding out.
+
+Of a plain `host:port` gRPC is tried first, because an engine that has both is of more use over it; what does
+not answer to that and answers to HTTP is a worker that speaks HTTP.
+"""
+
+import asyncio
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from smg_node.config.worker_url import HTTP_SCHEMES, OPENAI, WorkerUrl
+from smg_node.core.errors import SmgError
+from smg_node.engines.engine import Contract, Engine
+from smg_node.engines.options import EngineOptions, Observe
+from smg_node.fleet.ground import OpenEngine
+from smg_node.fleet.networks import Networks
+from smg_node.memory import keep
+
+if TYPE_CHECKING:
+    from smg_node.engines.http_worker import HttpEngine
+
+PROBE_S: Final = 2.0
+"""How long somebody may take to answer to HTTP at all."""
+
+
+def engine_opener(options: EngineOptions, networks: Networks, observe: Observe) -> OpenEngine:
+    """Return how workers are connected to."""
+
+    @cache
+    def import_engines() -> None:
+        # With the first worker, because a node without any does not hold gRPC and the messages of five
+        # contracts (13 MB), and in a thread, because it takes 0.1 s.
+        import_module("smg_node.engines.detect")
+        keep()
+
+    def open_http(url: WorkerUrl, api_key: str | None) -> "HttpEngine":
+        # With the first worker that speaks it, as above.
+        from smg_node.engines.http_client import AiohttpTransport
+        from smg_node.engines.http_worker import HttpEngine
+
+        base = f"{url.scheme or 'http'}://{url.address}"
+        transport = AiohttpTransport(base, connect_s=options.connect_s)
+        return HttpEngine(transport, options, model=url.model, api_key=api_key, on_event=observe)
+
+    async def open_grpc(url: WorkerUrl, api_key: str | None) -> Engine:
+        contract = Contract(url.contract) if url.contract is not None else None
+        await asyncio.to_thread(import_engines)
+        from smg_node.engines.detect import open_engine
+
+        return await open_engine(
+            url.address, options, contract=contract, api_key=api_key, on_event=observe
+        )
+
+    async def found_out(url: WorkerUrl, api_key: str | None) -> Engine:
+        try:
+            return await open_grpc(url, api_key)
+        except SmgError:
+            engine = open_http(url, api_key)
+            if await _answers(engine):
+                return engine
+            # What gRPC said of it is as good.
+            raise
+
+    async def open_worker(url: WorkerUrl, api_key: str | None) -> Engine:
+        await networks.check(url)
+        if url.scheme in HTTP_SCHEMES or url.contract == OPENAI:
+            return open_http(url, api_key)
+        if url.scheme or url.contract is not None:
+            return await open_grpc(url, api_key)
+        return await found_out(url, api_key)
+
+    return open_worker
+
+
+async def _answers(engine: "HttpEngine") -> bool:
+    """Whether somebody well answers to HTTP; the connections are closed if not."""
+    try:
+        if await engine.serving(PROBE_S):
+            return True
+    except SmgError:
+        await engine.close()
+        return False
+    await engine.close()
+    return False

@@ -1,0 +1,70 @@
+"""What surrounds a request that is worked on behind the HTTP surface: who asks, until when, how urgently."""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Final
+
+from smg_node.core.context import RequestContext
+from smg_node.core.errors import invalid
+from smg_node.http.guard import caller_digest
+from smg_node.http.options import HttpOptions
+from smg_node.http.priority import priority_of
+from smg_node.http.request import Headers, HttpRequest
+
+_HINT_MAX_CHARACTERS: Final = 1024
+ROUTING_KEY_MAX_BYTES: Final = 256
+
+
+def context_of(request: HttpRequest, options: HttpOptions, *, streamed: bool) -> RequestContext:
+    """Return what is known of a request besides its body."""
+    headers = request.headers
+    timeout_s = min(options.request_s, *_hints(headers, streamed=streamed))
+    target = headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS]
+    return RequestContext(
+        request_id=request.request_id,
+        received_s=request.received_s,
+        deadline_s=request.received_s + timeout_s,
+        target_worker=target or None,
+        upstream_headers={**request.trace.headers(), "x-request-id": request.request_id},
+        caller=caller_digest(headers),
+        client=request.peer,
+        priority=priority_of(headers, options.claim_max),
+    )
+
+
+def routing_key(headers: Headers, names: Sequence[str]) -> str:
+    """Return the routing key in the first of these headers that is there, "" for none; a longer one is refused."""
+    for name in names:
+        key = headers.get(name, "")
+        if not key:
+            continue
+        if len(key.encode("utf-8", "surrogateescape")) > ROUTING_KEY_MAX_BYTES:
+            raise invalid(
+                f"a routing key has at most {ROUTING_KEY_MAX_BYTES} bytes",
+                name,
+                "routing_key_too_long",
+            )
+        return key
+    return ""
+
+
+def _hints(headers: Headers, *, streamed: bool) -> list[float]:
+    """Return how long the client itself means to wait, in seconds, where it says so sensibly.
+
+    What the official SDKs call a read timeout is a pause between bytes (600 s unless set), so it
+    bounds an answer that comes in one piece; a stream it says nothing about, and comments keep it fed.
+    """
+    hints: list[float] = []
+    for name, unit_s in (("x-stainless-read-timeout", 1.0), ("x-smg-timeout-ms", 0.001)):
+        if streamed and name == "x-stainless-read-timeout":
+            continue
+        text = headers.get(name, "")
+        if not text:
+            continue
+        try:
+            hint_s = float(text) * unit_s
+        except ValueError:
+            continue
+        if isfinite(hint_s) and hint_s > 0:
+            hints.append(hint_s)
+    return hints or [float("inf")]

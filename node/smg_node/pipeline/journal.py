@@ -1,0 +1,210 @@
+"""The journeys of this node's latest requests, so that somebody can ask why one went where it went.
+
+A journey under way is an object that its generation writes to. When it ends it is packed: a few hundred bytes
+that the collector of garbage never looks at, where the objects would take ten times as much. The oldest
+packed ones go when there are more than 10,000, or more than 16 MiB of them, whichever comes first.
+
+No text of a prompt or an answer gets in, and no key: only ids, counts, times, and what engines said when they
+broke.
+"""
+
+from collections import deque
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from smg_node.core.journey import Broke, Chosen, Journey
+from smg_node.core.outcome import Outcome
+
+ENTRIES_MAX: Final = 10_000
+BYTES_MAX: Final = 16 * 1024 * 1024
+"""Packed journeys: ten times what 10,000 requests take that were placed once, among three workers."""
+SAME_ID_MAX: Final = 16
+"""Journeys told for one id: a client chooses its request ids, and may choose the same again and again."""
+JOURNEY_BYTES_MAX: Final = 32 * 1024
+"""One that is larger loses details: 16 of them must fit into an answer between nodes (1 MB)."""
+_TEXT_CHARACTERS_MAX: Final = 256
+_WORD_CHARACTERS_MAX: Final = 64
+_CANDIDATES_OF_LARGE: Final = 4
+_STEPS_OF_LARGE: Final = (256, 64, 16, 4)
+_OVERHEAD_BYTES: Final = 400
+"""What a kept journey takes besides its bytes: two ids, and their places in the tables."""
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(Journey).decode
+
+
+class Journal:
+    """Keeps them. `node` is this node's name."""
+
+    def __init__(
+        self, node: str, *, entries_max: int = ENTRIES_MAX, bytes_max: int = BYTES_MAX
+    ) -> None:
+        self.bytes = 0
+        """What the kept ones take, about."""
+        self._node = node
+        self._entries_max = entries_max
+        self._bytes_max = bytes_max
+        self._open: dict[int, Journey] = {}
+        self._kept: deque[tuple[str, str, bytes]] = deque()
+        self._by_id: dict[str, list[bytes]] = {}
+
+    def __len__(self) -> int:
+        """Return how many journeys can be told, those under way too."""
+        return len(self._open) + len(self._kept)
+
+    def begin(self, request_id: str, dialect: str, model: str, now_ms: int) -> Journey:
+        """Return the journey of a request that begins now, to be written to until `end`."""
+        journey = Journey(request_id, self._node, dialect, _text(model), began_ms=now_ms)
+        if len(self._open) >= self._entries_max:
+            # More requests at once than are kept at all: the oldest of them is not told until it has ended.
+            del self._open[next(iter(self._open))]
+        self._open[id(journey)] = journey
+        return journey
+
+    def end(self, journey: Journey, outcome: Outcome, now_ms: int) -> None:
+        """Keep a journey as it ended, at `now_ms` of wall-clock time."""
+        self._open.pop(id(journey), None)
+        ttft_s = outcome.ttft_s()
+        journey.ended_ms = now_ms
+        journey.model = _text(outcome.model) or journey.model
+        journey.kind = outcome.kind
+        journey.code = outcome.error_code
+        journey.status = outcome.status
+        journey.prompt_tokens = outcome.prompt_tokens
+        journey.cached_tokens = outcome.cached_tokens
+        journey.completion_tokens = outcome.completion_tokens
+        journey.ttft_ms = None if ttft_s is None else round(ttft_s * 1000)
+        self._keep(journey.request_id, journey.answer, pack(journey))
+
+    def get(self, wanted: str) -> tuple[Journey, ...]:
+        """Return the journeys of a request id, or of an answer's id, newest first and at most 16.
+
+        An answer is found with the prefix that its dialect gives its id (`chatcmpl-`, `cmpl-`) and without.
+        """
+        found = self._named(wanted)
+        answer = wanted.rpartition("-")[2]
+        if found or not answer:
+            return tuple(islice(found, SAME_ID_MAX))
+        answers = (journey for journey in self._named(answer) if journey.answer == answer)
+        return tuple(islice(answers, SAME_ID_MAX))
+
+    def _named(self, name: str) -> list[Journey]:
+        """Those of exactly that id, newest first."""
+        if not name:
+            return []
+        under_way = [
+            journey
+            for journey in reversed(self._open.values())
+            if name in (journey.request_id, journey.answer)
+        ]
+        kept = self._by_id.get(name, [])[-SAME_ID_MAX:]
+        return [*under_way, *map(_decode, reversed(kept))]
+
+    def _keep(self, request_id: str, answer: str, packed: bytes) -> None:
+        # The encoder leaves half as much room again behind its bytes; a copy has none.
+        packed = bytes(memoryview(packed))
+        self._kept.append((request_id, answer, packed))
+        self.bytes += len(packed) + _OVERHEAD_BYTES
+        for name in _names(request_id, answer):
+            self._by_id.setdefault(name, []).append(packed)
+        while len(self._kept) > self._entries_max or self.bytes > self._bytes_max:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        request_id, answer, packed = self._kept.popleft()
+        self.bytes -= len(packed) + _OVERHEAD_BYTES
+        for name in _names(request_id, answer):
+            same = self._by_id[name]
+            assert same[0] is packed, "what was kept first goes first"
+            del same[0]
+            if not same:
+                del self._by_id[name]
+
+
+def pack(journey: Journey) -> bytes:
+    """Return a journey as it is kept, and as nodes tell it to each other: at most 32 KiB of it."""
+    try:
+        packed = _encode(_cut(journey))
+        if len(packed) <= JOURNEY_BYTES_MAX:
+            return packed
+    except UnicodeEncodeError:
+        # Half a character, in a text that is not ours; what follows makes all texts plain.
+        packed = b""
+    for steps_max in _STEPS_OF_LARGE:
+        packed = _encode(_shortened(journey, steps_max))
+        if len(packed) <= JOURNEY_BYTES_MAX:
+            break
+    assert len(packed) <= JOURNEY_BYTES_MAX
+    return packed
+
+
+def unpack(packed: bytes) -> Journey:
+    """Return what `pack` packed, on this node or another; ValueError for anything else."""
+    try:
+        return _decode(packed)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError("this is no journey") from error
+
+
+def _names(request_id: str, answer: str) -> tuple[str, ...]:
+    return (request_id, answer) if answer and answer != request_id else (request_id,)
+
+
+def _text(text: str, most: int = _TEXT_CHARACTERS_MAX) -> str:
+    """Return a text that may be told: not long, and whole characters only."""
+    return text[:most].encode("utf-8", "replace").decode()
+
+
+def _cut(journey: Journey) -> Journey:
+    """A journey with what engines said cut short."""
+    if not any(type(step) is Broke for step in journey.steps):
+        return journey
+    steps = [_told(step) if type(step) is Broke else step for step in journey.steps]
+    return msgspec.structs.replace(journey, steps=steps)
+
+
+def _told(step: Broke) -> Broke:
+    return msgspec.structs.replace(
+        step,
+        code=_text(step.code, _WORD_CHARACTERS_MAX),
+        message=_text(step.message),
+        then=_text(step.then),
+    )
+
+
+def _shortened(journey: Journey, steps_max: int) -> Journey:
+    """A journey with fewer details: its first and last steps, and a few candidates of each."""
+    steps, left_out = journey.steps, max(0, len(journey.steps) - steps_max)
+    if left_out:
+        half = steps_max // 2
+        steps = [*steps[:half], *steps[-half:]]
+    return msgspec.structs.replace(
+        journey,
+        request_id=_text(journey.request_id),
+        model=_text(journey.model),
+        code=_text(journey.code, _WORD_CHARACTERS_MAX),
+        steps=[_told(step) if isinstance(step, Broke) else _few(step) for step in steps],
+        more=journey.more + left_out,
+        unplaced=_plain(journey.unplaced),
+    )
+
+
+def _few(step: Chosen) -> Chosen:
+    rated = tuple(
+        msgspec.structs.replace(one, worker=_text(one.worker, _WORD_CHARACTERS_MAX))
+        for one in step.rated[:_CANDIDATES_OF_LARGE]
+    )
+    return msgspec.structs.replace(
+        step,
+        worker=_text(step.worker, _WORD_CHARACTERS_MAX),
+        policy=_text(step.policy, _WORD_CHARACTERS_MAX),
+        rated=rated,
+        dropped=_plain(step.dropped),
+    )
+
+
+def _plain(dropped: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    few = dropped[:_CANDIDATES_OF_LARGE]
+    return tuple((_text(worker, _WORD_CHARACTERS_MAX), _text(why)) for worker, why in few)

@@ -1,0 +1,311 @@
+"""The engine calls of a generation, leg by leg, until every answer is over.
+
+    place ──▶ call ──▶ over
+      ▲        │ broke
+      │        ▼
+      └── tried again, or gone on with: `attempts` decides, `continue_on` says with what
+
+One leg is one generator: it holds one worker at a time, and the old call is cancelled before the next one is
+placed, so nothing late can get in. Where the answers of one call go on apart, each becomes a leg of its own and
+they are read side by side.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from smg_node.core.context import RequestContext
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.events import Event
+from smg_node.core.ids import IdSource
+from smg_node.core.journey import Broke, Journey, Why
+from smg_node.core.ports import Clock, Rng
+from smg_node.engines.engine import EngineRequest
+from smg_node.engines.status import DEADLINE_CODE
+from smg_node.fleet.model import ServedModel
+from smg_node.fleet.worker import Worker
+from smg_node.pipeline.alike import can_take
+from smg_node.pipeline.attempts import Attempts, Broken, GiveUp
+from smg_node.pipeline.call import Call
+from smg_node.pipeline.continue_on import CannotGoOnError, remarks, rest_of
+from smg_node.pipeline.decide import Wish
+from smg_node.pipeline.hold import Hold
+from smg_node.pipeline.merge import merged
+from smg_node.pipeline.place import Placer
+from smg_node.pipeline.plan import Leg
+from smg_node.pipeline.story import Story
+from smg_node.telemetry import scope
+
+
+@dataclass(slots=True)
+class Progress:
+    """What is told of a generation beside its events: the worker in use, calls per leg, answers gone on with."""
+
+    worker: str = ""
+    attempts: int = 0
+    continuations: int = 0
+    first_token_s: float | None = None
+
+
+@dataclass(slots=True)
+class Ground:
+    """What all legs of one generation stand on; nobody changes it. `checked` is the call whose worker they were checked for.
+
+    `wish` is what their calls want of a worker, but for what differs between them.
+    """
+
+    placer: Placer
+    ids: IdSource
+    clock: Clock
+    rng: Rng
+    context: RequestContext
+    model: ServedModel
+    checked: Hold
+    story: Story
+    wish: Wish
+    progress: Progress
+    journey: Journey
+
+
+@dataclass(frozen=True, slots=True)
+class _After:
+    """A call broke; these legs finish its answers, none if they are complete. `out` ends those that are."""
+
+    legs: Sequence[Leg]
+    pause_s: float
+    out: list[Event]
+
+
+class LegRun:
+    """One leg, and all calls it takes."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        leg: Leg,
+        attempts: Attempts,
+        *,
+        hold: Hold | None = None,
+        why: Why = "another",
+        broken: SmgError | None = None,
+    ) -> None:
+        """Begin with `hold`, if there is one; `broken` is what happened to a leg that this one goes on from."""
+        self._ground = ground
+        self._leg = leg
+        self._attempts = attempts
+        self._hold = hold
+        self._why: Why = why
+        self._broken = broken
+
+    async def events(self) -> AsyncGenerator[Sequence[Event], None]:
+        """Yield what the engines say, until the answers of this leg are over."""
+        story = self._ground.story
+        try:
+            while True:
+                hold = await self._held()
+                call = Call(self._leg, hold, story)
+                spoken = False
+                try:
+                    with scope.child("engine") as span:
+                        request = self._request(span.headers())
+                        async with aclosing(hold.engine.generate(request)) as batches:
+                            async for chunks in batches:
+                                out: list[Event] = []
+                                try:
+                                    call.feed(chunks, out)
+                                except SmgError:
+                                    # What stood before the mistake is right, and has been taken for said.
+                                    if out:
+                                        yield out
+                                    raise
+                                if not spoken and call.said:
+                                    spoken = True
+                                    self._spoke(hold, call)
+                                if out:
+                                    yield out
+                                if call.over():
+                                    await call.let_end(batches)
+                                    break
+                    call.check_end()
+                    self._ended(hold)
+                    return
+                except SmgError as error:
+                    after = self._broke(hold, call, error)
+                self._release()
+                async with aclosing(self._go_on(after)) as told:
+                    async for batch in told:
+                        yield batch
+                if len(after.legs) != 1:
+                    return
+        finally:
+            self._release()
+
+    # ── Before a call ────────────────────────────────────────────────────────
+
+    async def _held(self) -> Hold:
+        """Return a worker that holds the next call; what broke before if there is none."""
+        if self._hold is None:
+            try:
+                self._hold = await self._place()
+            except SmgError as error:
+                if self._broken is None:
+                    raise
+                raise given_up(self._broken, error.message) from error
+        progress = self._ground.progress
+        progress.worker = self._hold.worker.id
+        progress.attempts = max(progress.attempts, self._attempts.made)
+        return self._hold
+
+    async def _place(self) -> Hold:
+        ground, leg = self._ground, self._leg
+        wish = replace(
+            ground.wish,
+            ids=leg.ids,
+            prompt_tokens=None,
+            fits=self._fits,
+            avoid=self._attempts.avoid,
+            choice=leg.first,
+            why="target" if ground.wish.target is not None else self._why,
+            # Its client has half an answer: nobody should wait less.
+            priority="system" if leg.done else ground.wish.priority,
+        )
+        return await ground.placer.hold(ground.model, wish)
+
+    def _fits(self, worker: Worker) -> bool:
+        ground = self._ground
+        return can_take(worker, self._leg, ground.model, ground.checked)
+
+    def _request(self, trace_headers: Mapping[str, str]) -> EngineRequest:
+        ground, leg = self._ground, self._leg
+        left_s = self._left_s()
+        if left_s <= 0:
+            raise SmgError(
+                ErrorKind.UPSTREAM_TIMEOUT,
+                "the request's time was up before it was sent",
+                code=DEADLINE_CODE,
+            )
+        upstream = ground.context.upstream_headers
+        return EngineRequest(
+            request_id=ground.ids.new("eng-"),
+            ids=leg.ids,
+            sampling=leg.sampling,
+            stream=True,
+            timeout_s=left_s,
+            headers={**upstream, **trace_headers} if trace_headers else upstream,
+            attempt=self._attempts.tries,
+        )
+
+    def _left_s(self) -> float:
+        return self._ground.context.deadline_s - self._ground.clock.monotonic_s()
+
+    # ── During a call ────────────────────────────────────────────────────────
+
+    def _spoke(self, hold: Hold, call: Call) -> None:
+        ground = self._ground
+        now_s = ground.clock.monotonic_s()
+        if ground.progress.first_token_s is None:
+            ground.progress.first_token_s = now_s
+        hold.spoke(now_s, call.cached_tokens)
+        ground.placer.confirmed(hold, now_s)
+
+    def _ended(self, hold: Hold) -> None:
+        ground, leg = self._ground, self._leg
+        now_s = ground.clock.monotonic_s()
+        hold.ended(now_s)
+        if leg.count == 1 and not hold.worker.following:
+            said = ground.story.stream(leg.first).ids[leg.done :]
+            ground.placer.answered(hold, said, now_s)
+
+    def _release(self) -> None:
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            hold.release(self._ground.clock.monotonic_s())
+
+    # ── After a call that broke ──────────────────────────────────────────────
+
+    def _broke(self, hold: Hold, call: Call, error: SmgError) -> _After:
+        """Say what follows; raises the error where nothing does."""
+        ground, leg, story = self._ground, self._leg, self._ground.story
+        now_s = ground.clock.monotonic_s()
+        alone = hold.alone and hold.worker.load.inflight == 1
+        hold.failed(error, now_s)
+        out: list[Event] = []
+        story.conclude(leg.first, leg.count, out)
+        if story.over(leg.first, leg.count):
+            self._note(hold, error, "its answer was complete")
+            return _After((), 0.0, out)
+        broken = Broken(hold.worker.id, error, call.said, alone, now_s - hold.began_s)
+        try:
+            if ground.context.target_worker is not None:
+                raise CannotGoOnError("its client wanted this worker and no other")
+            then = self._attempts.judge(broken, now_s=now_s, left_s=self._left_s(), rng=ground.rng)
+            if isinstance(then, GiveUp):
+                raise CannotGoOnError(then.reason)
+            most = ground.model.prompt_max(ground.checked.card)
+            legs = rest_of(leg, story, ground.model.tokenizer, prompt_max=most)
+        except CannotGoOnError as why:
+            self._note(hold, error, f"given up: {why}" if str(why) else "given up")
+            raise given_up(error, str(why)) from error
+        self._broken, self._why = error, "continue" if legs[0].done else "retry"
+        if call.said:
+            ground.progress.continuations += len(legs)
+        self._note(hold, error, _words(leg, legs))
+        return _After(legs, then.pause_s, out)
+
+    async def _go_on(self, after: _After) -> AsyncGenerator[Sequence[Event], None]:
+        """Take up what follows: the one leg there is, or several side by side."""
+        if after.out:
+            yield after.out
+        if after.pause_s and after.legs:
+            await asyncio.sleep(after.pause_s)
+        if len(after.legs) == 1:
+            self._leg = after.legs[0]
+            return
+        if after.legs:
+            runs = [
+                LegRun(
+                    self._ground, leg, self._attempts.fork(), why="continue", broken=self._broken
+                ).events
+                for leg in after.legs
+            ]
+            async with aclosing(merged(runs, at_once=len(runs))) as told:
+                async for out in told:
+                    yield out
+
+    def _note(self, hold: Hold, error: SmgError, then: str) -> None:
+        ground, leg = self._ground, self._leg
+        ground.journey.add(
+            Broke(
+                at_ms=ground.clock.now_ms(),
+                choice=leg.first,
+                worker=hold.worker.id,
+                code=error.code,
+                message=error.message,
+                emitted=ground.story.emitted(leg.first, leg.count),
+                then=then,
+            )
+        )
+
+
+def given_up(error: SmgError, reason: str) -> SmgError:
+    """Return `error` with the reason why nothing was done about it; it has the same code and status."""
+    if not reason:
+        return error
+    return SmgError(
+        error.kind,
+        f"{error.message}; {reason}",
+        where=error.where,
+        code=error.code,
+        status=error.status,
+        retry_after_s=error.retry_after_s,
+    )
+
+
+def _words(leg: Leg, legs: Sequence[Leg]) -> str:
+    """Return what an operator is told of a call that is made again, or gone on from."""
+    if legs[0].done == leg.done and len(legs) == 1:
+        return "tried again"
+    calls = "" if len(legs) == 1 else f" in {len(legs)} calls"
+    remark = remarks(leg.sampling)
+    return f"gone on with{calls}" + (f"; {remark}" if remark else "")

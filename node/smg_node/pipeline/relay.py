@@ -1,0 +1,344 @@
+"""A client's request, sent to an HTTP worker as it came, and the answer given back as it comes.
+
+Placing is that of generations: policies, breakers, the line, exclusion, the retries' budget, the journey. What
+differs is how much of an answer can be understood: nothing but its beginning, its end and its usage. So a call
+is tried again until its client has had a byte, and never gone on with. An answer that is not streamed is kept
+back until it is whole, or too large to keep: until then another worker may give it.
+
+A worker that turns out not to have an API is not asked for it again while it is connected; other workers are.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Final
+
+from smg_node.core.context import RequestContext
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.ids import IdSource
+from smg_node.core.journey import Broke, Journey
+from smg_node.core.outcome import Outcome, OutcomeKind
+from smg_node.core.ports import Clock, Rng
+from smg_node.engines.http_status import not_implemented
+from smg_node.engines.http_worker import HttpEngine, RelayRequest
+from smg_node.engines.status import DEADLINE_CODE
+from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.model import RelayedModel
+from smg_node.pipeline.attempts import Attempts, Broken, GiveUp
+from smg_node.pipeline.generate import checked_key
+from smg_node.pipeline.hold import Hold
+from smg_node.pipeline.journal import Journal
+from smg_node.pipeline.legs import given_up
+from smg_node.pipeline.passing import Passage, UsageReader
+from smg_node.pipeline.place import Placer, Wish
+from smg_node.pipeline.relay_call import Head, MissingError, RelayCall, may_have, path_of
+from smg_node.pipeline.relayed import Api, Relayable
+from smg_node.routing.retry import RetryBudgets
+from smg_node.telemetry import scope
+
+MISSING_TRIES_MAX: Final = 16
+"""How many workers without an API a request finds at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelayParts:
+    """What every relayed request needs; built once."""
+
+    placer: Placer
+    fleet: Fleet
+    ids: IdSource
+    clock: Clock
+    rng: Rng
+    retries: RetryBudgets
+    journal: Journal
+    on_outcome: Callable[[Outcome], None]
+
+
+class Relays:
+    """Relays requests."""
+
+    def __init__(self, parts: RelayParts) -> None:
+        self._parts = parts
+
+    def takes(self, model: object) -> bool:
+        """Whether generations of that model are relayed: HTTP workers serve it, and no engine does."""
+        fleet = self._parts.fleet
+        return (
+            isinstance(model, str)
+            and fleet.served(model) is None
+            and fleet.relayed(model) is not None
+        )
+
+    def has(self, model: str, api: Api) -> bool:
+        """Whether an HTTP worker of that model may have that API."""
+        found = self._parts.fleet.relayed(model)
+        return found is not None and any(
+            may_have(worker, api) for worker in self._parts.fleet.serving(found)
+        )
+
+    def start(
+        self, asked: Relayable, headers: Mapping[str, str], context: RequestContext, key: str
+    ) -> "RelayRun":
+        """Return a run that has not begun; `headers` are those that go along, `key` is its routing key."""
+        return RelayRun(self._parts, asked, headers, context, key)
+
+
+class RelayRun:
+    """One relayed request."""
+
+    def __init__(
+        self,
+        parts: RelayParts,
+        asked: Relayable,
+        headers: Mapping[str, str],
+        context: RequestContext,
+        key: str,
+    ) -> None:
+        self.worker = ""
+        """Id of the worker in use, "" until one was chosen."""
+        self.attempts = 0
+        self._parts = parts
+        self._asked = asked
+        self._headers = headers
+        self._context = context
+        self._key = key
+        self._model = ""
+        self._usage = UsageReader()
+        self._first_s: float | None = None
+        self._failure: SmgError | None = None
+        self._broken: SmgError | None = None
+        """What became of the last call."""
+        self._refused = 0
+        self._over = False
+
+    async def answer(self) -> AsyncGenerator[Head | bytes, None]:
+        """Yield the head of the answer, then its body piece by piece; close it and the worker is told at once.
+
+        SmgError before the head if there is no answer, after it if the answer breaks.
+        """
+        parts, context = self._parts, self._context
+        journey = parts.journal.begin(
+            context.request_id, self._asked.api.name, self._asked.model, parts.clock.now_ms()
+        )
+        try:
+            model = await self._find_model()
+            journey.model = model.name
+            async with aclosing(self._tried(model, journey)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            self._over = True
+        except SmgError as error:
+            self._failure = error
+            raise
+        finally:
+            self._report(journey)
+
+    # ── Before a call ────────────────────────────────────────────────────────
+
+    async def _find_model(self) -> RelayedModel:
+        parts, asked = self._parts, self._asked
+        found = parts.fleet.relayed(asked.model)
+        if found is None:
+            known = await parts.placer.known(asked.model, deadline_s=self._context.deadline_s)
+            if not isinstance(known, RelayedModel):
+                raise _nobody(asked)
+            found = known
+        self._model = found.name
+        parts.retries.of(found.name).asked(parts.clock.monotonic_s())
+        return found
+
+    async def _placed(self, model: RelayedModel, wish: Wish) -> Hold:
+        parts, asked = self._parts, self._asked
+        if not any(may_have(worker, asked.api) for worker in parts.fleet.serving(model)):
+            raise _nobody(asked)
+        try:
+            hold = await parts.placer.hold(model, wish)
+        except SmgError as error:
+            if self._broken is None:
+                raise
+            raise given_up(self._broken, error.message) from error
+        self.worker = hold.worker.id
+        return hold
+
+    def _wish(self, journey: Journey) -> Wish:
+        context, asked = self._context, self._asked
+        return Wish(
+            deadline_s=context.deadline_s,
+            ids=asked.ids,
+            prompt_tokens=asked.prompt_tokens,
+            key=checked_key(self._key),
+            caller=context.caller,
+            client=context.client,
+            priority=context.priority,
+            target=context.target_worker,
+            fits=lambda worker: may_have(worker, asked.api),
+            why="first" if context.target_worker is None else "target",
+            journey=journey,
+        )
+
+    # ── Calls ────────────────────────────────────────────────────────────────
+
+    async def _tried(
+        self, model: RelayedModel, journey: Journey
+    ) -> AsyncGenerator[Head | bytes, None]:
+        parts, retries = self._parts, self._parts.retries
+        attempts = Attempts(retries.options, retries.of(model.name))
+        wish, missing = self._wish(journey), 0
+        while True:
+            hold = await self._placed(model, wish)
+            self.attempts = attempts.made
+            said = False
+            try:
+                async with aclosing(self._called(hold, model, attempts.tries)) as pieces:
+                    async for piece in pieces:
+                        said = True
+                        yield piece
+                hold.ended(parts.clock.monotonic_s())
+                return
+            except MissingError as error:
+                hold.ended(parts.clock.monotonic_s())
+                missing += 1
+                if missing >= MISSING_TRIES_MAX or wish.target is not None:
+                    raise _nobody(self._asked) from error
+                continue
+            except SmgError as error:
+                pause_s = self._broke(hold, error, attempts, journey, said=said)
+            finally:
+                hold.release(parts.clock.monotonic_s())
+            if pause_s:
+                await asyncio.sleep(pause_s)
+            wish = replace(wish, avoid=attempts.avoid, why="retry")
+
+    def _broke(
+        self, hold: Hold, error: SmgError, attempts: Attempts, journey: Journey, *, said: bool
+    ) -> float:
+        """Return how long to wait before the next call; raises the error where there is none."""
+        parts = self._parts
+        now_s = parts.clock.monotonic_s()
+        alone = hold.alone and hold.worker.load.inflight == 1
+        hold.failed(error, now_s)
+        self._broken = error
+        why: str | None = None
+        pause_s = 0.0
+        if said:
+            why = "its client has a part of the answer"
+        elif self._context.target_worker is not None:
+            why = "its client wanted this worker and no other"
+        else:
+            broken = Broken(hold.worker.id, error, False, alone, now_s - hold.began_s)
+            then = attempts.judge(broken, now_s=now_s, left_s=self._left_s(), rng=parts.rng)
+            if isinstance(then, GiveUp):
+                why = then.reason
+            else:
+                pause_s = then.pause_s
+        journey.add(
+            Broke(
+                at_ms=parts.clock.now_ms(),
+                choice=0,
+                worker=hold.worker.id,
+                code=error.code,
+                message=error.message,
+                then="tried again" if why is None else f"given up: {why}" if why else "given up",
+            )
+        )
+        if why is not None:
+            raise given_up(error, why) from error
+        return pause_s
+
+    async def _called(
+        self, hold: Hold, model: RelayedModel, tries: int
+    ) -> AsyncGenerator[Head | bytes, None]:
+        """Yield what one worker answers; nothing is yielded of what another one may yet answer."""
+        engine, api = hold.engine, self._asked.api
+        assert isinstance(engine, HttpEngine), "workers of relayed models speak HTTP"
+        path = path_of(engine, api)
+        with scope.child("engine") as span:
+            request = self._request(engine, path, span.headers(), tries)
+            passage = Passage(engine.served_name, model.name)
+            self._usage = passage.usage
+            call = RelayCall(engine, api, passage, spoke=lambda: self._spoke(hold))
+            async with aclosing(call.pieces(request)) as pieces:
+                async for piece in pieces:
+                    self._refused = call.refused
+                    yield piece
+
+    def _request(
+        self, engine: HttpEngine, path: str, trace_headers: Mapping[str, str], tries: int
+    ) -> RelayRequest:
+        left_s = self._left_s()
+        if left_s <= 0:
+            raise SmgError(
+                ErrorKind.UPSTREAM_TIMEOUT,
+                "the request's time was up before it was sent",
+                code=DEADLINE_CODE,
+            )
+        context = self._context
+        return RelayRequest(
+            path=path,
+            body=self._asked.body(engine.served_name),
+            streamed=self._asked.streamed,
+            timeout_s=left_s,
+            headers={
+                **self._headers,
+                **context.upstream_headers,
+                **trace_headers,
+                # Servers make their own id of this one, and two of one id are mixed up by some.
+                "x-request-id": self._parts.ids.new("eng-"),
+                "x-smg-request-id": context.request_id,
+            },
+            attempt=tries,
+        )
+
+    def _spoke(self, hold: Hold) -> None:
+        parts = self._parts
+        now_s = parts.clock.monotonic_s()
+        if self._first_s is None and self._asked.api.generates:
+            self._first_s = now_s
+        hold.spoke(now_s)
+        parts.placer.confirmed(hold, now_s)
+
+    def _left_s(self) -> float:
+        return self._context.deadline_s - self._parts.clock.monotonic_s()
+
+    # ── The end ──────────────────────────────────────────────────────────────
+
+    def _report(self, journey: Journey) -> None:
+        parts, usage = self._parts, self._usage
+        kind, code, status = self._verdict()
+        outcome = Outcome(
+            dialect=self._asked.api.name,
+            model=self._model,
+            worker=self.worker,
+            kind=kind,
+            error_code=code,
+            status=status,
+            streamed=self._asked.streamed,
+            prompt_tokens=usage.prompt_tokens,
+            cached_tokens=usage.cached_tokens,
+            completion_tokens=usage.completion_tokens,
+            received_s=self._context.received_s,
+            first_token_s=self._first_s,
+            ended_s=parts.clock.monotonic_s(),
+            attempts=self.attempts,
+        )
+        parts.journal.end(journey, outcome, parts.clock.now_ms())
+        parts.on_outcome(outcome)
+
+    def _verdict(self) -> tuple[OutcomeKind, str, int]:
+        if self._failure is not None:
+            kind: OutcomeKind = "refused" if self._failure.status < 500 else "failed"
+            return kind, self._failure.code, self._failure.status
+        if self._refused:
+            return "refused", REFUSED_CODE, self._refused
+        if self._over:
+            return "ok", "", 200
+        return "client_gone", "client_gone", 499
+
+
+REFUSED_CODE: Final = "upstream_refused"
+"""Stands for the code of an error whose words are a worker's."""
+
+
+def _nobody(asked: Relayable) -> SmgError:
+    return not_implemented(f"no worker of {asked.model!r} serves {asked.api.paths[0]}")

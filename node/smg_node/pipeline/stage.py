@@ -1,0 +1,118 @@
+"""What decisions about one model stand on, worked out once and kept until something changes.
+
+Somebody's state changes and the fleet's version grows; or a breaker's time is over, which is known in advance.
+Calls that must avoid somebody, or do not fit everybody, get a stage of their own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smg_node.core.journey import DROPPED_MAX
+from smg_node.fleet.model import AnyModel
+from smg_node.fleet.worker import Worker
+from smg_node.pipeline.sieve import Allowed, Sieved, sieve
+from smg_node.routing.pool import Pool
+from smg_node.routing.ring import Ring
+
+ZONE_LABEL = "zone"
+
+
+@dataclass(frozen=True, slots=True)
+class Choosable:
+    """Workers to choose from, in the order of the pool's candidates."""
+
+    workers: Sequence[Worker]
+    pool: Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One model's workers as of one version of the fleet. `all` is None where nobody can be chosen."""
+
+    version: int
+    model: AnyModel
+    serving: Sequence[Worker]
+    sieved: Sieved
+    ring: Ring
+    known: tuple[tuple[str, float], ...]
+    all: Choosable | None
+    near: Choosable | None
+    """Those of this node's zone, where there are others beside them."""
+
+    @property
+    def dropped(self) -> tuple[tuple[str, str], ...]:
+        """Who cannot be chosen, and why."""
+        return self.sieved.dropped[:DROPPED_MAX]
+
+    def good(self, version: int, model: AnyModel, now_s: float) -> bool:
+        """Whether it still holds."""
+        return version == self.version and model is self.model and now_s < self.sieved.until_s
+
+    def choosable(self, spill: float) -> Choosable | None:
+        """Return those to choose from: of the own zone until they have `spill` of what they run at once."""
+        near = self.near
+        if near is not None:
+            loads = [worker.load for worker in near.workers]
+            if sum([load.inflight for load in loads]) < spill * sum(
+                [load.capacity for load in loads]
+            ):
+                return near
+        return self.all
+
+    def narrowed(self, now_s: float, allowed: Allowed, zone: str) -> "Stage":
+        """Return this stage for a call that may only go to `allowed` workers."""
+        sieved = sieve(self.serving, now_s, allowed)
+        return _staged(self.version, self.model, self.serving, sieved, self.ring, self.known, zone)
+
+
+def stage_of(
+    version: int,
+    model: AnyModel,
+    serving: Sequence[Worker],
+    now_s: float,
+    *,
+    zone: str,
+    before: Stage | None,
+) -> Stage:
+    """Return the stage for the workers that serve `model`; it takes over what it can from the one before."""
+    known = tuple((worker.load.worker, worker.load.weight) for worker in serving)
+    # A ring is made of all workers, so that it is made anew only when one comes or goes for good.
+    if before is not None and before.known == known:
+        ring = before.ring
+    else:
+        ring = Ring(known, before.ring if before is not None else None)
+    return _staged(version, model, serving, sieve(serving, now_s), ring, known, zone)
+
+
+def _staged(
+    version: int,
+    model: AnyModel,
+    serving: Sequence[Worker],
+    sieved: Sieved,
+    ring: Ring,
+    known: tuple[tuple[str, float], ...],
+    zone: str,
+) -> Stage:
+    everybody, near = sieved.candidates, None
+    if zone:
+        own = [worker for worker in everybody if worker.labels.get(ZONE_LABEL) == zone]
+        if 0 < len(own) < len(everybody):
+            near = own
+    return Stage(
+        version,
+        model,
+        serving,
+        sieved,
+        ring,
+        known,
+        all=_choosable(everybody, known, ring),
+        near=_choosable(near, known, ring) if near else None,
+    )
+
+
+def _choosable(
+    workers: Sequence[Worker], known: tuple[tuple[str, float], ...], ring: Ring
+) -> Choosable | None:
+    if not workers:
+        return None
+    return Choosable(workers, Pool([worker.load for worker in workers], known, ring))

@@ -1,0 +1,43 @@
+"""The cheapest candidate, for one of many nodes: whoever is about as cheap may be taken as well."""
+
+from collections.abc import Sequence
+
+from smg_node.core.ports import Rng
+from smg_node.routing.costs import about, added_s
+from smg_node.routing.policy import Asked
+from smg_node.routing.pool import Candidate, Pool
+from smg_node.routing.unseen import Unseen, level, poured
+
+
+class Cheapest:
+    """Draws by cost; keeps for each model how much this node places that might as well go elsewhere."""
+
+    def __init__(self) -> None:
+        self._unseen: dict[str, Unseen] = {}
+
+    def draw(self, found: Sequence[float], rng: Rng) -> int:
+        """Return a candidate that costs about as little as any.
+
+        That is for requests which have their reason to be where they are cheapest, other nodes' as little as this
+        one's: nobody herds there.
+        """
+        return poured(found, about(min(found), 0.0), rng)
+
+    def draw_anywhere(self, asked: Asked, pool: Pool, found: Sequence[float], rng: Rng) -> int:
+        """Return a candidate that costs about as little as any, or will when the others' work has arrived.
+
+        That is for requests which cost the same everywhere but for the load: all nodes are after the same worker.
+        """
+        best = min(found)
+        top = about(best, asked.now_s - pool.candidates[found.index(best)].sampled_s)
+        unseen = self._unseen.get(asked.model)
+        if unseen is not None:
+            top = level(found, top, unseen.seconds(pool, asked.now_s))
+        return poured(found, top, rng)
+
+    def placed_anywhere(self, asked: Asked, one: Candidate, tokens: float) -> None:
+        """Note that such a request was placed there, with so many tokens to compute."""
+        unseen = self._unseen.get(asked.model)
+        if unseen is None:
+            unseen = self._unseen[asked.model] = Unseen()
+        unseen.placed(added_s(one, tokens), asked.now_s)

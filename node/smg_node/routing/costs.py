@@ -1,0 +1,93 @@
+"""What a request is expected to cost at each candidate, in seconds, and who is near enough to the best.
+
+    cost = wait + 1.25 x what is not cached / prefill rate + pressure
+
+Every node computes this from numbers that are a little old in its own way. If all took the very best, all
+would take the same one: so whoever is about as good as the best may be taken, and "about" grows with the age
+of what the engines said.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from smg_node.core.journey import RATED_MAX, Rated
+from smg_node.routing.policy import Asked
+from smg_node.routing.pool import Candidate, Pool
+
+CHARACTERS_PER_TOKEN: Final = 4
+"""About, in prose; where nobody counts tokens."""
+SLOT_S: Final = 1.0
+"""What a slot of an engine counts besides; see `fleet.load.LoadOptions.busy_weight_s`."""
+COMPUTED: Final = 1.25
+"""What a token that is computed counts: it keeps its own request waiting, and some of those behind it as well."""
+TIE_S: Final = 0.005
+"""Costs that differ by less are the same: a step of an engine takes longer."""
+TIE_SHARE: Final = 0.05
+TIE_SHARE_PER_S: Final = 0.1
+TIE_SHARE_MAX: Final = 0.25
+
+
+def prompt_tokens(asked: Asked) -> int:
+    """Return how long the prompt is, about where nobody counted."""
+    return len(asked.ids) or len(asked.text) // CHARACTERS_PER_TOKEN
+
+
+def uncached(asked: Asked, pool: Pool, at: int, tokens: int) -> int:
+    """Return how many of `tokens`, the length of the prompt, the candidate at `at` has to compute, about."""
+    if asked.beginning is None:
+        return tokens
+    return max(0, tokens - round(asked.beginning.overlaps(pool)[at]))
+
+
+def waits(pool: Pool) -> list[float]:
+    """Return what each candidate costs any request."""
+    return [one.wait_s + one.pressure_s for one in pool.candidates]
+
+
+def costs(pool: Pool, tokens: int, overlaps: Sequence[float] | None) -> list[float]:
+    """Return what a prompt of so many tokens costs at each candidate, `overlaps` of them being cached there."""
+    work = COMPUTED * tokens
+    found = [one.wait_s + one.pressure_s + work / one.prefill_rate for one in pool.candidates]
+    if overlaps is not None:
+        assert len(overlaps) == len(found)
+        # Few have anything of it, and nobody more than all.
+        for at, overlap in enumerate(overlaps):
+            if overlap:
+                one = pool.candidates[at]
+                work = COMPUTED * max(tokens - overlap, 0.0)
+                found[at] = one.wait_s + one.pressure_s + work / one.prefill_rate
+    return found
+
+
+def added_s(one: Candidate, tokens: float) -> float:
+    """Return by how much a request with so many tokens to compute makes the next one more expensive there."""
+    return tokens / one.prefill_rate + SLOT_S / one.capacity
+
+
+def about(best: float, age_s: float) -> float:
+    """Return what is about as good as `best`, of which an engine said `age_s` ago how busy it is."""
+    share = min(TIE_SHARE_MAX, TIE_SHARE + TIE_SHARE_PER_S * max(age_s, 0.0))
+    return best + max(TIE_S, share * best)
+
+
+def rate(
+    asked: Asked, pool: Pool, found: Sequence[float], overlaps: Sequence[float] | None, chosen: int
+) -> None:
+    """Leave the best candidates, and the chosen one, with their costs in `asked.rated`, if somebody will ask why."""
+    if asked.rated is None:
+        return
+    candidates = pool.candidates
+    best = sorted(range(len(candidates)), key=found.__getitem__)[:RATED_MAX]
+    if chosen not in best:
+        best[-1] = chosen
+    asked.rated.extend(
+        [
+            Rated(
+                candidates[at].worker,
+                found[at],
+                candidates[at].wait_s,
+                overlaps[at] if overlaps is not None else 0.0,
+            )
+            for at in best
+        ]
+    )

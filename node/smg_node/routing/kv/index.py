@@ -1,0 +1,374 @@
+"""Which worker has which blocks cached, as far as this node knows.
+
+A wrong answer costs time and never correctness, so the index may know less than is true, whenever that is cheaper:
+it forgets what nobody asks for (`entries_max`), and sets of holders when there are too many. It does not know what
+is not so: what a worker removed, cleared or took along when it went is void at once.
+
+Sources, from best to worst: what an engine says (confirmed), what another node heard an engine say (told), and
+that a prompt was sent there (assumed, for `assumed_s` at most; half as good). Better news replace worse: whoever
+confirms or removes a block ends what was assumed and told of it for that worker.
+
+    hash ─▶ Table ─▶ number of a set ─▶ HolderSets ─▶ mask ─▶ Holders ─▶ workers
+
+Changes go run by run: neighbours in a chain nearly always have the same set. Nothing here takes long, but what
+takes longest goes in slices, by `sweep`.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from smg_node.engines.kv import Tier
+from smg_node.routing.kv.chain import BLOCK_TOKENS
+from smg_node.routing.kv.holders import SPANS, Holder, Holders
+from smg_node.routing.kv.runs import distinct, run_end
+from smg_node.routing.kv.sets import NOBODY, NONE_KNOWN, HolderSets, best_rank, worker_of
+from smg_node.routing.kv.table import DictTable, Table
+from smg_node.routing.kv.watch import Heard, HeardAll, Watch
+
+ENTRIES_MAX: Final = 1_000_000
+ASSUMED_S: Final = 180.0
+STALE_AFTER_S: Final = 15.0
+"""So long a worker's events may be missing until what they said counts half."""
+_STALE_WEIGHT: Final = 0.5
+_SETS_MAX: Final = 65_536
+"""Taking a bit from so many sets takes 4 ms."""
+_WORKERS_MAX: Final = 10_000
+"""Above, what others tell of further workers is not believed."""
+_HIGH_WATER: Final = 15 / 16
+"""Above that share of `entries_max`, `sweep` makes room ahead of need."""
+_FAR: Final = 2
+_FIRST_LOOK: Final = 32
+"""Of so many blocks of a prompt at first, then of twice as many: what nobody has is not worth a visit to memory."""
+_PATIENCE: Final = 8
+"""So many places the hand passes for each one it must free, until it frees what it finds."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFigures:
+    """What the index holds now, and what it gave up since the start."""
+
+    entries: int
+    sets: int
+    evicted: int
+    narrowed: int
+    """Blocks whose other holders were forgotten because there were too many different sets."""
+
+
+class PrefixIndex:
+    """The index of one node, for all its models: roots keep them apart. It belongs to one thread."""
+
+    def __init__(
+        self,
+        *,
+        entries_max: int = ENTRIES_MAX,
+        block: int = BLOCK_TOKENS,
+        assumed_s: float = ASSUMED_S,
+        sets_max: int = _SETS_MAX,
+        table: Table | None = None,
+    ) -> None:
+        self.block: Final = block
+        self._entries_max = entries_max
+        self._span_s: Final = assumed_s / SPANS
+        self._table: Table = table if table is not None else DictTable()
+        self._holders = Holders()
+        self._sets = HolderSets(self._holders, sets_max)
+        self._span = 0
+        """The present span of time, counted from the clock's start."""
+        self._stale: dict[str, float] = {}
+        self._ranked = False
+        """Whether any worker ever had more than one rank."""
+        self._watch = Watch(self._holders)
+        self._blocks: dict[str, int] = {}
+        self._evicted = 0
+        self._narrowed = 0
+
+    # ── What engines say ─────────────────────────────────────────────────────
+
+    def stored(
+        self, worker: str, hashes: Sequence[int], tier: Tier, now_s: float, *, rank: int = 0
+    ) -> None:
+        """Confirm that a rank of `worker` has these blocks in `tier`."""
+        self.tick(now_s)
+        holder = self._of(worker, rank)
+        add = self._holders.confirmed_bit(holder, rank, min(tier, _FAR))
+        self._change(holder, distinct(hashes), add=add, drop=holder.assumed | holder.told)
+
+    def removed(self, worker: str, hashes: Sequence[int], tier: Tier, *, rank: int = 0) -> None:
+        """Note that these blocks are gone from `tier`; nothing that is not known changes."""
+        holder = self._holders.known(worker)
+        if holder is not None:
+            bit = holder.ranks[rank][min(tier, _FAR)] if rank in holder.ranks else 0
+            drop = bit | holder.assumed | holder.told
+            self._change(holder, distinct(hashes), add=0, drop=drop)
+
+    def clear(self, worker: str, *, rank: int | None = None) -> None:
+        """Void all that is known of a worker or of one of its ranks: its cache is empty."""
+        holder = self._holders.known(worker)
+        if holder is not None:
+            self._void(holder, rank, also=holder.assumed | holder.told)
+
+    def unlearn(self, worker: str, *, rank: int | None = None) -> None:
+        """Void what was confirmed of a worker or of one of its ranks: events were missed."""
+        holder = self._holders.known(worker)
+        if holder is not None:
+            self._void(holder, rank, also=0)
+
+    def set_stale(self, worker: str, since_s: float | None) -> None:
+        """Note since when a worker's events are missing; None: they are not."""
+        if since_s is None:
+            self._stale.pop(worker, None)
+        elif self._holders.known(worker) is not None:
+            self._stale.setdefault(worker, since_s)
+
+    def forget(self, worker: str) -> None:
+        """Forget a worker that is gone."""
+        self._stale.pop(worker, None)
+        self._blocks.pop(worker, None)
+        holder = self._holders.known(worker)
+        if holder is not None:
+            self._void(holder, None, also=holder.assumed | holder.told)
+            self._holders.forget(worker)
+
+    # ── What this node and others guess ──────────────────────────────────────
+
+    def assume(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
+        """Assume for a while that `worker` has these blocks: somebody sent them there."""
+        self.tick(now_s)
+        holder = self._of(worker)
+        add = self._holders.assumed_bit(holder, self._span % SPANS)
+        self._change(
+            holder,
+            distinct(hashes),
+            add=add,
+            drop=holder.assumed & ~add,
+            unless=holder.confirmed | holder.told,
+        )
+
+    def tell(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
+        """Believe another node that `worker` has these blocks."""
+        self.tick(now_s)
+        if len(self._holders) >= _WORKERS_MAX and self._holders.known(worker) is None:
+            return
+        holder = self._of(worker)
+        add = self._holders.told_bit(holder)
+        self._change(
+            holder, distinct(hashes), add=add, drop=holder.assumed, unless=holder.confirmed
+        )
+
+    def untell(self, worker: str, hashes: Sequence[int]) -> None:
+        """Believe no longer that `worker` has these blocks because another node said so."""
+        holder = self._holders.known(worker)
+        if holder is not None:
+            self._change(holder, distinct(hashes), add=0, drop=holder.told | holder.assumed)
+
+    def untell_all(self, worker: str) -> None:
+        """Void all that other nodes said of a worker."""
+        holder = self._holders.known(worker)
+        if holder is not None:
+            self._sets.without(holder.told)
+
+    # ── Who has a beginning ──────────────────────────────────────────────────
+
+    def match(self, hashes: Sequence[int], now_s: float) -> dict[str, float]:
+        """Return for each worker that has the first of these blocks how many of them it has, from the first on.
+
+        A block counts for what it saves: one that is far away, assumed or stale for less than 1. What is
+        found is kept longer.
+        """
+        self.tick(now_s)
+        table, count = self._table, len(hashes)
+        if not count or not table.get(hashes[0]):
+            return {}
+        scores: dict[str, float] = {}
+        alive: Collection[str] | None = None
+        values: list[int] = []
+        at = 0
+        while at < count:
+            values += table.look(hashes[at : 2 * at + _FIRST_LOOK])
+            known = len(values)
+            while at < known:
+                start, at = at, run_end(values, at)
+                value = values[start]
+                view, length = self._sets.view(value >> 1), at - start
+                if alive is None:
+                    alive = view
+                    scores = {key: length * weight for key, weight in view.items()}
+                else:
+                    alive = [key for key in alive if key in view]
+                    for key in alive:
+                        scores[key] += length * view[key]
+                if not alive:
+                    count = at = known
+                    break
+                if not value & 1:
+                    table.put(hashes[start:at], value | 1)
+        if self._stale:
+            self._weaken(scores, now_s)
+        return best_rank(scores) if self._ranked else scores
+
+    def knows(self, one: int) -> bool:
+        """Whether a block is there at all, whoever has it; it may be void already."""
+        return self._table.get(one) != 0
+
+    def _weaken(self, scores: dict[str, float], now_s: float) -> None:
+        for key in scores:
+            since_s = self._stale.get(worker_of(key))
+            if since_s is not None and now_s - since_s >= STALE_AFTER_S:
+                scores[key] *= _STALE_WEIGHT
+
+    # ── Who listens ──────────────────────────────────────────────────────────
+
+    def watch(self, on_add: Heard, on_remove: Heard, on_clear: HeardAll) -> None:
+        """Tell from now on what is confirmed of a worker and what no longer, whatever the rank and tier.
+
+        A hash is removed also when it is evicted; `on_clear` comes instead of removing each of them.
+        """
+        self._watch.begin(on_add, on_remove, on_clear)
+
+    def held(self, worker: str) -> list[int]:
+        """Return what is confirmed of a worker: what `watch` would have added and not removed. Looks at all."""
+        holder = self._holders.known(worker)
+        return self._with(holder.confirmed, 0) if holder is not None else []
+
+    def blocks(self, worker: str) -> int:
+        """Return how many blocks are known of a worker, about: evicted ones still count."""
+        return self._blocks.get(worker, 0)
+
+    def figures(self) -> IndexFigures:
+        """Return the counts."""
+        return IndexFigures(len(self._table), len(self._sets), self._evicted, self._narrowed)
+
+    # ── Housekeeping ─────────────────────────────────────────────────────────
+
+    def tick(self, now_s: float) -> None:
+        """End assumptions that are too old."""
+        span = int(now_s / self._span_s)
+        if span <= self._span:
+            return
+        ended = range(max(self._span + 1, span - SPANS + 1), span + 1)
+        self._span = span
+        bits = 0
+        for holder in self._holders:
+            for one in ended:
+                bits |= holder.spans[one % SPANS]
+        self._sets.without(bits)
+
+    def sweep(self, places: int = 4096) -> None:
+        """Look at some entries: drop what is void and, where room is short, what nobody asked for. Call it often."""
+        short = len(self._table) > self._entries_max * _HIGH_WATER
+        if self._table.turn(places, self._second_chance if short else self._keep):
+            self._sets.end_turn()
+            # Only here: in the middle of a change there is a bit that no set has yet.
+            for worker in self._holders.forget_unused(self._sets.used()):
+                self._blocks.pop(worker, None)
+
+    def resize(self, entries_max: int) -> None:
+        """Keep so many blocks at most; what is too much goes with the next changes and sweeps."""
+        self._entries_max = entries_max
+
+    def _make_room(self, count: int) -> None:
+        table = self._table
+        over = len(table) + count - self._entries_max
+        if over <= 0:
+            return
+        goal, patience = len(table) - over, _PATIENCE * count + 64
+        while len(table) > goal and patience > 0:
+            patience -= 16
+            if table.turn(16, self._second_chance):
+                self._sets.end_turn()
+        while len(table) > goal:
+            if table.turn(16, self._drop):
+                self._sets.end_turn()
+
+    def _keep(self, one: int, value: int) -> int:
+        """Return the value of an entry as it is, 0 if it is void."""
+        return value if self._sets.see(value >> 1) else 0
+
+    def _second_chance(self, one: int, value: int) -> int:
+        """Return the value of an entry that was looked for since the last time, else 0."""
+        if value & 1 and self._sets.see(value >> 1):
+            return value ^ 1
+        return self._drop(one, value)
+
+    def _drop(self, one: int, value: int) -> int:
+        mask = self._sets.masks[value >> 1]
+        if mask:
+            self._evicted += 1
+            if self._watch.on:
+                self._watch.changed((one,), mask, 0)
+        return 0
+
+    # ── Changing ─────────────────────────────────────────────────────────────
+
+    def _of(self, worker: str, rank: int = 0) -> Holder:
+        holder = self._holders.of(worker)
+        if rank not in holder.ranks:
+            holder.ranks[rank] = [0, 0, 0]
+            self._ranked = True
+            # Every rank may have what is assumed of its worker.
+            self._sets.forget_views()
+        return holder
+
+    def _change(
+        self, holder: Holder, hashes: Sequence[int], *, add: int, drop: int, unless: int = 0
+    ) -> None:
+        """Give each of these blocks, named once, the bits of `add` for those of `drop`, unless it has one of those."""
+        if add:
+            hashes = hashes[: self._entries_max]
+            self._make_room(len(hashes))
+        values = self._table.look(hashes)
+        at, count = 0, len(values)
+        while at < count:
+            start, at = at, run_end(values, at)
+            value = values[start]
+            before = self._sets.masks[value >> 1]
+            after = (before & ~drop) | add
+            if after != before and not before & unless:
+                whole = start == 0 and at == count
+                self._change_run(holder, hashes if whole else hashes[start:at], value, after)
+
+    def _change_run(self, holder: Holder, run: Sequence[int], value: int, after: int) -> None:
+        """Give blocks that have the same set another one; knows less where there is no room for it."""
+        before = self._sets.masks[value >> 1]
+        number = self._sets.number(after, value >> 1, holder)
+        if number == NONE_KNOWN:
+            self._narrowed += len(run)
+            after &= holder.every
+            number = self._sets.number(after, narrow=True) or NOBODY
+        if number == NOBODY:
+            after = 0
+        if value:
+            self._table.put(run, number << 1 | (value & 1))
+        elif after:
+            self._table.add(run, number << 1)
+        worker, own = holder.worker, holder.every
+        self._blocks[worker] = self._blocks.get(worker, 0) + len(run) * (
+            bool(after & own) - bool(before & own)
+        )
+        if self._watch.on:
+            self._watch.changed(run, before, after)
+
+    def _void(self, holder: Holder, rank: int | None, *, also: int) -> None:
+        """Take what is confirmed, of a rank or of all, and `also` these bits, from all blocks."""
+        bits = holder.confirmed if rank is None else sum(holder.ranks.get(rank, ()))
+        rest = holder.confirmed & ~bits
+        gone: Sequence[int] = ()
+        if self._watch.on and rest:
+            gone = self._with(bits, rest)
+        self._sets.without(bits | also)
+        if not rest:
+            self._blocks[holder.worker] = 0
+            if bits:
+                self._watch.cleared(holder.worker)
+        self._watch.removed(holder.worker, gone)
+
+    def _with(self, any_of: int, none_of: int) -> list[int]:
+        """Return the blocks whose set has one of these bits and none of those."""
+        wanted = {
+            value
+            for number, mask in enumerate(self._sets.masks)
+            if mask & any_of and not mask & none_of
+            for value in (2 * number, 2 * number + 1)
+        }
+        return [one for one, value in self._table.items() if value in wanted] if wanted else []

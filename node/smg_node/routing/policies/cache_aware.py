@@ -1,0 +1,103 @@
+"""Where the answer begins soonest: prefix caches, queues and memory in one number, in seconds.
+
+A prompt goes where `routing/costs.py` says that it costs least; among those that cost about as little the
+emptier ones are drawn more often. Three rules go beside that:
+
+- A *cold* prompt, known to nobody, belongs to the owner of its first block on the ring, if that one is at most
+  50 ms worse than the best. So nodes that see a new beginning at one moment agree without a word, and its
+  sisters find it cached.
+- A worker that begins with an empty cache would never be best for anything: one in four cold prompts is its,
+  on the same 50 ms.
+- Between two samples of an engine this node sends it at most a burst of what it would have to compute anew:
+  an idle worker looks idle to everybody.
+"""
+
+from typing import Final
+
+from smg_node.core.ports import Rng
+from smg_node.routing.burst import Burst
+from smg_node.routing.cheapest import Cheapest
+from smg_node.routing.costs import costs, prompt_tokens, rate
+from smg_node.routing.keys import prefix_digest
+from smg_node.routing.policies.threshold import Threshold
+from smg_node.routing.policy import Asked, Policy, PolicyParts
+from smg_node.routing.pool import Pool
+
+COLD_TOKENS: Final = 64.0
+"""A shorter overlap, less than a block, is none."""
+COLD_MARGIN_S: Final = 0.05
+FRESH_SHARE: Final = 0.25
+TRIES_MAX: Final = 4
+"""Where as many had enough, all have much to do, and the next one gets it however much it had."""
+_OUT_OF_REACH_S: Final = 1e9
+
+
+def cache_aware(parts: PolicyParts) -> Policy:
+    """Return the policy, by costs or by the thresholds that other gateways have."""
+    return Threshold(parts) if parts.options.cache_mode == "threshold" else CacheAware(parts)
+
+
+class CacheAware:
+    """Costs in seconds; keeps nothing but how much it sent, to whom, while nobody could tell."""
+
+    def __init__(self, parts: PolicyParts) -> None:
+        """Take nothing from the parts."""
+        self._burst = Burst()
+        self._cheapest = Cheapest()
+
+    def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
+        """Return the cheapest, or one that is about as cheap."""
+        tokens, beginning = prompt_tokens(asked), asked.beginning
+        overlaps = beginning.overlaps(pool) if beginning is not None else None
+        found = costs(pool, tokens, overlaps)
+        if overlaps is None or max(overlaps) < COLD_TOKENS:
+            at = self._of_cold(asked, pool, found, rng)
+        else:
+            at = self._cheapest.draw(found, rng)
+        if overlaps is None or overlaps[at] < COLD_TOKENS:
+            at = self._spread(at, asked, pool, found, rng)
+            self._cheapest.placed_anywhere(asked, pool.candidates[at], tokens)
+        rate(asked, pool, found, overlaps, at)
+        return at
+
+    def _of_cold(self, asked: Asked, pool: Pool, found: list[float], rng: Rng) -> int:
+        """Return who begins a prompt that nobody knows: a fresh worker, its owner on the ring, or the cheapest."""
+        most = min(found) + COLD_MARGIN_S
+        if rng.random() < FRESH_SHARE:
+            fresh = _fresh(pool, asked.now_s)
+            fresh = [at for at in fresh if found[at] <= most]
+            if fresh:
+                return fresh[int(rng.random() * len(fresh))]
+        first = _first_block(asked)
+        if first:
+            owner = pool.nearest(first)
+            if found[owner] <= most:
+                return owner
+        return self._cheapest.draw_anywhere(asked, pool, found, rng)
+
+    def _spread(self, at: int, asked: Asked, pool: Pool, found: list[float], rng: Rng) -> int:
+        """Return `at`, where the prompt is computed anew; somebody else if that one had enough of those."""
+        candidates, burst = pool.candidates, self._burst
+        left = found
+        for _ in range(min(TRIES_MAX, len(found) - 1)):
+            if burst.takes(candidates[at], len(candidates), asked.now_s):
+                break
+            left = [_OUT_OF_REACH_S if one == at else cost for one, cost in enumerate(left)]
+            at = self._cheapest.draw_anywhere(asked, pool, left, rng)
+        burst.sent(candidates[at], asked.now_s)
+        return at
+
+
+def _fresh(pool: Pool, now_s: float) -> list[int]:
+    """Return who fills an empty cache; nobody where most do, as after the start of this node: none is behind."""
+    found = [at for at, one in enumerate(pool.candidates) if one.fresh_until_s > now_s]
+    return found if 2 * len(found) <= len(pool.candidates) else []
+
+
+def _first_block(asked: Asked) -> bytes:
+    """Return what prompts that begin alike share; b"" for one without a beginning to share."""
+    if asked.beginning is not None:
+        return asked.beginning.first()
+    if prompt_tokens(asked) < COLD_TOKENS:
+        return b""
+    return prefix_digest(asked, int(COLD_TOKENS))

@@ -1,0 +1,130 @@
+from array import array
+from collections.abc import Sequence
+
+import pytest
+
+from smg_node.engines.kv import Tier
+from smg_node.routing.kv.beginnings import Beginnings
+from smg_node.routing.kv.chain import chain, root_of
+from smg_node.routing.kv.index import PrefixIndex
+from smg_node.routing.policy import Beginning
+from smg_node.routing.pool import Pool
+from support.pools import load
+
+ROOT = root_of("m", "d", seed=1)
+
+
+def ids(tokens: int) -> "array[int]":
+    return array("I", range(tokens))
+
+
+@pytest.fixture
+def index() -> PrefixIndex:
+    return PrefixIndex()
+
+
+def pool(*names: str) -> Pool:
+    return Pool([load(name) for name in sorted(names)])
+
+
+def test_a_prompt_knows_how_much_of_it_each_candidate_has(index: PrefixIndex) -> None:
+    hashes = chain(ROOT, ids(1000))
+    index.stored("b", hashes, Tier.DEVICE, 0.0)
+    index.stored("c", hashes[:2], Tier.DEVICE, 0.0)
+    index.stored("gone", hashes, Tier.DEVICE, 0.0)
+    prompt: Beginning = Beginnings(index).of(ROOT, ids(1000), 0.0)
+    assert prompt.overlaps(pool("a", "b", "c")) == [0.0, 15 * 64.0, 128.0]
+
+
+def test_a_prompt_without_a_whole_block_has_no_beginning(index: PrefixIndex) -> None:
+    beginnings = Beginnings(index)
+    prompt = beginnings.of(ROOT, ids(63), 0.0)
+    assert prompt.first() == b""
+    assert prompt.overlaps(pool("a")) == [0.0]
+    beginnings.dispatched(prompt, "a", 0.0)
+    assert index.figures().entries == 0
+
+
+def test_prompts_with_the_same_first_block_share_eight_bytes(index: PrefixIndex) -> None:
+    beginnings = Beginnings(index)
+    one, two = beginnings.of(ROOT, ids(64), 0.0), beginnings.of(ROOT, ids(9000), 0.0)
+    assert one.first() == two.first() == chain(ROOT, ids(64))[0].to_bytes(8, "big")
+    assert beginnings.of(ROOT + 1, ids(64), 0.0).first() != one.first()
+
+
+def test_what_was_sent_somewhere_is_assumed_there_and_told(index: PrefixIndex) -> None:
+    told: list[tuple[str, int, float]] = []
+
+    def on_assumed(worker: str, hashes: Sequence[int], now_s: float) -> None:
+        told.append((worker, len(hashes), now_s))
+
+    beginnings = Beginnings(index, on_assumed=on_assumed)
+    prompt = beginnings.of(ROOT, ids(640), 5.0)
+    assert prompt.overlaps(pool("a", "b")) == [0.0, 0.0]
+    beginnings.dispatched(prompt, "b", 6.0)
+    assert told == [("b", 10, 6.0)]
+    assert beginnings.of(ROOT, ids(700), 7.0).overlaps(pool("a", "b")) == [0.0, 320.0]
+
+
+def test_a_later_attempt_sees_what_has_changed(index: PrefixIndex) -> None:
+    prompt = Beginnings(index).of(ROOT, ids(640), 0.0)
+    assert prompt.overlaps(pool("a")) == [0.0]
+    index.assume("a", chain(ROOT, ids(640)), 0.0)
+    assert prompt.overlaps(pool("a")) == [320.0]
+    prompt.now_s = 200.0
+    assert prompt.overlaps(pool("a")) == [0.0]
+
+
+@pytest.mark.parametrize("held", [0, 1, 95, 96, 97, 191, 192, 193, 1000])
+def test_a_long_prompt_is_hashed_as_far_as_somebody_has_it(index: PrefixIndex, held: int) -> None:
+    long = ids(64 * 1000)
+    index.stored("a", chain(ROOT, long)[:held], Tier.DEVICE, 0.0)
+    prompt = Beginnings(index).of(ROOT, long, 0.0)
+    assert prompt.overlaps(pool("a")) == [64.0 * held]
+    assert prompt.hashes() == chain(ROOT, long)
+
+
+def test_a_prompt_nobody_has_is_hashed_a_little(
+    index: PrefixIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[int | None] = []
+
+    def counted(root: int, ids: "array[int]", block: int, upto: int | None = None) -> list[int]:
+        hashed.append(upto)
+        return chain(root, ids, block, upto)
+
+    monkeypatch.setattr("smg_node.routing.kv.beginnings.chain", counted)
+    prompt = Beginnings(index).of(ROOT, ids(64 * 1000), 0.0)
+    assert hashed == []
+    prompt.overlaps(pool("a"))
+    prompt.first()
+    assert hashed == [96]
+
+
+def test_there_is_an_end_to_what_is_looked_at(index: PrefixIndex) -> None:
+    prompt = Beginnings(index).of(ROOT, array("I", bytes(4 * 64 * 9000)), 0.0)
+    assert len(prompt.hashes()) == 8192
+
+
+def test_an_answer_is_assumed_with_its_prompt_because_the_next_turn_begins_with_both(
+    index: PrefixIndex,
+) -> None:
+    beginnings = Beginnings(index)
+    prompt = beginnings.of(ROOT, ids(650), 0.0)
+    prompt.first()
+    beginnings.dispatched(prompt, "a", 1.0)
+    beginnings.answered(prompt, ids(900)[650:], "a", 2.0)
+    assert beginnings.of(ROOT, ids(1000), 3.0).overlaps(pool("a")) == [14 * 32.0]
+    assert prompt.hashes() == chain(ROOT, ids(650))
+
+
+@pytest.mark.parametrize(("asked", "said", "blocks"), [(10, 20, 0), (10, 60, 1), (10, 150, 2)])
+def test_a_prompt_without_a_whole_block_gets_its_first_one_from_its_answer(
+    index: PrefixIndex, asked: int, said: int, blocks: int
+) -> None:
+    beginnings = Beginnings(index)
+    prompt = beginnings.of(ROOT, ids(asked), 0.0)
+    prompt.first()
+    beginnings.dispatched(prompt, "a", 1.0)
+    beginnings.answered(prompt, ids(asked + said)[asked:], "a", 2.0)
+    assert beginnings.of(ROOT, ids(1000), 3.0).overlaps(pool("a")) == [blocks * 32.0]
