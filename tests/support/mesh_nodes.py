@@ -90,6 +90,10 @@ class MeshNode:
         """Return once `true()` holds; an error with this node's log if that takes too long."""
         self.process.wait_until(true, what, WAIT_S)
 
+    def awaits_ready(self) -> None:
+        """Return once it may be given requests: it has joined, and heard what it needs of the others."""
+        self.awaits("ready", lambda: self.node.status("/readiness") == 200)
+
     def awaits_states(self, **states: str) -> None:
         """Return once these members are in these states, for this node."""
         self.awaits(f"seeing {states}", lambda: states.items() <= self.states().items())

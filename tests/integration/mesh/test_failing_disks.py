@@ -50,6 +50,7 @@ def pair(scratch: Path) -> Iterator[Pair]:
     ):
         for node in (well, troubled):
             node.awaits_states(a="alive", b="alive")
+            node.awaits_ready()
         yield Pair(troubled, well)
         assert "Traceback" not in troubled.process.said()
 

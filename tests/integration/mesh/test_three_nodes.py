@@ -98,7 +98,7 @@ def trio(readme: Readme, tmp_path_factory: pytest.TempPathFactory) -> Iterator[T
             nodes.append(node)
         for node in nodes:
             node.awaits_states(a="alive", b="alive", c="alive")
-            node.awaits("ready", lambda node=node: node.node.status("/readiness") == 200)  # type: ignore[misc]  # bound now
+            node.awaits_ready()
         yield Trio(folder, flags, *nodes)
         for node in nodes:
             assert "Traceback" not in node.process.said()
