@@ -117,7 +117,8 @@ class EmbedRun:
         cards = [w.card for w in self._parts.fleet.serving(model) if w.card and embeds(w)]
         if not prepared.ids:
             raise invalid("the input is empty: it has no tokens", prepared.where)
-        vocabulary = max((model.vocabulary(card) for card in cards), default=0)
+        # Any of them may get it, and an id beyond its vocabulary kills an engine.
+        vocabulary = min((model.vocabulary(card) for card in cards), default=0)
         if vocabulary and max(prepared.ids) >= vocabulary:
             raise invalid(
                 f"token id {max(prepared.ids)} is outside the vocabulary of {vocabulary} tokens",
