@@ -133,7 +133,7 @@ def _chosen(step: Mapping[str, Any], urls: Mapping[str, str]) -> list[str]:
     head = f"{verb} {worker}{url}{waited}, {step['prompt_tokens']} prompt tokens"
     lines = [printable(head), *_candidates(step, urls)]
     if step["dropped"]:
-        lines.append(f"no candidates: {_dropped(step['dropped'])}")
+        lines.append(f"left out: {_dropped(step['dropped'])}")
     return [*lines, printable(_reason(step))]
 
 

@@ -48,7 +48,7 @@ async def test_a_request_is_told_in_the_order_of_time_with_reasons(run: RunAdmin
     assert lines[8].split() == ["WORKER", "COST", "WAITING", "CACHED", "URL"]
     assert lines[9].split() == [">", "w-1", "81", "ms", "18", "ms", "4096", "grpc://e:1"]
     assert lines[10].split() == ["w-2", "575", "ms", "0", "ms", "0", "-"]
-    assert lines[11].strip() == "no candidates: w-3 (breaker open)"
+    assert lines[11].strip() == "left out: w-3 (breaker open)"
     assert lines[12].strip() == (
         "It costs 494 ms less than w-2: it has 4096 more tokens of the prompt in its cache, "
         "though its queue is 18 ms longer."

@@ -147,6 +147,18 @@ async def test_events_can_be_turned_off_and_on_while_it_runs(tmp_path: Path) -> 
         await until(lambda: worker.following)
 
 
+async def test_it_may_be_told_to_stop_again_while_it_is_stopping(tmp_path: Path) -> None:
+    engine, ear = engine_with(batches(1, stays=True)), Ear()
+    async with listening_to(engine, tmp_path, ear) as (fleet, worker):
+        await until(lambda: worker.following)
+        for _ in range(20):
+            # At every turn of the loop between the word and the end of the subscription.
+            fleet.retune_listening(replace(QUICK, events=False))
+            await asyncio.sleep(0)
+        await until(lambda: fleet.listening.ended == {"relieved": 1})
+        assert engine.listeners == 0
+
+
 class InCharge:
     """An outlook in which somebody else, who says that all is well, is in charge or this node is."""
 
