@@ -31,8 +31,9 @@ class Door:
         *,
         contents: Callable[[str], Iterable[int]],
         wanted: Callable[[str, str], bool],
+        joined: Callable[[Mapping[str, int]], object],
     ) -> None:
-        self._talk = HintTalk(store, contents=contents, wanted=wanted)
+        self._talk = HintTalk(store, contents=contents, wanted=wanted, joined=joined)
         self._talk.begin(self._boot)
 
     def add(self, subject: str, block_hash: int) -> None:
@@ -113,7 +114,6 @@ class SharingNode:
             self.index,
             self.door,
             self.fleet,
-            me=name,
             living=lambda: sorted(world.wire.nodes),
             all_follow=lambda: self.all_follow,
             monotonic_s=world.now_s,
@@ -171,6 +171,10 @@ class SharingWorld:
             if turn % 10 == 0:
                 for node in self.wire.nodes.values():
                     node.sharing.look_around()
-            self.wire.turn()
-            for node in self.wire.nodes.values():
-                node.sharing.catch_up()
+            self.talk()
+
+    def talk(self) -> None:
+        """Let a tenth of a second pass in which nobody looks around."""
+        self.wire.turn()
+        for node in self.wire.nodes.values():
+            node.sharing.catch_up()

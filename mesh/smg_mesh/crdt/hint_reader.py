@@ -89,7 +89,7 @@ class _Owner:
     asked_ms: int | None = None
     doubtful: bool = False
     told: bool = False
-    """It has said all its digests once."""
+    """It has said all its digests once, to what is wanted now."""
     silent_until_ms: int = 0
     subjects: dict[str, _Subject] = field(default_factory=dict)
     differing: dict[str, None] = field(default_factory=dict)
@@ -174,9 +174,9 @@ class HintReader:
                 self._end(known.subjects[subject], now_ms)
 
     def doubt(self) -> None:
-        """Ask all publishers for their digests: what is wanted of them has changed."""
+        """Ask all publishers for their digests: what is wanted of them has changed. Till then none has arrived."""
         for known in self._owners.values():
-            known.doubtful, known.asked_ms = True, None
+            known.doubtful, known.told, known.asked_ms = True, False, None
 
     def arrived(self, owner: str) -> bool:
         """Return whether a publisher has told its digests, and all that it had was fetched once, or tried to."""

@@ -73,16 +73,19 @@ class Hints:
         *,
         contents: Callable[[str], Iterable[int]],
         wanted: Callable[[str, str], bool],
+        joined: Callable[[Mapping[str, int]], object] | None = None,
     ) -> None:
         """Let `store` hear what peers say, as far as it is `wanted(peer, subject)`; before the mesh starts.
 
         `contents(subject)` names each of this node's own hashes once: those that were added and not removed.
+        `joined` is told who came to live and in which life, before anything is said to them.
         """
         assert self._talk is None
         self._talk = HintTalk(
             store,
             contents=contents,
             wanted=wanted,
+            joined=joined,
             bytes_per_s=self._options.hint_bytes_per_s,
             digest_interval_ms=self._options.hint_digest_ms,
         )

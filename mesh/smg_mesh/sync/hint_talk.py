@@ -65,9 +65,11 @@ class HintTalk:
         *,
         contents: Callable[[str], Iterable[int]],
         wanted: Callable[[str, str], bool],
+        joined: Callable[[Mapping[str, int]], object] | None = None,
         bytes_per_s: int = 65_536,
         digest_interval_ms: int = 5_000,
     ) -> None:
+        self._joined: Final = joined
         self.stream: Final = HintStream(
             contents=contents, bytes_per_s=bytes_per_s, digest_interval_ms=digest_interval_ms
         )
@@ -86,14 +88,20 @@ class HintTalk:
     # ── Who is there ─────────────────────────────────────────────────────────
 
     def set_peers(self, living: Mapping[str, int]) -> None:
-        """Learn who else lives, and in which life; what the others said is dropped."""
+        """Learn who else lives, and in which life; what the others said is dropped.
+
+        `joined` hears of those who came, before a word is said to them.
+        """
         for name, peer in list(self._peers.items()):
             if living.get(name) != peer.boot:
                 del self._peers[name]
                 self.stream.forget(name)
                 self.reader.forget_owner(name)
-        for name, boot in living.items():
-            self._peers.setdefault(name, _Peer(boot))
+        came = {name: boot for name, boot in living.items() if name not in self._peers}
+        for name, boot in came.items():
+            self._peers[name] = _Peer(boot)
+        if came and self._joined is not None:
+            self._joined(came)
 
     def peers(self) -> Sequence[str]:
         """Return the others that live."""

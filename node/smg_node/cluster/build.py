@@ -77,7 +77,6 @@ def build_sharing(
         prefixes.index,
         shared.hints,
         fleet,
-        me=settings.name,
         living=shared.living,
         all_follow=lambda: fleet.listening.options.subscribers == "all",
         monotonic_s=monotonic_s,

@@ -60,8 +60,9 @@ class HintDoor(Protocol):
         *,
         contents: Callable[[str], Iterable[int]],
         wanted: Callable[[str, str], bool],
+        joined: Callable[[Mapping[str, int]], object],
     ) -> None:
-        """Let `store` hear what peers say."""
+        """Let `store` hear what peers say, and `joined` who came, and in which life, before they are told anything."""
         ...
 
     def add(self, subject: str, block_hash: int) -> None:

@@ -9,8 +9,8 @@ what it has, and each of those believes one of them, until that one goes or has 
 
 Who is new to an engine knows nothing of it, also where all follow all: engines do not all say what they had before.
 So for some minutes a node believes others about an engine that it follows itself; where all follow all, they tell
-for some minutes after a node came. And that node takes no requests until it has heard what they know, for some
-seconds at most.
+for some minutes after a node came, or came back in another life, from the first word on. And that node takes no
+requests until it has heard what they know, for some seconds at most.
 
 Wrong hints cost a miss in a cache. Nothing here is in a document, or on a disk.
 """
@@ -34,7 +34,7 @@ ARRIVE_MAX_S: Final = 20.0
 YOUNG_S: Final = 600.0
 """So long a node is new: in that time busy engines replace all that they have cached."""
 SETTLED_S: Final = 30.0
-"""Whom a node meets so soon after its own start is not newer than itself."""
+"""Whom a node meets so soon after its own start is not newer than itself, unless that one has missed something."""
 TICK_S: Final = 1.0
 
 
@@ -47,14 +47,12 @@ class PrefixSharing:
         hints: HintDoor,
         fleet: FollowingFleet,
         *,
-        me: str,
         living: Callable[[], Sequence[str]],
         all_follow: Callable[[], bool],
         monotonic_s: Callable[[], float],
     ) -> None:
         self._hints: Final = hints
         self._fleet: Final = fleet
-        self._me: Final = me
         self._living: Final = living
         self._all_follow: Final = all_follow
         self._monotonic_s: Final = monotonic_s
@@ -70,7 +68,8 @@ class PrefixSharing:
         """Since when this node follows which workers itself."""
         self._version = -1
         self._started_s = monotonic_s()
-        self._came_s: dict[str, float] = {}
+        self._young_until_s: dict[str, float] = {}
+        """Peers that came when this node knew something, and until when they may lack it."""
         self._arrived = False
         self._first: Callable[[], Doubts] | None = None
         self._guesses = Guesses(self._started_s)
@@ -78,7 +77,7 @@ class PrefixSharing:
         self.counts: Counter[str] = Counter()
         """What was taken in, by what it was."""
         index.watch(hints.add, hints.remove, hints.clear)
-        hints.connect(self, contents=index.held, wanted=self._wanted)
+        hints.connect(self, contents=index.held, wanted=self._wanted, joined=self.joined)
 
     # ── What peers say ───────────────────────────────────────────────────────
 
@@ -185,9 +184,7 @@ class PrefixSharing:
         if self._first is not None and not self._arrived and not self._first().reasons:
             # A node that was there before the others waits for none of them, whoever asks and when.
             self.doubts()
-        self._meet(now_s)
-        few = len(self._living()) <= ALL_UP_TO or self._all_follow()
-        self._hints.keep_quiet(quiet=few and not self._has_young(now_s))
+        self._speak_or_not(now_s)
         look = self._note_workers()
         look = self._note_following(now_s) or look
         self._note_forgotten()
@@ -231,22 +228,40 @@ class PrefixSharing:
             void = [worker for worker in self._told if not self._index.blocks(worker)]
             self._orphans.update(dict.fromkeys(void))
 
-    def _meet(self, now_s: float) -> None:
-        living = [name for name in self._living() if name != self._me]
-        self._came_s = {name: self._came_s.get(name, now_s) for name in living}
+    def joined(self, lives: Mapping[str, int]) -> None:
+        """Learn that nodes came, or came back in another life; what they are told from now on is all there is."""
+        now_s = self._monotonic_s()
+        if now_s > self._started_s + SETTLED_S or self._has_something():
+            self._young_until_s |= dict.fromkeys(lives, now_s + YOUNG_S)
+        self._speak_or_not(now_s)
 
-    def _has_young(self, now_s: float) -> bool:
-        settled_s = self._started_s + SETTLED_S
-        return any(s > settled_s and now_s - s < YOUNG_S for s in self._came_s.values())
+    def _has_something(self) -> bool:
+        return any(self._index.blocks(one.id) for one in self._fleet.workers())
+
+    def _speak_or_not(self, now_s: float) -> None:
+        living = self._living()
+        self._young_until_s = {
+            name: until_s
+            for name, until_s in self._young_until_s.items()
+            if name in living and until_s > now_s
+        }
+        few = len(living) <= ALL_UP_TO or self._all_follow()
+        self._hints.keep_quiet(quiet=few and not self._young_until_s)
 
     # ── What it is ───────────────────────────────────────────────────────────
 
     def doubts(self) -> Doubts:
         """Say whether prefixes of the other nodes are still on their way; never for long."""
-        if not self._arrived:
-            late = self._monotonic_s() - self._started_s >= ARRIVE_MAX_S
-            self._arrived = late or (not self._hints.missing() and self._queue.empty)
-        return Doubts() if self._arrived else Doubts(reasons=(NOT_HERE,))
+        if self._arrived:
+            return Doubts()
+        if self._note_workers():
+            # What was said of them before they were known was not taken in.
+            self._hints.look_again()
+        late = self._monotonic_s() - self._started_s >= ARRIVE_MAX_S
+        here = late or (not self._hints.missing() and self._queue.empty)
+        # Where others are, nothing can arrive before it is known of which workers.
+        self._arrived = here and (late or bool(self._known) or len(self._living()) < 2)
+        return Doubts() if here else Doubts(reasons=(NOT_HERE,))
 
     def after(self, first: Callable[[], Doubts]) -> Callable[[], Doubts]:
         """Return what asks `first`, and whether prefixes are here when there is nothing else to doubt."""

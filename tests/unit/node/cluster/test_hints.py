@@ -192,27 +192,6 @@ def test_also_where_many_nodes_are_told_to_follow_all() -> None:
     assert all(node.door.quiet for node in world.wire.nodes.values())
 
 
-def test_who_comes_new_to_few_nodes_is_told_what_they_know_for_some_minutes() -> None:
-    world = SharingWorld("a", "b")
-    for name in "ab":
-        world[name].follow("w1")
-    world.run(SETTLED_S + 2)
-    for name in "ab":
-        world[name].stored("w1", *BLOCKS)
-    world.run(10)
-    c = world.join("c")
-    c.follow("w1")
-    assert c.sharing.doubts().reasons == (NOT_HERE,)
-    world.run(3)
-    assert c.sharing.doubts() == Doubts()
-    assert c.knows("w1", *BLOCKS) == 10.0
-    assert world["a"].door.quiet is False
-    c.stored("w1", *BLOCKS[:4])
-    world.run(YOUNG_S + 5)
-    assert world["a"].door.quiet
-    assert c.knows("w1", *BLOCKS) == 4.0, "what it knows at first hand it keeps"
-
-
 # ── Guesses ──────────────────────────────────────────────────────────────────
 
 
