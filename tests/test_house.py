@@ -30,6 +30,9 @@ EXCEPTIONS: Final[Mapping[tuple[str, str, str], str]] = {
     ("tests_are_never_skipped", "tests/support/lab.py", ""): (
         "a laptop without namespaces cannot run the lab; in CI the same is a failure"
     ),
+    ("tasks_belong_to_a_group", "node/smg_node/pipeline/pair_legs.py", ""): (
+        "two calls beside each other around a yield, which a TaskGroup cannot hold; awaited in its finally"
+    ),
     ("tasks_belong_to_a_group", "node/smg_node/pipeline/merge.py", ""): (
         "an async generator must not yield inside a TaskGroup; it keeps, cancels and awaits its own"
     ),

@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "fuzz": ("smg_chaos.fuzz.cli", "Throw hostile datagrams at a node."),
     "state-soak": ("smg_chaos.bench.state_soak", "Change a replicated document a million times."),
     "prefix-index": ("smg_chaos.bench.prefix_index", "Measure the index of cached prompts."),
+    "decision": ("smg_chaos.bench.decision", "Measure what it costs to choose a worker."),
     "engine-cost": ("smg_chaos.engine.cost_cli", "Measure what a simulated engine costs."),
 }
 

@@ -232,7 +232,7 @@ def _serve(settings: "Settings") -> int:
     import asyncio
 
     serve = _import_wiring()
-    if settings.demo or settings.workers.urls:
+    if settings.demo or settings.workers.listed:
         _import_for_workers()
     try:
         import uvloop

@@ -4,6 +4,7 @@ Fleet, models and what chooses workers, and the desk that answers the HTTP surfa
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from ipaddress import ip_address
@@ -22,6 +23,7 @@ from smg_node.fleet.fleet import Fleet, FleetOptions, ListenOptions, OpenEngine
 from smg_node.fleet.model import AnyModel, ModelSettings
 from smg_node.fleet.models import ModelParts, Models
 from smg_node.fleet.networks import Networks
+from smg_node.fleet.partners import useful
 from smg_node.fleet.worker import Worker
 from smg_node.http.ports import (
     ClusterWorkerView,
@@ -42,6 +44,8 @@ from smg_node.routing.retry import RetryOptions
 
 PROBE_NOW_MAX_S: Final = 3.0
 LOADS_TIMEOUT_S: Final = 3.0
+REASONS_MAX: Final = 8
+"""So many workers say why they are not ready, where too few are."""
 
 
 def build_fleet(
@@ -163,6 +167,11 @@ def build_placer(
         zone=routing.zone,
         zone_spill=routing.zone_spill_ratio,
         shed=settings.overload.shed,
+        prefill_policy=routing.prefill_policy,
+        decode_policy=routing.decode_policy,
+        prefill_policies=by_model(settings, "prefill_policy"),
+        decode_policies=by_model(settings, "decode_policy"),
+        fallback_regular=routing.fallback_regular,
     )
     return Placer(fleet, policies, options, clock=clock, rng=rng, beginnings=prefixes)
 
@@ -223,14 +232,16 @@ class FleetDesk:
         contexts = [one.context(worker.card) for worker, one in known if worker.card]
         lengths = [context for context in contexts if context is not None]
         cards = [worker.card for worker, _ in known if worker.card]
+        ready = useful([worker for worker, _ in known])
         return ModelView(
             id=model.name,
             created_s=model.created_s,
             owned_by=cards[0].contract.value if cards else "smg",
             aliases=tuple(sorted(model.aliases)),
             workers=len(known),
-            workers_ready=sum(worker.routable for worker, _ in known),
+            workers_ready=len(ready),
             context=min(lengths) if lengths else None,
+            roles=dict(sorted(Counter(worker.role for worker in ready).items())),
         )
 
     # ── Workers ──────────────────────────────────────────────────────────────
@@ -328,28 +339,35 @@ class FleetDesk:
     def health(self) -> Health:
         """Return the present state."""
         workers = self._fleet.workers()
-        ready = sum(worker.routable for worker in workers)
+        ready = useful(workers)
         reasons = []
         if self._draining():
             reasons.append("the node is draining")
-        if ready < self._workers_ready_min:
-            reasons.append(f"{ready} workers are ready, {self._workers_ready_min} are needed")
-            reasons += [
-                f"worker {worker.url.endpoint}: {worker.reason}"
-                for worker in workers
-                if worker.reason
-            ][:8]
+        if len(ready) < self._workers_ready_min:
+            reasons.append(f"{len(ready)} workers are ready, {self._workers_ready_min} are needed")
+            busy = {worker.id for worker in ready}
+            idle = [(worker, _why_idle(worker)) for worker in workers if worker.id not in busy]
+            reasons += [f"worker {worker.url.endpoint}: {why}" for worker, why in idle if why][
+                :REASONS_MAX
+            ]
         doubts = self._doubts()
         reasons += doubts.reasons
         return Health(
             live=True,
             ready=not reasons,
             draining=self._draining(),
-            workers_ready=ready,
+            workers_ready=len(ready),
             workers_total=len(workers),
             reasons=tuple(reasons),
             degraded=tuple(doubts.degraded),
         )
+
+
+def _why_idle(worker: Worker) -> str:
+    """Return why a worker is of no use now; "" where nobody says."""
+    if worker.routable:
+        return f"it is there for {worker.role} only, and no worker that is ready can be its partner"
+    return worker.reason
 
 
 def _is_address(host: str) -> bool:

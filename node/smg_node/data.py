@@ -38,7 +38,7 @@ from smg_node.http.options import HttpOptions
 from smg_node.http.parts import HttpParts, Identity
 from smg_node.http.ports import Cluster, Tokenized
 from smg_node.memory import keep
-from smg_node.pipeline.choosing import build_policies, policy_options
+from smg_node.pipeline.choosing import POLICY_FIELDS, build_policies, policy_options
 from smg_node.pipeline.embed import Embedder
 from smg_node.pipeline.generate import GenerationParts, Generator
 from smg_node.pipeline.journal import Journal
@@ -257,9 +257,18 @@ def _follow(live: LiveSettings, parts: HttpParts, pipeline: _Pipeline) -> None:
         parts.retune(_http_options(now), reading, _dialects(reading))
 
     def placing(now: Settings) -> None:
+        own = {
+            field: {model: name for model, name in live.of_models(field).items() if name}
+            for field in POLICY_FIELDS
+        }
         pipeline.placer.retune(
             policy=now.routing.policy,
-            policies={model: name for model, name in live.of_models("policy").items() if name},
+            policies=own["policy"],
+            prefill_policy=now.routing.prefill_policy,
+            decode_policy=now.routing.decode_policy,
+            prefill_policies=own["prefill_policy"],
+            decode_policies=own["decode_policy"],
+            fallback_regular=now.routing.fallback_regular,
             wait_for_worker_s=now.routing.wait_for_worker_s,
             zone_spill=now.routing.zone_spill_ratio,
             line=line_options(now),

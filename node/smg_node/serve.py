@@ -84,7 +84,7 @@ async def serve(settings: Settings) -> int:
         stack.push_async_callback(server.stop)
         await server.start()
         cluster.publish(server.address, server.metrics_address)
-        urls = list(settings.workers.urls)
+        urls = list(settings.workers.listed)
         if settings.demo:
             urls += await stack.enter_async_context(demo_engines())
         node.registry.list_static([parse_worker_url(url) for url in urls])

@@ -10,11 +10,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from smg_node.core.request import Sampling
+from smg_node.engines.pairing import Style
 from smg_node.fleet.breaker import BreakerOptions
 from smg_node.routing.retry import RetryOptions
 from support.breaking_engines import KINDS, SEED, Break, Choir, Heard, heard
 from support.generation_bench import Bench, bench_of
 from support.node_parts import FAST
+from support.paired_engines import Network
 
 TEXT = "héllo 🙂 and — 你好!".encode()
 PROMPT = 2
@@ -62,6 +64,30 @@ async def test_one_loss_at_every_index_leaves_the_answer_as_it_was(
                 assert found == right, (sampling, after)
             assert lost >= 10 // cut
         assert sum(outcome.continuations for outcome in it.outcomes) > 20 // cut
+
+
+@pytest.mark.parametrize("style", ["room", "nixl"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_one_loss_at_every_index_of_a_pairs_answer_leaves_it_as_it_was(
+    tmp_path: Path, kind: str, style: Style
+) -> None:
+    choir = Choir([TEXT, b"short"], PROMPT)
+    network = Network(style, patience_s=5.0)
+    engines = {f"p{at}": network.prefill() for at in range(3)}
+    for name, engine in choir.engines(WORKERS, native_n=False).items():
+        engines[name] = network.decode(choir.script)
+        engines[name].abilities = engine.abilities
+    async with bench_of(tmp_path, engines, retries=UNBOUNDED, options=CALM) as it:
+        for sampling in (
+            Sampling(seed=SEED, logprobs=0, stop=("你好!",)),
+            Sampling(seed=SEED, n=2, max_tokens=17),
+        ):
+            right = await undisturbed(it, choir, sampling)
+            for after in range(0, len(TEXT) + 3, 2 if sampling.n == 1 else 5):
+                found = await play(it, choir, sampling, Break(kind, after))
+                assert found == right, (sampling, after)
+        assert sum(outcome.continuations for outcome in it.outcomes) > 10
+        assert not any(engine.open for engine in engines.values())
 
 
 @pytest.mark.parametrize("native_n", [True, False], ids=["one-call", "a-call-each"])

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.journey import RATED_MAX, Rated
+from smg_node.core.journey import RATED_MAX, Ratings
 from smg_node.engines.engine import Load
 from smg_node.fleet.load import WorkerLoad
 from smg_node.routing.known import OwnBindings, Policies, known_policies
@@ -80,7 +80,7 @@ class Wish:
     block: bytes
     later_s: float
 
-    def asked(self, now_s: float, rated: list[Rated] | None) -> Asked:
+    def asked(self, now_s: float, rated: Ratings | None) -> Asked:
         known = {f"w{at:02}": overlap for at, overlap in enumerate(self.overlaps or ())}
         return Asked(
             "m",
@@ -132,7 +132,7 @@ def walk(
     chosen, now_s = [], 0.0
     for wish in asked:
         now_s += wish.later_s
-        rated: list[Rated] = []
+        rated = Ratings()
         at = policy.choose(wish.asked(now_s, rated), pool, rng)
         assert 0 <= at < len(loads)
         assert len(rated) <= RATED_MAX
@@ -144,6 +144,7 @@ def walk(
 
 
 @pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None)
 @given(fleet=fleets, asked=wishes, told=options, seed=st.integers(0, 2**32))
 def test_a_choice_is_a_candidate_and_the_same_for_the_same_view_and_seed(
     name: str, fleet: list[Seen], asked: list[Wish], told: PolicyOptions, seed: int
@@ -152,6 +153,7 @@ def test_a_choice_is_a_candidate_and_the_same_for_the_same_view_and_seed(
 
 
 @pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None)
 @given(fleet=fleets, asked=wishes, seed=st.integers(0, 2**32), kept=st.integers(1, 2**10 - 1))
 def test_whoever_was_filtered_out_is_never_chosen(
     name: str, fleet: list[Seen], asked: list[Wish], seed: int, kept: int
@@ -166,6 +168,7 @@ def test_whoever_was_filtered_out_is_never_chosen(
 
 
 @pytest.mark.parametrize("name", KEYED)
+@settings(deadline=None)
 @given(count=st.integers(2, 12), gone=st.integers(0, 11), keys=st.lists(st.text(), max_size=20))
 def test_a_worker_that_goes_moves_only_its_own_keys(
     name: str, count: int, gone: int, keys: list[str]
@@ -182,6 +185,7 @@ def test_a_worker_that_goes_moves_only_its_own_keys(
 
 
 @pytest.mark.parametrize("name", KEYED)
+@settings(deadline=None)
 @given(count=st.integers(1, 12), keys=st.lists(st.sampled_from("abcd"), max_size=120))
 def test_no_key_is_common_enough_to_drown_a_worker(name: str, count: int, keys: list[str]) -> None:
     loads = [WorkerLoad(f"w{at:02}") for at in range(count)]
@@ -193,6 +197,7 @@ def test_no_key_is_common_enough_to_drown_a_worker(name: str, count: int, keys: 
 
 
 @pytest.mark.parametrize("name", ["cache_aware", "least_load", "power_of_two", "round_robin"])
+@settings(deadline=None)
 @given(count=st.integers(1, 8), calls=st.integers(0, 120), seed=st.integers(0, 2**32))
 def test_calls_that_stay_open_are_spread(name: str, count: int, calls: int, seed: int) -> None:
     """Of requests without anything in common nobody gets more than a few above the mean."""

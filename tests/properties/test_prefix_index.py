@@ -24,9 +24,9 @@ from smg_node.engines.kv import (
 from smg_node.routing.kv.chain import chain, link, raw_ids, root_of
 from smg_node.routing.kv.follower import KvFollower, Verdict
 from smg_node.routing.kv.index import PrefixIndex
-from smg_node.routing.kv.sets import ASSUMED_WEIGHT
 from smg_node.routing.kv.table import DictTable, FlatTable, Table
 from support.kv_world import NaiveCache, Path
+from support.naive_index import ASSUMED, CONFIRMED, NaiveIndex
 
 BLOCK = 6
 ROOT = root_of("m", "d", seed=1)
@@ -126,77 +126,11 @@ def test_events_in_any_order_lead_to_no_more_than_is_held(data: st.DataObject, s
 # ── Many engines, and a small house ──────────────────────────────────────────
 
 
-class NaiveIndex:
-    """Kinds of knowledge by worker and hash; assumed ones with the time they end."""
-
-    def __init__(self, *, exact: bool) -> None:
-        self.known: dict[tuple[str, int], dict[str, float]] = {}
-        self._exact = exact
-
-    def guess(self, worker: str, hashes: Sequence[int], kind: str, until_s: float = 1e9) -> None:
-        """Note what counts only where nothing better is known; an index that forgot the better may take it."""
-        better = {"assumed": {*CONFIRMED, "told"}, "told": {*CONFIRMED}}[kind]
-        for one in hashes:
-            have = self.known.setdefault((worker, one), {})
-            if not (self._exact and have.keys() & better):
-                have[kind] = until_s
-                if kind == "told" and self._exact:
-                    have.pop("assumed", None)
-
-    def put(self, worker: str, hashes: Sequence[int], kind: str, until_s: float = 1e9) -> None:
-        for one in hashes:
-            self.known.setdefault((worker, one), {})[kind] = until_s
-
-    def drop(self, worker: str, hashes: Sequence[int], *kinds: str) -> None:
-        for one in hashes:
-            for kind in kinds:
-                self.known.get((worker, one), {}).pop(kind, None)
-
-    def drop_all(self, worker: str, *kinds: str) -> None:
-        for (owner, _), have in self.known.items():
-            if owner == worker:
-                for kind in [one for one in have if one in kinds]:
-                    del have[kind]
-
-    def weight(self, worker: str, rank: int, one: int, now_s: float) -> float:
-        weights = {
-            f"device{rank}": 1.0,
-            "told": 1.0,
-            f"host{rank}": 0.6,
-            f"far{rank}": 0.3,
-            "assumed": ASSUMED_WEIGHT,
-        }
-        have = self.known.get((worker, one), {})
-        return max(
-            (weights.get(kind, 0.0) for kind, end_s in have.items() if end_s > now_s), default=0.0
-        )
-
-    def score(self, worker: str, hashes: Sequence[int], now_s: float) -> float:
-        best = 0.0
-        for rank in (0, 1):
-            total = 0.0
-            for one in hashes:
-                weight = self.weight(worker, rank, one, now_s)
-                if not weight:
-                    break
-                total += weight
-            best = max(best, total)
-        return best
-
-    def confirmed(self, worker: str) -> set[int]:
-        return {
-            one
-            for (owner, one), have in self.known.items()
-            if owner == worker and any(kind in have for kind in CONFIRMED)
-        }
-
-
 CHAINS = [
     chain(ROOT, array("I", [*start, *rest]), 2)
     for start in ([0] * 6, [0] * 3 + [1] * 3)
     for rest in ([2] * 8, [3] * 9, [2] * 4 + [4] * 4)
 ]
-CONFIRMED = ("device0", "host0", "far0", "device1", "host1", "far1")
 WORKERS = ("a", "b", "c")
 KINDS = {Tier.DEVICE: "device", Tier.HOST: "host", Tier.DISK: "far", Tier.EXTERNAL: "far"}
 
@@ -238,6 +172,11 @@ def _drive(data: st.DataObject, index: PrefixIndex, *, exact: bool, entries_max:
             for one in WORKERS:
                 expected, said = naive.score(one, prompt, now_s), found.get(one, 0.0)
                 assert said == pytest.approx(expected) if exact else said <= expected + 1e-9
+                ranks = naive.by_rank(one, prompt, now_s, whole=False)
+                had = index.match_ranks(one, prompt, now_s)
+                assert not exact or had == pytest.approx(ranks)
+                assert all(score <= ranks.get(at, 0.0) + 1e-9 for at, score in had.items())
+                assert all(score <= said + 1e-9 for score in had.values())
 
 
 def _act(
@@ -249,19 +188,24 @@ def _act(
     hashes: Sequence[int],
     now_s: float,
 ) -> None:
-    what = data.draw(st.sampled_from(["stored", "stored", "removed", "clear", "other", "other"]))
+    acts = ["stored", "stored", "removed", "clear", "sent", "other", "other"]
+    what = data.draw(st.sampled_from(acts))
     tier = data.draw(TIERS)
     kind = f"{KINDS[tier]}{rank}"
     if what == "stored":
         index.stored(worker, hashes, tier, now_s, rank=rank)
-        naive.drop(worker, hashes, "assumed", "told")
+        naive.drop(worker, hashes, "assumed", f"assumed{rank}", "told")
         naive.put(worker, hashes, kind)
     elif what == "removed":
         index.removed(worker, hashes, tier, rank=rank)
-        naive.drop(worker, hashes, "assumed", "told", kind)
+        naive.drop(worker, hashes, "assumed", f"assumed{rank}", "told", kind)
     elif what == "clear":
         index.clear(worker, rank=rank)
-        naive.drop_all(worker, "told", "assumed", f"device{rank}", f"host{rank}", f"far{rank}")
+        kinds = [f"{kind}{rank}" for kind in ("assumed", "device", "host", "far")]
+        naive.drop_all(worker, "told", "assumed", *kinds)
+    elif what == "sent":
+        index.assume(worker, hashes, now_s, rank=rank)
+        naive.guess(worker, hashes, f"assumed{rank}", (now_s // 45 + 4) * 45)
     else:
         _hear_others(data, index, naive, worker, hashes, now_s)
 
@@ -285,7 +229,7 @@ def _hear_others(
         naive.guess(worker, hashes, "told")
     elif what == "untell":
         index.untell(worker, hashes)
-        naive.drop(worker, hashes, "told", "assumed")
+        naive.drop(worker, hashes, "told", *ASSUMED)
     elif what == "untell_all":
         index.untell_all(worker)
         naive.drop_all(worker, "told")
@@ -294,7 +238,7 @@ def _hear_others(
         naive.drop_all(worker, *CONFIRMED)
     else:
         index.forget(worker)
-        naive.drop_all(worker, "told", "assumed", *CONFIRMED)
+        naive.drop_all(worker, "told", *ASSUMED, *CONFIRMED)
 
 
 def _tables() -> list[Table]:

@@ -4,9 +4,13 @@ import json
 import re
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.request import token_ids
+from smg_node.engines.engine import Prefilled
 from smg_node.engines.http_facts import (
     listed_models,
     load_of_metrics,
@@ -15,8 +19,10 @@ from smg_node.engines.http_facts import (
     version_of,
 )
 from smg_node.engines.http_status import failure, is_answer, pause_s
-from smg_node.pipeline.passing import Passage, UsageReader
+from smg_node.pipeline.passing import Passage, UsageReader, failed_at_once
+from smg_node.pipeline.relay_halves import prefilled
 from smg_node.pipeline.relay_headers import from_worker, to_worker
+from smg_node.pipeline.relayed import APIS, LABELS, Relayable
 from smg_node.pipeline.rename import Renamer
 
 NAMES = st.sampled_from(["m", "org/model-7b", 'a"b\\c', "model", "é"])
@@ -141,3 +147,142 @@ def test_headers_of_any_kind_cannot_hurt_a_head(headers: dict[str, str], status:
         assert failure(status, headers).status >= 400
     pause = pause_s(headers)
     assert pause is None or 0 <= pause <= 60
+
+
+FIELD = st.sampled_from(
+    ["stream", "max_tokens", "stop", "bootstrap_room", "seed", "rid", "kv_transfer_params"]
+)
+BODY_VALUES = st.none() | st.booleans() | st.integers(-5, 5) | TEXTS | st.lists(TEXTS, max_size=2)
+SPACES = st.text(st.sampled_from(" \n\t\r"), max_size=3)
+
+
+@given(
+    st.dictionaries(FIELD | TEXTS, BODY_VALUES, max_size=6),
+    st.dictionaries(FIELD, BODY_VALUES, max_size=3),
+    st.lists(FIELD, max_size=3),
+    st.sampled_from(["m", "theirs"]),
+    SPACES,
+    st.sampled_from([None, 1]),
+)
+def test_what_is_put_into_a_body_is_there_once_and_nothing_else_changes(
+    said: dict[str, object],
+    more: dict[str, object],
+    without: list[str],
+    name: str,
+    space: str,
+    indent: int | None,
+) -> None:
+    fields = {**said, "model": "m"}
+    raw = (space + json.dumps(fields, indent=indent) + space).encode()
+    asked = Relayable(
+        APIS["chat"], "m", streamed=False, raw=raw, fields=fields, ids=token_ids(), prompt_tokens=1
+    )
+    body = asked.body(name, more, without=without)
+    pairs = json.loads(body, object_pairs_hook=list)
+    assert len({key for key, _ in pairs}) == len(pairs)
+    left = {
+        key: value
+        for key, value in fields.items()
+        if key not in without and not (key in LABELS and value is not None)
+    }
+    assert json.loads(body) == {**left, **more, "model": name}
+    if name == "m" and not more and left == fields:
+        assert body is raw
+
+
+@given(st.binary(max_size=200) | st.sampled_from([b"{}", b'{"usage":{}}', b"null", b"[" * 5_000]))
+def test_any_answer_of_a_first_worker_is_understood_or_refused(answer: bytes) -> None:
+    told = found.transfer if (found := understood(answer)) is not None else ""
+    assert told == "" or isinstance(json.loads(told), dict)
+
+
+def understood(answer: bytes) -> Prefilled | None:
+    try:
+        return prefilled(answer)
+    except SmgError as error:
+        return None if error.kind is ErrorKind.UPSTREAM_FAILED else pytest.fail(str(error))
+
+
+@given(
+    st.dictionaries(TEXTS, BODY_VALUES, max_size=4),
+    st.integers(0, 2**40),
+    st.none() | st.integers(0, 2**40),
+    st.sampled_from([None, 1]),
+)
+def test_what_a_first_worker_tells_the_second_one_goes_on_as_it_is_spelled(
+    told: dict[str, object], prompt: int, cached: int | None, indent: int | None
+) -> None:
+    params = json.dumps(told, indent=indent)
+    details = "null" if cached is None else f'{{"cached_tokens":{cached}}}'
+    usage = f'{{"prompt_tokens":{prompt},"prompt_tokens_details":{details}}}'
+    found = prefilled(f'{{"id":1,"kv_transfer_params":{params},"usage":{usage}}}'.encode())
+    assert found.transfer == params
+    assert found.prompt_tokens == (prompt or -1)
+    assert found.cached_tokens == (-1 if cached is None else min(cached, prompt))
+
+
+@pytest.mark.parametrize(
+    ("piece", "failed"),
+    [
+        (b'data: {"error": {"message": "x", "code": 500}}\n\n', True),
+        (b'data: {"error":{"message":"x","code":503}}\r\n\r\ndata: [DONE]\n\n', True),
+        (b'data: {"error":{"message":"x"}}\n\n', True),
+        (b'data: {"error":{"message":"x","code":429}}\n\n', True),
+        (b'data: {"error":{"message":"x","code":400}}\n\n', False),
+        (b'data: {"error":"x"}\n\n', False),
+        (b'data: {"error":{"message":"half', False),
+        (b'data: {"error":{broken}}\n\n', False),
+        (b'data: {"choices":[],"error":{}}\n\n', False),
+        (b"", False),
+    ],
+)
+def test_a_stream_that_begins_with_a_failure_is_known_for_it(piece: bytes, failed: bool) -> None:
+    assert failed_at_once(piece) is failed
+
+
+@given(st.binary(max_size=80))
+def test_garbage_is_no_failure(piece: bytes) -> None:
+    assert not failed_at_once(piece)
+    assert not failed_at_once(b'data: {"error":' + piece.replace(b"}", b""))
+
+
+@st.composite
+def usages(draw: st.DrawFn) -> tuple[bytes, list[object]]:
+    """Events of which some say how much was cached, and what each says."""
+    counts = st.integers(0, 10**15 - 1) | st.sampled_from([0.5, -3, 10**20, None, 1e30, "7"])
+    said: list[object] = draw(st.lists(counts, max_size=4))
+    blank, other = draw(BLANK), draw(BLANK)
+    events = [
+        f'data: {{"a":{json.dumps(draw(TEXTS))},"d":{{"cached_tokens"{blank}:{other}{json.dumps(one)}}}}}\n\n'
+        for one in said
+    ]
+    return "".join(events).encode(), said
+
+
+@given(usages(), st.lists(st.integers(0, 10_000), max_size=12), st.integers(0, 10**15))
+def test_what_was_cached_is_put_right_wherever_it_is_told_and_nowhere_else(
+    answer: tuple[bytes, list[object]], at: list[int], cached: int
+) -> None:
+    data, said = answer
+    passage = Passage("m", "m")
+    passage.recount(cached)
+    told = b"".join([passage.feed(piece) for piece in cut(data, at)]) + passage.finish()
+    heard = [json.loads(line[6:]) for line in told.split(b"\n") if line.startswith(b"data: ")]
+    before = [json.loads(line[6:]) for line in data.split(b"\n") if line.startswith(b"data: ")]
+    for one, old, count in zip(heard, before, said, strict=True):
+        counts = isinstance(count, int) and 0 <= count < 10**15
+        assert one["d"]["cached_tokens"] == (cached if counts else count)
+        assert one["a"] == old["a"]
+
+
+@given(answers(), st.lists(st.integers(0, 10_000), max_size=12), st.binary(max_size=40))
+def test_nothing_is_lost_where_names_and_counts_are_put_right(
+    answer: tuple[bytes, str], at: list[int], garbage: bytes
+) -> None:
+    data = answer[0] + garbage
+    passage = Passage(answer[1], answer[1] + "!")
+    passage.recount(5)
+    told = b"".join([passage.feed(piece) for piece in cut(data, at)]) + passage.finish()
+    once = Passage(answer[1], answer[1] + "!")
+    once.recount(5)
+    assert told == once.feed(data) + once.finish()

@@ -2,7 +2,7 @@
 
 import asyncio
 from array import array
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
@@ -15,10 +15,12 @@ from smg_node.engines.engine import (
     EngineRequest,
     Load,
     ModelCard,
+    Prefilled,
 )
 from smg_node.engines.kv import KvBatch
 
 Script = Callable[[EngineRequest], AsyncIterator[Sequence[Chunk]]]
+PrefillScript = Callable[[EngineRequest], Awaitable[Prefilled]]
 KvScript = Callable[[int], AsyncIterator[Sequence[KvBatch]]]
 
 
@@ -70,6 +72,18 @@ def says(text: str, *, batch: int = 1, finish: str = "stop") -> Script:
     return run
 
 
+def hands_over(prefilled: Prefilled | SmgError | None = None) -> PrefillScript:
+    """Return a script that works a prompt off and says so, or says nothing but its length, or fails."""
+
+    async def run(request: EngineRequest) -> Prefilled:
+        await asyncio.sleep(0)
+        if isinstance(prefilled, SmgError):
+            raise prefilled
+        return prefilled or Prefilled(prompt_tokens=len(request.ids), cached_tokens=0)
+
+    return run
+
+
 async def no_kv_events(start: int) -> AsyncIterator[Sequence[KvBatch]]:
     """A script for an engine that has no such RPC."""
     raise SmgError(
@@ -90,6 +104,9 @@ class FakeEngine:
         self.up = True
         self.tokenizer_error: SmgError | None = None
         self.requests: list[EngineRequest] = []
+        self.prefill_script: PrefillScript = hands_over()
+        self.prefilled: list[EngineRequest] = []
+        """What it was asked to work off for others."""
         self.aborted: list[str] = []
         self.embedded: list[EmbedRequest] = []
         self.embed_error: SmgError | None = None
@@ -146,6 +163,18 @@ class FakeEngine:
             async for chunks in self.script(request):
                 yield chunks
             ended = True
+        finally:
+            self.open -= 1
+            self.cancelled += not ended
+
+    async def prefill(self, request: EngineRequest) -> Prefilled:
+        self.prefilled.append(request)
+        self.open += 1
+        ended = False
+        try:
+            prefilled = await self.prefill_script(request)
+            ended = True
+            return prefilled
         finally:
             self.open -= 1
             self.cancelled += not ended

@@ -33,7 +33,7 @@ def chosen(worker: str = "w-1", at_ms: int = 4, **changes: object) -> Chosen:
         "why": "first",
         "policy": "cache_aware",
         "of": 2,
-        "rated": (Rated("w-1", 0.081, 0.018, 4096.0), Rated("w-2", 0.575, 0.0, 0.0)),
+        "rated": [Rated("w-1", 0.081, 0.018, 4096.0), Rated("w-2", 0.575, 0.0, 0.0)],
         "dropped": (("w-3", "breaker open"),),
         "prompt_tokens": 4600,
         **changes,
@@ -55,10 +55,10 @@ def broke(worker: str = "w-1", at_ms: int = 1210, **changes: object) -> Broke:
 
 def crowded(worker: str, at_ms: int = 4) -> Chosen:
     """A decision among as many candidates as are kept, with as many that were none."""
-    rated = tuple(
+    rated = [
         Rated(f"w-{number:012x}", 0.1 + number / 7, 0.01 * number, 64.0 * number)
         for number in range(RATED_MAX)
-    )
+    ]
     dropped = tuple((f"w-{number:012x}", "breaker open") for number in range(RATED_MAX))
     return chosen(worker, at_ms, of=64, rated=rated, dropped=dropped)
 

@@ -159,9 +159,10 @@ async def played(
     rounds: int = 0,
     streams: int = 0,
     flags: Sequence[str] = (),
+    topology: str = "alone",
 ) -> dict[str, Figure]:
     """Play a scenario of the gameday with real nodes; return its figures by metric."""
     names = [f"n{number}" for number in range(count)]
     async with nodes(folder, *names, flags=flags) as cluster:
-        figures = await play(Stage(cluster, seconds, rounds, Random(1), print, streams))
+        figures = await play(Stage(cluster, seconds, rounds, Random(1), print, streams, topology))
     return {figure.metric: figure for figure in figures}

@@ -24,12 +24,28 @@ class FakeBeginning:
 
     known: Mapping[str, float] = field(default_factory=dict)
     block: bytes = b"01234567"
+    ranks: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
 
     def overlaps(self, pool: Pool) -> list[float]:
         return [self.known.get(one.worker, 0.0) for one in pool.candidates]
 
     def first(self) -> bytes:
         return self.block
+
+    def by_rank(self, worker: str) -> Mapping[int, float]:
+        return self.ranks.get(worker, {})
+
+
+def press(one: WorkerLoad, pressure_s: float) -> None:
+    """Let memory and slots of a worker cost so much until something else happens to it."""
+    one.pressure_s = pressure_s
+    one.base_s = one.wait_s + pressure_s
+
+
+def slow_down(one: WorkerLoad, prefill_rate: float) -> None:
+    """Let a worker take so many prompt tokens a second."""
+    one.prefill_rate = prefill_rate
+    one.prefill_s = 1 / prefill_rate
 
 
 def pool_of(loads: Sequence[int]) -> Pool:

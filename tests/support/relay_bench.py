@@ -37,8 +37,8 @@ from support.node_parts import FAST, fleet_of, running
 
 JSON = (("content-type", "application/json"),)
 SSE = (("content-type", "text/event-stream; charset=utf-8"),)
-Piece = bytes | Exception | float
-"""Bytes, what breaks the answer, or seconds of silence."""
+Piece = bytes | Exception | float | asyncio.Event | Callable[[], bytes]
+"""Bytes, what breaks the answer, seconds of silence, something to wait for, or what is known only then."""
 
 
 @dataclass
@@ -83,6 +83,12 @@ class FakeAnswer:
                 raise piece
             if isinstance(piece, bytes):
                 return piece
+            if isinstance(piece, asyncio.Event):
+                if not await self._comes(piece):
+                    raise lost()
+                continue
+            if callable(piece):
+                return piece()
             try:
                 async with asyncio.timeout(piece):
                     await self._closed.wait()
@@ -90,6 +96,15 @@ class FakeAnswer:
                 continue
             raise lost()
         return b""
+
+    async def _comes(self, event: asyncio.Event) -> bool:
+        """Wait for it; False if the answer is closed before."""
+        async with asyncio.TaskGroup() as group:
+            waits = [group.create_task(one.wait()) for one in (event, self._closed)]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for one in waits:
+                one.cancel()
+        return event.is_set()
 
     def close(self) -> None:
         if not self._closed.is_set():
@@ -193,6 +208,8 @@ async def relay_bench(
     settings: Mapping[str, ModelSettings] | None = None,
     api_key: str | None = None,
     query: str = "",
+    queries: Mapping[str, str] | None = None,
+    retries: RetryOptions | None = None,
     **workers: FakeTransport,
 ) -> AsyncIterator[RelayBench]:
     """Run a fleet of HTTP workers (and `engines`) with what relays to them."""
@@ -208,7 +225,8 @@ async def relay_bench(
         return HttpEngine(transport, limits, model=url.model, api_key=api_key)
 
     fleet = fleet_of({}, folder, options=FAST, open_really=open_engine, settings=settings)
-    urls = [f"http://{name}:1{query}" for name in sorted(workers)]
+    said = queries or {}
+    urls = [f"http://{name}:1{said.get(name, query)}" for name in sorted(workers)]
     async with running(fleet, [*urls, *sorted(reached)]):
         async with asyncio.timeout(10):
             while not all(worker.routable for worker in fleet.workers()):  # noqa: ASYNC110 - from outside
@@ -223,7 +241,7 @@ async def relay_bench(
             ids=IdSource(clock, rng),
             clock=clock,
             rng=rng,
-            retries=RetryBudgets(RetryOptions(first_s=0.002, most_s=0.01)),
+            retries=RetryBudgets(retries or RetryOptions(first_s=0.002, most_s=0.01)),
             journal=journal,
             on_outcome=outcomes.append,
         )

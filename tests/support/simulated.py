@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ from support.processes import Process, running
 SAYS: Final = TEXTS["fixed"]
 """What a simulated engine answers unless told otherwise; the endless script says it again and again."""
 _READY_S: Final = 60.0
+_BOOTSTRAP: Final = re.compile(r" role=prefill bootstrap=([1-9]\d*)\n")
 _LISTENING: Final = re.compile(r"listening on (127\.0\.0\.1:[1-9]\d*) ")
 
 
@@ -39,6 +40,13 @@ class Simulated:
     def port(self) -> int:
         """The port of the first worker."""
         return int(self.address.rpartition(":")[2])
+
+    @property
+    def bootstrap_port(self) -> int:
+        """Where others fetch from the first worker, if it is one that works prompts off for them."""
+        found = _BOOTSTRAP.search(self.process.said())
+        assert found is not None, self.process.said()
+        return int(found[1])
 
     def tally(self) -> dict[str, Any]:
         """Stop it, and return what its first worker counted."""
@@ -65,6 +73,29 @@ def running_simulated(
 
         process.wait_until(listening, "listening", _READY_S)
         yield Simulated(tuple(_LISTENING.findall(process.said())), process, report)
+
+
+@contextmanager
+def running_pair(
+    scratch: Path,
+    *flags: str,
+    contract: str = "sglang",
+    connector: str = "contract",
+    prefill_flags: Sequence[str] = (),
+    decode_flags: Sequence[str] = (),
+    workers: int = 1,
+) -> Iterator[tuple[Simulated, Simulated]]:
+    """Run engines that work prompts off for others, and those others, `workers` of either kind."""
+    both = (*("--contract", contract, "--kv-connector", connector, "--bootstrap-port", "0"), *flags)
+    sides = {"prefill": prefill_flags, "decode": decode_flags}
+    with ExitStack() as stack:
+        started = []
+        for role, own in sides.items():
+            folder = scratch / role
+            folder.mkdir()
+            words = (*both, "--role", role, *own)
+            started.append(stack.enter_context(running_simulated(folder, *words, workers=workers)))
+        yield started[0], started[1]
 
 
 class Load:

@@ -33,3 +33,9 @@ class Asked:
     logprobs_on: bool = False
     logprobs_top: int = 0
     logprobs_from: int = -1
+    # What makes it one of two calls that work on one request, and where among data-parallel ranks.
+    room: int | None = None
+    room_host: str = ""
+    room_port: int = 0
+    transfer: str = ""
+    rank: int | None = None

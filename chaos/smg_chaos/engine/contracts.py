@@ -145,8 +145,19 @@ _SCHEDULER: Final = {
     "return_logprob": "logprobs_on",
     "top_logprobs_num": "logprobs_top",
     "logprob_start_len": "logprobs_from",
+    "data_parallel_rank": "rank",
 }
 _LISTS: Final = frozenset({"stop", "stop_ids"})
+
+
+def _meeting(section: str) -> dict[str, str]:
+    names = {
+        "bootstrap_host": "room_host",
+        "bootstrap_port": "room_port",
+        "bootstrap_room": "room",
+    }
+    return {f"{section}.{theirs}": ours for theirs, ours in names.items()}
+
 
 CONTRACTS: Final[Mapping[str, Contract]] = MappingProxyType(
     {
@@ -174,6 +185,8 @@ CONTRACTS: Final[Mapping[str, Contract]] = MappingProxyType(
                 "request_id": "request_id",
                 "stream": "stream",
                 "text": "text",
+                "kv_transfer_params_json": "transfer",
+                "data_parallel_rank": "rank",
                 **_sampling(
                     "sampling_params",
                     length="max_tokens",
@@ -194,6 +207,7 @@ CONTRACTS: Final[Mapping[str, Contract]] = MappingProxyType(
             prompt_ids="input_ids",
             asks={
                 **_SCHEDULER,
+                **_meeting("disaggregated_params"),
                 **_sampling(
                     "sampling_params",
                     length="max_new_tokens",
@@ -213,6 +227,7 @@ CONTRACTS: Final[Mapping[str, Contract]] = MappingProxyType(
             prompt_ids="input_ids",
             asks={
                 **_SCHEDULER,
+                **_meeting("kv_bootstrap_info"),
                 **_sampling(
                     "sampling_params",
                     length="max_new_tokens",

@@ -10,11 +10,10 @@ aborted or was cancelled.
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 from smg_chaos.engine.asked import Asked
-from smg_chaos.engine.blocks import Blocks, BlockTable, PlainBlocks
+from smg_chaos.engine.blocks import Blocks
 from smg_chaos.engine.bundle import Bundle
 from smg_chaos.engine.calls import GONE, Call, Code, End, How
 from smg_chaos.engine.choice import Choice
@@ -24,29 +23,17 @@ from smg_chaos.engine.gauge import Gauge
 from smg_chaos.engine.generation import Generation
 from smg_chaos.engine.loads import Meter
 from smg_chaos.engine.manners import Aborted
-from smg_chaos.engine.pacing import Lockstep, Pacer, Step, Wheel
+from smg_chaos.engine.pairs import Pairs
+from smg_chaos.engine.rank import Rank
 from smg_chaos.engine.reception import ENGINE_DEAD, Reception, end_of
 from smg_chaos.engine.relay import Relay
 from smg_chaos.engine.scheduler import Scheduler
 from smg_chaos.engine.scripts import Script
 from smg_chaos.engine.settings import EngineSettings
+from smg_chaos.engine.tally import Tally
 from smg_chaos.engine.timers import Timers
 from smg_chaos.engine.weather import arm
 from smg_chaos.engine.writer import Ending, Writer
-
-
-@dataclass(slots=True)
-class Tally:
-    """What an engine lived through, counted by itself. `cut`: a fault or a death ended it."""
-
-    requests: int = 0
-    finished: int = 0
-    aborted: int = 0
-    cancelled: int = 0
-    refused: int = 0
-    cut: int = 0
-    tokens: int = 0
-    faults: dict[str, int] = field(default_factory=dict)
 
 
 class Engine:
@@ -84,30 +71,25 @@ class Engine:
         self.rng = random.Random(settings.seed)
         self.faults = Faults(faults, self.rng)
         self.tally.faults = self.faults.hits
-        self.meter = Meter()
+        self.meters = [Meter() for _ in range(settings.ranks)]
         self._epoch_s = epoch_s - now_s
         self._on_death = on_death
         self._timers = Timers()
         self._by_id: dict[str, list[Generation]] = {}
         self._wedged: dict[Generation, None] = {}
         self._not_before_s = now_s
+        self._turn = -1
+        self.pairs = Pairs(self)
         self._reception = Reception(self)
         self._build()
         arm(self, now_s)
 
     def _build(self) -> None:
-        settings = self.settings
-        size = settings.block_tokens()
-        self.table: Blocks = (
-            BlockTable(settings.blocks, size, copies=self.manners.kv_copies)
-            if settings.cache
-            else PlainBlocks(settings.blocks, size)
-        )
-        step = Step(settings.step_s, settings.jitter, settings.growth, self.rng)
-        self._pacer: Pacer = Wheel(step) if settings.pace == "each" else Lockstep(step)
-        self.scheduler = Scheduler(
-            settings, self.manners, self.table, self._pacer, self.meter, self._over
-        )
+        settings, manners = self.settings, self.manners
+        self.ranks = [
+            Rank(number, settings, manners, meter, self.rng, self._over)
+            for number, meter in enumerate(self.meters)
+        ]
         self.writer = Writer(self.contract, self.manners, vocabulary=self.vocabulary)
         self.gauge = Gauge(self)
         self.relay = Relay(self)
@@ -122,9 +104,24 @@ class Engine:
         return sum(len(calls) for calls in self._by_id.values())
 
     @property
+    def table(self) -> Blocks:
+        """The blocks of its first rank, and of most engines all of them."""
+        return self.ranks[0].table
+
+    @property
     def idle(self) -> bool:
-        """Whether nothing runs or waits."""
-        return not self.scheduler.running and not self.scheduler.waiting
+        """Whether nothing runs or waits, or is kept for others."""
+        return not any(rank.scheduler.busy for rank in self.ranks)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Who runs on its first rank, and on most engines at all."""
+        return self.ranks[0].scheduler
+
+    def turn(self) -> Rank:
+        """Return the rank whose turn it is, where nobody says which one."""
+        self._turn += 1
+        return self.ranks[self._turn % len(self.ranks)]
 
     # ── Time ────────────────────────────────────────────────────────────────
 
@@ -134,12 +131,20 @@ class Engine:
 
     def due_s(self) -> float | None:
         """Return when `advance` will have something to do, or None."""
-        timer_s = self._timers.due_s()
-        step_s = None if self._wedged or self.dead else self._pacer.due_s()
+        timer_s, (_, step_s) = self._timers.due_s(), self._next_step()
         if step_s is None:
             return timer_s
-        step_s = max(step_s, self._not_before_s)
         return step_s if timer_s is None else min(step_s, timer_s)
+
+    def _next_step(self) -> tuple[Rank, float | None]:
+        """Return the rank that steps next, and when."""
+        next_rank, due_s = self.ranks[0], None
+        if not self._wedged and not self.dead:
+            for rank in self.ranks:
+                step_s = rank.pacer.due_s()
+                if step_s is not None and (due_s is None or step_s < due_s):
+                    next_rank, due_s = rank, step_s
+        return next_rank, due_s if due_s is None else max(due_s, self._not_before_s)
 
     def advance(self, now_s: float) -> None:
         """Do everything that is due until `now_s`."""
@@ -147,24 +152,25 @@ class Engine:
             if self._timers.due_s() == due_s:
                 self._timers.fire(due_s)
             else:
-                self._step(due_s)
+                self._step(self._next_step()[0], due_s)
 
-    def _step(self, now_s: float) -> None:
-        before = self.scheduler.made
+    def _step(self, rank: Rank, now_s: float) -> None:
+        scheduler = rank.scheduler
+        before = scheduler.made
         stirred: list[Generation] = []
-        for choice in self.scheduler.step(now_s):
+        for choice in scheduler.step(now_s):
             call = choice.call
             if not call.stirred:
                 call.stirred = True
                 stirred.append(call)
-        made = self.scheduler.made - before
+        made = scheduler.made - before
         if made:
             self.tally.tokens += made
-            self.meter.made(made, now_s)
+            rank.meter.made(made, now_s)
         for call in stirred:
             call.stirred = False
             call.bell(call)
-        self.scheduler.admit(now_s)
+        scheduler.admit(now_s)
         self.relay.publish(now_s)
 
     # ── Requests ────────────────────────────────────────────────────────────
@@ -196,10 +202,14 @@ class Engine:
 
     def start(self, call: Generation, now_s: float) -> None:
         """Queue a call's choices up."""
-        if call.end is not None or self.died is not None:
+        if call.end is not None or self.died is not None or self.pairs.waits(call, now_s):
             return
+        self.start_now(call, now_s)
+
+    def start_now(self, call: Generation, now_s: float) -> None:
+        """Queue a call's choices up; it waits for no other engine, or not any more."""
         if len(call.choices) > 1 and self.manners.prefills_once:
-            self.probe(call.asked.ids, partial(self._enqueue, call), now_s)
+            self.probe(call.asked.ids, partial(self._enqueue, call), now_s, call.home)
         else:
             self._enqueue(call, now_s)
 
@@ -207,17 +217,24 @@ class Engine:
         if call.end is None and self.died is None:
             for choice in call.choices:
                 if not choice.over:  # aborted while the prompt was being computed
-                    self.scheduler.add(choice, now_s)
+                    call.home.scheduler.add(choice, now_s)
 
-    def probe(self, ids: Sequence[int], then: Callable[[float], None], now_s: float) -> Generation:
-        """Run a prompt and one token through the scheduler for the engine's own sake."""
-        call = Generation(Asked(ids=ids, max_tokens=1), self.writer, self.manners, group=1)
+    def probe(
+        self,
+        ids: Sequence[int],
+        then: Callable[[float], None],
+        now_s: float,
+        home: Rank | None = None,
+    ) -> Generation:
+        """Run a prompt and one token through a scheduler for the engine's own sake."""
+        asked, home = Asked(ids=ids, max_tokens=1), home or self.ranks[0]
+        call = Generation(asked, self.writer, self.manners, home, group=1)
         choice = Choice(call, 0, self.script.answer(ids, 0, 0))
         choice.end_at, choice.ending = 1, Ending("length")
         call.choices.append(choice)
         call.then = then
         call.release = self._release
-        self.scheduler.add(choice, now_s)
+        home.scheduler.add(choice, now_s)
         return call
 
     # ── Ends ────────────────────────────────────────────────────────────────
@@ -228,10 +245,16 @@ class Engine:
         if fault is not None and choice.ending is None:
             self._cut(call, fault, now_s)
             return
-        self.scheduler.leave(choice, now_s)
+        if self.pairs.keeps(choice, now_s):
+            return
+        call.home.scheduler.leave(choice, now_s)
+        self.finished(call, now_s)
+
+    def finished(self, call: Generation, now_s: float) -> None:
+        """Take note of it if all choices of a call are over."""
         if call.release is None or not all(one.over for one in call.choices):
             return
-        self._forget(call)
+        self._forget(call, now_s)
         call.release = None
         if call.then is not None:
             call.then(now_s)
@@ -249,15 +272,20 @@ class Engine:
             self.die(fault.number("code"))
             return
         call.verdict = end_of(fault)
+        self.give_up(call, now_s)
+
+    def give_up(self, call: Generation, now_s: float) -> None:
+        """Take everything back from a call whose end is known."""
         call.release = None
         self._take_back(call, now_s)
 
     def _take_back(self, call: Generation, now_s: float) -> None:
         for choice in call.choices:
-            self.scheduler.leave(choice, now_s)
-        self._forget(call)
+            call.home.scheduler.leave(choice, now_s)
+        self._forget(call, now_s)
 
-    def _forget(self, call: Generation) -> None:
+    def _forget(self, call: Generation, now_s: float) -> None:
+        self.pairs.forget(call, now_s)
         calls = self._by_id.get(call.asked.request_id)
         if calls is not None and call in calls:
             calls.remove(call)
@@ -271,7 +299,7 @@ class Engine:
         self._take_back(call, now_s)
         if self._wedged.pop(call, call) is None:
             self._not_before_s = max(self._not_before_s, now_s)
-        self.scheduler.admit(now_s)
+        call.home.scheduler.admit(now_s)
 
     def abort(self, request_id: str, now_s: float) -> bool:
         """Abort what runs under an id; return whether there was anything."""
@@ -328,7 +356,7 @@ class Engine:
 
     def _end_all(self, end: End, now_s: float) -> None:
         calls = [call for calls in self._by_id.values() for call in calls]
-        calls += [choice.call for choice in self.scheduler.placed()]
+        calls += [choice.call for rank in self.ranks for choice in rank.scheduler.placed()]
         ended: list[Call] = list(self.relay.cut_all(end)) if end.how is How.CLOSE else []
         for call in dict.fromkeys(calls):
             if call.end is None:
@@ -338,6 +366,7 @@ class Engine:
             self._take_back(call, now_s)
             ended.append(call)
         self._wedged.clear()
+        self.pairs.clear(now_s)
         for one in ended:
             one.bell(one)
 
@@ -347,14 +376,16 @@ class Engine:
         """Forget the cache; False, and nothing happens, while requests run."""
         if not self.idle:
             return False
-        self.table.clear()
+        for rank in self.ranks:
+            rank.table.clear()
         if self.manners.cleared_at_once:
             self.relay.publish(now_s)
         return True
 
     def check(self) -> None:
         """Assert that slots, blocks and names belong to calls that are still going on."""
-        self.scheduler.check()
+        for rank in self.ranks:
+            rank.scheduler.check()
         for calls in self._by_id.values():
             assert calls, "a name without a call"
             for call in calls:

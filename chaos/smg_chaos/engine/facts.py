@@ -19,6 +19,8 @@ Table: TypeAlias = Mapping[str, Fact]
 # SGLang's servicer reports these whatever model runs.
 _FALLBACK_VOCABULARY: Final = 128256
 _FALLBACK_BOS: Final = 1
+# What an engine says whose rooms are nowhere, because nobody looks for them.
+_BOOTSTRAP_PORT: Final = 8998
 
 
 def _path(engine: "Engine", now_s: float) -> str:
@@ -74,8 +76,8 @@ def _started(engine: "Engine", now_s: float) -> _Moment:
 
 
 def _last_output(engine: "Engine", now_s: float) -> float:
-    last_s = engine.meter.last_output_s
-    return engine.wall_s(engine.started_s if last_s is None else last_s)
+    outputs_s = [meter.last_output_s for meter in engine.meters if meter.last_output_s is not None]
+    return engine.wall_s(max(outputs_s, default=engine.started_s))
 
 
 def _config(key: str, default: Any) -> Fact:
@@ -103,8 +105,8 @@ def _sglang_arguments(engine: "Engine", now_s: float) -> dict[str, Any]:
         "max_running_requests": engine.settings.slots,
         "max_total_tokens": engine.table.count * engine.table.size,
         "tp_size": 1,
-        "dp_size": 1,
-        "disaggregation_mode": "null",
+        "dp_size": engine.settings.ranks,
+        **_disaggregation(engine),
         "device": "cpu",
         "random_seed": engine.settings.seed,
         "reasoning_parser": None,
@@ -112,6 +114,45 @@ def _sglang_arguments(engine: "Engine", now_s: float) -> dict[str, Any]:
         "constrained_decoding_start": "first_token",
         "grammar_backend": "xgrammar",
     }
+
+
+def _disaggregation(engine: "Engine") -> dict[str, Any]:
+    """What the engines that meet in rooms say of that, whether they do or not."""
+    role, protocol = engine.settings.role, engine.settings.pairing_protocol
+    return {
+        "disaggregation_mode": "null" if role == "regular" else role,
+        "disaggregation_bootstrap_port": engine.pairs.where[1] or _BOOTSTRAP_PORT,
+        "disaggregation_transfer_backend": "mooncake",
+        **({"pairing_protocol": protocol} if protocol else {}),
+    }
+
+
+_CONNECTORS: Final = {
+    "nixl": "NixlConnector",
+    "mooncake": "MooncakeConnector",
+    "store": "ExampleConnector",
+}
+_KV_ROLES: Final = {"prefill": "kv_producer", "decode": "kv_consumer", "regular": "kv_both"}
+
+
+def _connector(engine: "Engine", now_s: float) -> str:
+    return _CONNECTORS.get(engine.settings.style(), "")
+
+
+def _kv_role(engine: "Engine", now_s: float) -> str:
+    return _KV_ROLES[engine.settings.role] if _connector(engine, now_s) else ""
+
+
+def _engine_id(engine: "Engine", now_s: float) -> str:
+    return engine.pairs.engine_id if _connector(engine, now_s) else ""
+
+
+def _pairing_protocol(engine: "Engine", now_s: float) -> str:
+    return engine.settings.pairing_protocol
+
+
+def _ranks(engine: "Engine", now_s: float) -> int:
+    return engine.settings.ranks
 
 
 def _scheduler(engine: "Engine", now_s: float) -> dict[str, Any]:
@@ -129,7 +170,8 @@ def _tokenspeed_arguments(engine: "Engine", now_s: float) -> dict[str, Any]:
         "max_model_len": engine.settings.context,
         "block_size": engine.table.size,
         "max_num_seqs": engine.settings.slots,
-        "disaggregation_mode": "null",
+        **_disaggregation(engine),
+        **({"dp_size": engine.settings.ranks} if engine.settings.ranks > 1 else {}),
         "constrained_decoding_start": "first_token",
     }
 
@@ -149,7 +191,11 @@ _VLLM_MODEL: Final[Table] = {
     "max_req_input_len": _context,
 }
 _VLLM_SERVER: Final[Table] = {
-    "data_parallel_size": _always(1),
+    "kv_connector": _connector,
+    "kv_role": _kv_role,
+    "kv_engine_id": _engine_id,
+    "pairing_protocol": _pairing_protocol,
+    "data_parallel_size": _ranks,
     "shm_namespace_id": _always("00000000-0000-0000-0000-000000000000:0"),
     "kv_cache_dtype": _always("auto"),
     "block_size": lambda engine, now_s: engine.table.size,

@@ -67,6 +67,9 @@ FAULTS: Final[Mapping[str, Kind]] = MappingProxyType(
         "no-complete": Kind(Where.REQUEST, "end OK without a complete message"),
         "double-complete": Kind(Where.REQUEST, "send the complete message twice"),
         "wrong-counts": Kind(Where.REQUEST, "count tokens wrongly", {"by": 7}),
+        "transfer-fails": Kind(
+            Where.REQUEST, "what a partner worked off does not arrive; decode engines only"
+        ),
         "bad-ids": Kind(Where.REQUEST, "print ids beyond the vocabulary", {"after": 0}),
         "die": Kind(
             Where.PROCESS,

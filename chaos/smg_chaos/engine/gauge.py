@@ -9,32 +9,39 @@ if TYPE_CHECKING:
     from smg_chaos.engine.engine import Engine
 
 
+def _mode(engine: "Engine") -> str:
+    role = engine.settings.role
+    return "null" if role == "regular" else role
+
+
 class Gauge:
-    """Reads one engine's load."""
+    """Reads one engine's load, rank by rank."""
 
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
-        self._first: tuple[float, Load] | None = None
+        self._first: dict[int, tuple[float, Load]] = {}
 
-    def load(self, now_s: float) -> Load:
-        """Return the load as the engine tells it.
+    def loads(self, now_s: float) -> list[Load]:
+        """Return the loads of all ranks, in their order."""
+        return [self.load(rank.number, now_s) for rank in self._engine.ranks]
+
+    def load(self, rank: int, now_s: float) -> Load:
+        """Return a rank's load as the engine tells it.
 
         Stale and frozen loads never change; only a stale one admits its age.
         """
         mode = self._engine.settings.loads
         if mode == "absurd":
-            return absurd(self.truth(now_s))
+            return absurd(self.truth(rank, now_s))
         if mode not in ("stale", "frozen"):
-            return self.truth(now_s)
-        if self._first is None:
-            self._first = (now_s, self.truth(now_s))
-        since_s, load = self._first
+            return self.truth(rank, now_s)
+        since_s, load = self._first.setdefault(rank, (now_s, self.truth(rank, now_s)))
         return replace(load, age_ms=int((now_s - since_s) * 1000)) if mode == "stale" else load
 
-    def truth(self, now_s: float) -> Load:
-        """Return the load as it is."""
-        engine = self._engine
-        scheduler, table, meter = engine.scheduler, engine.table, engine.meter
+    def truth(self, rank: int, now_s: float) -> Load:
+        """Return a rank's load as it is."""
+        engine, one = self._engine, self._engine.ranks[rank]
+        scheduler, table, meter = one.scheduler, one.table, one.meter
         placed = scheduler.placed()
         last_s = meter.last_output_s if meter.last_output_s is not None else engine.started_s
         return Load(
@@ -48,5 +55,6 @@ class Gauge:
             tokens_per_s=meter.tokens_per_s(now_s),
             hit_rate=meter.hit_rate(),
             silence_ms=int((now_s - last_s) * 1000) if placed else None,
-            prefill_tokens=sum(len(one.call.asked.ids) for one in placed if not one.made),
+            prefill_tokens=sum(len(made.call.asked.ids) for made in placed if not made.made),
+            mode=_mode(engine),
         )

@@ -1,6 +1,7 @@
 """One Generate in progress: what its choices have made becomes this servicer's messages."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from smg_chaos.engine.asked import Asked
 from smg_chaos.engine.calls import FINE, Call, Code, End
@@ -8,6 +9,10 @@ from smg_chaos.engine.choice import Choice
 from smg_chaos.engine.faults import Fault
 from smg_chaos.engine.manners import Aborted, AfterChunks, Coalesce, EmptyChunks, Manners
 from smg_chaos.engine.writer import Ending, Writer
+
+if TYPE_CHECKING:
+    from smg_chaos.engine.handover import Handed
+    from smg_chaos.engine.rank import Rank
 
 
 class Generation(Call):
@@ -25,18 +30,25 @@ class Generation(Call):
         "choices",
         "fault",
         "group",
+        "handed",
+        "home",
         "lost",
         "manners",
         "ready_s",
         "release",
         "then",
+        "transfer",
         "verdict",
+        "withheld",
         "writer",
     )
 
-    def __init__(self, asked: Asked, writer: Writer, manners: Manners, *, group: int) -> None:
+    def __init__(
+        self, asked: Asked, writer: Writer, manners: Manners, home: "Rank", *, group: int
+    ) -> None:
         super().__init__()
         self.asked = asked
+        self.home = home
         self.writer = writer
         self.manners = manners
         self.group = group
@@ -49,6 +61,12 @@ class Generation(Call):
         self.lost = False
         """Nothing will ever come any more, not even an end."""
         self.verdict: End | None = None
+        self.handed: Handed | None = None
+        """What somebody else has computed of its prompt."""
+        self.transfer = ""
+        """What its last message tells whoever goes on elsewhere."""
+        self.withheld = False
+        """Nothing of it is shown yet."""
         self.ready_s = 0.0
         """When its prompt is computed."""
         self.release: Callable[[Generation, float], None] | None = None
@@ -58,6 +76,9 @@ class Generation(Call):
         """Return the messages for what was made since the last time."""
         out = super().take()
         if self.lost or self.end is not None:
+            return out
+        if self.withheld:
+            self.end = self.verdict
             return out
         if self.asked.stream:
             merged = lagging and self.manners.coalesce is Coalesce.WHEN_READER_LAGS
@@ -173,6 +194,8 @@ class Generation(Call):
         if self.asked.prompt_logprobs is not None:
             top = self.asked.prompt_logprobs
             extra += self.writer.logprobs.prompt_complete(self.asked.ids, top)
+        if self.transfer:
+            extra += self.writer.transfer.holding(self.transfer.encode())
         return self.writer.complete(choice.spoken, ids, total + self._off(), ending, extra)
 
     def _repeated_from(self, choice: Choice) -> int:
@@ -213,10 +236,16 @@ class Generation(Call):
             self.cut(End(Code.INTERNAL, "aborted"))
         else:
             emptied = manner is Aborted.EMPTY_COMPLETE and self.asked.stream
-            self._abort_in_words(unfinished, emptied=emptied)
+            self._end_in_words(unfinished, Ending(self.manners.abort_reason), emptied=emptied)
 
-    def _abort_in_words(self, unfinished: Sequence[Choice], *, emptied: bool) -> None:
-        ending = Ending(self.manners.abort_reason)
+    def fail(self, now_s: float) -> None:
+        """Free everything, and say that it failed in the words of a contract that has some."""
+        self.aborting = True
+        unfinished = [choice for choice in self.choices if not choice.over]
+        self._give_back(now_s)
+        self._end_in_words(unfinished, Ending("error"), emptied=self.asked.stream)
+
+    def _end_in_words(self, unfinished: Sequence[Choice], ending: Ending, *, emptied: bool) -> None:
         for choice in unfinished:
             if choice.spoken is None:
                 choice.spoken = self.writer.spoken(

@@ -11,6 +11,7 @@ from smg_chaos.engine.clockwork import Clockwork
 from smg_chaos.engine.door import Door
 from smg_chaos.engine.engine import Engine
 from smg_chaos.engine.h2_connection import MESSAGE_MAX
+from smg_chaos.engine.passage import Passage
 from smg_chaos.engine.service import Service
 from smg_node.core.ports import Clock
 
@@ -29,6 +30,7 @@ class GrpcFace:
         self._clock = clock
         self._server: grpc.aio.Server | None = None
         self._clockwork: Clockwork | None = None
+        self._passage: Passage | None = None
 
     async def listen(self, host: str, port: int) -> int:
         """Listen; return the port, which was chosen by the system if `port` is 0."""
@@ -55,6 +57,8 @@ class GrpcFace:
             raise OSError(f"cannot listen on {host}:{port}")
         self._server = server
         self._door.port = bound
+        self._passage = Passage(self.engine, self._clockwork.now_s, self._clockwork.settle)
+        await self._passage.open(host)
         await server.start()
         self._clockwork.arm()
         return bound
@@ -88,6 +92,8 @@ class GrpcFace:
         """Close the port and every connection at once."""
         if self._clockwork is not None:
             self._clockwork.stop()
+        if self._passage is not None:
+            self._passage.close()
         if self._server is not None:
             await self._server.stop(None)
 

@@ -6,6 +6,7 @@ from smg_chaos.engine.calls import Call
 from smg_chaos.engine.clockwork import Clockwork
 from smg_chaos.engine.engine import Engine
 from smg_chaos.engine.h2_connection import Connection
+from smg_chaos.engine.passage import Passage
 from smg_chaos.engine.service import Service
 from smg_node.core.ports import Clock
 
@@ -21,6 +22,7 @@ class H2Face:
         self._clock = clock
         self._server: asyncio.Server | None = None
         self._clockwork: Clockwork | None = None
+        self._passage: Passage | None = None
 
     @property
     def clockwork(self) -> Clockwork:
@@ -33,6 +35,8 @@ class H2Face:
         loop = asyncio.get_running_loop()
         self._clockwork = Clockwork(self.engine, self._clock, loop, self.flush)
         self._server = await loop.create_server(lambda: Connection(self), host, port, backlog=1024)
+        self._passage = Passage(self.engine, self._clockwork.now_s, self.settle)
+        await self._passage.open(host)
         self._clockwork.arm()
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
@@ -55,6 +59,8 @@ class H2Face:
         """Close the port and every connection at once."""
         if self._clockwork is not None:
             self._clockwork.stop()
+        if self._passage is not None:
+            self._passage.close()
         if self._server is not None:
             self._server.close()
         for connection in list(self.connections):

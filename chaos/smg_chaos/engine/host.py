@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 import msgspec
@@ -13,6 +13,8 @@ import uvloop
 
 from smg_chaos.engine.engine import Engine
 from smg_chaos.engine.plans import Plan
+from smg_chaos.engine.settings import EngineSettings
+from smg_chaos.engine.store import FolderStore, MemoryStore, Store
 from smg_node.core.ports import Clock
 
 
@@ -53,6 +55,7 @@ class Host:
         self._buried: list[Face] = []
         self._stirred = asyncio.Event()
         self._told_to_end = False
+        self._store: Store = FolderStore(plan.kv_store) if plan.kv_store else MemoryStore()
         self.code = 0
 
     @property
@@ -89,8 +92,10 @@ class Host:
             self._faces.append(face)
             port = await face.listen(plan.host, plan.port and plan.port + number - 1)
             contract = "openai" if plan.server == "openai" else plan.settings.contract
+            pair = _pair(face.engine)
             self._say(
-                f"listening on {plan.host}:{port} contract={contract} model={plan.settings.model}"
+                f"listening on {plan.host}:{port} contract={contract} "
+                f"model={plan.settings.model}{pair}"
             )
             ports.append(port)
         return ports
@@ -98,8 +103,8 @@ class Host:
     def _engine(self, number: int) -> Engine:
         plan, now_s = self._plan, self._clock.monotonic_s()
         faults = [fault for fault in plan.faults if fault.worker in (None, number)]
-        return Engine(
-            plan.settings,
+        engine = Engine(
+            _numbered(plan.settings, number),
             plan.bundle,
             plan.script,
             faults,
@@ -107,6 +112,8 @@ class Host:
             epoch_s=self._clock.now_ms() / 1000,
             on_death=self._died,
         )
+        engine.pairs.store = self._store
+        return engine
 
     def _face(self, engine: Engine) -> Face:
         if self._plan.server == "h2":
@@ -142,11 +149,30 @@ class Host:
             self._plan.report.write_bytes(msgspec.json.encode(tallies))
 
 
+def _numbered(settings: EngineSettings, number: int) -> EngineSettings:
+    """Return the settings of the `number`-th worker, which has a bootstrap port and a name of its own."""
+    first, name = settings.bootstrap_port, settings.engine_id
+    return replace(
+        settings,
+        bootstrap_port=first and first + number - 1,
+        engine_id=f"{name}-{number}" if name and number > 1 else name,
+    )
+
+
+def _pair(engine: Engine) -> str:
+    """Return what is said of an engine that works with others."""
+    settings = engine.settings
+    if settings.role == "regular" and settings.kv_connector == "contract":
+        return ""
+    port = f" bootstrap={engine.pairs.where[1]}" if engine.pairs.serves else ""
+    return f" role={settings.role}{port}"
+
+
 def _told(engine: Engine) -> dict[str, Any]:
     """Return what an engine counted, of itself and of the prompts it was given."""
     prompts = {
-        "prompt_tokens": engine.meter.prompt_tokens,
-        "cached_tokens": engine.meter.cached_tokens,
+        "prompt_tokens": sum(meter.prompt_tokens for meter in engine.meters),
+        "cached_tokens": sum(meter.cached_tokens for meter in engine.meters),
     }
     return {**asdict(engine.tally), **prompts}
 

@@ -1,12 +1,14 @@
 """One generation asked for over HTTP: the engine's call, its tokens put into text and frames."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 from smg_chaos.engine.asked import Asked
 from smg_chaos.engine.calls import Call, End
 from smg_chaos.engine.engine import Engine
+from smg_chaos.engine.generation import Generation
 from smg_chaos.engine.http_words import Words, frame
 from smg_node.core.errors import SmgError
 from smg_node.engines.reader import StreamReader
@@ -67,6 +69,12 @@ class HttpGeneration:
             n=count,
             stop=(stop,) if isinstance(stop, str) else tuple(stop),
             ignore_eos=body.get("ignore_eos") is True,
+            min_tokens=_number(body, "min_tokens") or 0,
+            room=_number(body, "bootstrap_room"),
+            room_host=str(body.get("bootstrap_host") or ""),
+            room_port=_number(body, "bootstrap_port") or 0,
+            transfer=_transfer(body),
+            rank=_number(body, "data_parallel_rank"),
         )
 
     def begin(self, engine: Engine, now_s: float) -> None:
@@ -130,7 +138,10 @@ class HttpGeneration:
     def answer(self) -> Mapping[str, Any]:
         """Return the answer as one object."""
         texts = [(choice.said, choice.finish) for choice in self._choices]
-        return self._words.whole(self._name, texts, self._usage(), chat=self._chat)
+        answer = self._words.whole(self._name, texts, self._usage(), chat=self._chat)
+        call = self._call
+        told = call.transfer if isinstance(call, Generation) else ""
+        return {**answer, "kv_transfer_params": json.loads(told)} if told else answer
 
     def _usage(self) -> Mapping[str, Any]:
         made = sum(len(choice.ids) for choice in self._choices)
@@ -140,3 +151,19 @@ class HttpGeneration:
             "total_tokens": self._prompt_tokens + made,
             "prompt_tokens_details": {"cached_tokens": self._cached_tokens},
         }
+
+
+def _number(body: Mapping[str, Any], name: str) -> int | None:
+    value = body.get(name)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise MistakeError(400, f"{name} must be a whole number")
+    return value
+
+
+def _transfer(body: Mapping[str, Any]) -> str:
+    value = body.get("kv_transfer_params")
+    if value is None:
+        return ""
+    if not isinstance(value, dict):
+        raise MistakeError(400, "kv_transfer_params must be an object")
+    return json.dumps(value)

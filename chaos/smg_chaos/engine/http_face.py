@@ -24,6 +24,7 @@ from smg_chaos.engine.http_words import (
     metrics_page,
     reranked,
 )
+from smg_chaos.engine.passage import Passage
 from smg_node.core.ports import Clock
 
 BODY_MAX_BYTES: Final = 64 * 1024 * 1024
@@ -60,6 +61,7 @@ class HttpFace:
         self._words = Words(engine.model, engine.bundle)
         self._runner: web.AppRunner | None = None
         self._clockwork: Clockwork | None = None
+        self._passage: Passage | None = None
 
     async def listen(self, host: str, port: int) -> int:
         """Listen; return the port, which was chosen by the system if `port` is 0."""
@@ -86,6 +88,8 @@ class HttpFace:
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port)
         await site.start()
+        self._passage = Passage(self.engine, self._clockwork.now_s, self._clockwork.settle)
+        await self._passage.open(host)
         self._clockwork.arm()
         bound: int = self._runner.addresses[0][1]
         return bound
@@ -94,6 +98,8 @@ class HttpFace:
         """Close the port and every connection at once."""
         if self._clockwork is not None:
             self._clockwork.stop()
+        if self._passage is not None:
+            self._passage.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -127,8 +133,10 @@ class HttpFace:
         return _json({"version": "0.0-simulated"})
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        scheduler = self.engine.scheduler
-        text = metrics_page(self.engine.model, scheduler.running, scheduler.waiting)
+        schedulers = [rank.scheduler for rank in self.engine.ranks]
+        running = sum(one.running for one in schedulers)
+        waiting = sum(one.waiting for one in schedulers)
+        text = metrics_page(self.engine.model, running, waiting)
         return web.Response(text=text, content_type="text/plain")
 
     def _page(
@@ -148,6 +156,9 @@ class HttpFace:
             body = await self._body(request)
             clockwork = self._clockwork
             assert clockwork is not None, "the face listens"
+            rank = request.headers.get("x-data-parallel-rank")
+            if rank is not None and rank.isascii() and rank.isdigit():
+                body.setdefault("data_parallel_rank", int(rank))
             call = HttpGeneration(self._words, body, chat=chat, name=_id_of(request))
             call.begin(self.engine, clockwork.now_s())
             clockwork.settle()

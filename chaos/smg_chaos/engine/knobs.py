@@ -10,12 +10,22 @@ from typing import Any, Final, Literal
 
 from smg_chaos.engine.plans import SERVERS, Wanted
 from smg_chaos.engine.scripts import NAMES
-from smg_chaos.engine.settings import EngineSettings, Events, Killers, Loads, Pace
+from smg_chaos.engine.settings import (
+    Connector,
+    EngineSettings,
+    Events,
+    Killers,
+    LoadFailure,
+    Loads,
+    Pace,
+    Role,
+)
 
 _MODEL: Final = "Which engine"
 _SAYS: Final = "What it says"
 _TIME: Final = "How fast"
 _MEMORY: Final = "Slots and memory"
+_PAIRS: Final = "Pairs and ranks"
 _ODD: Final = "Oddities and faults"
 _PROCESS: Final = "Process"
 
@@ -112,6 +122,58 @@ KNOBS: Final = (
     Knob("blocks", int, "KV blocks", _MEMORY, minimum=1),
     Knob("block-size", int | None, "tokens in a KV block (32, SGLang 16)", _MEMORY, minimum=1),
     Knob("cache", bool, "keep a prefix cache", _MEMORY),
+    Knob("role", Role, "work prompts off for others, draw answers for others, or do both", _PAIRS),
+    Knob(
+        "kv-connector",
+        Connector,
+        "how it works in pairs: in rooms as SGLang does, or by a connector of vLLM; "
+        "contract: rooms, and nixl for a vLLM with a role",
+        _PAIRS,
+    ),
+    Knob(
+        "bootstrap-port",
+        int,
+        "where others fetch from it, first port of the workers; 0: the system chooses",
+        _PAIRS,
+        minimum=0,
+        maximum=65535,
+    ),
+    Knob("engine-id", str, "how connectors call it; made up otherwise", _PAIRS),
+    Knob("pairing-protocol", str, "what it says a partner must say as well", _PAIRS),
+    Knob(
+        "pair-wait-ms",
+        float,
+        "how long it waits for its partner before it gives a request up",
+        _PAIRS,
+        "pair_wait_s",
+        _MS,
+        1,
+    ),
+    Knob(
+        "kv-lease-ms",
+        float,
+        "how long it keeps for others what nobody fetches",
+        _PAIRS,
+        "kv_lease_s",
+        _MS,
+        1,
+    ),
+    Knob("kv-load-failure", LoadFailure, "what becomes of a request whose KV is gone", _PAIRS),
+    Knob("decode-cache", bool, "keep a prefix cache where a decode engine has none", _PAIRS),
+    Knob(
+        "kv-store",
+        Path | None,
+        "folder that engines with the connector store share; this process only otherwise",
+        _PAIRS,
+    ),
+    Knob(
+        "ranks",
+        int,
+        "data-parallel ranks, each with slots, blocks and a cache of its own",
+        _PAIRS,
+        minimum=1,
+        maximum=64,
+    ),
     Knob("events", Events, "KV events", _ODD),
     Knob("loads", Loads, "what it says of its load", _ODD),
     Knob("killers", Killers, "what a request does that engines die of", _ODD),

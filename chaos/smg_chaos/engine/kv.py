@@ -36,6 +36,7 @@ class Batch:
     sequence: int
     time_s: float
     changes: tuple[Change, ...]
+    rank: int = 0
 
 
 def _signed(key: int) -> int:
@@ -77,32 +78,33 @@ def _event(change: Change, number: int, manners: Manners, size: int) -> Any:
     return event
 
 
+class _Told:
+    """What a subscriber was told of one rank."""
+
+    __slots__ = ("at_s", "idle", "load", "sample", "sequence")
+
+    def __init__(self, now_s: float, sequence: int | None) -> None:
+        self.at_s = now_s
+        self.sequence = sequence
+        self.load: Load | None = None
+        self.sample = 0
+        self.idle = 0
+
+
 class Subscription(Call):
-    """One SubscribeKvEvents in progress."""
+    """One SubscribeKvEvents in progress: batches of all ranks, each numbered by its rank."""
 
-    __slots__ = (
-        "_events",
-        "_idle",
-        "_last_load",
-        "_last_s",
-        "_last_sequence",
-        "_manners",
-        "_sample",
-        "_size",
-        "leave",
-    )
+    __slots__ = ("_events", "_manners", "_size", "_told", "leave")
 
-    def __init__(self, manners: Manners, size: int, now_s: float, *, early_load: bool) -> None:
+    def __init__(
+        self, manners: Manners, size: int, now_s: float, *, ranks: int, early_load: bool
+    ) -> None:
         super().__init__()
         self._manners = manners
         self._size = size
         self._events = 0
-        self._sample = 0
-        self._last_load: Load | None = None
-        self._last_s = now_s
         starts = manners.load_records is LoadRecords.FROM_START and early_load
-        self._last_sequence: int | None = 0 if starts else None
-        self._idle = 0
+        self._told = [_Told(now_s, 0 if starts else None) for _ in range(ranks)]
         self.leave: Callable[[Subscription], None] | None = None
 
     def deliver(self, batch: Batch, load: Load, now_s: float) -> None:
@@ -110,69 +112,72 @@ class Subscription(Call):
         message = common_pb2.KvEventBatch(sequence_number=batch.sequence)
         if not self._manners.kv_split:
             message.timestamp = batch.time_s
-        self._add(message, batch.changes, load, now_s)
+        self._add(message, batch.rank, batch.changes, load, now_s)
 
     def snapshot(
-        self, contents: Sequence[Content], last: int, time_s: float, load: Load, now_s: float
+        self, rank: int, contents: Sequence[Content], last: Batch, load: Load, now_s: float
     ) -> None:
-        """Add the live blocks, in chunks numbered up to `last`."""
+        """Add a rank's live blocks, in chunks numbered up to `last`, which itself is not sent."""
         parts = [
             contents[at : at + SNAPSHOT_BLOCKS] for at in range(0, len(contents), SNAPSHOT_BLOCKS)
         ]
-        parts = parts[-(last + 1) :] or [()]
+        parts = parts[-(last.sequence + 1) :] or [()]
         for index, part in enumerate(parts):
             message = common_pb2.KvEventBatch(
-                sequence_number=last - len(parts) + 1 + index, timestamp=time_s
+                sequence_number=last.sequence - len(parts) + 1 + index, timestamp=last.time_s
             )
             message.snapshot.index, message.snapshot.count = index, len(parts)
             message.snapshot.blocks = len(contents)
             changes: tuple[Change, ...] = tuple(Stored((content,)) for content in part)
             if index == 0:
                 changes = (Cleared(), *changes)
-            self._add(message, changes, load, now_s, made_up=True)
+            self._add(message, rank, changes, load, now_s, made_up=True)
 
     def _add(
         self,
         message: Any,
+        rank: int,
         changes: Sequence[Change],
         load: Load,
         now_s: float,
         *,
         made_up: bool = False,
     ) -> None:
+        told = self._told[rank]
         if self._manners.kv_rank:
-            message.dp_rank = 0
+            message.dp_rank = rank
         for change in changes:
             self._events += 1
             number = 0 if made_up else self._events
             message.events.append(_event(change, number, self._manners, self._size))
         if self._manners.load_records is not LoadRecords.NONE:
-            self._sample += 1
+            told.sample += 1
             record = load_record(
-                common_pb2, load, self._manners, sample=self._sample, load_only=False
+                common_pb2, load, self._manners, sample=told.sample, load_only=False
             )
             message.load.CopyFrom(record)
-            self._last_load = load
-        self._last_sequence, self._last_s, self._idle = message.sequence_number, now_s, 0
+            told.load = load
+        told.sequence, told.at_s, told.idle = message.sequence_number, now_s, 0
         self._push(message)
 
-    def heartbeat(self, load: Load, time_s: float, now_s: float) -> bool:
-        """Add a load-only batch if one is due; return whether one was."""
-        if self._manners.load_records is LoadRecords.NONE or self._last_sequence is None:
+    def heartbeat(self, rank: int, load: Load, time_s: float, now_s: float) -> bool:
+        """Add a load-only batch of a rank if one is due; return whether one was."""
+        told = self._told[rank]
+        if self._manners.load_records is LoadRecords.NONE or told.sequence is None:
             return False
-        moved = self._last_load is None or self._last_load.moved(load)
-        patience_s = _HEARTBEAT_IDLE_S if self._idle >= 2 else _HEARTBEAT_S
-        if not moved and now_s - self._last_s < patience_s:
+        moved = told.load is None or told.load.moved(load)
+        patience_s = _HEARTBEAT_IDLE_S if told.idle >= 2 else _HEARTBEAT_S
+        if not moved and now_s - told.at_s < patience_s:
             return False
-        self._sample += 1
-        message = common_pb2.KvEventBatch(sequence_number=self._last_sequence, timestamp=time_s)
+        told.sample += 1
+        message = common_pb2.KvEventBatch(sequence_number=told.sequence, timestamp=time_s)
         if self._manners.kv_rank:
-            message.dp_rank = 0
+            message.dp_rank = rank
         message.load.CopyFrom(
-            load_record(common_pb2, load, self._manners, sample=self._sample, load_only=True)
+            load_record(common_pb2, load, self._manners, sample=told.sample, load_only=True)
         )
-        self._last_load, self._last_s = load, now_s
-        self._idle = 0 if moved else self._idle + 1
+        told.load, told.at_s = load, now_s
+        told.idle = 0 if moved else told.idle + 1
         self._push(message)
         return True
 
@@ -190,56 +195,70 @@ class Subscription(Call):
             leave(self)
 
 
+class _Line:
+    """One rank's batches: the next number, the first one, and those that are remembered."""
+
+    __slots__ = ("first", "history", "next", "table")
+
+    def __init__(self, table: Blocks, first: int) -> None:
+        self.table = table
+        self.next = self.first = first
+        self.history: deque[Batch] = deque(maxlen=HISTORY_BATCHES)
+
+
 class Publisher:
-    """Numbers batches and hands them to subscriptions."""
+    """Numbers the batches of each rank and hands them to subscriptions; `tables` are those of the ranks."""
 
     def __init__(
         self,
         manners: Manners,
-        table: Blocks,
+        tables: Sequence[Blocks],
         *,
         wall_s: Callable[[float], float],
-        load: Callable[[float], Load],
+        load: Callable[[int, float], Load],
     ) -> None:
         self._manners = manners
-        self._table = table
+        self._lines = [_Line(table, manners.kv_first_sequence) for table in tables]
         self._wall_s = wall_s
         self._load = load
-        self._next = self._first = manners.kv_first_sequence
         self._remembers = manners.kv_events is KvEvents.WITH_MEMORY
-        self._history: deque[Batch] = deque(maxlen=HISTORY_BATCHES)
         self.subscriptions: list[Subscription] = []
 
     @property
     def published(self) -> int:
         """How many batches were numbered since the publisher started."""
-        return self._next - self._first
+        return sum(line.next - line.first for line in self._lines)
 
     def batches(self, now_s: float) -> list[Batch]:
         """Return what changed since the last time, numbered."""
-        changes = self._table.changes()
-        if not changes or self._manners.kv_events is KvEvents.NONE:
-            return []
-        groups = [(change,) for change in changes] if self._manners.kv_split else [tuple(changes)]
-        made = []
-        for group in groups:
-            made.append(Batch(self._next, self._wall_s(now_s), group))
-            self._next += 1
-        if self._remembers:
-            self._history.extend(made)
+        made: list[Batch] = []
+        for rank, line in enumerate(self._lines):
+            changes = line.table.changes()
+            if not changes or self._manners.kv_events is KvEvents.NONE:
+                continue
+            split = self._manners.kv_split
+            for group in [(change,) for change in changes] if split else [tuple(changes)]:
+                batch = Batch(line.next, self._wall_s(now_s), group, rank)
+                line.next += 1
+                made.append(batch)
+                if self._remembers:
+                    line.history.append(batch)
         return made
 
     def deliver(self, batch: Batch, now_s: float) -> list[Subscription]:
         """Give a batch to everyone; return who has something to read."""
-        load = self._load(now_s)
+        load = self._load(batch.rank, now_s)
         for subscription in self.subscriptions:
             subscription.deliver(batch, load, now_s)
         return list(self.subscriptions)
 
     def heartbeats(self, now_s: float) -> list[Subscription]:
         """Give load-only batches to those who are due; return them."""
-        load, time_s = self._load(now_s), self._wall_s(now_s)
-        return [one for one in self.subscriptions if one.heartbeat(load, time_s, now_s)]
+        loads, time_s = self._loads(now_s), self._wall_s(now_s)
+        return [one for one in self.subscriptions if _beaten(one, loads, time_s, now_s)]
+
+    def _loads(self, now_s: float) -> list[Load]:
+        return [self._load(rank, now_s) for rank in range(len(self._lines))]
 
     def subscribe(self, start: int, now_s: float, *, early_load: bool) -> Call:
         """Return a subscription from `start`, or the refusal this servicer answers with."""
@@ -249,28 +268,35 @@ class Publisher:
             return refused(
                 Code.OUT_OF_RANGE, "no replay from a cursor; subscribe from zero and rebuild"
             )
-        made = Subscription(self._manners, self._table.size, now_s, early_load=early_load)
+        lines = self._lines
+        made = Subscription(
+            self._manners, lines[0].table.size, now_s, ranks=len(lines), early_load=early_load
+        )
         made.leave = self.subscriptions.remove
         if self._remembers:
-            self._catch_up(made, start, now_s)
+            for rank, line in enumerate(lines):
+                self._catch_up(made, rank, line, start, now_s)
         self.subscriptions.append(made)
         return made
 
-    def _catch_up(self, made: Subscription, start: int, now_s: float) -> None:
-        load = self._load(now_s)
-        complete = not self._history or self._history[0].sequence == self._first
+    def _catch_up(
+        self, made: Subscription, rank: int, line: _Line, start: int, now_s: float
+    ) -> None:
+        load = self._load(rank, now_s)
+        complete = not line.history or line.history[0].sequence == line.first
         if start or complete:
-            for batch in self._history:
+            for batch in line.history:
                 if batch.sequence >= start:
                     made.deliver(batch, load, now_s)
         else:
-            live = self._table.live()
-            made.snapshot(live, self._next - 1, self._wall_s(now_s), load, now_s)
+            last = Batch(line.next - 1, self._wall_s(now_s), (), rank)
+            made.snapshot(rank, line.table.live(), last, load, now_s)
 
     def restart(self) -> list[Subscription]:
         """Lose every number and everything remembered; return the subscriptions that ended."""
-        self._next = self._first = 0
-        self._history.clear()
+        for line in self._lines:
+            line.next = line.first = 0
+            line.history.clear()
         return self.cut_all(End(Code.DATA_LOSS, "the publisher restarted its sequence"))
 
     def cut_all(self, end: End) -> list[Subscription]:
@@ -280,3 +306,9 @@ class Publisher:
             subscription.leave = None
             subscription.cut(end)
         return lost
+
+
+def _beaten(one: Subscription, loads: Sequence[Load], time_s: float, now_s: float) -> bool:
+    """Tell a subscriber the loads that are due; return whether one was."""
+    beats = [one.heartbeat(rank, load, time_s, now_s) for rank, load in enumerate(loads)]
+    return any(beats)

@@ -1,7 +1,7 @@
 """How busy an engine is, and what it says about that."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Final
@@ -28,6 +28,7 @@ class Load:
     silence_ms: int | None
     prefill_tokens: int
     age_ms: int = 0
+    mode: str = "null"
 
     def moved(self, other: "Load") -> bool:
         """Return whether `other` differs enough to be worth telling."""
@@ -133,30 +134,34 @@ def _sections(load: Load) -> dict[str, dict[str, Any]]:
     return {
         "memory": {"weight_gb": 0.005, "kv_cache_gb": 0.016, "token_capacity": load.total_tokens},
         "queues": {"waiting": load.waiting},
-        "disaggregation": {"mode": "null"},
+        "disaggregation": {"mode": load.mode},
     }
 
 
 def loads_answer(
-    messages: ModuleType, load: Load, manners: Manners, stamp: Mapping[str, str], include: list[str]
+    messages: ModuleType,
+    loads: Mapping[int, Load],
+    manners: Manners,
+    stamp: Mapping[str, str],
+    include: Sequence[str],
 ) -> bytes:
-    """Return a GetLoadsResponse; `stamp` holds the timestamp and the version."""
-    figures = _figures(load, manners)
-    entry = messages.SchedulerLoad(**figures)
+    """Return a GetLoadsResponse for ranks by number; `stamp` holds the timestamp and the version."""
+    figures = [_figures(load, manners) for load in loads.values()]
+    entries = [
+        messages.SchedulerLoad(dp_rank=number, **row)
+        for number, row in zip(loads, figures, strict=True)
+    ]
     if manners.load_sections and (not include or "all" in include):
-        for name, values in _sections(load).items():
-            section = getattr(entry, name)
-            section.SetInParent()
-            for key, value in values.items():
-                setattr(section, key, value)
-    answer = messages.GetLoadsResponse(dp_rank_count=1, loads=[entry], **stamp)
+        for entry, load in zip(entries, loads.values(), strict=True):
+            _fill(entry, _sections(load))
+    answer = messages.GetLoadsResponse(dp_rank_count=len(entries), loads=entries, **stamp)
     if hasattr(messages, "AggregateMetrics"):
         answer.aggregate.CopyFrom(
             messages.AggregateMetrics(
-                total_running_reqs=load.running,
-                total_waiting_reqs=load.waiting,
-                total_reqs=figures["num_total_reqs"],
-                avg_token_usage=figures["token_usage"],
+                total_running_reqs=_sum(figures, "num_running_reqs"),
+                total_waiting_reqs=_sum(figures, "num_waiting_reqs"),
+                total_reqs=_sum(figures, "num_total_reqs"),
+                avg_token_usage=sum(row["token_usage"] for row in figures) / max(1, len(figures)),
             )
         )
     answer_bytes: bytes = answer.SerializeToString()
@@ -192,9 +197,18 @@ def load_record(
         record.num_used_tokens = figures["num_used_tokens"]
         record.max_total_num_tokens = load.total_tokens
         if manners.load_sections:
-            for name, values in _sections(load).items():
-                section = getattr(record, name)
-                section.SetInParent()
-                for key, value in values.items():
-                    setattr(section, key, value)
+            _fill(record, _sections(load))
     return record
+
+
+def _fill(message: Any, sections: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, values in sections.items():
+        section = getattr(message, name)
+        section.SetInParent()
+        for key, value in values.items():
+            setattr(section, key, value)
+
+
+def _sum(figures: Sequence[Mapping[str, Any]], name: str) -> int:
+    total: int = sum(row[name] for row in figures)
+    return min(total, 2**31 - 1)

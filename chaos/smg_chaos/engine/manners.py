@@ -169,6 +169,8 @@ class Manners:
     twin: Twin
     clamps: bool
     """prompt + max_tokens over the context is cut rather than run."""
+    room_rank: bool
+    """A prompt for a room is worked off by the rank that is the room's remainder, and by no other."""
     # Answers about itself.
     deep_health: bool
     health_text: str

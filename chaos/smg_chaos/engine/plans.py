@@ -34,6 +34,7 @@ class Wanted:
     until_input_ends: bool = False
     api_key: str = ""
     tell_calls: bool = False
+    kv_store: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,16 @@ class Plan:
     until_input_ends: bool = False
     api_key: str = ""
     tell_calls: bool = False
+    kv_store: Path | None = None
 
     def __post_init__(self) -> None:
         if self.server == "openai" and self.tell_calls:
             raise ValueError("--tell-calls needs gRPC")
         if self.server == "h2" and (self.api_key or self.tell_calls):
             raise ValueError("--api-key and --tell-calls need --server grpc")
+        first = self.settings.bootstrap_port
+        if first and first + self.workers - 1 > 65535:
+            raise ValueError("there are not that many bootstrap ports")
         for fault in self.faults:
             if fault.kind.needs_h2 and self.server != "h2":
                 raise ValueError(f"the fault {fault.name} needs --server h2: grpc.aio cannot do it")

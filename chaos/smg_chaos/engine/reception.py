@@ -10,7 +10,9 @@ from smg_chaos.engine.ends import allowed, plan
 from smg_chaos.engine.faults import Fault
 from smg_chaos.engine.generation import Generation
 from smg_chaos.engine.judge import Verdict, judge
+from smg_chaos.engine.legs import Leg, Side
 from smg_chaos.engine.manners import Bad, Twin
+from smg_chaos.engine.rank import Rank
 from smg_chaos.engine.scripts import Random, Script
 
 if TYPE_CHECKING:
@@ -64,7 +66,40 @@ class Reception:
             asked, engine.manners, vocabulary=engine.vocabulary, context=engine.settings.context
         )
         ended = self._judged(verdict, asked, now_s)
-        return ended if ended is not None else self._admitted(asked, fault, verdict.bad, now_s)
+        if ended is not None:
+            return ended
+        leg = engine.pairs.met(asked, now_s)
+        if isinstance(leg, Call):
+            return leg
+        home = self._home(asked, leg)
+        if isinstance(home, Call):
+            return home
+        if home.scheduler.full():
+            return self._refuse(Code.RESOURCE_EXHAUSTED, "too many requests wait")
+        call = self._registered(asked, home, fault, verdict.bad)
+        if leg is not None:
+            engine.pairs.joined(call, leg)
+        self._started(call, verdict.bad, now_s)
+        return call
+
+    def _home(self, asked: Asked, leg: Leg | None) -> Rank | Call:
+        """Return the rank that works on a request: the one it asks for, its room's, or the next one."""
+        engine = self._engine
+        count, wanted = len(engine.ranks), asked.rank
+        twins = engine.running_as(asked.request_id)
+        if twins and engine.manners.twin is Twin.MIXED:
+            return twins[-1].home
+        if wanted is not None and not 0 <= wanted < count:
+            message = f"data_parallel_rank {wanted} is out of range [0, {count})."
+            return self._refuse(Code.INVALID_ARGUMENT, message)
+        if leg is not None and leg.side is Side.PREFILL and asked.room:
+            implied = asked.room % count
+            if wanted is None:
+                return engine.ranks[implied]
+            if wanted != implied and engine.manners.room_rank:
+                message = f"bootstrap_room {asked.room} implies dp_rank {implied}, not {wanted}"
+                return self._refuse(Code.INTERNAL, message)
+        return engine.turn() if wanted is None else engine.ranks[wanted]
 
     def _refuse(self, code: Code, message: str) -> Call:
         self._engine.tally.refused += 1
@@ -94,33 +129,36 @@ class Reception:
         if bad is Bad.KILLS:
             engine.kill(now_s)
             return Call((), ENGINE_DEAD)
-        if engine.scheduler.full():
-            return self._refuse(Code.RESOURCE_EXHAUSTED, "too many requests wait")
         if engine.manners.twin is Twin.REFUSED and engine.running_as(asked.request_id):
             return self._refuse(Code.ALREADY_EXISTS, f"request {asked.request_id} exists")
         return None
 
-    def _admitted(self, asked: Asked, fault: Fault | None, bad: Bad, now_s: float) -> Call:
+    def _registered(self, asked: Asked, home: Rank, fault: Fault | None, bad: Bad) -> Generation:
         engine = self._engine
         if asked.text is not None:
             asked.ids = engine.bundle.encode(asked.text)
         group = max(1, engine.settings.coalesce or 1)
-        call = Generation(asked, engine.writer, engine.manners, group=group)
+        call = Generation(asked, engine.writer, engine.manners, home, group=group)
         call.fault = fault
         twins = engine.running_as(asked.request_id)
         engine.register(call)
         if bad is Bad.WEDGES:
-            engine.wedge(call)
             return call
         self._plan(call, self._noise if bad is Bad.GARBAGE else engine.script)
         if twins and engine.manners.twin is Twin.MIXED:
             engine.mix(call, twins[-1])
+        return call
+
+    def _started(self, call: Generation, bad: Bad, now_s: float) -> None:
+        engine, fault = self._engine, call.fault
+        if bad is Bad.WEDGES:
+            engine.wedge(call)
+            return
         if fault is not None and fault.name == "delay":
             engine.faults.hit(fault)
             engine.at(now_s + fault.seconds(), partial(engine.start, call))
         else:
             engine.start(call, now_s)
-        return call
 
     def _plan(self, call: Generation, script: Script) -> None:
         engine, asked, fault = self._engine, call.asked, call.fault

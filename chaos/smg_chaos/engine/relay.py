@@ -18,7 +18,10 @@ class Relay:
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
         self._publisher = Publisher(
-            engine.manners, engine.table, wall_s=engine.wall_s, load=engine.gauge.load
+            engine.manners,
+            [rank.table for rank in engine.ranks],
+            wall_s=engine.wall_s,
+            load=engine.gauge.load,
         )
         self._beats = engine.manners.load_records is not LoadRecords.NONE
         self._beating = False

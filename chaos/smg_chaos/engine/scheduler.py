@@ -46,6 +46,8 @@ class Scheduler:
         self._on_over = on_over
         self._waiting: deque[Choice] = deque()
         self._placed: dict[Choice, None] = {}
+        self._kept: dict[Choice, None] = {}
+        self._caches = settings.caches()
         self._whole = settings.step_s == 0
         self._prefilled_s = 0.0
         self._seen = SeenPrompts()
@@ -65,6 +67,11 @@ class Scheduler:
     def placed(self) -> tuple[Choice, ...]:
         """Return the choices that have a slot, in the order they got it."""
         return tuple(self._placed)
+
+    @property
+    def busy(self) -> bool:
+        """Whether anybody runs, waits, or is over and still to be fetched by somebody else."""
+        return bool(self._placed or self._waiting or self._kept)
 
     def waiting_tokens(self) -> int:
         """Return the prompt tokens of those that wait."""
@@ -93,7 +100,7 @@ class Scheduler:
             tokens = [*tokens, *choice.answer.slice(0, choice.made)]
         count = len(tokens)
         full = count // size
-        keys = self._keys(tokens) if self._settings.cache else []
+        keys = self._keys(tokens) if self._caches else []
         found = self._table.match(keys[: max(0, count - 1) // size]) if keys else []
         blocks = self._table.claim(found, full + 1 - len(found))
         if blocks is None:
@@ -129,14 +136,19 @@ class Scheduler:
         return True
 
     def _begin(self, choice: Choice, now_s: float, count: int, *, cached: int) -> None:
+        handed = choice.call.handed
+        found = cached if handed is None else max(cached, handed.cached)
+        if handed is not None:
+            cached = min(count, max(cached, handed.tokens))
         if choice.spoken is None:
             asked = choice.call.asked
-            choice.cached = cached
-            self._meter.prompt(len(asked.ids), cached)
+            choice.cached = found
+            if handed is None or handed.digest is None:  # a prompt counts where it was worked off
+                self._meter.prompt(len(asked.ids), found)
             choice.spoken = choice.call.writer.spoken(
                 asked.request_id,
                 prompt=len(asked.ids),
-                cached=cached if self._reports_cached else 0,
+                cached=found if self._reports_cached else 0,
                 index=choice.index if asked.stream or self._indexes_whole else 0,
             )
         self._pacer.add(choice, self._ready_s(choice, now_s, count - cached))
@@ -206,7 +218,7 @@ class Scheduler:
     def _store(self, choice: Choice) -> None:
         """Publish the blocks that are full and not yet known."""
         first, last = choice.stored, choice.filled
-        if first >= last or not self._settings.cache:
+        if first >= last or not self._caches:
             return
         size, prompt = self._table.size, choice.call.asked.ids
         begin, end = first * size, last * size
@@ -234,12 +246,32 @@ class Scheduler:
             self._waiting.remove(choice)
         choice.state = State.OVER
 
+    def keep(self, choice: Choice) -> None:
+        """Take back the slot of a choice that is over, but leave it its blocks until `drop`."""
+        assert choice.state is State.PLACED, "only who was placed has blocks"
+        self._pacer.drop(choice)
+        del self._placed[choice]
+        if self._late:
+            self._store(choice)
+        choice.state = State.OVER
+        self._kept[choice] = None
+
+    def drop(self, choice: Choice) -> None:
+        """Take back the blocks that a choice was left; harmless if it was left none."""
+        if self._kept.pop(choice, choice) is None:
+            self._table.release(choice.blocks)
+            choice.blocks = []
+
     def check(self) -> None:
         """Assert that slots and blocks belong to exactly the choices that are placed."""
         assert len(self._placed) <= self._settings.slots, "more choices than slots"
         users = [0] * self._table.count
         for choice in self._placed:
             assert choice.state is State.PLACED, "a slot without its choice"
+            for block in choice.blocks:
+                users[block] += 1
+        for choice in self._kept:
+            assert choice.state is State.OVER, "blocks are kept for somebody who still runs"
             for block in choice.blocks:
                 users[block] += 1
         assert users == self._table.users(), "blocks are used by nobody, or twice"

@@ -151,9 +151,11 @@ class Service:
             "timestamp": moment.isoformat(),
             "version": VERSIONS[self.engine.manners.flavour],
         }
-        load = self.engine.gauge.load(now_s)
-        include = list(request.include)
-        return unary(loads_answer(self._messages, load, self.engine.manners, stamp, include))
+        loads = dict(enumerate(self.engine.gauge.loads(now_s)))
+        if request.HasField("dp_rank"):
+            loads = {number: load for number, load in loads.items() if number == request.dp_rank}
+        manners, include = self.engine.manners, list(request.include)
+        return unary(loads_answer(self._messages, loads, manners, stamp, include))
 
     def _flush(self, body: bytes, now_s: float) -> Call:
         timeout_s = self._read(common_pb2.FlushCacheRequest, body).timeout_s

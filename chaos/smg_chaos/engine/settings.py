@@ -10,8 +10,13 @@ Pace: TypeAlias = Literal["lockstep", "each"]
 Events: TypeAlias = Literal["contract", "none", "live", "memory"]
 Loads: TypeAlias = Literal["contract", "pushed", "polled", "stale", "frozen", "absurd"]
 Killers: TypeAlias = Literal["contract", "refuse", "hang", "die"]
+Role: TypeAlias = Literal["regular", "prefill", "decode"]
+Connector: TypeAlias = Literal["contract", "sglang", "nixl", "mooncake", "store"]
+LoadFailure: TypeAlias = Literal["fail", "recompute"]
 
 _POISON: Final = {"refuse": Bad.REFUSED, "hang": Bad.WEDGES, "die": Bad.EXITS}
+_ALONE: Final = frozenset({"mlx", "trtllm"})
+_IN_ROOMS: Final = frozenset({"sglang", "tokenspeed"})
 _KV_EVENTS: Final = {
     "none": KvEvents.NONE,
     "live": KvEvents.LIVE,
@@ -27,6 +32,11 @@ class EngineSettings:
     `jitter` (a share of itself) and grows by `growth` (a share of itself per running request).
     `prefill_tokens_per_s` 0 makes prefill free. `coalesce` is None (contract), 1 (never) or how many
     tokens share a chunk. `vocabulary` is what the engine claims; `context` counts prompt and answer.
+
+    `kv_connector` is how it works on one request with another engine: in rooms of the first one (`sglang`), or
+    as a connector of vLLM's; "contract" is rooms for SGLang and TokenSpeed, and nixl for a vLLM with a role. It
+    waits `pair_wait_s` for its partner, and keeps what nobody fetches for `kv_lease_s`. What a connector cannot
+    fetch fails, or is computed anew. `slots` and `blocks` are those of each of its `ranks`.
     """
 
     contract: str = "vllm"
@@ -50,6 +60,16 @@ class EngineSettings:
     loads: Loads = "contract"
     killers: Killers = "contract"
     seed: int = 0
+    role: Role = "regular"
+    kv_connector: Connector = "contract"
+    bootstrap_port: int = 8998
+    engine_id: str = ""
+    pairing_protocol: str = ""
+    pair_wait_s: float = 300.0
+    kv_lease_s: float = 30.0
+    kv_load_failure: LoadFailure = "fail"
+    decode_cache: bool = False
+    ranks: int = 1
 
     def __post_init__(self) -> None:
         assert 0 <= self.jitter <= 1, "jitter is a share"
@@ -57,11 +77,38 @@ class EngineSettings:
         assert self.step_s >= 0
         assert self.first_token_s >= 0
         assert self.prefill_tokens_per_s >= 0
+        assert self.pair_wait_s > 0
+        assert self.kv_lease_s > 0
+        assert self.ranks >= 1
+        self._check_pairing()
         if self.blocks * self.block_tokens() < self.context:
             raise ValueError(
                 f"{self.blocks} blocks of {self.block_tokens()} tokens cannot hold one request of "
                 f"the context's {self.context} tokens"
             )
+
+    def _check_pairing(self) -> None:
+        if self.contract in _ALONE and (self.role != "regular" or self.kv_connector != "contract"):
+            raise ValueError(f"the contract {self.contract} has no words for working in pairs")
+        if self.contract in _ALONE and self.ranks > 1:
+            raise ValueError(f"the contract {self.contract} has no word for a rank")
+        if self.contract in _IN_ROOMS and self.kv_connector not in ("contract", "sglang"):
+            raise ValueError(f"{self.kv_connector} is a connector of vLLM, not of {self.contract}")
+        if self.style() == "sglang" and self.role == "regular" and self.contract not in _IN_ROOMS:
+            raise ValueError("an engine that meets others in rooms needs a role")
+
+    def style(self) -> Literal["", "sglang", "nixl", "mooncake", "store"]:
+        """Return how it works on one request with another engine, "" for not at all."""
+        if self.kv_connector != "contract":
+            return self.kv_connector
+        if self.contract in _IN_ROOMS:
+            return "sglang"
+        return "nixl" if self.role != "regular" else ""
+
+    def caches(self) -> bool:
+        """Return whether it keeps a prefix cache: where rooms are, the decode engine has none by default."""
+        bare = self.role == "decode" and self.style() == "sglang" and not self.decode_cache
+        return self.cache and not bare
 
     def block_tokens(self) -> int:
         """Return how many tokens a KV block holds."""

@@ -57,6 +57,7 @@ class Writer:
         self._index = require(complete, "index", "sequence_index")
         self._matched_id = require(complete, "matched_token_id", "matched_stop_token_id")
         self._matched_text = field_of(complete, "matched_stop_str")
+        self.transfer = field_of(complete, "kv_transfer_params_json")
         self.logprobs = Logprobs(contract, manners, vocabulary=vocabulary)
 
     def spoken(self, request_id: str, *, prompt: int, cached: int, index: int) -> Spoken:

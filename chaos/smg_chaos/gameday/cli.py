@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
@@ -39,6 +39,8 @@ $ smg-chaos gameday crash --quick
 
 $ smg-chaos gameday crash partition --system smg-node --system serf
 
+$ smg-chaos gameday failover --topology pairs --rounds 20
+
 $ smg-chaos gameday all --json figures.json
 
 Needs Linux, and root or leave to make user namespaces. The host's own network is not touched.
@@ -62,6 +64,13 @@ _Rounds: TypeAlias = Annotated[
 _Streams: TypeAlias = Annotated[
     int,
     typer.Option(help="streams at once; 0: its own", min=0, max=1000, rich_help_panel=_SIZE),
+]
+_Topology: TypeAlias = Annotated[
+    Literal["alone", "pairs"],
+    typer.Option(
+        help="failover's engines: each for itself, or pairs of one for prompts and one for answers",
+        rich_help_panel=_SIZE,
+    ),
 ]
 _Quick: TypeAlias = Annotated[
     bool, typer.Option("--quick", help="the minute version", rich_help_panel=_SIZE)
@@ -87,6 +96,7 @@ def gameday(
     seconds: _Seconds = 0.0,
     rounds: _Rounds = 0,
     streams: _Streams = 0,
+    topology: _Topology = "alone",
     quick: _Quick = False,
     seed: _Seed = 1,
     json: _Json = None,
@@ -105,6 +115,7 @@ def gameday(
             seconds=seconds,
             rounds=rounds,
             streams=streams,
+            topology=topology,
             seed=seed,
             quick=quick,
             json=json,

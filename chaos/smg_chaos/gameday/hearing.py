@@ -23,6 +23,8 @@ class Hearing:
     status: int = 0
     worker: str = ""
     """Who was chosen first, as the answer's head says."""
+    request: str = ""
+    """What the node calls it."""
     texts: dict[int, str] = field(default_factory=dict)
     tokens: dict[int, list[str]] = field(default_factory=dict)
     """The tokens that came with log probabilities."""

@@ -12,6 +12,7 @@ from smg_chaos.gameday.smg_agent import HTTP_PORT
 
 _HEAD_BYTES_MAX: Final = 1 << 16
 _WORKER: Final = b"x-smg-routed-worker-id:"
+_REQUEST: Final = b"x-request-id:"
 _LENGTH: Final = b"content-length:"
 
 
@@ -64,6 +65,7 @@ async def _listened(
         lines = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
         status = int(lines[0].split(b" ")[1])
         hearing.worker = _value(lines, _WORKER).decode()
+        hearing.request = _value(lines, _REQUEST).decode()
         if status != 200:
             hearing.refused(status, await reader.readexactly(int(_value(lines, _LENGTH) or b"0")))
             return

@@ -14,6 +14,7 @@ class Options:
     seconds: float = 0.0
     rounds: int = 0
     streams: int = 0
+    topology: str = "alone"
     seed: int = 1
     quick: bool = False
     json: Path | None = None

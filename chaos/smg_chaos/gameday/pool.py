@@ -110,8 +110,11 @@ class Operator:
 
     async def workers(self) -> Mapping[str, str]:
         """Return the status of each worker, as this node sees it, by id."""
-        rows: Sequence[Mapping[str, Any]] = (await self._ask("GET", "/workers"))["workers"]
-        return {str(row["id"]): str(row["status"]) for row in rows}
+        return {str(row["id"]): str(row["status"]) for row in await self._rows()}
+
+    async def loads(self) -> Mapping[str, int]:
+        """Return how many calls of this node each worker is working on, by id."""
+        return {str(row["id"]): int(row["load"]) for row in await self._rows()}
 
     async def digests(self) -> Mapping[str, str]:
         """Return the digest of each kind of shared state."""
@@ -137,6 +140,10 @@ class Operator:
     async def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         content = b"" if body is None else json.dumps(body).encode()
         return self._read(method, path, *await self._raw(method, path, content))
+
+    async def _rows(self) -> Sequence[Mapping[str, Any]]:
+        rows: Sequence[Mapping[str, Any]] = (await self._ask("GET", "/workers"))["workers"]
+        return rows
 
     async def _spaces(self) -> Sequence[Mapping[str, Any]]:
         spaces: Sequence[Mapping[str, Any]] = (await self._ask("GET", "/v1/cluster/state"))[

@@ -30,10 +30,13 @@ class EngineProcess:
         self._program: Program | None = None
         self.url = f"grpc://{self._host}:{self._port}"
         self.name = f"engine {number}"
+        self.is_killed = False
+        """Whether its life was ended, and no new one has begun."""
 
     def start(self) -> None:
         """Begin a life; it listens some time later."""
         assert self._program is None or self._program.ended() is not None
+        self.is_killed = False
         command: list[str | Path] = [
             Path(sys.executable).with_name("smg-chaos"),
             *("engine", "--host", self._host, "--port", str(self._port), "--model", MODEL),
@@ -58,6 +61,7 @@ class EngineProcess:
 
     def kill(self) -> None:
         """End its life without a word."""
+        self.is_killed = True
         self._signal(signal.SIGKILL)
 
     def stop(self) -> None:

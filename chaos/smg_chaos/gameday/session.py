@@ -110,7 +110,15 @@ def _outcome(
             figures = asyncio.run(
                 _played(
                     scenario,
-                    Stage(cluster, size.seconds, size.rounds, rng, say, options.streams),
+                    Stage(
+                        cluster,
+                        size.seconds,
+                        size.rounds,
+                        rng,
+                        say,
+                        options.streams,
+                        options.topology,
+                    ),
                 )
             )
         except (AgentError, ClusterError, ConnectionError, LabError) as error:

@@ -28,6 +28,8 @@ class Stage:
     say: Callable[[str], None]
     streams: int = 0
     """How many at once, where a scenario has streams; 0: its own."""
+    topology: str = "alone"
+    """What the engines are, where a scenario has streams: each for itself, or in pairs."""
 
     async def whole_again(self) -> None:
         """Return when everyone sees everyone; ClusterError if that takes far too long."""

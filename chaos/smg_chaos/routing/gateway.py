@@ -12,7 +12,8 @@ from typing import Final
 from smg_chaos.routing.engine import Job
 from smg_chaos.routing.knowledge import Knowledge
 from smg_node.engines.engine import Load
-from smg_node.fleet.load import WorkerLoad
+from smg_node.fleet.load import PREFILL_RATE, WorkerLoad
+from smg_node.fleet.prefill_rate import UsualRates
 from smg_node.routing.costs import uncached
 from smg_node.routing.known import OwnBindings, Policies
 from smg_node.routing.kv.beginnings import Prompt
@@ -78,6 +79,7 @@ class Gateway:
         self._policy = Policies(OwnBindings(), options).named(policy)
         self._peers: dict[str, Mapping[str, tuple[int, int]]] = {}
         self._pool: Pool | None = None
+        self._usual_rates = UsualRates()
         for load in self._loads.values():
             load.changed = self._changed
             load.sized(slots)
@@ -132,8 +134,10 @@ class Gateway:
 
     def tick(self, now_s: float) -> None:
         """Let a second pass."""
+        measured = [(MODEL, load.measured) for load in self._loads.values()]
+        self._usual_rates.take(measured, first=PREFILL_RATE)
         for load in self._loads.values():
-            load.tick(now_s)
+            load.tick(now_s, self._usual_rates.of(MODEL, first=PREFILL_RATE))
             if self.knowledge.holds_enough(load.worker):
                 load.settled()
         self.knowledge.tick(now_s)

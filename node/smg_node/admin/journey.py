@@ -26,6 +26,7 @@ _WHYS: Final = {
     "continue": "continued on",
     "target": "was told to use",
 }
+_PARTS: Final = {"prefill": " to work the prompt off", "decode": " to draw the answer"}
 _COLUMNS: Final = ("", "WORKER", "COST", "WAITING", "CACHED", "URL")
 _PROBE: Final = "probe"
 """In place of a policy: a breaker that is half open lets one request through."""
@@ -130,7 +131,10 @@ def _chosen(step: Mapping[str, Any], urls: Mapping[str, str]) -> list[str]:
         f" after waiting {_span(step['waited_ms'] / 1000)} for one" if step["waited_ms"] else ""
     )
     verb = _WHYS.get(step["why"], step["why"])
-    head = f"{verb} {worker}{url}{waited}, {step['prompt_tokens']} prompt tokens"
+    part = _PARTS.get(step.get("role", ""), "")
+    rank = step.get("rank")
+    on_rank = f", rank {rank}" if rank is not None else ""
+    head = f"{verb} {worker}{url}{on_rank}{part}{waited}, {step['prompt_tokens']} prompt tokens"
     lines = [printable(head), *_candidates(step, urls)]
     if step["dropped"]:
         lines.append(f"left out: {_dropped(step['dropped'])}")

@@ -9,7 +9,14 @@ import typer
 from smg_node.admin.client import AdminClient, AdminError
 from smg_node.admin.options import Options, options_of
 from smg_node.admin.said import read_file
-from smg_node.admin.screen import print_facts, print_json, print_table, tell
+from smg_node.admin.screen import print_json, print_table, tell
+from smg_node.admin.worker_tables import (
+    CLUSTER_COLUMNS,
+    WORKER_COLUMNS,
+    cluster_row,
+    print_worker,
+    worker_row,
+)
 
 workers_app = typer.Typer(
     help="See, add, drain and remove the engines behind a node.",
@@ -20,34 +27,15 @@ workers_app = typer.Typer(
 # A worker that has requests may take this long to let go of them; the node's own limit is 180 s.
 _REMOVE_S: Final = 200.0
 _POLL_S: Final = 0.25
-_COLUMNS: Final = ("ID", "URL", "MODEL", "CONTRACT", "ROLE", "STATUS", "IN FLIGHT", "REASON")
-
-_CLUSTER_COLUMNS: Final = (
-    "ID",
-    "URL",
-    "MODEL",
-    "STATUS",
-    "UP ON",
-    "PROBERS",
-    "SOURCES",
-    "BY",
-    "HERE",
-    "ELSEWHERE",
-)
-# What has a place of its own; what other gateways' clients read says again what stands under a name of ours.
-_SAID_TWICE: Final = (
-    "busy",
-    "details",
-    "model_id",
-    "worker_type",
-    "connection_mode",
-    "runtime_type",
-    "is_healthy",
-    "load",
-)
 
 Priority = Annotated[
     int | None, typer.Option(metavar="N", help="Higher is preferred; 50 unless it is said.")
+]
+BootstrapPort = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=65_535, metavar="PORT", help="Where it meets those that share its requests."
+    ),
 ]
 Cost = Annotated[float | None, typer.Option(metavar="N", help="Relative; 1 unless it is said.")]
 KeyFile = Annotated[
@@ -98,7 +86,7 @@ def list_workers(
     if options.as_json:
         print_json(rows)
         return
-    print_table(_COLUMNS, map(_row, rows), empty="There are no workers.")
+    print_table(WORKER_COLUMNS, map(worker_row, rows), empty="There are no workers.")
 
 
 def _list_cluster(options: Options, *, model: str, status: str, role: str) -> None:
@@ -112,24 +100,7 @@ def _list_cluster(options: Options, *, model: str, status: str, role: str) -> No
     if options.as_json:
         print_json(rows)
         return
-    print_table(_CLUSTER_COLUMNS, map(_cluster_row, rows), empty="There are no workers.")
-
-
-def _cluster_row(row: Mapping[str, Any]) -> tuple[object, ...]:
-    sights: Mapping[str, Mapping[str, Any]] = row["sights"]
-    up = sorted(node for node, sight in sights.items() if sight["up"])
-    down = sorted(node for node, sight in sights.items() if not sight["up"])
-    seen = ", ".join([*up, *(f"not {node}" for node in down)])
-    fields = ("id", "url", "model", "status")
-    return (
-        *(row[name] for name in fields),
-        seen,
-        row["probers"],
-        row["sources"],
-        row["registered_by"],
-        row["requests_mine"],
-        row["requests_others"],
-    )
+    print_table(CLUSTER_COLUMNS, map(cluster_row, rows), empty="There are no workers.")
 
 
 @workers_app.command("show")
@@ -140,7 +111,7 @@ def show_worker(context: typer.Context, worker: Worker) -> None:
     # A node of an older release has no such view.
     query = {"id": str(view["id"])}
     everywhere = options.client.look("GET", "v1", "cluster", "workers", query=query).body or {}
-    _print_worker(options, view, next(iter(everywhere.get("workers", [])), None))
+    print_worker(options, view, next(iter(everywhere.get("workers", [])), None))
 
 
 @workers_app.command("add")
@@ -164,6 +135,7 @@ def add_worker(
     contract: Contract = "",
     priority: Priority = None,
     cost: Cost = None,
+    bootstrap_port: BootstrapPort = None,
     api_key_file: KeyFile = "",
     wait: Annotated[bool, typer.Option("--wait", help="Return only when it is ready.")] = False,
     wait_s: Annotated[
@@ -178,10 +150,11 @@ def add_worker(
     \b
     smg-admin workers add grpc://10.0.0.7:30100 --wait
     smg-admin workers add grpc://10.0.0.7:30100 --label rack=r2 --api-key-file key.txt
+    smg-admin workers add grpc://10.0.0.8:30100 --role prefill --bootstrap-port 8998
     """
     options = options_of(context)
     body: dict[str, Any] = {"url": url, "labels": _labels(label or [])}
-    body |= _said(model, role, contract, priority, cost, api_key_file)
+    body |= _said(model, role, contract, priority, cost, bootstrap_port, api_key_file)
     accepted = options.client.ask("POST", "workers", body=body)
     worker_id = str(accepted["worker_id"])
     if wait:
@@ -217,6 +190,7 @@ def patch_worker(
     contract: Contract = "",
     priority: Priority = None,
     cost: Cost = None,
+    bootstrap_port: BootstrapPort = None,
     label: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="All its labels from now on; repeatable."),
@@ -232,7 +206,7 @@ def patch_worker(
     smg-admin workers patch grpc://10.0.0.7:30100 --label rack=r3 --label tier=gold
     """
     options = options_of(context)
-    body = _said(model, role, contract, priority, cost, api_key_file)
+    body = _said(model, role, contract, priority, cost, bootstrap_port, api_key_file)
     body |= {"labels": _labels(label or [])} if label or no_labels else {}
     body |= {"api_key": ""} if no_api_key else {}
     if not body:
@@ -323,6 +297,7 @@ def _said(
     contract: str,
     priority: int | None,
     cost: float | None,
+    bootstrap_port: int | None,
     api_key_file: str,
 ) -> dict[str, Any]:
     """What was said of a worker, as the body of a request."""
@@ -331,6 +306,7 @@ def _said(
         body |= {name: value} if value else {}
     body |= {"priority": priority} if priority is not None else {}
     body |= {"cost": cost} if cost is not None else {}
+    body |= {"bootstrap_port": bootstrap_port} if bootstrap_port is not None else {}
     if api_key_file:
         lines = read_file(api_key_file).splitlines()
         if not lines or not lines[0].strip():
@@ -347,54 +323,3 @@ def _labels(pairs: list[str]) -> dict[str, str]:
             raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="--label")
         labels[key] = value
     return labels
-
-
-def _row(row: Mapping[str, Any]) -> tuple[object, ...]:
-    # A node of an older release says nothing of breakers.
-    passed_over = row.get("breaker", {}).get("why", "")
-    reason = row["reason"] if row["status"] != "ready" else passed_over
-    fields = ("id", "url", "model", "contract", "role", "status", "inflight")
-    return (*(row[name] for name in fields), reason)
-
-
-def _print_worker(
-    options: Options, view: Mapping[str, Any], cluster: Mapping[str, Any] | None
-) -> None:
-    if options.as_json:
-        print_json(view if cluster is None else {**view, "cluster": cluster})
-        return
-    details: Mapping[str, Any] = view.get("details") or {}
-    engine: Mapping[str, Any] = details.get("server") or {}
-    print_facts((name, value) for name, value in view.items() if name not in _SAID_TWICE)
-    print_facts((name, value) for name, value in details.items() if name != "server")
-    if busy := view.get("busy"):
-        print("\nHow busy it is:")
-        print_facts(busy.items())
-    if cluster is not None:
-        print("\nWhat the cluster says:")
-        print_facts(_cluster_facts(cluster))
-    if engine:
-        print("\nWhat the engine says:")
-        print_facts(sorted(engine.items()))
-
-
-def _cluster_facts(row: Mapping[str, Any]) -> list[tuple[str, object]]:
-    sights: Mapping[str, Mapping[str, Any]] = row["sights"]
-    said = [
-        (f"on {node}", f"{'up' if sight['up'] else 'down'}{_why(sight)}, {sight['age_ms']} ms ago")
-        for node, sight in sorted(sights.items())
-    ]
-    age_ms = row["load_age_ms"]
-    told = "" if age_ms is None else f", told {age_ms} ms ago"
-    return [
-        ("registered by", row["registered_by"]),
-        ("sources", row["sources"]),
-        ("probers", row["probers"]),
-        *said,
-        ("load here", f"{row['requests_mine']} requests, {row['tokens_mine']} tokens"),
-        ("elsewhere", f"{row['requests_others']} requests, {row['tokens_others']} tokens{told}"),
-    ]
-
-
-def _why(sight: Mapping[str, Any]) -> str:
-    return f" ({sight['reason']})" if sight["reason"] else ""

@@ -50,7 +50,11 @@ class SharedDesks:
 def build_desks(settings: Settings, shared: SharedState, mesh: Asking | None) -> SharedDesks:
     """Return them; nothing is opened or written. `mesh` is None for a node alone."""
     policies = tuple(all_policies(settings.policy_plugins))
-    choices = {"routing.policy": policies, "models/NAME/policy": policies}
+    choices = {
+        f"{place}{knob}": policies
+        for place in ("routing.", "models/NAME/")
+        for knob in ("policy", "prefill_policy", "decode_policy")
+    }
     live = LiveSettings(settings, shared.settings, shared.running, choices=choices)
     return SharedDesks(
         live=live,

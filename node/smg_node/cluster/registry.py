@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from smg_node.cluster.outlook import ClusterOutlook
 from smg_node.cluster.shared_port import SharedPort
 from smg_node.config.worker_url import WorkerUrl, parse_worker_url
-from smg_node.core.errors import ErrorKind, SmgError, invalid, unsupported
+from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.ids import WorkerId
 from smg_node.engines.authorized import API_KEY_MAX_CHARACTERS, fits_header
 from smg_node.fleet.declared import Declared, worker_id_of
@@ -95,18 +95,15 @@ class ClusterRegistry:
 
     def list_static(self, urls: Sequence[WorkerUrl]) -> None:
         """Register exactly these for this node, as soon as the cluster's state is here."""
-        for url in urls:
-            _check_role(url)
         self._listed = {worker_id_of(url): url for url in urls}
         self._list_again()
 
     def add(self, url: WorkerUrl, *, api_key: str | None = None) -> WorkerId:
         """Register a worker on all nodes; the same again changes nothing, and yet is later than any removal.
 
-        A key that is not said stays as it is. OVERLOADED beyond 16,384; INVALID_REQUEST for a role that
-        this release cannot route to, or for a key that cannot travel.
+        A key that is not said stays as it is. OVERLOADED beyond 16,384; INVALID_REQUEST for a key that cannot
+        travel.
         """
-        _check_role(url)
         worker_id = worker_id_of(url)
         workers = self._shared.workers
         found = workers.get(worker_id)
@@ -127,7 +124,6 @@ class ClusterRegistry:
         self, worker_id: str, url: WorkerUrl, *, api_key: str | None, draining: bool | None
     ) -> None:
         """Make a worker what `url` says beside its address; `api_key` "" takes the key away, None leaves it."""
-        _check_role(url)
         worker_id = self.resolve(worker_id)
         found = self._shared.workers.get(worker_id)
         assert found is not None
@@ -284,7 +280,6 @@ class ClusterRegistry:
             cost=spec.cost,
         )
         url = parse_worker_url(str(said))
-        _check_role(url)
         api_key = self._shared.open_secret(spec.sealed_key) if spec.sealed_key else None
         unreadable = bool(spec.sealed_key) and (api_key is None or not fits_header(api_key))
         return Declared(
@@ -327,13 +322,6 @@ def _fields_of(url: WorkerUrl) -> dict[str, Any]:
         "priority": url.priority,
         "cost": url.cost,
     }
-
-
-def _check_role(url: WorkerUrl) -> None:
-    if url.role != "regular":
-        raise unsupported(
-            f"{url.role} workers are routed to in a later release; use role=regular", "url"
-        )
 
 
 def _taken(noted: dict[str, None], most: int | None = None) -> list[str]:

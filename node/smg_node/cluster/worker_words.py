@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from smg_node.config.worker_url import WorkerUrl, parse_worker_url
+from smg_node.config.worker_url import BOOTSTRAP_PORT_LABEL, WorkerUrl, parse_worker_url
 from smg_node.fleet.outlook import Outlook, Sight
 from smg_node.fleet.worker import Worker
 from smg_node.http.ports import (
@@ -35,14 +35,16 @@ def wished(wish: WorkerWish) -> WorkerUrl:
 
 def changed(now: WorkerUrl, change: WorkerChange) -> WorkerUrl:
     """Return a worker as it is after a change; its address stays."""
-    labels = now.labels if change.labels is None else MappingProxyType(dict(change.labels))
+    labels = dict(now.labels if change.labels is None else change.labels)
+    if change.bootstrap_port is not None:
+        labels[BOOTSTRAP_PORT_LABEL] = str(change.bootstrap_port)
     return _checked(
         replace(
             now,
             model=now.model if change.model is None else change.model or None,
             role=now.role if change.role is None else change.role,
             contract=now.contract if change.contract is None else change.contract or None,
-            labels=labels,
+            labels=MappingProxyType(labels),
             priority=now.priority if change.priority is None else change.priority,
             cost=now.cost if change.cost is None else change.cost,
         )
@@ -66,13 +68,13 @@ def worker_view(worker: Worker, sights: Sequence[Sight], *, now_s: float) -> Wor
             "running_max": card.running_max,
             "server": dict(card.server),
         }
-    declared = worker.declared
+    declared, pairing = worker.declared, worker.pairing
     return WorkerView(
         id=worker.id,
         url=worker.url.endpoint,
         model=worker.model_name(),
         contract=_contract(worker),
-        role=worker.url.role,
+        role=worker.role,
         status=worker.shown_status.value,
         reason=worker.reason,
         inflight=worker.inflight,
@@ -86,7 +88,16 @@ def worker_view(worker: Worker, sights: Sequence[Sight], *, now_s: float) -> Wor
         seen_by=tuple(sight.node for sight in sights if sight.up),
         busy=_busy(worker, now_s),
         breaker=_breaker(worker, now_s),
+        ranks=1 if card is None else card.ranks,
+        pairing="" if pairing is None else " ".join(filter(None, (pairing.style, pairing.group))),
+        bootstrap_port=worker.meeting[1] if _meets(worker) else worker.url.bootstrap_port,
     )
+
+
+def _meets(worker: Worker) -> bool:
+    """Whether others come to that worker to share a request with it."""
+    pairing = worker.pairing
+    return worker.role == "prefill" and pairing is not None and pairing.style in ("room", "minted")
 
 
 def _breaker(worker: Worker, now_s: float) -> dict[str, Any]:
@@ -143,7 +154,7 @@ def cluster_view(worker: Worker, outlook: Outlook) -> ClusterWorkerView:
         id=worker.id,
         url=worker.url.endpoint,
         model=worker.model_name(),
-        role=worker.url.role,
+        role=worker.role,
         contract=_contract(worker),
         priority=worker.url.priority,
         cost=worker.url.cost,

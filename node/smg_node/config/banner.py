@@ -18,7 +18,7 @@ _SEEDS_SHOWN_MAX: Final = 8
 def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
     """Return what a node starts with, label to words, in reading order."""
     settings = loaded.settings
-    urls = settings.workers.urls
+    urls = settings.workers.listed
     more = f" and {len(urls) - _WORKERS_SHOWN_MAX} more" if len(urls) > _WORKERS_SHOWN_MAX else ""
     none = (
         "two simulated engines" if settings.demo else "none yet: add one with smg-admin workers add"

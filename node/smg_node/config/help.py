@@ -20,6 +20,10 @@ _EXAMPLES: Final = (
         "smg-node --worker grpc://10.0.0.7:50051 --worker grpc://10.0.0.8:50051",
     ),
     (
+        "Prompts on one engine, answers on the other",
+        "smg-node --prefill grpc://10.0.0.7:50051 --decode grpc://10.0.0.8:50051",
+    ),
+    (
         "Only this machine, another port",
         "smg-node --http 127.0.0.1:8000 --worker grpc://127.0.0.1:50051",
     ),

@@ -35,6 +35,9 @@ LIVE: Final = (
     "engine.stall_s",
     "engine.request_s",
     "routing.policy",
+    "routing.prefill_policy",
+    "routing.decode_policy",
+    "routing.fallback_regular",
     "routing.wait_for_worker_s",
     "routing.sticky_sessions",
     "routing.load_ratio",
@@ -109,6 +112,8 @@ LIVE: Final = (
     "telemetry.trace_ratio",
     "models/NAME/aliases",
     "models/NAME/policy",
+    "models/NAME/prefill_policy",
+    "models/NAME/decode_policy",
 )
 KEY_BYTES_MAX: Final = 256
 """What replicated state takes as a key."""

@@ -1,13 +1,14 @@
 """How an operator names a worker: `grpc://host:port?role=…&model=…&contract=…&label.zone=a`.
 
 `http://host:port` is one that speaks the OpenAI API; of a plain `host:port` it is found out what it speaks.
+`bootstrap_port=8998` is another spelling of `label.bootstrap_port=8998`.
 
 Flags, files, the environment, the admin API and the command line all use this one form.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote, unquote
@@ -24,12 +25,30 @@ PRIORITY: Final = 50
 PRIORITY_MAX: Final = 1000
 COST: Final = 1.0
 COST_MAX: Final = 1_000_000.0
+BOOTSTRAP_PORT_LABEL: Final = "bootstrap_port"
+"""The port at which an engine that works prompts off meets the one that draws the answer."""
+BOOTSTRAP_HOST_LABEL: Final = "bootstrap_host"
+"""The address others find it at, where that is not its URL's."""
+CONNECTOR_LABEL: Final = "kv_connector"
+"""What engines must have in common to hand requests over; of HTTP workers also how they do it."""
+ENGINE_ID_LABEL: Final = "kv_engine_id"
+"""How an HTTP worker is called by those it hands requests to, where they ask for it."""
+PAIRING_LABELS: Final = (
+    BOOTSTRAP_PORT_LABEL,
+    BOOTSTRAP_HOST_LABEL,
+    CONNECTOR_LABEL,
+    ENGINE_ID_LABEL,
+)
+"""Labels that say how a worker shares requests with another one."""
 
 _URL_MAX_CHARACTERS = 2048  # far above any real one; what log lines and tables still show
-_PARAMETERS: Final = ("role", "model", "contract", "priority", "cost")
+_PARAMETERS: Final = ("role", "model", "contract", "priority", "cost", BOOTSTRAP_PORT_LABEL)
 _LABELS_MAX = 32
 _VALUE_MAX_CHARACTERS = 256
 _LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?", re.ASCII)
+_PORT_MAX: Final = 65_535
+_NO_PORT: Final = "none"  # what other gateways are told where there is no bootstrap port
+_HOST = re.compile(r"[A-Za-z0-9._:\[\]-]{1,253}", re.ASCII)
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})", re.ASCII)
 
 
@@ -62,6 +81,17 @@ class WorkerUrl:
         """The URL without what is said about it: `grpc://host:port`."""
         return f"{self.scheme}://{self.address}" if self.scheme else self.address
 
+    @property
+    def bootstrap_port(self) -> int | None:
+        """Where the engine meets its partners, as far as the operator says."""
+        port = self.labels.get(BOOTSTRAP_PORT_LABEL)
+        return None if port is None else int(port)
+
+    @property
+    def bootstrap_host(self) -> str:
+        """Where its partners find the engine: its own host, unless the operator says another one."""
+        return self.labels.get(BOOTSTRAP_HOST_LABEL, self.host)
+
     def __str__(self) -> str:
         """Return the one spelling of this URL; parsing it gives an equal value."""
         said = [] if self.role == "regular" else [("role", self.role)]
@@ -82,6 +112,33 @@ def parse_worker_url(text: str) -> WorkerUrl:
         raise invalid(f"worker URL {_shown(text)}: {error}", code="invalid_worker_url") from None
 
 
+def prefill_urls(words: Sequence[str]) -> tuple[str, ...]:
+    """Return worker URLs of which each may be followed by its bootstrap port, or `none`, as a word of its own.
+
+    A port becomes part of its URL; nothing else is checked here.
+    """
+    urls: list[str] = []
+    may_follow = False
+    for word in words:
+        is_port = word == _NO_PORT or (word.isascii() and word.isdigit())
+        if not (may_follow and is_port):
+            urls.append(word)
+        elif word != _NO_PORT:
+            urls[-1] += f"{'&' if '?' in urls[-1] else '?'}{BOOTSTRAP_PORT_LABEL}={word}"
+        may_follow = not is_port
+    return tuple(urls)
+
+
+def with_role(url: WorkerUrl, role: str) -> WorkerUrl:
+    """Return `url` in that role; INVALID_REQUEST `invalid_worker_url` where it names another one."""
+    if url.role not in ("regular", role):
+        raise invalid(
+            f"worker URL {_shown(str(url))}: its role is {url.role}, and it is given as {role}",
+            code="invalid_worker_url",
+        )
+    return replace(url, role=role)
+
+
 def _parse(text: str) -> WorkerUrl:
     if len(text) > _URL_MAX_CHARACTERS:
         raise ValueError(f"it is longer than {_URL_MAX_CHARACTERS} characters")
@@ -98,6 +155,11 @@ def _parse(text: str) -> WorkerUrl:
     if "#" in query:
         raise ValueError("it must not have a fragment (#…)")
     said = _query(query)
+    if BOOTSTRAP_PORT_LABEL in said:
+        port_label = f"label.{BOOTSTRAP_PORT_LABEL}"
+        if port_label in said:
+            raise ValueError(f"the parameter {BOOTSTRAP_PORT_LABEL!r} is given twice")
+        said[port_label] = said.pop(BOOTSTRAP_PORT_LABEL)
     labels = {
         key.removeprefix("label."): said.pop(key)
         for key in sorted(said)
@@ -182,6 +244,12 @@ def _check_labels(labels: Mapping[str, str]) -> None:
             raise ValueError(
                 f"{key[:60]!r} is no label name (letters, digits, and . _ / - between them, at most 63)"
             )
+    port = labels.get(BOOTSTRAP_PORT_LABEL, "1")
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) <= _PORT_MAX):
+        raise ValueError(f"the bootstrap port {port[:40]!r} is no port from 1 to {_PORT_MAX}")
+    host = labels.get(BOOTSTRAP_HOST_LABEL, "h")
+    if not _HOST.fullmatch(host):
+        raise ValueError(f"the bootstrap host {host[:60]!r} is no host name and no address")
 
 
 def _priority(text: str) -> int:

@@ -1,10 +1,12 @@
 """One request's way through the cluster: who was chosen for it and why, what broke, where it went on.
 
-These are msgspec structs: a decision makes up to 16 of them, and one takes 0.05 µs where a frozen dataclass
-takes 0.5. They travel and rest as arrays, so that a field may only be added at the end, with a default.
+These are msgspec structs: one takes 0.05 µs where a frozen dataclass takes 0.5. They travel and rest as arrays, so
+that a field may only be added at the end, with a default.
 """
 
-from typing import Final, Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import nsmallest
+from typing import Final, Literal, TypeAlias, overload
 
 import msgspec
 
@@ -12,6 +14,8 @@ Why: TypeAlias = Literal["first", "another", "retry", "continue", "target"]
 """The first call of a leg, a further leg of one request, again before a word was said, on from what was said,
 or where the client wanted it."""
 RATED_MAX: Final = 16
+LEFT_MAX: Final = 64
+"""Candidates that may be left to be rated later: the journey of an open request keeps 72 bytes of each."""
 DROPPED_MAX: Final = 16
 STEPS_MAX: Final = 256
 """A request may have 128 answers, each tried three times; what comes after that is only counted."""
@@ -24,6 +28,87 @@ class Rated(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cost_s: float
     wait_s: float
     overlap: float
+
+
+class Ratings(Sequence[Rated]):
+    """What the candidates of one decision cost, the best first: at most 16, and the chosen one among them.
+
+    Whoever decides has no time to make them: `leave` takes the lists that were there anyway, and whoever reads
+    first (the packing of a journey that is over, an operator) has the best ones picked. A policy that knows its
+    best ones appends them.
+    """
+
+    __slots__ = ("_left", "_told")
+
+    def __init__(self) -> None:
+        self._told: list[Rated] = []
+        self._left: _Left | None = None
+
+    def append(self, one: Rated) -> None:
+        """Tell of one more candidate, which costs no less than those before it; what is too much is left out."""
+        told = self._settled()
+        if len(told) < RATED_MAX:
+            told.append(one)
+
+    def extend(self, several: Iterable[Rated]) -> None:
+        """Tell of several more, as `append` does."""
+        for one in several:
+            self.append(one)
+
+    def leave(
+        self,
+        workers: Sequence[str],
+        costs_s: Sequence[float],
+        waits_s: Sequence[float],
+        overlaps: Sequence[float],
+        chosen: int,
+    ) -> None:
+        """Tell of all candidates instead of those before; the lists, one entry each, are not to be changed any more."""
+        self._left = workers, costs_s, waits_s, overlaps, chosen
+        if len(workers) > LEFT_MAX:
+            self._settled()
+
+    def __len__(self) -> int:
+        return len(self._settled())
+
+    @overload
+    def __getitem__(self, at: int) -> Rated: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Rated]: ...
+
+    def __getitem__(self, at: int | slice) -> Rated | Sequence[Rated]:
+        return self._settled()[at]
+
+    def __iter__(self) -> Iterator[Rated]:
+        return iter(self._settled())
+
+    def _settled(self) -> list[Rated]:
+        if self._left is not None:
+            self._told, self._left = _best(*self._left), None
+        return self._told
+
+
+_Left: TypeAlias = tuple[Sequence[str], Sequence[float], Sequence[float], Sequence[float], int]
+
+
+def _best(
+    workers: Sequence[str],
+    costs_s: Sequence[float],
+    waits_s: Sequence[float],
+    overlaps: Sequence[float],
+    chosen: int,
+) -> list[Rated]:
+    """Return the best candidates; the last of them is the chosen one if that is not among them."""
+    places = range(len(workers))
+    # Of a few, to sort them all is quicker.
+    if len(places) <= LEFT_MAX:
+        best = sorted(places, key=costs_s.__getitem__)[:RATED_MAX]
+    else:
+        best = nsmallest(RATED_MAX, places, key=costs_s.__getitem__)
+    if chosen not in best:
+        best[-1] = chosen
+    return [Rated(workers[at], costs_s[at], waits_s[at], overlaps[at]) for at in best]
 
 
 class Chosen(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
@@ -39,12 +124,16 @@ class Chosen(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
     worker: str
     policy: str
     of: int
-    rated: tuple[Rated, ...] = ()
+    rated: Sequence[Rated] = msgspec.field(default_factory=list)
     dropped: tuple[tuple[str, str], ...] = ()
     waited_ms: int = 0
     key: bool = False
     """Whether a routing key decided."""
     prompt_tokens: int = 0
+    role: str = ""
+    """Which half of a pair it is, prefill or decode; "" for a worker that answers alone."""
+    rank: int | None = None
+    """The data-parallel rank that was chosen with it; None where it has one."""
 
 
 class Broke(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.request import Sampling, TokenIds
-from smg_node.engines.chunk import Chunk
+from smg_node.engines.chunk import Chunk, IdLogprob
+from smg_node.engines.pairing import Pairing, Role, Room
 
 if TYPE_CHECKING:
     from smg_node.engines.kv import KvBatch  # which needs `Load` from here
@@ -76,6 +77,12 @@ class ModelCard:
     running_max: int | None = None
     abilities: Abilities | None = None
     """Where this server can do less than its contract; None: all of it."""
+    role: Role = "regular"
+    """What it was started as."""
+    pairing: Pairing | None = None
+    """How it works on one request with another engine; None: it cannot."""
+    ranks: int = 1
+    """Data-parallel ranks that a request can be sent to, each with its own cache and queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +142,23 @@ class EngineRequest:
     timeout_s: float
     headers: Mapping[str, str] = field(default_factory=dict)
     attempt: int = 1
+    room: Room | None = None
+    """Where the engine meets its partner of a pair, for contracts whose partners look for each other."""
+    transfer: str = ""
+    """What the engine is told of its partner, a JSON object that nobody here reads; "" for nothing."""
+    rank: int | None = None
+    """The data-parallel rank it is for; None: the engine chooses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """What the first engine of a pair says when it has worked a prompt off. Counts are -1 where it does not say."""
+
+    prompt_tokens: int = -1
+    cached_tokens: int = -1
+    prompt_logprobs: tuple[IdLogprob, ...] = ()
+    transfer: str = ""
+    """What the second engine is to be told, a JSON object; "" for nothing."""
 
 
 class Engine(Protocol):
@@ -179,6 +203,14 @@ class Engine(Protocol):
         UPSTREAM_TIMEOUT past `timeout_s` or the stall limit, UPSTREAM_FAILED for anything broken
         (also an RPC that ends OK without its finish), INVALID_REQUEST where the engine refuses the
         input. Closing the iterator cancels the call at the engine.
+        """
+        ...
+
+    async def prefill(self, request: EngineRequest) -> Prefilled:
+        """Work a prompt off for another engine; return when that one may take it over, or has.
+
+        The request says with `room` or `transfer` how it is handed over, and one token is all that is drawn.
+        SmgError as from `generate`. Cancelling cancels the call at the engine.
         """
         ...
 

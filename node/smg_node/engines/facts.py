@@ -79,6 +79,24 @@ def said(message: Any, *, skip: Iterable[str] = ()) -> dict[str, object]:
     return {field.name: value for field, value in message.ListFields() if field.name not in hidden}
 
 
+def plain(values: Any) -> dict[str, object]:
+    """Return a protobuf `Struct` as a dictionary. Numbers are floats, also such as JSON has no words for."""
+    return {key: _plain(value) for key, value in values.fields.items()}
+
+
+def _plain(value: Any) -> object:
+    match value.WhichOneof("kind"):
+        case "struct_value":
+            return plain(value.struct_value)
+        case "list_value":
+            return [_plain(one) for one in value.list_value.values]
+        case "null_value" | None:
+            return None
+        case kind:
+            found: object = getattr(value, kind)
+            return found
+
+
 VOLATILE: Final = frozenset(
     {"active_requests", "uptime_seconds", "last_receive_timestamp", "is_paused"}
 )

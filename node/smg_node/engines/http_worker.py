@@ -24,6 +24,7 @@ from smg_node.engines.engine import (
     EngineRequest,
     Load,
     ModelCard,
+    Prefilled,
 )
 from smg_node.engines.facts import flattened, whole
 from smg_node.engines.http_facts import (
@@ -39,6 +40,8 @@ from smg_node.engines.http_stream import HttpStream, silent
 from smg_node.engines.http_transport import HttpCall, HttpTransport
 from smg_node.engines.kv import KvBatch
 from smg_node.engines.options import EngineOptions, Observe, unobserved
+from smg_node.engines.pairing import Pairing, Role
+from smg_node.engines.partners import scheduler_pairing, scheduler_ranks, scheduler_role
 from smg_node.engines.status import closed_here, smg_error
 from smg_node.engines.transport import TransportError
 from smg_node.engines.watch import Limit, Watch
@@ -69,7 +72,8 @@ _JSON: Final = "application/json"
 class RelayRequest:
     """A client's request for a worker: the path of an API, the body as it is to be sent, what is left of its time.
 
-    Without `streamed`, a worker may be silent until its answer is whole. `attempt` counts the calls for it.
+    Without `streamed`, a worker may be silent until its answer is whole; but no longer than before the first word
+    of a stream if all it is to do is to work the prompt off (`prefill`). `attempt` counts the calls for it.
     """
 
     path: str
@@ -78,6 +82,7 @@ class RelayRequest:
     timeout_s: float
     headers: Mapping[str, str] = field(default_factory=dict)
     attempt: int = 1
+    prefill: bool = False
 
 
 class HttpEngine:
@@ -108,6 +113,9 @@ class HttpEngine:
         self._about: Mapping[str, str] = {}
         self._version = ""
         self._running_max: int | None = None
+        self._role: Role = "regular"
+        self._pairing: Pairing | None = None
+        self._ranks = 1
         self._asked_about = False
         self._load_path: str | None = None
         self._closed = False
@@ -127,7 +135,8 @@ class HttpEngine:
         if self._closed:
             raise closed_here()
         options = self._options
-        first_s = options.first_event_s / request.attempt if request.streamed else None
+        early = request.streamed or request.prefill
+        first_s = options.first_event_s / request.attempt if early else None
         wait_s = request.timeout_s if first_s is None else min(first_s, request.timeout_s)
         loop = asyncio.get_running_loop()
         began_s = loop.time()
@@ -199,6 +208,9 @@ class HttpEngine:
                 **({"owned_by": one.owned_by} if one is not None and one.owned_by else {}),
             },
             running_max=self._running_max,
+            role=self._role,
+            pairing=self._pairing,
+            ranks=self._ranks,
         )
 
     def _chosen(self, listed: Sequence[ListedModel]) -> tuple[str, ListedModel | None]:
@@ -227,6 +239,9 @@ class HttpEngine:
             settings = settings_of(body)
             self._about = flattened(settings)
             self._running_max = whole(settings.get("max_running_requests"))
+            self._role = scheduler_role(settings)
+            self._pairing = scheduler_pairing(settings)
+            self._ranks = scheduler_ranks(settings)
         status, body = await self._get("/version", timeout_s)
         self._version = version_of(body) if status == 200 else ""
         self._asked_about = True
@@ -293,6 +308,10 @@ class HttpEngine:
         """Say that it takes no token ids."""
         raise not_implemented("a worker that speaks HTTP takes no token ids")
         yield ()  # as above
+
+    async def prefill(self, request: EngineRequest) -> Prefilled:
+        """Say that it takes no token ids."""
+        raise not_implemented("a worker that speaks HTTP takes no token ids")
 
     async def embed(self, request: EmbedRequest) -> Embedded:
         """Say that it takes no token ids."""

@@ -13,6 +13,7 @@ from smg_grpc_proto.generated import mlx_engine_pb2 as pb
 from smg_node.engines.columns import stream_message
 from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, ModelCard
 from smg_node.engines.facts import flattened, positive, said
+from smg_node.engines.partners import assert_alone
 from smg_node.engines.sampling import folded_seed
 from smg_node.engines.wire import Message, no_loads, parsed
 
@@ -42,6 +43,7 @@ class MlxWire:
         """See `Wire`."""
         sampling = request.sampling
         assert sampling.n == 1, "the pipeline fans out what a contract cannot count"
+        assert_alone(request)
         message = pb.GenerateRequest(request_id=request.request_id, stream=request.stream)
         message.tokenized.input_ids.extend(request.ids)
         params = message.sampling_params

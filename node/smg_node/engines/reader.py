@@ -12,9 +12,10 @@ failure, whatever its status, and so is an end nobody has heard of: an answer is
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Self
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.request import Sampling
 from smg_node.engines.chunk import Chunk, EngineFinish, IdLogprob
 from smg_node.engines.sampling import LOGPROB_UNKNOWN
 from smg_node.engines.wire import Message
@@ -65,6 +66,16 @@ class StreamReader:
         self._finished = [False] * choices
         self._open = choices
         self.aborted = False
+
+    @classmethod
+    def of(cls, sampling: Sampling) -> Self:
+        """Return a reader of what is answered to a request that asks so."""
+        return cls(
+            sampling.n,
+            stop_ids=sampling.stop_token_ids,
+            logprobs=sampling.logprobs,
+            prompt_logprobs=sampling.prompt_logprobs,
+        )
 
     @property
     def over(self) -> bool:

@@ -10,14 +10,23 @@ the transport; there are no tasks here.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
 from smg_node.core.bundle import TokenizerBundle
-from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.errors import SmgError
 from smg_node.engines.archive import broken, bundle_from_archive
 from smg_node.engines.chunk import Chunk
-from smg_node.engines.engine import Embedded, EmbedRequest, EngineRequest, Load, ModelCard
+from smg_node.engines.engine import (
+    Embedded,
+    EmbedRequest,
+    EngineRequest,
+    Load,
+    ModelCard,
+    Prefilled,
+)
+from smg_node.engines.handover import HandoverReader
 from smg_node.engines.health import HEALTH_CHECK as STANDARD_HEALTH_CHECK
 from smg_node.engines.health import SERVING, health_request, health_status
 from smg_node.engines.kv import CURSOR_CODE, LOST_CODE, KvBatch
@@ -26,9 +35,9 @@ from smg_node.engines.options import EngineOptions, Observe, unobserved
 from smg_node.engines.pieces import read_tokenizer
 from smg_node.engines.reader import StreamReader, UnknownFinishError
 from smg_node.engines.sampling import with_defaults
-from smg_node.engines.status import DEADLINE_CODE, closed_here, smg_error
+from smg_node.engines.status import closed_here, smg_error
 from smg_node.engines.transport import MessageStream, StatusCode, Transport, TransportError
-from smg_node.engines.watch import Limit, Watch
+from smg_node.engines.watch import Limit, Watch, ends_itself, too_late
 from smg_node.engines.wire import (
     ABORT,
     EMBED,
@@ -44,8 +53,6 @@ from smg_node.engines.wire import (
 )
 
 ABORT_TIMEOUT_S: Final = 5.0
-END_S: Final = 0.5
-"""How long a call may take to end after its answer is complete; engines take 0.3 ms, at worst 45."""
 DEADLINE_SLACK_S: Final = 0.1
 """The transport's own timer for the same deadline may be that much ahead of ours."""
 REASONS_LOGGED_MAX: Final = 64
@@ -176,10 +183,28 @@ class RemoteEngine:
         finally:
             stream.cancel()
 
-    async def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
+    def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
         """Stream the answer; see `Engine.generate`."""
-        running = self._begin(request)
-        reader = running.reader
+        stall_s = self._options.stall_s if request.stream else None
+        return self._chunks(request, StreamReader.of(request.sampling), stall_s)
+
+    async def prefill(self, request: EngineRequest) -> Prefilled:
+        """Work a prompt off for another engine; see `Engine.prefill`.
+
+        From its first word on an engine may be silent until its partner has fetched the blocks.
+        """
+        assert request.stream, "only a stream shows that the engine lives"
+        assert request.sampling.n == 1, "blocks are kept for one answer"
+        reader = HandoverReader.of(request.sampling)
+        async with aclosing(self._chunks(request, reader, None)) as batches:
+            async for _ in batches:
+                pass
+        return reader.prefilled
+
+    async def _chunks(
+        self, request: EngineRequest, reader: StreamReader, stall_s: float | None
+    ) -> AsyncGenerator[Sequence[Chunk], None]:
+        running = self._begin(request, reader, stall_s)
         try:
             async for batch in running.stream:
                 running.watch.seen()
@@ -189,14 +214,14 @@ class RemoteEngine:
                 if broken_by is not None:
                     raise broken_by
                 if reader.over:
-                    running.ended = await _ends_itself(running.stream)
+                    running.ended = await ends_itself(running.stream)
                     return
             running.ended = True
             if ends := reader.end():
                 yield ends
         except TransportError as error:
             if not reader.aborted:
-                raise self._why(running, error, request) from error
+                raise self._why(running, error) from error
             yield reader.end()
         except SmgError as error:
             self._note_broken(error)
@@ -264,7 +289,9 @@ class RemoteEngine:
         except TransportError as error:
             self._raise(error)
 
-    def _begin(self, request: EngineRequest) -> _Running:
+    def _begin(
+        self, request: EngineRequest, reader: StreamReader, stall_s: float | None
+    ) -> _Running:
         if self._closed:
             raise closed_here()
         assert request.request_id not in self._running, "a request id is used once"
@@ -274,22 +301,17 @@ class RemoteEngine:
             request = replace(request, sampling=with_defaults(request.sampling, defaults))
         data = self._wire.generate(request, bias_width=self._bias_width)
         stream = self._start(GENERATE, data, request.timeout_s, request)
-        options, sampling = self._options, request.sampling
+        first_event_s = self._options.first_event_s / request.attempt
         running = _Running(
             stream,
-            StreamReader(
-                sampling.n,
-                stop_ids=sampling.stop_token_ids,
-                logprobs=sampling.logprobs,
-                prompt_logprobs=sampling.prompt_logprobs,
-            ),
+            reader,
             # An answer that is not streamed is silent until it is whole.
             Watch(
                 asyncio.get_running_loop(),
                 stream.cancel,
                 deadline_s=request.timeout_s,
-                first_event_s=options.first_event_s / request.attempt if request.stream else None,
-                stall_s=options.stall_s if request.stream else None,
+                first_event_s=first_event_s if request.stream else None,
+                stall_s=stall_s,
             ),
         )
         self._running[request.request_id] = running
@@ -326,7 +348,7 @@ class RemoteEngine:
         sent = self._transport.notify(self._path(ABORT), data, timeout_s=ABORT_TIMEOUT_S)
         self._count("engine_abort", sent="true" if sent else "false")
 
-    def _why(self, running: _Running, error: TransportError, request: EngineRequest) -> SmgError:
+    def _why(self, running: _Running, error: TransportError) -> SmgError:
         """Return what callers are told about a stream that broke at the transport."""
         bitten = running.watch.bitten
         if bitten is None and self._closed:
@@ -338,25 +360,9 @@ class RemoteEngine:
                 bitten = Limit.DEADLINE
         if bitten is not None:
             self._count("engine_timeout", limit=bitten.value)
-            return self._timeout(bitten, request)
+            return too_late(bitten, running.watch.allowed_s(bitten))
         self._count("engine_error", status=error.status.name)
         return smg_error(error)
-
-    def _timeout(self, limit: Limit, request: EngineRequest) -> SmgError:
-        first_s = self._options.first_event_s / request.attempt
-        stall_s = self._options.stall_s
-        said, code = {
-            Limit.DEADLINE: (
-                f"the answer was not complete within {request.timeout_s:g} s",
-                DEADLINE_CODE,
-            ),
-            Limit.FIRST_EVENT: (
-                f"the engine said nothing for {first_s:g} s",
-                "first_event_timeout",
-            ),
-            Limit.STALL: (f"the engine fell silent for {stall_s:g} s", "upstream_stalled"),
-        }[limit]
-        return SmgError(ErrorKind.UPSTREAM_TIMEOUT, said, code=code)
 
     def _note_broken(self, error: SmgError) -> None:
         """Count a stream that did not mean what it should; log a new reason once."""
@@ -380,19 +386,3 @@ class RemoteEngine:
 
     def _count(self, name: str, **labels: str) -> None:
         self._on_event(name, {"contract": self.contract.value, **labels})
-
-
-async def _ends_itself(stream: MessageStream) -> bool:
-    """Wait a moment for a call whose answer is complete; return whether it has ended.
-
-    What it still says is not wanted, and its status no longer matters.
-    """
-    try:
-        async with asyncio.timeout(END_S):
-            async for _ in stream:
-                pass
-    except TransportError:
-        return True
-    except TimeoutError:
-        return False
-    return True

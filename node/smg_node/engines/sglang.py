@@ -4,12 +4,15 @@ Zeros are taken literally, so every scalar is sent. There is no seed. Alternativ
 share one count. An aborted stream never ends by itself. What GetModelInfo says of vocabulary and
 context are fixed fallbacks and the size of the KV pool: only `max_req_input_len` is true, and it is the
 first length that is too long. Without `enable_lora` an adapter's name is ignored in silence.
+
+In a pair the prefill engine draws the first token, hands it over with the blocks, and says nothing before they are
+fetched; the decode engine gives no log probabilities of the prompt. Both go to the rank that the room's number
+leaves when it is divided by the ranks of the prefill engine. The Python servicer drops `data_parallel_rank`.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from google.protobuf.json_format import MessageToDict
 from smg_grpc_proto.generated import sglang_scheduler_pb2 as pb
 
 from smg_node.engines.columns import matched_stop, stream_message
@@ -23,8 +26,14 @@ from smg_node.engines.engine import (
     Load,
     ModelCard,
 )
-from smg_node.engines.facts import default_sampling, flattened, positive, said, whole
+from smg_node.engines.facts import default_sampling, flattened, plain, positive, said, whole
 from smg_node.engines.loads import scheduler_loads
+from smg_node.engines.partners import (
+    meet,
+    scheduler_pairing,
+    scheduler_ranks,
+    scheduler_role,
+)
 from smg_node.engines.wire import Message, embedded, parsed
 
 
@@ -88,6 +97,11 @@ class SglangWire:
             constrain(params, sampling.constraint)
         if sampling.adapter is not None:
             message.lora_id = sampling.adapter
+        assert not request.transfer, "partners meet in a room"
+        if request.room is not None:
+            meet(message.disaggregated_params, request.room)
+        if request.rank is not None:
+            message.data_parallel_rank = request.rank
         data: bytes = message.SerializeToString()
         return data
 
@@ -124,7 +138,7 @@ class SglangWire:
         """See `Wire`."""
         about = parsed(pb.GetModelInfoResponse, model)
         process = parsed(pb.GetServerInfoResponse, server)
-        arguments = MessageToDict(process.server_args)
+        arguments = plain(process.server_args)
         return ModelCard(
             contract=self.contract,
             model=about.served_model_name or about.model_path,
@@ -143,6 +157,9 @@ class SglangWire:
             abilities=(
                 None if arguments.get("enable_lora") else replace(self.abilities, adapters=False)
             ),
+            role=scheduler_role(arguments),
+            pairing=scheduler_pairing(arguments),
+            ranks=scheduler_ranks(arguments),
         )
 
     def bias_width(self, model: bytes) -> int | None:

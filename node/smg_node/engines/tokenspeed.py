@@ -6,17 +6,26 @@ this house. The first chunk may be empty; an abort ends the call with an error.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
-from google.protobuf.json_format import MessageToDict
 from smg_grpc_proto.generated import tokenspeed_scheduler_pb2 as pb
 
 from smg_node.engines.columns import matched_stop, stream_message
 from smg_node.engines.constraint import constrain
 from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, ModelCard
-from smg_node.engines.facts import default_sampling, flattened, positive, said, whole
+from smg_node.engines.facts import default_sampling, flattened, plain, positive, said, whole
 from smg_node.engines.loads import scheduler_loads
+from smg_node.engines.partners import (
+    meet,
+    scheduler_pairing,
+    scheduler_ranks,
+    scheduler_role,
+)
 from smg_node.engines.sampling import SEED_64_BITS
 from smg_node.engines.wire import Message, parsed
+
+ROOM_BITS: Final = 63
+"""Its field for the number of a room is a signed 64-bit number."""
 
 
 class TokenspeedWire:
@@ -75,6 +84,11 @@ class TokenspeedWire:
             message.top_logprobs_num = sampling.logprobs
         if sampling.constraint is not None:
             constrain(params, sampling.constraint)
+        assert not request.transfer, "partners meet in a room"
+        if request.room is not None:
+            meet(message.kv_bootstrap_info, request.room)
+        if request.rank is not None:
+            message.data_parallel_rank = request.rank
         data: bytes = message.SerializeToString()
         return data
 
@@ -100,7 +114,7 @@ class TokenspeedWire:
         """See `Wire`."""
         about = parsed(pb.GetModelInfoResponse, model)
         process = parsed(pb.GetServerInfoResponse, server)
-        arguments = MessageToDict(process.server_args)
+        arguments = plain(process.server_args)
         return ModelCard(
             contract=self.contract,
             model=about.served_model_name or about.model_path,
@@ -118,6 +132,9 @@ class TokenspeedWire:
             running_max=whole(
                 arguments.get("max_num_seqs") or arguments.get("max_running_requests")
             ),
+            role=scheduler_role(arguments),
+            pairing=scheduler_pairing(arguments, room_bits=ROOM_BITS),
+            ranks=scheduler_ranks(arguments),
         )
 
     def bias_width(self, model: bytes) -> int | None:

@@ -5,7 +5,8 @@ told nothing decodes greedily. Stop ids leave the answer unless `include_stop_to
 always sent: a choice's ids are complete in this house. A guide without text is ignored, so "any JSON"
 gets one. Its `vocab_size` is the tokenizer's without added tokens: no bound for a prompt, but exactly
 the width a bias must have. Its servers forbid pings on a silent stream oftener than every five minutes,
-and have no standard health service.
+and have no standard health service. A request can be sent to work with a partner, but what its context phase
+leaves has no field in an answer, so that no pair can be made over this contract.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from smg_node.engines.columns import matched_stop
 from smg_node.engines.constraint import choices_pattern
 from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, ModelCard
 from smg_node.engines.facts import flattened, positive, said
+from smg_node.engines.partners import assert_alone
 from smg_node.engines.sampling import SEED_64_BITS, known_logprob
 from smg_node.engines.wire import Message, no_loads, parsed
 
@@ -51,6 +53,7 @@ class TrtllmWire:
         """See `Wire`."""
         sampling = request.sampling
         assert sampling.max_tokens is not None
+        assert_alone(request)
         message = pb.GenerateRequest(
             request_id=request.request_id,
             streaming=request.stream,

@@ -4,6 +4,9 @@ Unset and zero mean "off" for most fields, temperature 1.0 and the rest of the c
 repeats the last delta (Python servicer) or everything (Rust). `GetServerInfo.server_type` is
 `vllm-grpc` from Rust and empty from Python. Asked for log probabilities of the prompt, Rust gives none
 and swallows the first token of the answer, so it is never asked.
+
+In a pair the decode engine draws the first token itself, and fetches nothing if log probabilities of the prompt are
+wanted. What the prefill engine says to it comes in `complete`.
 """
 
 from collections.abc import Sequence
@@ -26,6 +29,7 @@ from smg_node.engines.engine import (
 )
 from smg_node.engines.facts import default_sampling, flattened, positive, said
 from smg_node.engines.loads import scheduler_loads
+from smg_node.engines.partners import believable_ranks, connector_pairing, connector_role
 from smg_node.engines.sampling import folded_seed
 from smg_node.engines.wire import Message, embedded, parsed
 
@@ -88,6 +92,11 @@ class VllmWire:
         params.logit_bias.update(sampling.logit_bias)
         if sampling.constraint is not None:
             _constrain(params, sampling.constraint)
+        assert request.room is None, "partners are told of each other"
+        if request.transfer:
+            message.kv_transfer_params_json = request.transfer
+        if request.rank is not None:
+            message.data_parallel_rank = request.rank
         data: bytes = message.SerializeToString()
         return data
 
@@ -108,6 +117,7 @@ class VllmWire:
         found = stream_message(response, of_prompt=True)
         if found is not None and found.final:
             found.matched = matched_stop(response.complete)
+            found.transfer = response.complete.kv_transfer_params_json
         return found
 
     def abort(self, request_id: str) -> bytes:
@@ -139,6 +149,9 @@ class VllmWire:
             abilities=(
                 replace(self.abilities, prompt_logprobs=False) if servicer == "rust" else None
             ),
+            role=connector_role(process),
+            pairing=connector_pairing(process),
+            ranks=believable_ranks(process.data_parallel_size),
         )
 
     def bias_width(self, model: bytes) -> int | None:

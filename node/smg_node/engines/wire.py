@@ -53,6 +53,8 @@ class Message:
     cached_tokens: int = -1
     logprobs: tuple[IdLogprob, ...] = ()
     prompt_logprobs: tuple[IdLogprob, ...] = ()
+    transfer: str = ""
+    """What the engine wants its partner of a pair to be told, in a `complete`."""
 
 
 class Wire(Protocol):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from smg_node.config.worker_url import WorkerUrl
+from smg_node.config.worker_url import PAIRING_LABELS, WorkerUrl
 from smg_node.core.ids import WorkerId
 
 WEIGHT_LABEL: Final = "weight"
@@ -56,7 +56,8 @@ class Declared:
         """Whether what `other` says changes nothing about how the engine is called and what it serves."""
 
         def of(one: Declared) -> tuple[object, ...]:
-            url = replace(one.url, labels={}, priority=0, cost=0.0)
+            sharing = {key: one.labels[key] for key in PAIRING_LABELS if key in one.labels}
+            url = replace(one.url, labels=sharing, priority=0, cost=0.0)
             return url, one.api_key, one.trouble
 
         return of(self) == of(other)

@@ -23,6 +23,7 @@ from smg_node.fleet.load import WorkerLoad
 from smg_node.fleet.model import AnyModel, RelayedModel, ServedModel
 from smg_node.fleet.models import Models
 from smg_node.fleet.outlook import Alone, Outlook
+from smg_node.fleet.prefill_rate import UsualRates
 from smg_node.fleet.tender import Tender, close_engine
 from smg_node.fleet.worker import Status, Worker
 
@@ -67,6 +68,7 @@ class Fleet:
         self._tending: dict[WorkerId, asyncio.Task[None]] = {}
         self._leaving: dict[WorkerId, list[Worker]] = {}
         self._by_model: dict[int, tuple[Worker, ...]] | None = None
+        self._usual_rates = UsualRates()
         self._group: asyncio.TaskGroup | None = None
         self._changed = asyncio.Event()
         self._began: Callable[[], None] | None = None
@@ -115,10 +117,17 @@ class Fleet:
                 await self._changed.wait()
             await asyncio.sleep(TICK_S)
             now_s = asyncio.get_running_loop().time()
-            for worker in list(self._workers.values()):
-                worker.load.tick(now_s)
-                note_quiet(worker, now_s)
-            self.listening.ear.tick(now_s)
+            self._tick_loads(now_s)
+            self.listening.tick(now_s)
+
+    def _tick_loads(self, now_s: float) -> None:
+        """Let time pass for every worker; those that are alike learn from each other how fast they are."""
+        first = self._ground.options.load.prefill_rate
+        grouped = [(_group_of(worker), worker) for worker in self._workers.values()]
+        self._usual_rates.take([(of, one.load.measured) for of, one in grouped], first=first)
+        for group, worker in grouped:
+            worker.load.tick(now_s, self._usual_rates.of(group, first=first))
+            note_quiet(worker, now_s)
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         assert self._group is not None
@@ -369,3 +378,8 @@ class Fleet:
         self._changed = asyncio.Event()
         for changed in self._watchers:
             changed()
+
+
+def _group_of(worker: Worker) -> tuple[str, str]:
+    """Return which workers are like this one: they do the same for the same model."""
+    return (worker.serves.pool if worker.serves is not None else "", worker.role)

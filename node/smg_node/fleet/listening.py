@@ -41,6 +41,8 @@ IDLE_INTERVAL_S: Final = 10.0
 POLLS_A_SECOND_MAX: Final = 50.0
 """Each takes about 0.4 ms; with more workers than that allows, each of them is asked less often."""
 TICK_S: Final = 1.0
+MISTAKES_APART_S: Final = 60.0
+"""A mistake that is made every second is told once a minute."""
 RANKS_MAX: Final = 256
 """An engine that invents ranks must not fill memory."""
 
@@ -126,6 +128,22 @@ class Listening:
     """How many are listened to now."""
     batches: int = 0
     ended: Counter[str] = field(default_factory=Counter)
+    stumbles: int = 0
+    """How often what hears the events could not take in that time passed."""
+    _told_s: float = -MISTAKES_APART_S
+
+    def tick(self, now_s: float) -> None:
+        """Take in that another second has passed."""
+        try:
+            self.ear.tick(now_s)
+        except Exception:
+            # A door: what is known of caches saves time, and a mistake in it must not take the node down.
+            self.stumbles += 1
+            if now_s >= self._told_s + MISTAKES_APART_S:
+                self._told_s = now_s
+                _log.exception(
+                    "keeping up what is known of caches failed (%d times so far)", self.stumbles
+                )
 
     def interval_s(self, *, busy: bool) -> float:
         """Return how long to wait before asking one worker for its load again."""

@@ -12,11 +12,14 @@ seen at once, none is counted twice, and a sample older than 15 s is none.
 Everything is computed when something changes, about 1 us, so that a decision only reads attributes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from smg_node.engines.engine import Load
+from smg_node.fleet.prefill_rate import Measured
+from smg_node.fleet.ranks import Pace, Ranks, rank_of
+from smg_node.fleet.samples import KV_MAX, is_silent, waiting_tokens
 
 PREFILL_RATE: Final = 8_000.0
 """Prompt tokens a second, where nothing was measured yet."""
@@ -30,19 +33,9 @@ NEVER: Final = float("-inf")
 SAMPLE_MAX_AGE_S: Final = 15.0
 FRESH_S: Final = 60.0
 """A worker that begins with an empty cache is called fresh for so long."""
-RATE_HALF_LIFE_S: Final = 60.0
 RATE_TOKENS_MIN: Final = 256
 """Fewer tokens measure the step of an engine and the way to it, not how fast it works prompts off."""
-MEAN_PROMPT_TOKENS: Final = 1_024
-"""What a request that waits at an engine is taken for, where the engine does not count its tokens."""
-STUCK_S: Final = 3.0
-"""An engine that reports steps may be silent for so long beyond the prefill of what it was given."""
-_PRIOR_S: Final = 0.5
-"""The rate that is assumed at first weighs as much as half a second of measured work."""
-_OUTLIER: Final = 4.0
-"""One measurement counts as this many times faster or slower than those before it at most."""
 _ENDED_SHARE: Final = 1 / 16
-_KV_MAX: Final = 0.99
 _KV_RELIEF: Final = 0.1
 
 
@@ -84,7 +77,9 @@ class WorkerLoad:
     began: Callable[[], None] | None = None
     wait_s: float = 0.0
     pressure_s: float = 0.0
+    base_s: float = 0.0
     prefill_rate: float = PREFILL_RATE
+    prefill_s: float = 1 / PREFILL_RATE
     capacity: int = CAPACITY
     changed: Callable[[], None] | None = None
     options: LoadOptions = DEFAULT
@@ -108,23 +103,35 @@ class WorkerLoad:
     _foreign_s: float = NEVER
     _waiting: float = 0.0
     _kv: float = 0.0
-    _measured_tokens: float = 0.0
-    _measured_s: float = 0.0
-    _measured_at_s: float = NEVER
+    measured: Measured = field(default_factory=Measured)
+    """How fast it worked prompts off."""
+    _usual_rate: float = PREFILL_RATE
     _ended: int = 0
     _silent: bool = False
     _quiet: bool = False
+    _calm: bool = False
+    """Nothing was amiss when it was judged last, and only the number of calls has changed since."""
+    _by_rank: Ranks | None = None
+    """Of an engine with several ranks, or one that had calls for a rank."""
 
     # ── Calls ────────────────────────────────────────────────────────────────
 
-    def begin(self, tokens: int) -> int:
+    def begin(self, tokens: int, rank: int | None = None) -> int:
         """Count one of this node's calls in: the next decision sees it already. `tokens` are those to be computed.
 
-        Return how many tokens are before it there; -1 if it must wait for a slot, which is a matter of decoding.
+        Return how many tokens are before it there, on its `rank` if it is for one; -1 if it must wait for a slot,
+        which is a matter of decoding.
         """
         if not self.own_inflight and self.began is not None:
             self.began()
         ahead = self.tokens if self.inflight + self._foreign_requests < self.capacity else -1
+        if rank is not None:
+            ranks = self._of_ranks()
+            ahead = ranks.ahead(rank, self._pace(ranks.count))
+            ranks.begin(rank, tokens)
+        elif ahead > 0 and self._by_rank is not None:
+            # The engine spreads what is for no rank, so no rank has it all before this call.
+            ahead //= self._by_rank.count
         self.own_inflight += 1
         self.own_tokens += tokens
         self.inflight += 1
@@ -132,17 +139,26 @@ class WorkerLoad:
         self._weigh()
         return ahead
 
-    def prefilled(self, tokens: int) -> None:
+    def prefilled(self, tokens: int, rank: int | None = None) -> None:
         """Note that the first token of a call came: the `tokens` it was counted in with are worked off."""
         self.own_tokens -= tokens
         self.tokens -= tokens
         assert self.own_tokens >= 0
+        if rank is not None:
+            self._of_ranks().prefilled(rank, tokens)
         self._weigh()
 
-    def end(self, tokens: int, *, prefilled: bool = False, seconds: float | None = None) -> None:
+    def end(
+        self,
+        tokens: int,
+        *,
+        prefilled: bool = False,
+        seconds: float | None = None,
+        rank: int | None = None,
+    ) -> None:
         """Count one of this node's calls out; `prefilled` if its tokens were noted as worked off before.
 
-        `seconds` is how long it was open, if it ended well.
+        `seconds` is how long it was open, if it ended well. `rank` is the one it was counted in with.
         """
         self.own_inflight -= 1
         self.inflight -= 1
@@ -151,6 +167,8 @@ class WorkerLoad:
             self.tokens -= tokens
         assert self.own_inflight >= 0
         assert self.own_tokens >= 0
+        if rank is not None:
+            self._of_ranks().end(rank, 0 if prefilled else tokens)
         if seconds is not None:
             self._ended += 1
             share = max(_ENDED_SHARE, 1 / self._ended)
@@ -163,20 +181,85 @@ class WorkerLoad:
         self.tokens = self.own_tokens + tokens
         self._weigh()
 
+    # ── Ranks ────────────────────────────────────────────────────────────────
+
+    def ranked(self, count: int, *, first: int = 0) -> None:
+        """Take how many data-parallel ranks it has by the card of its model; the turn begins at `first`."""
+        if self._by_rank is not None:
+            self._by_rank.resize(count)
+        elif count > 1:
+            self._by_rank = Ranks(count, first=first)
+        self._weigh()
+
+    def choose_rank(
+        self,
+        overlaps: Mapping[int, float],
+        tokens: int,
+        key: str,
+        *,
+        first: bytes = b"",
+        now_s: float | None = None,
+    ) -> int | None:
+        """Return the rank for a call whose prompt has so many tokens; None where there is nothing to choose.
+
+        `overlaps` is how many of them each rank need not compute. `key` is the routing key that decided for this
+        worker, "" if none did: it decides for the rank as well, the same one on all nodes. `first`: see
+        `Ranks.choose`. Without `now_s` what ranks work off by themselves is as of the last `tick`.
+        """
+        ranks = self._by_rank
+        if ranks is None or ranks.count == 1:
+            return None
+        if key:
+            return rank_of(key, ranks.count)
+        if now_s is not None:
+            ranks.work_off(self.prefill_rate, now_s)
+        return ranks.choose(overlaps, tokens, self._pace(ranks.count), first)
+
+    def _of_ranks(self) -> Ranks:
+        if self._by_rank is None:
+            self._by_rank = Ranks()
+        return self._by_rank
+
+    def _pace(self, count: int) -> Pace:
+        options = self.options
+        return Pace(
+            self.prefill_rate,
+            self.request_s,
+            max(1, self.capacity // count),
+            options.pressure_weight_s,
+            options.busy_weight_s,
+            self.tokens - self.own_tokens,
+            self.inflight - self.own_inflight,
+        )
+
     # ── What the engine says ─────────────────────────────────────────────────
 
     def sample(self, load: Load, now_s: float) -> None:
         """Take what one rank of the engine says of itself; sent `load.age_ms` after it was so."""
         self._ranks[load.rank] = (load, now_s - load.age_ms / 1000)
+        if self._by_rank is not None:
+            self._by_rank.sample(load, now_s)
         self._take_samples(now_s)
 
-    def tick(self, now_s: float) -> None:
-        """Let time pass, about once a second: old samples go, what others brought there is worked off."""
+    def tick(self, now_s: float, usual_rate: float | None = None) -> None:
+        """Let time pass, about once a second: old samples go, what others brought there is worked off.
+
+        `usual_rate` is what its like work off a second by now; None: as before.
+        """
+        if usual_rate is not None:
+            self._usual_rate = usual_rate
+            self.measured.age(now_s)
+            self._follow_rate()
+        ranks = self._by_rank
+        if ranks is not None:
+            ranks.work_off(self.prefill_rate, now_s)
         if self._ranks:
             oldest_s = now_s - SAMPLE_MAX_AGE_S
             old = [rank for rank, (_, at_s) in self._ranks.items() if at_s < oldest_s]
             for rank in old:
                 del self._ranks[rank]
+                if ranks is not None:
+                    ranks.forget(rank)
             if old:
                 self._take_samples(now_s)
                 return
@@ -189,7 +272,7 @@ class WorkerLoad:
     def stick(self, *, stuck: bool) -> None:
         """Note that its stream has fallen quiet while it has work, or speaks again."""
         if stuck is not self._quiet:
-            self._quiet = stuck
+            self._quiet, self._calm = stuck, False
             self._weigh()
 
     def sized(self, running_max: int | None) -> None:
@@ -201,9 +284,11 @@ class WorkerLoad:
     def renewed(self, now_s: float) -> None:
         """Begin anew with another engine, or the same one restarted: what was measured and said is void."""
         self._ranks.clear()
+        if self._by_rank is not None:
+            self._by_rank.forget_all()
         self._quiet = False
-        self._measured_at_s = NEVER
-        self.prefill_rate = self.options.prefill_rate
+        self.measured = Measured()
+        self.prefill_rate = self._usual_rate = self.options.prefill_rate
         self.request_s, self._ended = REQUEST_S, 0
         self.fresh_until_s = now_s + FRESH_S
         self._take_samples(now_s)
@@ -214,9 +299,9 @@ class WorkerLoad:
 
     def retune(self, options: LoadOptions) -> None:
         """Go by other numbers from now on."""
-        self.options = options
-        if self._measured_at_s == NEVER:
-            self.prefill_rate = options.prefill_rate
+        self.options, self._calm = options, False
+        if not self.measured.seconds:
+            self.prefill_rate = self._usual_rate = options.prefill_rate
         self._weigh()
 
     # ── What was measured ────────────────────────────────────────────────────
@@ -225,25 +310,19 @@ class WorkerLoad:
         """Take that the first token of a call came `seconds` after it was counted in, and `tokens` were computed
         till then: its own uncached ones, and those `begin` found ahead of it.
 
-        The rate is that of all measured work, of which what lies 60 s back counts half.
+        The rate follows from all measured work and from what is usual, see `fleet.prefill_rate`.
         """
         if tokens < RATE_TOKENS_MIN or seconds <= 0:
             return
-        known = self.prefill_rate
-        if self._measured_at_s == NEVER:
-            self._measured_tokens, self._measured_s = known * _PRIOR_S, _PRIOR_S
-            self._measured_at_s = now_s
-        usual_s = tokens / known
-        seconds = min(max(seconds, usual_s / _OUTLIER), usual_s * _OUTLIER)
-        kept = 0.5 ** (max(0.0, now_s - self._measured_at_s) / RATE_HALF_LIFE_S)
-        self._measured_at_s = now_s
-        self._measured_tokens = self._measured_tokens * kept + tokens
-        self._measured_s = self._measured_s * kept + seconds
-        rate = self._measured_tokens / self._measured_s
-        self.prefill_rate = min(max(rate, PREFILL_RATE_MIN), PREFILL_RATE_MAX)
-        self._weigh()
+        self.measured.add(tokens, seconds, known=self.prefill_rate, now_s=now_s)
+        self._follow_rate()
 
     # ── What follows ─────────────────────────────────────────────────────────
+
+    def _follow_rate(self) -> None:
+        rate = self.measured.rate(self._usual_rate)
+        self.prefill_rate = min(max(rate, PREFILL_RATE_MIN), PREFILL_RATE_MAX)
+        self._weigh()
 
     def _take_samples(self, now_s: float) -> None:
         """Work out what the engine has beyond what the nodes know of, and how full it is."""
@@ -253,22 +332,17 @@ class WorkerLoad:
         self._size()
         running = sum(load.running for load in loads)
         waiting = sum(load.waiting for load in loads)
-        tokens = sum(_waiting_tokens(load) for load in loads)
+        tokens = sum(waiting_tokens(load) for load in loads)
         self._foreign_requests = max(0, running + waiting - self.inflight)
         self._foreign_tokens = float(max(0, tokens - self.tokens))
         self._foreign_s = now_s
         self._waiting = waiting / count if count else 0.0
         # Memory that only holds what may be forgotten, on an engine without work, is no pressure.
         used = sum(load.kv_usage or 0.0 for load in loads) if running + waiting else 0.0
-        self._kv = min(used / count, _KV_MAX) if count else 0.0
-        self._silent = any(self._is_silent(load) for load in loads)
+        self._kv = min(used / count, KV_MAX) if count else 0.0
+        self._silent = any(is_silent(load, self.prefill_rate) for load in loads)
+        self._calm = False
         self._weigh()
-
-    def _is_silent(self, load: Load) -> bool:
-        if not load.reports_steps or load.silence_ms is None:
-            return False
-        due_s = (load.prefill_pending_tokens or 0) / self.prefill_rate + STUCK_S
-        return load.silence_ms / 1000 > due_s
 
     def _size(self) -> None:
         by_ranks = [load.running_max for load, _ in self._ranks.values() if load.running_max]
@@ -276,7 +350,11 @@ class WorkerLoad:
         self.capacity = max(1, said) if said else CAPACITY
 
     def _worked_off_a_second(self) -> float:
-        return self.prefill_rate * max(1, len(self._ranks))
+        count = len(self._ranks) or 1
+        ranks = self._by_rank
+        if ranks is not None and ranks.count > count:
+            count = ranks.count
+        return self.prefill_rate * count
 
     def _weigh(self) -> None:
         """Make everything that decisions read follow from the counts."""
@@ -287,10 +365,15 @@ class WorkerLoad:
             wait_s += (open_ - capacity + 1) / capacity * self.request_s
         self.wait_s = wait_s
         k = self._kv
-        self.pressure_s = (
+        pressure_s = (
             options.pressure_weight_s * k / (1 - k) + options.busy_weight_s * open_ / capacity
         )
-        self._judge(open_ - capacity)
+        self.pressure_s = pressure_s
+        self.base_s = wait_s + pressure_s
+        self.prefill_s = 1 / self.prefill_rate
+        # Calls that come and go change nothing about a worker that has room and is well, and they are the most.
+        if open_ > capacity or not self._calm:
+            self._judge(open_ - capacity)
 
     def _judge(self, backlog: int) -> None:
         """Say whether it can take more. What turned on turns off only when there is some room again."""
@@ -304,15 +387,8 @@ class WorkerLoad:
         else:
             overloaded = self._waiting >= options.waiting_max or self._kv >= options.kv_max
         overloaded, stuck = overloaded or full, self._silent or self._quiet
+        self._calm = not overloaded and not stuck
         if (full, overloaded, stuck) != (self.full, self.overloaded, self.stuck):
             self.full, self.overloaded, self.stuck = full, overloaded, stuck
             if self.changed is not None:
                 self.changed()
-
-
-def _waiting_tokens(load: Load) -> int:
-    """Return how many prompt tokens it has not worked off yet, as far as it says."""
-    pending, uncached = load.prefill_pending_tokens, load.waiting_uncached_tokens
-    if pending is None and uncached is None:
-        return load.waiting * MEAN_PROMPT_TOKENS
-    return max(pending or 0, uncached or 0)

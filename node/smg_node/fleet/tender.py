@@ -21,6 +21,7 @@ from smg_node.fleet.ground import Ground
 from smg_node.fleet.listening import Listener
 from smg_node.fleet.model import AnyModel, ServedModel
 from smg_node.fleet.probe import Patience
+from smg_node.fleet.roles import misfit
 from smg_node.fleet.vigil import NEVER, Vigil
 from smg_node.fleet.worker import Status, Worker
 
@@ -179,10 +180,13 @@ class Tender:
             self._looked(good=False, reason=error.message)
             raise
         self._tell(up=True, reason=mark_of(card))
+        if trouble := misfit(worker.url, card):
+            raise SmgError(ErrorKind.CONFLICT, trouble)
         model = await self._adopted(engine, card)
         worker.serve(model)
         worker.card = card
         worker.load.sized(card.running_max)
+        worker.load.ranked(card.ranks, first=ground.rng.getrandbits(16))
         worker.load.renewed(_now_s())
         worker.breaker.reset()
         worker.status, worker.reason = Status.READY, ""
@@ -354,6 +358,9 @@ def _identity(card: ModelCard) -> tuple[object, ...]:
         card.context,
         card.prompt_max,
         card.eos_ids,
+        card.role,
+        card.pairing,
+        card.ranks,
     )
 
 

@@ -9,11 +9,13 @@ from smg_node.config.worker_url import WorkerUrl
 from smg_node.core.errors import SmgError
 from smg_node.core.ids import WorkerId
 from smg_node.engines.engine import Engine, Load, ModelCard
+from smg_node.engines.pairing import Pairing, Role
 from smg_node.engines.status import UNREACHABLE_CODE, Verdict, asked_pause_s, verdict
 from smg_node.fleet.breaker import Breaker
 from smg_node.fleet.declared import Declared
 from smg_node.fleet.load import WorkerLoad
 from smg_node.fleet.model import AnyModel, RelayedModel, ServedModel
+from smg_node.fleet.roles import meeting_of, pairing_of, role_of
 
 
 class Status(Enum):
@@ -90,6 +92,21 @@ class Worker:
         self.relayed = model if isinstance(model, RelayedModel) else None
 
     @property
+    def role(self) -> Role:
+        """What it does: what its operator says, unless that is everything; else what it says of itself."""
+        return role_of(self.declared.url, self.card)
+
+    @property
+    def pairing(self) -> Pairing | None:
+        """How it shares requests with another one, None while nobody knows; the same as long as it is ready."""
+        return pairing_of(self.declared.url, self.card)
+
+    @property
+    def meeting(self) -> tuple[str, int]:
+        """Host and port where a worker that works prompts off meets its partners."""
+        return meeting_of(self.declared.url, self.pairing)
+
+    @property
     def labels(self) -> Mapping[str, str]:
         """What the operator sorts workers by."""
         return self.declared.labels
@@ -99,17 +116,22 @@ class Worker:
         """Whether an operator wants no new work there, from any node."""
         return self.declared.draining
 
-    def hold(self, tokens: int = 0) -> int:
+    def hold(self, tokens: int = 0, rank: int | None = None) -> int:
         """Count one of our calls in, with the tokens to be computed; see `WorkerLoad.begin` for what it returns."""
         self.inflight += 1
-        return self.load.begin(tokens)
+        return self.load.begin(tokens, rank)
 
     def release(
-        self, tokens: int = 0, *, prefilled: bool = False, seconds: float | None = None
+        self,
+        tokens: int = 0,
+        *,
+        prefilled: bool = False,
+        seconds: float | None = None,
+        rank: int | None = None,
     ) -> None:
-        """Count one of our calls out, with as many tokens as it was counted in with; see `WorkerLoad.end`."""
+        """Count one of our calls out, with the tokens and the rank it was counted in with; see `WorkerLoad.end`."""
         self.inflight -= 1
-        self.load.end(tokens, prefilled=prefilled, seconds=seconds)
+        self.load.end(tokens, prefilled=prefilled, seconds=seconds, rank=rank)
         assert self.inflight >= 0
         if self.inflight == 0 and self.idle is not None:
             self.idle.set()

@@ -53,12 +53,13 @@ class ExplainRoutes:
 
 
 def _journey(journey: Journey) -> Mapping[str, Any]:
-    chosen = [step for step in journey.steps if isinstance(step, Chosen)]
+    # Two workers that share a call were chosen for one attempt.
+    calls = [step for step in journey.steps if isinstance(step, Chosen) and step.role != "prefill"]
     return {
         **msgspec.structs.asdict(journey),
         "under_way": journey.ended_ms is None,
-        "attempts": len(chosen),
-        "continuations": sum(step.why == "continue" for step in chosen),
+        "attempts": len(calls),
+        "continuations": sum(step.why == "continue" for step in calls),
         "steps": [_step(step) for step in journey.steps],
         "unplaced": _dropped(journey.unplaced),
     }

@@ -70,6 +70,8 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         waited_ms=_COUNT,
         key={"type": "boolean"},
         prompt_tokens=_COUNT,
+        role={"enum": ["", "prefill", "decode"]},
+        rank={"type": ["integer", "null"], "minimum": 0},
     ),
     "RatedWorker": _object(worker=_TEXT, cost_s=_AMOUNT, wait_s=_AMOUNT, overlap=_AMOUNT),
     "CallBroke": _object(
@@ -128,6 +130,8 @@ EXPLAIN_EXAMPLE: Final[Mapping[str, Any]] = {
                     "waited_ms": 0,
                     "key": False,
                     "prompt_tokens": 4600,
+                    "role": "",
+                    "rank": None,
                 },
                 {
                     "step": "broke",
@@ -154,6 +158,8 @@ EXPLAIN_EXAMPLE: Final[Mapping[str, Any]] = {
                     "waited_ms": 0,
                     "key": False,
                     "prompt_tokens": 4641,
+                    "role": "",
+                    "rank": None,
                 },
             ],
             "more": 0,

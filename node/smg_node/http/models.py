@@ -46,6 +46,7 @@ def _row(model: ModelView, name: str) -> dict[str, Any]:
     own: dict[str, Any] = {
         "workers": model.workers,
         "workers_ready": model.workers_ready,
+        "roles": dict(model.roles),
         "context": model.context,
         "modalities": ["text"],
         "aliases": list(model.aliases),

@@ -18,7 +18,10 @@ class ModelView:
     aliases: tuple[str, ...]
     workers: int
     workers_ready: int
+    """Those that can take part in its requests: of a prefill and a decode worker neither can alone."""
     context: int | None
+    roles: Mapping[str, int] = field(default_factory=dict)
+    """How many of those that are ready play which part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class WorkerView:
     It is a worker of the whole cluster: `owner` is the node that registered it, `sources` are who says that
     it exists (`api`, `static@NODE`, …), `seen_by` the nodes that look at it and say it is up. `busy` is what
     its engine last said of its load, and what this node makes of it; `breaker` whether this node passes it over.
+    `ranks` are the data-parallel ranks it has. `pairing` says how it shares requests with others and with what in
+    common, "" where it does not; `bootstrap_port` is where it meets them, None where nobody says.
     """
 
     id: str
@@ -48,6 +53,9 @@ class WorkerView:
     seen_by: tuple[str, ...] = ()
     busy: Mapping[str, Any] = field(default_factory=dict)
     breaker: Mapping[str, Any] = field(default_factory=dict)
+    ranks: int = 1
+    pairing: str = ""
+    bootstrap_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,8 @@ class WorkerWish:
 class WorkerChange:
     """What an operator changes of a worker; None stays as it is, an empty `api_key` or `model` is taken away.
 
-    `labels` replace all that there are. `draining` is whether it gets no new work.
+    `labels` replace all that there are; `bootstrap_port` becomes one of them. `draining` is whether it gets no
+    new work.
     """
 
     model: str | None = None
@@ -79,6 +88,7 @@ class WorkerChange:
     cost: float | None = None
     api_key: str | None = field(default=None, repr=False)
     draining: bool | None = None
+    bootstrap_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

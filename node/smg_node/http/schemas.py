@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from smg_node.http.explain_shape import EXPLAIN_SCHEMAS
+from smg_node.http.worker_shape import WORKER_SCHEMAS
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _NUMBER: Final[Mapping[str, Any]] = {"type": "integer"}
@@ -34,24 +35,10 @@ def _either(*schemas: Mapping[str, Any]) -> dict[str, Any]:
     return {"anyOf": [dict(schema) for schema in schemas]}
 
 
-_AMOUNT: Final[Mapping[str, Any]] = {"type": "number"}
-_TEXT_OR_NULL: Final[Mapping[str, Any]] = {"type": ["string", "null"]}
 _WHATEVER: Final[Mapping[str, Any]] = {}
 _PROMPT: Final = _either(_TEXT, _list(_TEXT), _IDS, _list(_IDS))
 _USAGE: Final = _object(prompt_tokens=_NUMBER, completion_tokens=_NUMBER, total_tokens=_NUMBER)
 
-_WORKER_SPEC: Final[Mapping[str, Mapping[str, Any]]] = {
-    "model": _TEXT,
-    "model_id": _TEXT,
-    "role": _TEXT,
-    "worker_type": _TEXT,
-    "contract": _TEXT,
-    "runtime_type": _TEXT,
-    "labels": _ANY,
-    "priority": _NUMBER,
-    "cost": _AMOUNT,
-    "api_key": _TEXT,
-}
 _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
     "ConfigState": _object("hash effective", hash=_TEXT, effective=_TEXT),
     "ConfigCard": _object(
@@ -60,37 +47,6 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
         effective_hash=_TEXT,
         same=_FLAG,
         members={"type": "object", "additionalProperties": _reference("ConfigState")},
-    ),
-    "ClusterWorker": _object(
-        "id url sources registered_by probers sights status",
-        id=_TEXT,
-        url=_TEXT,
-        model=_TEXT,
-        role=_TEXT,
-        contract=_TEXT,
-        priority=_NUMBER,
-        cost=_AMOUNT,
-        labels=_ANY,
-        has_key=_FLAG,
-        draining=_FLAG,
-        sources=_list(_TEXT),
-        registered_by=_TEXT,
-        version=_TEXT,
-        status=_TEXT,
-        reason=_TEXT,
-        probers=_list(_TEXT),
-        sights={
-            "type": "object",
-            "additionalProperties": _object("up age_ms", up=_FLAG, reason=_TEXT, age_ms=_NUMBER),
-        },
-        requests_mine=_NUMBER,
-        tokens_mine=_NUMBER,
-        requests_others=_NUMBER,
-        tokens_others=_NUMBER,
-        load_age_ms={"type": ["integer", "null"]},
-    ),
-    "ClusterWorkerList": _object(
-        "workers total", workers=_list(_reference("ClusterWorker")), total=_NUMBER
     ),
     "Namespace": _object(
         "name digest entries bytes documents epoch",
@@ -210,6 +166,7 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
 SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **_SHARED,
     **EXPLAIN_SCHEMAS,
+    **WORKER_SCHEMAS,
     "Error": _object(
         "error",
         error=_object(
@@ -286,8 +243,6 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ModelList": _object("object data", object={"const": "list"}, data=_list(_reference("Model"))),
     "ModelCard": _object("model_path", model_path=_TEXT, is_generation=_FLAG),
     "ServerCard": _object("node version settings", node=_TEXT, version=_TEXT, settings=_ANY),
-    "WorkerRequest": _object("url", url=_TEXT, **_WORKER_SPEC),
-    "WorkerPatch": _object(status={"enum": ["draining", "ready"]}, **_WORKER_SPEC),
     "Accepted": _object(
         "status worker_id url location",
         status={"const": "accepted"},
@@ -297,45 +252,6 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         message=_TEXT,
     ),
     "Removed": _object("status worker_id", status=_TEXT, worker_id=_TEXT),
-    "Worker": _object(
-        "id url status",
-        id=_TEXT,
-        url=_TEXT,
-        model=_TEXT,
-        contract=_TEXT,
-        role=_TEXT,
-        status={"enum": ["pending", "ready", "not_ready", "failed", "draining"]},
-        reason=_TEXT,
-        inflight=_NUMBER,
-        labels=_ANY,
-        details=_ANY,
-        priority=_NUMBER,
-        cost=_AMOUNT,
-        has_key=_FLAG,
-        sources=_list(_TEXT),
-        owner=_TEXT,
-        seen_by=_list(_TEXT),
-        breaker=_object(
-            "state why samples failures opened pressure",
-            state=_TEXT,
-            why=_TEXT,
-            samples=_NUMBER,
-            failures=_NUMBER,
-            opened=_NUMBER,
-            pressure=_NUMBER,
-            again_ms={"type": ["integer", "null"]},
-        ),
-        busy=_ANY,
-        model_id=_TEXT_OR_NULL,
-        worker_type=_TEXT,
-        connection_mode={"enum": ["grpc", "http"]},
-        runtime_type=_TEXT,
-        is_healthy=_FLAG,
-        load=_NUMBER,
-    ),
-    "WorkerList": _object(
-        "workers total stats", workers=_list(_reference("Worker")), total=_NUMBER, stats=_ANY
-    ),
     "Loads": _object("loads", loads=_list(_ANY)),
     "Cluster": _object(
         "label node security joined members",

@@ -1,13 +1,14 @@
 """What a client may say of a worker, in our words and in those that clients of other gateways use.
 
 `model_id` or one entry of `models` is the model, `worker_type` the role, `runtime` and `runtime_type` the
-contract. What such clients say besides (health checks of one worker, connection pools, ranks) has no effect
+contract, `bootstrap_port` where the worker meets its partners, which is a label here. What such clients say besides (health checks of one worker, connection pools, ranks) has no effect
 here and is named in `x-smg-ignored-params`.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+from smg_node.config.worker_url import BOOTSTRAP_PORT_LABEL
 from smg_node.core.errors import invalid, unsupported
 from smg_node.http.fields import number_field, text_field
 from smg_node.http.ports import WorkerChange, WorkerWish
@@ -20,6 +21,7 @@ PRIORITY_MAX: Final = 1_000_000
 COST_DEFAULT: Final = 1.0
 COST_MAX: Final = 1_000_000.0
 KEY_MAX: Final = 4096
+PORT_MAX: Final = 65_535
 DRAINING: Final = "draining"
 READY: Final = "ready"
 
@@ -36,9 +38,10 @@ _SPEC: Final = (
     "priority",
     "cost",
     "api_key",
+    "bootstrap_port",
 )
 KNOWN: Final = frozenset({"url", *_SPEC})
-CHANGEABLE: Final = ("status", "priority", "cost", "labels", "api_key", *_SPEC[:8])
+CHANGEABLE: Final = ("status", *_SPEC)
 _RUNTIMES: Final[Mapping[str, str]] = {"tensorrt-llm": "trtllm"}
 _UNSPECIFIED: Final = "unspecified"
 
@@ -54,7 +57,7 @@ def read_wish(body: Mapping[str, Any]) -> WorkerWish:
         model=change.model or None,
         role=change.role,
         contract=change.contract,
-        labels=change.labels or {},
+        labels=_with_port(change),
         priority=change.priority,
         cost=change.cost,
         api_key=change.api_key or None,
@@ -64,6 +67,7 @@ def read_wish(body: Mapping[str, Any]) -> WorkerWish:
 def read_change(body: Mapping[str, Any], *, draining: bool | None) -> WorkerChange:
     """Return what a body changes of a worker; INVALID_REQUEST with the path of what is wrong."""
     priority = number_field(body, "priority", low=0, high=PRIORITY_MAX, whole=True)
+    port = number_field(body, BOOTSTRAP_PORT_LABEL, low=1, high=PORT_MAX, whole=True)
     return WorkerChange(
         model=_model(body),
         role=_one_of(body, "role", "worker_type"),
@@ -73,6 +77,7 @@ def read_change(body: Mapping[str, Any], *, draining: bool | None) -> WorkerChan
         cost=number_field(body, "cost", low=0, high=COST_MAX),
         api_key=_key(body),
         draining=draining,
+        bootstrap_port=None if port is None else int(port),
     )
 
 
@@ -83,7 +88,7 @@ def read_replacement(body: Mapping[str, Any]) -> WorkerChange:
         model=change.model or "",
         role=change.role,
         contract=change.contract,
-        labels=change.labels or {},
+        labels=_with_port(change),
         priority=PRIORITY_DEFAULT if change.priority is None else change.priority,
         cost=COST_DEFAULT if change.cost is None else change.cost,
         api_key=change.api_key or "",
@@ -131,6 +136,14 @@ def _labels(body: Mapping[str, Any]) -> Mapping[str, str] | None:
     for name, value in labels.items():
         if not isinstance(value, str) or len(value) > NAME_MAX or not 0 < len(name) <= NAME_MAX:
             raise invalid(f"labels.{name[:64]} must be a string", f"labels.{name[:64]}")
+    return labels
+
+
+def _with_port(change: WorkerChange) -> Mapping[str, str]:
+    """All labels of a worker that is described as a whole."""
+    labels = dict(change.labels or {})
+    if change.bootstrap_port is not None:
+        labels[BOOTSTRAP_PORT_LABEL] = str(change.bootstrap_port)
     return labels
 
 

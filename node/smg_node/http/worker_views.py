@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from smg_node.config.worker_url import ROLES
 from smg_node.http.ports import WorkerView
 
-_ROLES: Final = ("regular", "prefill", "decode")
 _READY: Final = "ready"
 _OPENAI: Final = "openai"
 
@@ -38,7 +38,7 @@ def worker_stats(views: Sequence[WorkerView]) -> Mapping[str, Any]:
         "healthy_workers": sum(view.status == _READY for view in views),
         "total_models": len({view.model for view in views if view.model}),
         "total_load": inflight,
-        "by_type": {role: sum(view.role == role for view in views) for role in _ROLES},
+        "by_type": {role: sum(view.role == role for view in views) for role in ROLES},
     }
 
 

@@ -18,9 +18,11 @@ def can_take(worker: Worker, leg: Leg, model: ServedModel, checked: Hold) -> boo
     card, engine = worker.card, worker.engine
     if card is None or engine is None or worker.model is not model:
         return False
-    same = engine.abilities is checked.engine.abilities or _is_able(
-        engine.abilities, checked.engine.abilities, leg
-    )
+    if leg.count > 1 and worker.role != "regular":
+        # What one of a pair hands over is taken once.
+        return False
+    known = checked.abilities
+    same = engine.abilities is known or _is_able(engine.abilities, known, leg)
     return same and (card is checked.card or _has_room(card, checked.card, leg, model))
 
 

@@ -65,7 +65,7 @@ class Call:
         It knows end-of-text, stop ids and the length; stop strings only if its contract has them.
         """
         leg, story = self._leg, self._story
-        knows = self._hold.engine.abilities.stop_strings
+        knows = self._hold.abilities.stop_strings
         if not knows and story.cut_by_string(leg.first, leg.count):
             return
         try:

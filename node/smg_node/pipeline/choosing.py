@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from smg_node.config.plain import Settings
 from smg_node.config.problem import ConfigurationError, Problem
@@ -18,6 +18,9 @@ from smg_node.fleet.load import LoadOptions
 from smg_node.routing.known import Policies, known_policies
 from smg_node.routing.policy import Bindings, PolicyFactory, PolicyOptions
 
+PolicyField: TypeAlias = Literal["policy", "prefill_policy", "decode_policy"]
+POLICY_FIELDS: Final[tuple[PolicyField, ...]] = ("policy", "prefill_policy", "decode_policy")
+"""What a model may have policies for: whole requests, and the two halves of those that two engines share."""
 _KNOB: Final = "routing.policy"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 
@@ -68,8 +71,15 @@ def build_policies(settings: Settings, sticky: Bindings) -> Policies:
         known=all_policies(settings.policy_plugins),
         warn=_log.warning,
     )
-    named = {_KNOB: routing.policy, "routing.manual_delegate": routing.manual_delegate}
-    named |= {f"models.{name}.policy": policy for name, policy in by_model(settings).items()}
+    named = {
+        _KNOB: routing.policy,
+        "routing.prefill_policy": routing.prefill_policy,
+        "routing.decode_policy": routing.decode_policy,
+        "routing.manual_delegate": routing.manual_delegate,
+    }
+    for field in POLICY_FIELDS:
+        by_name = by_model(settings, field)
+        named |= {f"models.{name}.{field}": policy for name, policy in by_name.items()}
     for knob, name in named.items():
         try:
             policies.named(name)
@@ -78,9 +88,10 @@ def build_policies(settings: Settings, sticky: Bindings) -> Policies:
     return policies
 
 
-def by_model(settings: Settings) -> Mapping[str, str]:
-    """Return the policies of the models that have one of their own."""
-    return {name: model.policy for name, model in settings.models.items() if model.policy}
+def by_model(settings: Settings, field: PolicyField = "policy") -> Mapping[str, str]:
+    """Return the policies of the models that have one of their own, for that part of their requests."""
+    said = {name: getattr(model, field) for name, model in settings.models.items()}
+    return {name: policy for name, policy in said.items() if policy}
 
 
 def policy_options(settings: Settings) -> PolicyOptions:

@@ -193,6 +193,7 @@ class EmbedRun:
             choice=at,
             why="first" if at == 0 else "another",
             journey=journey,
+            pair=False,
         )
 
     def _request(self, text: Prepared) -> EmbedRequest:

@@ -32,6 +32,7 @@ def watch_listening(meters: Meters, fleet: Fleet, now_s: Callable[[], float]) ->
         declared.KV_SUBSCRIPTIONS_ENDED,
         lambda: {(reason,): count for reason, count in listening.ended.items()},
     )
+    meters.watch(declared.KV_STUMBLES, lambda: {(): listening.stumbles})
     meters.watch(declared.KV_SILENCE_SECONDS, silence)
     meters.watch(declared.ENGINE_LOAD_AGE_SECONDS, age)
     meters.watch(declared.ENGINE_RUNNING, _of_loads(fleet, lambda load: load.running, sum))

@@ -2,12 +2,16 @@
 
 Whoever holds it says what becomes of the call, in this order: `spoke` with its first token, then `ended` or
 `failed`, and `release` in any case. That is all that load and breaker ever hear of calls.
+
+A call may take two workers (`pair_hold`); whoever holds it need not know.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field, replace
 
 from smg_node.core.errors import SmgError
-from smg_node.engines.engine import Engine, ModelCard
+from smg_node.engines.chunk import Chunk
+from smg_node.engines.engine import Abilities, Engine, EngineRequest, ModelCard
 from smg_node.engines.status import UNREACHABLE_CODE
 from smg_node.fleet.worker import Worker
 from smg_node.routing.policy import Beginning
@@ -32,10 +36,48 @@ class Hold:
     alone: bool = False
     beginning: Beginning | None = None
     """Its prompt before the prefix index, if one was asked."""
+    rank: int | None = None
+    """The data-parallel rank it is for; None: its worker has one."""
     _spoken: bool = field(default=False, init=False)
     _judged: bool = field(default=False, init=False)
     _took_s: float | None = field(default=None, init=False)
     _held: bool = field(default=True, init=False)
+
+    @property
+    def abilities(self) -> Abilities:
+        """What a request may ask of it."""
+        return self.engine.abilities
+
+    @property
+    def caching(self) -> Worker:
+        """The worker whose cache holds the prompt from the first token on."""
+        return self.worker
+
+    @property
+    def caching_rank(self) -> int | None:
+        """The rank of that worker whose cache it is; None if it has one."""
+        return self.rank
+
+    @property
+    def unheard(self) -> bool:
+        """Whether that worker will hold the answer too, and nobody says so unless we do."""
+        return not self.worker.following
+
+    @property
+    def culprit(self) -> Worker:
+        """The worker that is to be passed over if the call broke."""
+        return self.worker
+
+    @property
+    def lonely(self) -> bool:
+        """Whether the call is the only one of this node there, and was when it came."""
+        return self.alone and self.worker.load.inflight == 1
+
+    def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
+        """Make the call; see `Engine.generate`."""
+        if self.rank is not None:
+            request = replace(request, rank=self.rank)
+        return self.engine.generate(request)
 
     def spoke(self, now_s: float, cached_tokens: int = -1) -> None:
         """Take in that the first token came: its prompt is worked off. `cached_tokens`: -1 if nobody says."""
@@ -43,7 +85,7 @@ class Hold:
             return
         self._spoken = True
         worker, load = self.worker, self.worker.load
-        load.prefilled(self.tokens)
+        load.prefilled(self.tokens, self.rank)
         if self.ahead >= 0 and cached_tokens >= 0:
             computed = max(0, self.prompt_tokens - cached_tokens) + self.ahead
             load.rate(computed, now_s - self.began_s, now_s=now_s)
@@ -67,6 +109,8 @@ class Hold:
         if not self._held:
             return
         self._held = False
-        self.worker.release(self.tokens, prefilled=self._spoken, seconds=self._took_s)
+        self.worker.release(
+            self.tokens, rank=self.rank, prefilled=self._spoken, seconds=self._took_s
+        )
         if self.probe and not self._judged:
             self.worker.breaker.abandoned(now_s, self.probe)

@@ -31,7 +31,8 @@ _STEPS_OF_LARGE: Final = (256, 64, 16, 4)
 _OVERHEAD_BYTES: Final = 400
 """What a kept journey takes besides its bytes: two ids, and their places in the tables."""
 
-_encode: Final = msgspec.msgpack.Encoder().encode
+# Ratings are the one sequence that is neither a list nor a tuple.
+_encode: Final = msgspec.msgpack.Encoder(enc_hook=list).encode
 _decode: Final = msgspec.msgpack.Decoder(Journey).decode
 
 

@@ -109,7 +109,7 @@ class LegRun:
                 try:
                     with scope.child("engine") as span:
                         request = self._request(span.headers())
-                        async with aclosing(hold.engine.generate(request)) as batches:
+                        async with aclosing(hold.generate(request)) as batches:
                             async for chunks in batches:
                                 out: list[Event] = []
                                 try:
@@ -213,7 +213,7 @@ class LegRun:
         ground, leg = self._ground, self._leg
         now_s = ground.clock.monotonic_s()
         hold.ended(now_s)
-        if leg.count == 1 and not hold.worker.following:
+        if leg.count == 1 and hold.unheard:
             said = ground.story.stream(leg.first).ids[leg.done :]
             ground.placer.answered(hold, said, now_s)
 
@@ -228,14 +228,14 @@ class LegRun:
         """Say what follows; raises the error where nothing does."""
         ground, leg, story = self._ground, self._leg, self._ground.story
         now_s = ground.clock.monotonic_s()
-        alone = hold.alone and hold.worker.load.inflight == 1
+        alone = hold.lonely
         hold.failed(error, now_s)
         out: list[Event] = []
         story.conclude(leg.first, leg.count, out)
         if story.over(leg.first, leg.count):
             self._note(hold, error, "its answer was complete")
             return _After((), 0.0, out)
-        broken = Broken(hold.worker.id, error, call.said, alone, now_s - hold.began_s)
+        broken = Broken(hold.culprit.id, error, call.said, alone, now_s - hold.began_s)
         try:
             if ground.context.target_worker is not None:
                 raise CannotGoOnError("its client wanted this worker and no other")
@@ -279,7 +279,7 @@ class LegRun:
             Broke(
                 at_ms=ground.clock.now_ms(),
                 choice=leg.first,
-                worker=hold.worker.id,
+                worker=hold.culprit.id,
                 code=error.code,
                 message=error.message,
                 emitted=ground.story.emitted(leg.first, leg.count),

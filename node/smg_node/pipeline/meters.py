@@ -7,6 +7,7 @@ from smg_node.core.context import Priority
 from smg_node.core.ports import Clock
 from smg_node.fleet.breaker import State
 from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.roles import ROLES
 from smg_node.fleet.worker import Status, Worker
 from smg_node.pipeline.journal import Journal
 from smg_node.pipeline.place import Placer
@@ -34,7 +35,14 @@ def watch_fleet(meters: Meters, fleet: Fleet, clock: Clock) -> None:
             counts[(worker.shown_status.value,)] += 1
         return counts
 
+    def by_role() -> Mapping[tuple[str, ...], float]:
+        counts: dict[tuple[str, ...], float] = {(role,): 0 for role in ROLES}
+        for worker in fleet.workers():
+            counts[(worker.role,)] += worker.routable
+        return counts
+
     meters.watch(declared.WORKERS, by_status)
+    meters.watch(declared.WORKERS_READY, by_role)
     meters.watch(declared.WORKER_INFLIGHT, each(lambda worker: worker.inflight))
     meters.watch(
         resilience.BREAKER_STATE,

@@ -1,4 +1,4 @@
-"""An answer on its way past: its usage is read, its model named as it is named here, its end noticed. Pure.
+"""An answer on its way past: its usage is read, put right where need be, its model named as it is here. Pure.
 
 What is looked for is `"usage": {…}` as JSON spells it; inside a text the quotes would be escaped. Of several the
 last one counts, as in a stream that repeats it with every chunk.
@@ -9,11 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.pipeline.rename import Renamer
+from smg_node.engines.http_status import is_answer
+from smg_node.pipeline.rename import Recounter, Renamer, Replacer
 
 USAGE_MAX_BYTES: Final = 4_096
 """No server says so much about so little."""
 _START: Final = re.compile(rb'(?<!\\)"usage"[ \t\r\n]{0,64}:[ \t\r\n]{0,64}\{')
+_ERROR: Final = re.compile(rb'data: ?(\{"error":[^\n]{0,65536}\})\r?\n')
 _KEY: Final = b'"usage"'
 _TAIL_BYTES: Final = len(_KEY) + 131
 TOKENS_MAX: Final = 2**40
@@ -29,6 +31,8 @@ class UsageReader:
         self.prompt_tokens = 0
         self.cached_tokens = 0
         self.completion_tokens = 0
+        self.tells_cached = False
+        """Whether it said how much was cached."""
         self._held = b""
         self._open = False
         """Whether what is held begins with the brace of a usage."""
@@ -65,6 +69,7 @@ class UsageReader:
         self.prompt_tokens = _count(told, "prompt_tokens")
         self.completion_tokens = _count(told, "completion_tokens")
         details = told.get("prompt_tokens_details")
+        self.tells_cached = isinstance(details, dict) and "cached_tokens" in details
         cached = _count(details, "cached_tokens") if isinstance(details, dict) else 0
         self.cached_tokens = min(cached, self.prompt_tokens)
 
@@ -79,7 +84,7 @@ class Passage:
         """Have the model called `ours` where a worker calls it `theirs`."""
         self.usage = UsageReader()
         self.opaque = False
-        self._renamer = Renamer(theirs, ours) if theirs != ours else None
+        self._replacers: list[Replacer] = [Renamer(theirs, ours)] if theirs != ours else []
         self._last = b""
 
     @property
@@ -93,11 +98,38 @@ class Passage:
             return piece
         self.usage.feed(piece)
         self._last = (self._last + piece)[-_LAST_BYTES:]
-        return piece if self._renamer is None else self._renamer.feed(piece)
+        for one in self._replacers:
+            piece = one.feed(piece)
+        return piece
 
     def finish(self) -> bytes:
         """Return what is left to give."""
-        return b"" if self._renamer is None or self.opaque else self._renamer.finish()
+        rest = b""
+        if not self.opaque:
+            for one in self._replacers:
+                rest = one.feed(rest) + one.finish()
+        return rest
+
+    def recount(self, cached: int) -> None:
+        """Have it say from here on that so many tokens of the prompt were cached."""
+        self._replacers.append(Recounter(cached))
+
+
+def failed_at_once(piece: bytes) -> bool:
+    """Whether a stream's first piece says that there will be no answer, and that its client is not to blame.
+
+    Some servers have said 200 by the time they know. What does not fit in the first piece is passed on.
+    """
+    found = _ERROR.match(piece)
+    if found is None:
+        return False
+    try:
+        told = _decode(found[1])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    error = told.get("error") if isinstance(told, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
+    return isinstance(error, dict) and not (isinstance(code, int) and is_answer(code))
 
 
 def _end_of_object(text: bytes) -> int | None:

@@ -29,7 +29,9 @@ class PlacerOptions:
     """Which policy chooses, for all models and for some, and how long a request waits for a worker.
 
     Workers of `zone` go first until they have `zone_spill` of the requests they run at once; "" is no zone. With
-    `shed`, nobody waits in line, and nobody is sent to a worker where all are overloaded: they are refused.
+    `shed`, nobody waits in line, and nobody is sent to a worker where all are overloaded: they are refused. Where
+    two workers share a call, each half has its own policy; workers that answer alone take it where no two can be
+    had, with `fallback_regular`.
     """
 
     policy: str
@@ -39,6 +41,11 @@ class PlacerOptions:
     zone: str = ""
     zone_spill: float = 0.8
     shed: bool = False
+    prefill_policy: str = "cache_aware"
+    decode_policy: str = "least_load"
+    prefill_policies: Mapping[str, str] = field(default_factory=dict)
+    decode_policies: Mapping[str, str] = field(default_factory=dict)
+    fallback_regular: bool = True
 
 
 class Placer:
@@ -59,6 +66,7 @@ class Placer:
         self._clock = clock
         self._decider = Decider(fleet, policies, clock=clock, rng=rng, beginnings=beginnings)
         self._rooms: dict[str, WaitingRoom] = {}
+        self._rules: dict[str, Rule] = {}
         fleet.watch(self._changed)
 
     def retune(
@@ -70,6 +78,11 @@ class Placer:
         zone_spill: float | None = None,
         line: LineOptions | None = None,
         shed: bool = False,
+        prefill_policy: str | None = None,
+        decode_policy: str | None = None,
+        prefill_policies: Mapping[str, str] | None = None,
+        decode_policies: Mapping[str, str] | None = None,
+        fallback_regular: bool | None = None,
     ) -> None:
         """Choose by other policies from the next request on; policies whose name stays keep their state."""
         old = self._options
@@ -81,7 +94,13 @@ class Placer:
             zone_spill=old.zone_spill if zone_spill is None else zone_spill,
             line=old.line if line is None else line,
             shed=shed,
+            prefill_policy=prefill_policy or old.prefill_policy,
+            decode_policy=decode_policy or old.decode_policy,
+            prefill_policies=dict(prefill_policies or {}),
+            decode_policies=dict(decode_policies or {}),
+            fallback_regular=old.fallback_regular if fallback_regular is None else fallback_regular,
         )
+        self._rules.clear()
         for room in self._rooms.values():
             room.line.retune(self._options.line)
 
@@ -136,8 +155,8 @@ class Placer:
         except SmgError:
             if wish.journey is not None:
                 now_s = self._clock.monotonic_s()
-                stage = self._decider.stage(model, now_s, self._rule(model))
-                wish.journey.unplaced = stage.dropped
+                stages = self._decider.stages(model, now_s, self._rule(model))
+                wish.journey.unplaced = stages.dropped
             raise
 
     def confirmed(self, hold: Hold, now_s: float) -> None:
@@ -156,26 +175,35 @@ class Placer:
         until_s = self._wait_until(wish.deadline_s)
         while True:
             last, rule = now_s >= until_s, self._rule(model)
-            stage = decider.stage_for(model, wish, now_s, rule, last=last)
-            if self._options.shed and (stage.sieved.busy or stage.sieved.strained):
+            stages = decider.stages_for(model, wish, now_s, rule, last=last)
+            if self._options.shed and (stages.busy or stages.strained):
                 raise self._full(model, wish.priority, now_s)
             waiting = self._waiting(model)
             if not waiting:
-                hold = decider.find(Look(model, wish, stage, rule, began_s), now_s)
+                hold = decider.find(Look(model, wish, stages, rule, began_s), now_s)
                 if hold is not None:
                     return hold
-            if waiting or stage.sieved.busy:
+            if waiting or stages.busy:
                 return await self._in_line(model, wish, began_s, until_s)
             if last:
-                raise _no_worker(f"no worker of {model.name!r} is ready")
+                raise _no_worker(stages.lack(model.name))
             self._fleet.doubt(model)
-            await self._wait(min(until_s, max(stage.sieved.until_s, now_s + PAUSE_MIN_S)))
+            await self._wait(min(until_s, max(stages.until_s, now_s + PAUSE_MIN_S)))
             now_s = self._clock.monotonic_s()
 
     def _rule(self, model: AnyModel) -> Rule:
-        options = self._options
-        policy = options.policies.get(model.name, options.policy)
-        return Rule(policy, options.zone, options.zone_spill)
+        options, name = self._options, model.name
+        rule = self._rules.get(name)
+        if rule is None:
+            rule = self._rules[name] = Rule(
+                options.policies.get(name, options.policy),
+                options.zone,
+                options.zone_spill,
+                options.prefill_policies.get(name, options.prefill_policy),
+                options.decode_policies.get(name, options.decode_policy),
+                options.fallback_regular,
+            )
+        return rule
 
     # ── Waiting ──────────────────────────────────────────────────────────────
 
@@ -183,8 +211,8 @@ class Placer:
         def attempt(now_s: float) -> Hold | None:
             rule = self._rule(model)
             last = now_s >= until_s
-            stage = self._decider.stage_for(model, wish, now_s, rule, last=last)
-            return self._decider.find(Look(model, wish, stage, rule, began_s), now_s)
+            stages = self._decider.stages_for(model, wish, now_s, rule, last=last)
+            return self._decider.find(Look(model, wish, stages, rule, began_s), now_s)
 
         return await self._room(model).wait(wish.priority, wish.deadline_s, attempt)
 
@@ -203,10 +231,10 @@ class Placer:
         model = self._fleet.relayed(name) if relayed else self._fleet.served(name)
         if model is None:
             return _no_worker(f"no worker serves {name!r} any more"), NEVER
-        stage = self._decider.stage(model, now_s, self._rule(model))
-        if stage.all is not None or stage.sieved.busy:
-            return None, stage.sieved.until_s
-        return _no_worker(f"no worker of {name!r} is ready"), stage.sieved.until_s
+        stages = self._decider.stages(model, now_s, self._rule(model))
+        if stages.open or stages.busy:
+            return None, stages.until_s
+        return _no_worker(stages.lack(name)), stages.until_s
 
     @property
     def patience_s(self) -> float:

@@ -58,7 +58,7 @@ def plan(
     created_s: int,
 ) -> Plan:
     """Return the plan for engines like `hold`'s; INVALID_REQUEST if one of them would object."""
-    ignored = check_able(request.sampling, refusals(request.sampling, hold.engine.abilities))
+    ignored = check_able(request.sampling, refusals(request.sampling, hold.abilities))
     fitted = [_fitted(prompt, request, model, hold) for prompt in prepared]
     begin = Begin(
         id=generation_id,
@@ -100,7 +100,7 @@ def _does_n(sampling: Sampling, hold: Hold) -> bool:
     temperature = sampling.temperature
     if temperature is None:
         temperature = hold.card.sampling_defaults.get("temperature")
-    return hold.engine.abilities.native_n and temperature != 0
+    return hold.abilities.native_n and temperature != 0
 
 
 def _legs(

@@ -65,19 +65,29 @@ class Prefixes:
         """Return a prompt of `model` as the index looks it up."""
         return self._beginnings.of(self._root(model)(adapter), ids, self._now_s())
 
-    def dispatched(self, beginning: Beginning, worker: str, now_s: float) -> None:
+    def dispatched(
+        self, beginning: Beginning, worker: str, now_s: float, *, rank: int | None = None
+    ) -> None:
         """Take in that `worker` has worked that prompt off; from one that is followed we hear it anyway."""
         followed = self._followed.get(WorkerId(worker))
         if followed is None or not followed[0].following:
             assert isinstance(beginning, Prompt), "what `of` returned"
-            self._beginnings.dispatched(beginning, worker, now_s)
+            self._beginnings.dispatched(beginning, worker, now_s, rank=rank)
 
-    def answered(self, beginning: Beginning, ids: TokenIds, worker: str, now_s: float) -> None:
+    def answered(
+        self,
+        beginning: Beginning,
+        ids: TokenIds,
+        worker: str,
+        now_s: float,
+        *,
+        rank: int | None = None,
+    ) -> None:
         """Take in that `worker` has answered that prompt with `ids`; from one that is followed we hear it anyway."""
         followed = self._followed.get(WorkerId(worker))
         if followed is None or not followed[0].following:
             assert isinstance(beginning, Prompt), "what `of` returned"
-            self._beginnings.answered(beginning, ids, worker, now_s)
+            self._beginnings.answered(beginning, ids, worker, now_s, rank=rank)
 
     # ── What the fleet hears ─────────────────────────────────────────────────
 

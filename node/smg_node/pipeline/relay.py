@@ -20,7 +20,7 @@ from smg_node.core.ids import IdSource
 from smg_node.core.journey import Broke, Journey
 from smg_node.core.outcome import Outcome, OutcomeKind
 from smg_node.core.ports import Clock, Rng
-from smg_node.engines.http_status import not_implemented
+from smg_node.engines.engine import Prefilled
 from smg_node.engines.http_worker import HttpEngine, RelayRequest
 from smg_node.engines.status import DEADLINE_CODE
 from smg_node.fleet.fleet import Fleet
@@ -30,9 +30,13 @@ from smg_node.pipeline.generate import checked_key
 from smg_node.pipeline.hold import Hold
 from smg_node.pipeline.journal import Journal
 from smg_node.pipeline.legs import given_up
+from smg_node.pipeline.pair_hold import PairHold
 from smg_node.pipeline.passing import Passage, UsageReader
 from smg_node.pipeline.place import Placer, Wish
 from smg_node.pipeline.relay_call import Head, MissingError, RelayCall, may_have, path_of
+from smg_node.pipeline.relay_fit import can_take, check_somebody_can, for_pairs, nobody
+from smg_node.pipeline.relay_halves import on_rank
+from smg_node.pipeline.relay_pair import RelayPair
 from smg_node.pipeline.relayed import Api, Relayable
 from smg_node.routing.retry import RetryBudgets
 from smg_node.telemetry import scope
@@ -105,6 +109,8 @@ class RelayRun:
         self._key = key
         self._model = ""
         self._usage = UsageReader()
+        self._found: Prefilled | None = None
+        """What the first worker of a pair said of the prompt; the second one's own cache is no saving."""
         self._first_s: float | None = None
         self._failure: SmgError | None = None
         self._broken: SmgError | None = None
@@ -142,7 +148,7 @@ class RelayRun:
         if found is None:
             known = await parts.placer.known(asked.model, deadline_s=self._context.deadline_s)
             if not isinstance(known, RelayedModel):
-                raise _nobody(asked)
+                raise nobody(asked)
             found = known
         self._model = found.name
         parts.retries.of(found.name).asked(parts.clock.monotonic_s())
@@ -150,8 +156,7 @@ class RelayRun:
 
     async def _placed(self, model: RelayedModel, wish: Wish) -> Hold:
         parts, asked = self._parts, self._asked
-        if not any(may_have(worker, asked.api) for worker in parts.fleet.serving(model)):
-            raise _nobody(asked)
+        check_somebody_can(asked, parts.fleet.serving(model))
         try:
             hold = await parts.placer.hold(model, wish)
         except SmgError as error:
@@ -161,7 +166,7 @@ class RelayRun:
         self.worker = hold.worker.id
         return hold
 
-    def _wish(self, journey: Journey) -> Wish:
+    def _wish(self, model: RelayedModel, journey: Journey) -> Wish:
         context, asked = self._context, self._asked
         return Wish(
             deadline_s=context.deadline_s,
@@ -172,9 +177,10 @@ class RelayRun:
             client=context.client,
             priority=context.priority,
             target=context.target_worker,
-            fits=lambda worker: may_have(worker, asked.api),
+            fits=lambda worker: can_take(worker, asked),
             why="first" if context.target_worker is None else "target",
             journey=journey,
+            pair=for_pairs(asked, self._parts.fleet.serving(model)),
         )
 
     # ── Calls ────────────────────────────────────────────────────────────────
@@ -184,7 +190,7 @@ class RelayRun:
     ) -> AsyncGenerator[Head | bytes, None]:
         parts, retries = self._parts, self._parts.retries
         attempts = Attempts(retries.options, retries.of(model.name))
-        wish, missing = self._wish(journey), 0
+        wish, missing = self._wish(model, journey), 0
         while True:
             hold = await self._placed(model, wish)
             self.attempts = attempts.made
@@ -200,7 +206,7 @@ class RelayRun:
                 hold.ended(parts.clock.monotonic_s())
                 missing += 1
                 if missing >= MISSING_TRIES_MAX or wish.target is not None:
-                    raise _nobody(self._asked) from error
+                    raise nobody(self._asked) from error
                 continue
             except SmgError as error:
                 pause_s = self._broke(hold, error, attempts, journey, said=said)
@@ -216,7 +222,7 @@ class RelayRun:
         """Return how long to wait before the next call; raises the error where there is none."""
         parts = self._parts
         now_s = parts.clock.monotonic_s()
-        alone = hold.alone and hold.worker.load.inflight == 1
+        alone = hold.lonely
         hold.failed(error, now_s)
         self._broken = error
         why: str | None = None
@@ -226,7 +232,7 @@ class RelayRun:
         elif self._context.target_worker is not None:
             why = "its client wanted this worker and no other"
         else:
-            broken = Broken(hold.worker.id, error, False, alone, now_s - hold.began_s)
+            broken = Broken(hold.culprit.id, error, False, alone, now_s - hold.began_s)
             then = attempts.judge(broken, now_s=now_s, left_s=self._left_s(), rng=parts.rng)
             if isinstance(then, GiveUp):
                 why = then.reason
@@ -236,7 +242,7 @@ class RelayRun:
             Broke(
                 at_ms=parts.clock.now_ms(),
                 choice=0,
-                worker=hold.worker.id,
+                worker=hold.culprit.id,
                 code=error.code,
                 message=error.message,
                 then="tried again" if why is None else f"given up: {why}" if why else "given up",
@@ -250,22 +256,51 @@ class RelayRun:
         self, hold: Hold, model: RelayedModel, tries: int
     ) -> AsyncGenerator[Head | bytes, None]:
         """Yield what one worker answers; nothing is yielded of what another one may yet answer."""
-        engine, api = hold.engine, self._asked.api
+        engine = hold.engine
         assert isinstance(engine, HttpEngine), "workers of relayed models speak HTTP"
-        path = path_of(engine, api)
+        self._found = None
         with scope.child("engine") as span:
-            request = self._request(engine, path, span.headers(), tries)
+            request = self._request(span.headers(), tries)
             passage = Passage(engine.served_name, model.name)
             self._usage = passage.usage
-            call = RelayCall(engine, api, passage, spoke=lambda: self._spoke(hold))
+            call = self._call(hold, engine, passage)
+            if isinstance(call, RelayCall):
+                body = self._asked.body(engine.served_name, on_rank(hold.rank))
+                request = replace(request, path=path_of(engine, self._asked.api), body=body)
             async with aclosing(call.pieces(request)) as pieces:
                 async for piece in pieces:
                     self._refused = call.refused
                     yield piece
 
-    def _request(
-        self, engine: HttpEngine, path: str, trace_headers: Mapping[str, str], tries: int
-    ) -> RelayRequest:
+    def _call(self, hold: Hold, engine: HttpEngine, passage: Passage) -> RelayCall | RelayPair:
+        """Return the call that is made of a hold: of one worker, or of two."""
+        asked, now_s = self._asked, self._parts.clock.monotonic_s()
+
+        def spoke() -> None:
+            self._spoke(hold)
+
+        if isinstance(hold, PairHold):
+            if asked.shareable:
+                pair = RelayPair(
+                    hold.partners,
+                    asked,
+                    passage,
+                    prefilled=lambda found: self._prefilled(hold, found, passage),
+                    spoke=spoke,
+                )
+                hold.take(pair)
+                return pair
+            hold.part(now_s)
+        return RelayCall(engine, asked.api, passage, spoke=spoke)
+
+    def _prefilled(self, hold: PairHold, found: Prefilled, passage: Passage) -> None:
+        hold.prefilled(found)
+        self._found = found
+        if found.cached_tokens >= 0:
+            passage.recount(found.cached_tokens)
+
+    def _request(self, trace_headers: Mapping[str, str], tries: int) -> RelayRequest:
+        """Return what all calls of it have in common; path and body are each worker's own."""
         left_s = self._left_s()
         if left_s <= 0:
             raise SmgError(
@@ -275,8 +310,8 @@ class RelayRun:
             )
         context = self._context
         return RelayRequest(
-            path=path,
-            body=self._asked.body(engine.served_name),
+            path="",
+            body=b"",
             streamed=self._asked.streamed,
             timeout_s=left_s,
             headers={
@@ -304,7 +339,7 @@ class RelayRun:
     # ── The end ──────────────────────────────────────────────────────────────
 
     def _report(self, journey: Journey) -> None:
-        parts, usage = self._parts, self._usage
+        parts, usage, found = self._parts, self._usage, self._found
         kind, code, status = self._verdict()
         outcome = Outcome(
             dialect=self._asked.api.name,
@@ -315,7 +350,7 @@ class RelayRun:
             status=status,
             streamed=self._asked.streamed,
             prompt_tokens=usage.prompt_tokens,
-            cached_tokens=usage.cached_tokens,
+            cached_tokens=_first_known(found, usage.cached_tokens),
             completion_tokens=usage.completion_tokens,
             received_s=self._context.received_s,
             first_token_s=self._first_s,
@@ -336,9 +371,10 @@ class RelayRun:
         return "client_gone", "client_gone", 499
 
 
+def _first_known(found: Prefilled | None, said: int) -> int:
+    """Return how much was cached: as the worker said that worked the prompt off, else as the one that answered."""
+    return said if found is None or found.cached_tokens < 0 else found.cached_tokens
+
+
 REFUSED_CODE: Final = "upstream_refused"
 """Stands for the code of an error whose words are a worker's."""
-
-
-def _nobody(asked: Relayable) -> SmgError:
-    return not_implemented(f"no worker of {asked.model!r} serves {asked.api.paths[0]}")

@@ -4,7 +4,7 @@ An answer that is not streamed is kept back until it is whole, or too large to k
 may give it. A stream is complete when its last event says so; one that ends without it was cut.
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Final
@@ -14,7 +14,7 @@ from smg_node.engines.http_status import failure, is_answer
 from smg_node.engines.http_stream import HttpStream
 from smg_node.engines.http_worker import HttpEngine, RelayRequest
 from smg_node.fleet.worker import Worker
-from smg_node.pipeline.passing import Passage
+from smg_node.pipeline.passing import Passage, failed_at_once
 from smg_node.pipeline.relay_headers import from_worker
 from smg_node.pipeline.relayed import Api
 
@@ -42,16 +42,26 @@ class MissingError(Exception):
 
 
 class RelayCall:
-    """A call. `spoke` is told of the first piece; `refused` is the status of an answer that is the client's mistake."""
+    """A call. `spoke` is told of the first piece; `refused` is the status of an answer that is the client's mistake.
+
+    An answer that is not streamed goes through `passage` when `known` returns: by then it is ready to put it right.
+    """
 
     def __init__(
-        self, engine: HttpEngine, api: Api, passage: Passage, *, spoke: Callable[[], None]
+        self,
+        engine: HttpEngine,
+        api: Api,
+        passage: Passage,
+        *,
+        spoke: Callable[[], None],
+        known: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.refused = 0
         self._engine = engine
         self._api = api
         self._passage = passage
         self._spoke = spoke
+        self._known = known
 
     async def pieces(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
         """Yield the head, then the body. SmgError if there is no answer, or it breaks; `MissingError`."""
@@ -71,14 +81,10 @@ class RelayCall:
 
     async def _refusal(self, stream: HttpStream) -> AsyncGenerator[Head | bytes, None]:
         """Yield what a worker says of a request that its client should not have made."""
-        parts: list[bytes] = []
-        size = 0
-        while size < REFUSAL_MAX_BYTES and (piece := await stream.read()):
-            parts.append(piece)
-            size += len(piece)
         self.refused = stream.status
-        yield replace(_head(stream), events=False, whole=True)
-        yield self._engine.discreet(b"".join(parts)[:REFUSAL_MAX_BYTES])
+        head, words = await refusal(self._engine, stream)
+        yield head
+        yield words
 
     async def _answer(self, stream: HttpStream) -> AsyncGenerator[Head | bytes, None]:
         head, passage = _head(stream), self._passage
@@ -89,9 +95,15 @@ class RelayCall:
         while piece := await stream.read():
             if not begun:
                 begun = True
+                if head.events and not passage.opaque and failed_at_once(piece):
+                    raise SmgError(
+                        ErrorKind.UPSTREAM_FAILED, "the worker failed before its first word"
+                    )
                 self._spoke()
                 if head.events:
                     yield head
+                elif self._known is not None:
+                    await self._known()
             size += len(piece)
             piece = passage.feed(piece)
             if kept is None:
@@ -114,6 +126,17 @@ class RelayCall:
             raise SmgError(
                 ErrorKind.UPSTREAM_FAILED, "the worker ended its answer before the end of it"
             )
+
+
+async def refusal(engine: HttpEngine, stream: HttpStream) -> tuple[Head, bytes]:
+    """Return head and body of what a worker says of a request that its client should not have made."""
+    parts: list[bytes] = []
+    size = 0
+    while size < REFUSAL_MAX_BYTES and (piece := await stream.read()):
+        parts.append(piece)
+        size += len(piece)
+    words = engine.discreet(b"".join(parts)[:REFUSAL_MAX_BYTES])
+    return replace(_head(stream), events=False, whole=True), words
 
 
 def _head(stream: HttpStream) -> Head:

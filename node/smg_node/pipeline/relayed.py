@@ -4,8 +4,9 @@ Workers check what clients say themselves. Looked at here is only what placing n
 to say: which engine computes what for whom is this cluster's own business.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -22,13 +23,18 @@ OWNED: Final = (
     "bootstrap_host",
     "bootstrap_port",
     "bootstrap_room",
+    "bootstrap_pair_key",
     "data_parallel_rank",
+    "routed_dp_rank",
     "disagg_prefill_dp_rank",
     "input_embeds",
 )
 """Fields by which gateways steer engines."""
 LABELS: Final = ("rid", "request_id")
 """Some engines take these for their own id of a request and mix up two that share it: they stay here."""
+LENGTHS: Final = ("max_tokens", "max_completion_tokens")
+"""How clients say how long an answer may be."""
+_BLANKS: Final = b" \t\r\n"
 _CHARACTERS_PER_TOKEN: Final = 4
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -70,15 +76,34 @@ class Relayable:
     fields: Mapping[str, Any]
     ids: TokenIds
     prompt_tokens: int
+    shareable: bool = True
+    """Whether two workers can share it: one answer to one prompt, and only the answer tells of itself."""
 
-    def body(self, name: str) -> bytes:
-        """Return the body for a worker that calls the model `name`: what its client sent, where that will do."""
+    def body(
+        self,
+        name: str,
+        more: Mapping[str, object] = MappingProxyType({}),
+        *,
+        without: Collection[str] = (),
+    ) -> bytes:
+        """Return the body for a worker that calls the model `name`: what its client sent, where that will do.
+
+        `more` are fields that are put in, in place of the client's own, and those of `without` are left out.
+        """
         fields = self.fields
         strange = [label for label in LABELS if fields.get(label) is not None]
-        if name == self.model and not strange:
-            return self.raw
-        said = {key: value for key, value in fields.items() if key not in strange}
-        return _encode({**said, "model": name})
+        left_out = [*strange, *(key for key in without if key in fields)]
+        if name == self.model and not left_out and not any(key in fields for key in more):
+            return _with_more(self.raw, more) if more else self.raw
+        said = {key: value for key, value in fields.items() if key not in left_out}
+        return _encode({**said, **more, "model": name})
+
+
+def _with_more(raw: bytes, more: Mapping[str, object]) -> bytes:
+    """Return an object of JSON that is not empty, with fields put in at its end; the rest stays as it is spelled."""
+    head = raw.rstrip(_BLANKS)
+    assert head.endswith(b"}"), "it was read as an object"
+    return b"".join((head[:-1], b",", _encode(more)[1:]))
 
 
 def relayable(api: Api, raw: bytes, fields: Mapping[str, Any]) -> Relayable:
@@ -98,6 +123,22 @@ def relayable(api: Api, raw: bytes, fields: Mapping[str, Any]) -> Relayable:
         fields=fields,
         ids=text_ids(text) if api.generates else token_ids(),
         prompt_tokens=max(1, len(text) // _CHARACTERS_PER_TOKEN),
+        shareable=api.generates and _shareable(api, fields),
+    )
+
+
+def _shareable(api: Api, fields: Mapping[str, Any]) -> bool:
+    prompt = fields.get("prompt") if "prompt" in api.prompt else None
+    several = isinstance(prompt, list) and len(prompt) > 1 and not isinstance(prompt[0], int)
+    return not (
+        several
+        or any(fields.get(name) not in (None, 1) for name in ("n", "best_of"))
+        or fields.get("use_beam_search")
+        # Only the worker that works a prompt off could tell of its tokens.
+        or fields.get("prompt_logprobs") is not None
+        or (fields.get("echo") and fields.get("logprobs") is not None)
+        # There is no answer to draw.
+        or any(fields.get(name) == 0 for name in LENGTHS)
     )
 
 

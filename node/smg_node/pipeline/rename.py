@@ -1,33 +1,45 @@
-"""Puts one model name for another into an answer that passes by. Pure: any cut into pieces gives the same bytes.
+"""Puts other values for some of an answer that passes by. Pure: any cut into pieces gives the same bytes.
 
-Only where it is the value of a key `"model"`: inside a text both quotes would be escaped, so nothing that a
-model says can look like it. At most a few hundred bytes are held back, and only where they may be the beginning
-of such a place.
+    the name of the model    where the worker calls it by another one than this cluster does
+    the tokens cached        where two workers share the request: the one that answers says what it was handed over
+
+Only where it is the value of that key: inside a text both quotes would be escaped, so nothing that a model says
+can look like it. At most a few hundred bytes are held back, and only where they may be the beginning of such a
+place.
 """
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
-_KEY: Final = b'"model"'
+_MODEL: Final = b'"model"'
+_CACHED: Final = b'"cached_tokens"'
 _BLANKS: Final = b" \t"
 BLANKS_MAX: Final = 64
 """More blanks than that around a colon are not looked through."""
+DIGITS_MAX: Final = 15
+"""No count has more; a longer number stays as it is."""
 
 
-class Renamer:
-    """Replaces the name `old` by `new`."""
+class Replacer:
+    """Replaces the value after `key` by `new`, where it matches `value`.
 
-    def __init__(self, old: str, new: str) -> None:
-        self._spelled = msgspec.json.encode(old)
-        new_spelled = msgspec.json.encode(new)
+    `longest` is how many bytes of a value there can be; `begins` says whether some, or none, may go on to be one.
+    """
+
+    def __init__(
+        self, key: bytes, value: bytes, new: bytes, longest: int, begins: Callable[[bytes], bool]
+    ) -> None:
         blanks = b"[ \\t]{0,%d}" % BLANKS_MAX
+        self._key = key
+        self._begins = begins
         self._pattern = re.compile(
-            b'(?<!\\\\)("model"' + blanks + b":" + blanks + b")" + re.escape(self._spelled)
+            b"(?<!\\\\)(" + re.escape(key) + blanks + b":" + blanks + b")" + value
         )
-        self._reach = len(_KEY) + 2 * BLANKS_MAX + 1 + len(self._spelled)
-        self._new = b"\\g<1>" + new_spelled.replace(b"\\", b"\\\\")
+        self._reach = len(key) + 2 * BLANKS_MAX + 1 + longest
+        self._new = b"\\g<1>" + new.replace(b"\\", b"\\\\")
         self._held = b""
         self._before = b""
         """The last byte that was given out."""
@@ -47,7 +59,7 @@ class Renamer:
         if not ready:
             return b""
         self._before = ready[-1:]
-        if _KEY not in ready:
+        if self._key not in ready:
             return ready
         # An escape before the first quote may have gone out already.
         return self._pattern.sub(self._new, before + ready)[len(before) :]
@@ -55,9 +67,8 @@ class Renamer:
     def _safe(self, data: bytes) -> int:
         """Return how much of `data` holds no beginning of a place that may go on in what comes."""
         if data.endswith(b"\n"):
-            return len(
-                data
-            )  # no place goes over the end of a line, and most pieces are whole events
+            # No place goes over the end of a line, and most pieces are whole events.
+            return len(data)
         at = max(0, len(data) - self._reach)
         while (at := data.find(b'"', at)) >= 0:
             whole = self._pattern.match(data, at)
@@ -69,14 +80,39 @@ class Renamer:
 
     def _may_begin(self, tail: bytes) -> bool:
         """Whether `tail`, which runs to the end, is the beginning of a place and not the whole of one."""
-        if len(tail) < len(_KEY):
-            return _KEY.startswith(tail)
-        if not tail.startswith(_KEY):
+        if len(tail) < len(self._key):
+            return self._key.startswith(tail)
+        if not tail.startswith(self._key):
             return False
-        rest = tail[len(_KEY) :].lstrip(_BLANKS)
+        rest = tail[len(self._key) :].lstrip(_BLANKS)
         if not rest:
             return True
         if not rest.startswith(b":"):
             return False
-        value = rest[1:].lstrip(_BLANKS)
-        return len(value) < len(self._spelled) and self._spelled.startswith(value)
+        return self._begins(rest[1:].lstrip(_BLANKS))
+
+
+class Renamer(Replacer):
+    """Replaces the name `old` of the model by `new`."""
+
+    def __init__(self, old: str, new: str) -> None:
+        spelled = msgspec.json.encode(old)
+
+        def begins(value: bytes) -> bool:
+            return len(value) < len(spelled) and spelled.startswith(value)
+
+        value = re.escape(spelled)
+        super().__init__(_MODEL, value, msgspec.json.encode(new), len(spelled), begins)
+
+
+class Recounter(Replacer):
+    """Replaces how many tokens were cached by `cached`."""
+
+    def __init__(self, cached: int) -> None:
+        # Where a number ends is seen by what follows it.
+        value = b"[0-9]{1,%d}(?=[^0-9.eE])" % DIGITS_MAX
+        super().__init__(_CACHED, value, b"%d" % cached, DIGITS_MAX + 1, _begins_number)
+
+
+def _begins_number(value: bytes) -> bool:
+    return not value or (value.isdigit() and len(value) <= DIGITS_MAX)

@@ -51,13 +51,7 @@ class Stage:
     def choosable(self, spill: float) -> Choosable | None:
         """Return those to choose from: of the own zone until they have `spill` of what they run at once."""
         near = self.near
-        if near is not None:
-            loads = [worker.load for worker in near.workers]
-            if sum([load.inflight for load in loads]) < spill * sum(
-                [load.capacity for load in loads]
-            ):
-                return near
-        return self.all
+        return self.all if near is None or spilled(near, spill) else near
 
     def narrowed(self, now_s: float, allowed: Allowed, zone: str) -> "Stage":
         """Return this stage for a call that may only go to `allowed` workers."""
@@ -93,21 +87,27 @@ def _staged(
     known: tuple[tuple[str, float], ...],
     zone: str,
 ) -> Stage:
-    everybody, near = sieved.candidates, None
+    everybody, near = choosables(sieved.candidates, known, ring, zone)
+    return Stage(version, model, serving, sieved, ring, known, all=everybody, near=near)
+
+
+def choosables(
+    workers: Sequence[Worker], known: tuple[tuple[str, float], ...], ring: Ring, zone: str
+) -> tuple[Choosable | None, Choosable | None]:
+    """Return them to be chosen from, and those in `zone` where there are others beside them; None for nobody."""
+    near: Choosable | None = None
     if zone:
-        own = [worker for worker in everybody if worker.labels.get(ZONE_LABEL) == zone]
-        if 0 < len(own) < len(everybody):
-            near = own
-    return Stage(
-        version,
-        model,
-        serving,
-        sieved,
-        ring,
-        known,
-        all=_choosable(everybody, known, ring),
-        near=_choosable(near, known, ring) if near else None,
-    )
+        own = [worker for worker in workers if worker.labels.get(ZONE_LABEL) == zone]
+        if 0 < len(own) < len(workers):
+            near = _choosable(own, known, ring)
+    return _choosable(workers, known, ring), near
+
+
+def spilled(near: Choosable, spill: float) -> bool:
+    """Whether the workers of a zone have `spill` of what they run at once: others are to be used as well."""
+    loads = [worker.load for worker in near.workers]
+    limit = spill * sum([load.capacity for load in loads])
+    return sum([load.inflight for load in loads]) >= limit
 
 
 def _choosable(

@@ -6,7 +6,7 @@ from smg_node.core.ports import Rng
 from smg_node.routing.costs import about, added_s
 from smg_node.routing.policy import Asked
 from smg_node.routing.pool import Candidate, Pool
-from smg_node.routing.unseen import Unseen, level, poured
+from smg_node.routing.unseen import Unseen, drawn, poured
 
 
 class Cheapest:
@@ -23,17 +23,18 @@ class Cheapest:
         """
         return poured(found, about(min(found), 0.0), rng)
 
-    def draw_anywhere(self, asked: Asked, pool: Pool, found: Sequence[float], rng: Rng) -> int:
-        """Return a candidate that costs about as little as any, or will when the others' work has arrived.
+    def draw_anywhere(
+        self, asked: Asked, pool: Pool, found: Sequence[float], best: float, rng: Rng
+    ) -> int:
+        """Return a candidate that costs about as little as the `best`, or will when the others' work has arrived.
 
         That is for requests which cost the same everywhere but for the load: all nodes are after the same worker.
         """
-        best = min(found)
         top = about(best, asked.now_s - pool.candidates[found.index(best)].sampled_s)
         unseen = self._unseen.get(asked.model)
-        if unseen is not None:
-            top = level(found, top, unseen.seconds(pool, asked.now_s))
-        return poured(found, top, rng)
+        if unseen is None:
+            return drawn(found, best, top, rng)
+        return unseen.draw(found, best, top, unseen.seconds(pool, asked.now_s), rng)
 
     def placed_anywhere(self, asked: Asked, one: Candidate, tokens: float) -> None:
         """Note that such a request was placed there, with so many tokens to compute."""

@@ -8,9 +8,9 @@ of what the engines said.
 """
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Final
 
-from smg_node.core.journey import RATED_MAX, Rated
 from smg_node.routing.policy import Asked
 from smg_node.routing.pool import Candidate, Pool
 
@@ -28,40 +28,41 @@ TIE_SHARE_MAX: Final = 0.25
 
 
 def prompt_tokens(asked: Asked) -> int:
-    """Return how long the prompt is, about where nobody counted."""
+    """Return how many tokens of the prompt are to be computed where nothing is cached, about where nobody counted."""
+    tokens = asked.tokens
+    if tokens is not None:
+        return tokens
     return len(asked.ids) or len(asked.text) // CHARACTERS_PER_TOKEN
 
 
 def uncached(asked: Asked, pool: Pool, at: int, tokens: int) -> int:
     """Return how many of `tokens`, the length of the prompt, the candidate at `at` has to compute, about."""
-    if asked.beginning is None:
+    if asked.beginning is None or not tokens:
         return tokens
     return max(0, tokens - round(asked.beginning.overlaps(pool)[at]))
 
 
 def waits(pool: Pool) -> list[float]:
     """Return what each candidate costs any request."""
-    return [one.wait_s + one.pressure_s for one in pool.candidates]
+    return [one.base_s for one in pool.candidates]
 
 
-def costs(pool: Pool, tokens: int, overlaps: Sequence[float] | None) -> list[float]:
+def costs(pool: Pool, tokens: int, overlaps: Sequence[float]) -> list[float]:
     """Return what a prompt of so many tokens costs at each candidate, `overlaps` of them being cached there."""
-    work = COMPUTED * tokens
-    found = [one.wait_s + one.pressure_s + work / one.prefill_rate for one in pool.candidates]
-    if overlaps is not None:
+    candidates, work = pool.candidates, COMPUTED * tokens
+    found = [one.base_s + work * one.prefill_s for one in candidates]
+    if overlaps is not pool.nothing:
         assert len(overlaps) == len(found)
         # Few have anything of it, and nobody more than all.
-        for at, overlap in enumerate(overlaps):
-            if overlap:
-                one = pool.candidates[at]
-                work = COMPUTED * max(tokens - overlap, 0.0)
-                found[at] = one.wait_s + one.pressure_s + work / one.prefill_rate
+        for at in compress(pool.places, overlaps):
+            one, left = candidates[at], tokens - overlaps[at]
+            found[at] = one.base_s + COMPUTED * left * one.prefill_s if left > 0 else one.base_s
     return found
 
 
 def added_s(one: Candidate, tokens: float) -> float:
     """Return by how much a request with so many tokens to compute makes the next one more expensive there."""
-    return tokens / one.prefill_rate + SLOT_S / one.capacity
+    return tokens * one.prefill_s + SLOT_S / one.capacity
 
 
 def about(best: float, age_s: float) -> float:
@@ -71,23 +72,9 @@ def about(best: float, age_s: float) -> float:
 
 
 def rate(
-    asked: Asked, pool: Pool, found: Sequence[float], overlaps: Sequence[float] | None, chosen: int
+    asked: Asked, pool: Pool, found: Sequence[float], overlaps: Sequence[float], chosen: int
 ) -> None:
-    """Leave the best candidates, and the chosen one, with their costs in `asked.rated`, if somebody will ask why."""
-    if asked.rated is None:
-        return
-    candidates = pool.candidates
-    best = sorted(range(len(candidates)), key=found.__getitem__)[:RATED_MAX]
-    if chosen not in best:
-        best[-1] = chosen
-    asked.rated.extend(
-        [
-            Rated(
-                candidates[at].worker,
-                found[at],
-                candidates[at].wait_s,
-                overlaps[at] if overlaps is not None else 0.0,
-            )
-            for at in best
-        ]
-    )
+    """Leave what all candidates cost in `asked.rated`, if somebody will ask why; nobody changes the lists any more."""
+    if asked.rated is not None:
+        waits_s = [one.wait_s for one in pool.candidates]
+        asked.rated.leave(pool.workers, found, waits_s, overlaps, chosen)

@@ -49,8 +49,18 @@ class Candidate(Protocol):
         ...
 
     @property
+    def base_s(self) -> float:
+        """Both of these together: what it costs any request, whatever that has to compute."""
+        ...
+
+    @property
+    def prefill_s(self) -> float:
+        """Seconds a prompt token takes that is not cached; above 0."""
+        ...
+
+    @property
     def prefill_rate(self) -> float:
-        """Prompt tokens it works off a second when they are not cached; above 0."""
+        """Prompt tokens it works off a second when they are not cached: one by `prefill_s`."""
         ...
 
     @property
@@ -73,10 +83,12 @@ class Pool:
     """The candidates of a decision. `candidates` is sorted by id and not empty.
 
     `known` is every worker of the model with its weight, sorted, whether it can be chosen now or not: where a
-    key belongs does not change because a worker is away for a moment.
+    key belongs does not change because a worker is away for a moment. `workers` are the ids of the candidates,
+    `places` their numbers. `nothing` is how much they have cached of a prompt that nobody has: the same object
+    each time, so that it is known at a glance.
     """
 
-    __slots__ = ("_places", "candidates", "known", "ring", "weight")
+    __slots__ = ("_places", "candidates", "known", "nothing", "places", "ring", "weight", "workers")
 
     def __init__(
         self,
@@ -90,7 +102,10 @@ class Pool:
         self.known: tuple[tuple[str, float], ...] = own if known is None else tuple(known)
         self.weight = sum(weight for _, weight in own)
         self.ring = ring if ring is not None else Ring(self.known)
-        self._places = {one.worker: at for at, one in enumerate(self.candidates)}
+        self.workers = tuple(worker for worker, _ in own)
+        self.places = range(len(own))
+        self.nothing: Sequence[float] = [0.0] * len(own)
+        self._places = dict(zip(self.workers, self.places, strict=True))
 
     def place(self, worker: str) -> int:
         """Return where `worker` stands among the candidates; -1 if it does not."""

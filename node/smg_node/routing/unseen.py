@@ -27,14 +27,20 @@ LOOK_AGAIN_S: Final = 0.25
 RATIO_MAX: Final = 64.0
 """Others have at most this many times as much open as this node; beyond that it is this one that is idle."""
 _LN_2: Final = 0.6931
+TRIES: Final = 6
+"""So many candidates are tried blindly; where few can be drawn, looking at all of them is cheaper than more tries."""
+_GUESS: Final = 1.1
+"""The level rises and sinks by a few percent from one request to the next, and a guess should not be too low."""
 
 
 class Unseen:
     """How much work others place without this node's knowing, for one model."""
 
-    __slots__ = ("_at_s", "_due_s", "_per_s", "_ratio")
+    __slots__ = ("_at_s", "_due_s", "_per_s", "_ratio", "_rise_s")
 
     def __init__(self) -> None:
+        self._rise_s = float("inf")
+        """How far above the lowest cost the level stood last."""
         self._per_s = 0.0
         self._at_s = float("-inf")
         self._ratio = 0.0
@@ -46,6 +52,15 @@ class Unseen:
             self._due_s = now_s + LOOK_AGAIN_S
             self._ratio = _others_to_own(pool)
         return self._per_s * self._ratio * STALE_S
+
+    def draw(self, found: Sequence[float], best: float, top: float, work_s: float, rng: Rng) -> int:
+        """Return an index, drawn as if `work_s` were poured onto costs; `best` is the lowest, all below `top` may be drawn."""
+        if best + work_s > top:
+            high, below = level(found, work_s, best + _GUESS * self._rise_s)
+            self._rise_s = high - best
+            if high > top:
+                return poured(found, high, rng, below)
+        return drawn(found, best, top, rng)
 
     def placed(self, cost_s: float, now_s: float) -> None:
         """Note that this node placed work that costs a worker so many seconds."""
@@ -61,24 +76,68 @@ def _others_to_own(pool: Pool) -> float:
     return min((total - own) / own, RATIO_MAX) if own else 0.0
 
 
-def level(found: Sequence[float], least: float, work_s: float) -> float:
-    """Return how high the costs stand when `work_s` is poured onto the lowest, but `least` at least."""
-    if work_s <= 0:
-        return least
-    below = found
+def level(
+    found: Sequence[float], work_s: float, near: float = float("inf")
+) -> tuple[float, Sequence[float]]:
+    """Return how high the costs stand when `work_s`, which is some, is poured onto the lowest; and those below.
+
+    `near` is a guess: if it lies closely above what is returned, that is found soon.
+    """
+    below: Sequence[float] = [cost for cost in found if cost < near] or found
+    top = (work_s + sum(below)) / len(below)
+    if top > near:
+        # Too few are below a guess that is too low, so what follows from them is too high, as a start must be.
+        below = [cost for cost in found if cost < top] or below
     while True:
         # Too high by what the higher ones would have to give, so those are not reached: without them it sinks.
         top = (work_s + sum(below)) / len(below)
-        lower = [cost for cost in below if cost < top] if max(below) > top else below
+        lower = [cost for cost in below if cost < top]
         # A mean may be rounded to below the lowest.
         if len(lower) in (0, len(below)):
-            return max(least, top)
+            return top, lower
         below = lower
 
 
-def poured(found: Sequence[float], top: float, rng: Rng) -> int:
-    """Return an index, drawn by how far below `top` its cost lies; the lowest if none does."""
-    ends = list(accumulate([top - cost if cost < top else 0.0 for cost in found]))
-    at = bisect_right(ends, rng.random() * ends[-1])
-    # Nobody lies below, or a rounding went beyond the last one.
-    return at if at < len(ends) else found.index(min(found))
+def drawn(found: Sequence[float], best: float, top: float, rng: Rng) -> int:
+    """Return the same as `poured`, sooner where many can be drawn; `best` is the lowest cost.
+
+    Anybody is taken with the chance that his depth gives him beside the deepest; who is not taken is put back. That
+    is the wanted distribution, in one look at a candidate instead of one at each (rejection sampling, von Neumann).
+    """
+    count, span = len(found), top - best
+    if span > 0:
+        for _ in range(TRIES):
+            place = rng.random() * count
+            at = int(place)
+            # What is left of the draw is as good as another one.
+            if (place - at) * span < top - found[at]:
+                return at
+    return poured(found, top, rng)
+
+
+def poured(
+    found: Sequence[float], top: float, rng: Rng, below: Sequence[float] | None = None
+) -> int:
+    """Return an index, drawn by how far below `top` its cost lies; the lowest if none does.
+
+    `below` are those costs, for whoever has them already.
+    """
+    if below is None:
+        below = [cost for cost in found if cost < top]
+    chance = rng.random()
+    if len(below) < 2:
+        return found.index(below[0] if below else min(found))
+    ends = list(accumulate([top - cost for cost in below]))
+    at = bisect_right(ends, chance * ends[-1])
+    if at == len(below):
+        # A rounding went beyond the last one.
+        return found.index(min(found))
+    return at if len(below) == len(found) else _place(found, below, at)
+
+
+def _place(found: Sequence[float], below: Sequence[float], at: int) -> int:
+    """Return where the `at`-th of `below`, some of `found` in their order, stands there."""
+    cost, place = below[at], -1
+    for _ in range(1 + below[:at].count(cost)):
+        place = found.index(cost, place + 1)
+    return place

@@ -132,6 +132,13 @@ TOKEN_CACHE_ENTRIES = Metric(
     "smg_node_token_cache_entries", "gauge", "Entries of a token cache.", ("cache",), pulled=True
 )
 WORKERS = Metric("smg_node_workers", "gauge", "Workers by status.", ("status",), pulled=True)
+WORKERS_READY = Metric(
+    "smg_node_workers_ready",
+    "gauge",
+    "Workers that may be given work now, by the part they play: regular, prefill or decode.",
+    ("role",),
+    pulled=True,
+)
 WORKER_INFLIGHT = Metric(
     "smg_node_worker_inflight",
     "gauge",
@@ -195,6 +202,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     TOKEN_CACHE_BYTES,
     TOKEN_CACHE_ENTRIES,
     WORKERS,
+    WORKERS_READY,
     WORKER_INFLIGHT,
     JOURNEYS,
     JOURNEYS_BYTES,

@@ -39,6 +39,12 @@ KV_BLOCKS_UNPLACED = Metric(
     ("reason",),
     pulled=True,
 )
+KV_STUMBLES = Metric(
+    "smg_node_kv_stumbles_total",
+    "counter",
+    "Times that what is known of caches could not be kept up, by a mistake of ours; requests went on.",
+    pulled=True,
+)
 KV_INDEX_BLOCKS = Metric(
     "smg_node_kv_index_blocks",
     "gauge",
@@ -114,6 +120,7 @@ KV_METRICS: Final[tuple[Metric, ...]] = (
     KV_SILENCE_SECONDS,
     KV_RESYNCS,
     KV_BLOCKS_UNPLACED,
+    KV_STUMBLES,
     KV_INDEX_BLOCKS,
     KV_INDEX_EVICTED,
     ENGINE_RUNNING,

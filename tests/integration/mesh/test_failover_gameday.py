@@ -10,12 +10,20 @@ from support.lab import played
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.parametrize(
+    ("topology", "counts", "untouched_max"), [("alone", 4, 0), ("pairs", 9, 2)]
+)
 async def test_streams_survive_kill_stall_and_removal_and_end_clearly_with_nobody_left(
-    tmp_path: Path,
+    tmp_path: Path, topology: str, counts: int, untouched_max: int
 ) -> None:
-    figures = await played(failover, tmp_path, count=2, rounds=3, streams=16, flags=FLAGS)
+    figures = await played(
+        failover, tmp_path, count=2, rounds=3, streams=16, flags=FLAGS, topology=topology
+    )
     # How long a silence takes is the gameday's business: here, other tests use the same cores.
     counted = {name: figure for name, figure in figures.items() if figure.unit == ""}
-    assert len(counted) == 4
+    assert len(counted) == counts
     assert {name: figure.value for name, figure in counted.items()} == dict.fromkeys(counted, 0)
-    assert all(figure.value is not None for figure in figures.values())
+    # A prompt is worked off in a moment: on a machine this busy, a harm may come too late for all of them.
+    untouched = [name for name, figure in figures.items() if figure.value is None]
+    assert all(name.endswith("first text of a moved stream, p99") for name in untouched)
+    assert len(untouched) <= untouched_max

@@ -1,3 +1,4 @@
+import random
 from pathlib import Path
 
 import pytest
@@ -6,15 +7,18 @@ from smg_node.cluster.life import Doubts
 from smg_node.cluster.registry import ClusterRegistry
 from smg_node.cluster.sessions import Sessions
 from smg_node.config.problem import ConfigurationError
-from smg_node.control import FleetDesk
+from smg_node.control import FleetDesk, build_placer
 from smg_node.core.errors import SmgError
+from smg_node.engines.engine import Contract
+from smg_node.engines.pairing import Pairing
 from smg_node.fleet.networks import Networks
 from smg_node.http.ports import WorkerWish
 from smg_node.pipeline.choosing import build_policies
 from smg_node.routing.known import OwnBindings
 from smg_node.world import SystemClock
 from support.configuration import load
-from support.fleet_world import Board, FakeSharedWorkers
+from support.fake_engine import card
+from support.fleet_world import Board, FakeSharedWorkers, fleet_world
 from support.node_parts import fleet_of
 
 
@@ -81,10 +85,48 @@ def test_an_address_outside_the_allowed_networks_is_refused_and_not_registered(
     assert made.add(WorkerWish("grpc://10.0.0.1:1")).url == "grpc://10.0.0.1:1"
 
 
+async def test_a_node_whose_workers_cannot_do_anything_alone_waits_for_their_partners(
+    tmp_path: Path,
+) -> None:
+    async with fleet_world(tmp_path, "n1", hosts=("p", "d", "r")) as world:
+        node = world["n1"]
+        for host, role in (("p", "prefill"), ("d", "decode")):
+            node.engines[host].model_card = card(
+                contract=Contract.VLLM, role=role, pairing=Pairing("nixl", "g")
+            )
+        node.desk.retune(workers_ready_min=1)
+        node.desk.add(WorkerWish("grpc://p:1"))
+        await world.until(lambda node: node.ready("p"))
+        health = node.desk.health()
+        assert (health.ready, health.workers_ready, health.workers_total) == (False, 0, 1)
+        assert health.reasons == (
+            "0 workers are ready, 1 are needed",
+            "worker grpc://p:1: it is there for prefill only, and no worker that is ready can be its"
+            " partner",
+        )
+        (shown,) = node.desk.models()
+        assert (shown.workers, shown.workers_ready, shown.roles) == (1, 0, {})
+        node.desk.add(WorkerWish("grpc://d:1"))
+        await world.until(lambda node: node.ready("p", "d"))
+        health = node.desk.health()
+        assert (health.ready, health.workers_ready, health.reasons) == (True, 2, ())
+        node.desk.add(WorkerWish("grpc://r:1"))
+        node.desk.drain("grpc://d:1")
+        await world.until(lambda node: node.worker("r").routable)
+        health = node.desk.health()
+        assert (health.ready, health.workers_ready, health.workers_total) == (True, 1, 3)
+        (shown,) = node.desk.models()
+        assert (shown.workers, shown.workers_ready, shown.roles) == (3, 1, {"regular": 1})
+
+
 @pytest.mark.parametrize(
     ("flags", "knob"),
     [
         (["--policy", "power_of_too"], "routing.policy"),
+        (["--prefill-policy", "cash_aware"], "routing.prefill_policy"),
+        (["--decode-policy", "lest_load"], "routing.decode_policy"),
+        (["--models.m.prefill-policy", "nobody"], "models.m.prefill_policy"),
+        (["--models.m.decode-policy", "nobody"], "models.m.decode_policy"),
         (["--routing.manual-delegate", "nobody"], "routing.manual_delegate"),
     ],
 )
@@ -94,3 +136,27 @@ def test_a_policy_that_there_is_not_stops_the_start_with_the_knobs_name(
     settings = load(flags).settings
     with pytest.raises(ConfigurationError, match=knob):
         build_policies(settings, OwnBindings())
+
+
+def test_every_word_about_policies_reaches_what_chooses_workers(tmp_path: Path) -> None:
+    flags = [
+        *("--policy", "bucket", "--prefill-policy", "random", "--decode-policy", "power_of_two"),
+        *("--models.m.policy", "manual", "--models.m.decode-policy", "round_robin"),
+        *("--models.n.prefill-policy", "least_load", "--no-routing.fallback-regular"),
+    ]
+    settings = load(flags).settings
+    placer = build_placer(
+        settings,
+        fleet_of({}, tmp_path),
+        build_policies(settings, OwnBindings()),
+        clock=SystemClock(),
+        rng=random.Random(1),
+    )
+    options = placer._options
+    assert (options.policy, options.policies) == ("bucket", {"m": "manual"})
+    assert (options.prefill_policy, options.prefill_policies) == ("random", {"n": "least_load"})
+    assert (options.decode_policy, options.decode_policies) == (
+        "power_of_two",
+        {"m": "round_robin"},
+    )
+    assert options.fallback_regular is False

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from smg_node.cluster.settings import LiveSettings
-from smg_node.config.live import LIVE, LiveKnob
+from smg_node.config.live import LIVE, LiveError, LiveKnob
 from smg_node.control import FleetDesk
 from smg_node.core.ids import IdSource
 from smg_node.data import Base, build_http_parts
@@ -173,3 +173,39 @@ def test_what_was_changed_goes_back_when_the_setting_is_taken_away(wired: Wired)
     wired.live.refresh()
     assert (wired.parts.options, wired.parts.reading) == (options, reading)
     assert wired.models.words["retune"][0] == ({},)
+
+
+def test_each_policy_is_followed_under_its_own_name(wired: Wired) -> None:
+    settings = wired.world.nodes["a"].settings
+    said = {
+        "routing.policy": "bucket",
+        "routing.prefill_policy": "random",
+        "routing.decode_policy": "power_of_two",
+        "routing.fallback_regular": False,
+        "models/org/m/policy": "manual",
+        "models/org/m/prefill_policy": "round_robin",
+        "models/m/decode_policy": "least_load",
+    }
+    for key, value in said.items():
+        settings.set(key, value, version=None)
+    wired.live.refresh()
+    told = wired.placer.words["retune"][1]
+    whole = {name: told[name] for name in ("policy", "prefill_policy", "decode_policy")}
+    assert whole == {
+        "policy": "bucket",
+        "prefill_policy": "random",
+        "decode_policy": "power_of_two",
+    }
+    assert told["policies"] == {"org/m": "manual"}
+    assert told["prefill_policies"] == {"org/m": "round_robin"}
+    assert told["decode_policies"] == {"m": "least_load"}
+    assert told["fallback_regular"] is False
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["routing.prefill_policy", "routing.decode_policy", "models/m/prefill_policy"],
+)
+def test_a_policy_that_there_is_not_is_no_setting(wired: Wired, key: str) -> None:
+    with pytest.raises(LiveError, match="did you mean 'least_load'"):
+        wired.live.table.read(key, "lest_load")

@@ -48,6 +48,20 @@ class Model(Section):
         metavar="NAME",
         shown="routing.policy",
     )
+    prefill_policy: str | None = text(
+        None,
+        "Rule that picks who works a prompt for this model off, instead of `routing.prefill_policy`.",
+        most=64,
+        metavar="NAME",
+        shown="routing.prefill_policy",
+    )
+    decode_policy: str | None = text(
+        None,
+        "Rule that picks who draws an answer of this model, instead of `routing.decode_policy`.",
+        most=64,
+        metavar="NAME",
+        shown="routing.decode_policy",
+    )
 
     @field_validator("aliases")
     @classmethod

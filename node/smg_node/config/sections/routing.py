@@ -21,6 +21,24 @@ class Routing(Section):
         short="--policy",
         metavar="NAME",
     )
+    prefill_policy: str = text(
+        "cache_aware",
+        "Rule that picks who works a prompt off, where prefill and decode are engines of their own.",
+        most=64,
+        aliases=("--prefill-policy",),
+        metavar="NAME",
+    )
+    decode_policy: str = text(
+        "least_load",
+        "Rule that picks who draws the answer to a prompt that another engine worked off.",
+        most=64,
+        aliases=("--decode-policy",),
+        metavar="NAME",
+    )
+    fallback_regular: bool = switch(
+        True,
+        "Let regular workers of a model take its requests where no pair of a prefill and a decode worker can.",
+    )
     wait_for_worker_s: float = number(
         2,
         "Seconds a request waits when its model has workers but none is ready.",
@@ -164,7 +182,7 @@ class Routing(Section):
                 raise ValueError(f"{name[:64]!r} is not a header name such as x-smg-routing-key")
         return lower
 
-    @field_validator("policy", "manual_delegate")
+    @field_validator("policy", "prefill_policy", "decode_policy", "manual_delegate")
     @classmethod
     def _name(cls, name: str) -> str:
         # Policies are plug-ins: whether one of that name exists is known where they are loaded.

@@ -2,10 +2,10 @@
 
 from ipaddress import ip_network
 
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
 from smg_node.config.declare import Section, number, words
-from smg_node.config.worker_url import parse_worker_url
+from smg_node.config.worker_url import parse_worker_url, prefill_urls, with_role
 from smg_node.core.errors import SmgError
 
 
@@ -22,6 +22,23 @@ class Workers(Section):
         short="--worker",
         metavar="URL",
         aliases=("--worker-urls",),
+    )
+    prefill_urls: tuple[str, ...] = words(
+        (),
+        "Engines that only work prompts off, as --worker takes them; each may be followed by its bootstrap port"
+        " (or none), which may also stand in its URL as ?bootstrap_port=8998.",
+        most=4096,
+        short="--prefill",
+        metavar="URL",
+    )
+    decode_urls: tuple[str, ...] = words(
+        (),
+        "Engines that only draw the answers to such prompts, as --worker takes them. Of both, label.kv_connector"
+        " is what partners must have in common, if not what they say themselves; of HTTP workers also how they"
+        " share a request: sglang, nixl, mooncake or store.",
+        most=4096,
+        short="--decode",
+        metavar="URL",
     )
     probe_interval_s: float = number(
         2,
@@ -78,15 +95,45 @@ class Workers(Section):
         metavar="CIDR",
     )
 
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """All of them, each with its role in its URL."""
+        return (
+            *self.urls,
+            *_as_role("prefill", self.prefill_urls),
+            *_as_role("decode", self.decode_urls),
+        )
+
     @field_validator("urls")
     @classmethod
     def _worker_urls(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
-        for url in urls:
-            try:
-                parse_worker_url(url)
-            except SmgError as error:
-                raise ValueError(error.message) from None
+        _as_role("regular", urls)
         return urls
+
+    @field_validator("prefill_urls")
+    @classmethod
+    def _prefill_urls(cls, said: tuple[str, ...]) -> tuple[str, ...]:
+        urls = prefill_urls(said)
+        _as_role("prefill", urls)
+        return urls
+
+    @field_validator("decode_urls")
+    @classmethod
+    def _decode_urls(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        _as_role("decode", urls)
+        return urls
+
+    @model_validator(mode="after")
+    def _one_role_each(self) -> "Workers":
+        lists = {"urls": self.urls, "prefill_urls": self.prefill_urls}
+        lists["decode_urls"] = self.decode_urls
+        given: dict[str, str] = {}
+        for knob, urls in lists.items():
+            for url in urls:
+                endpoint = parse_worker_url(url).endpoint
+                if given.setdefault(endpoint, knob) != knob:
+                    raise ValueError(f"{endpoint} is listed in {given[endpoint]} and in {knob}")
+        return self
 
     @field_validator("allowed_networks")
     @classmethod
@@ -95,3 +142,14 @@ class Workers(Section):
             return tuple(str(ip_network(network, strict=False)) for network in networks)
         except ValueError as error:
             raise ValueError(f"{error}; write a network such as 10.0.0.0/8") from None
+
+
+def _as_role(role: str, urls: tuple[str, ...]) -> tuple[str, ...]:
+    """These URLs with that role, any for regular; ValueError for the first that cannot be."""
+    try:
+        read = [parse_worker_url(url) for url in urls]
+        if role == "regular":
+            return urls
+        return tuple(str(with_role(url, role)) for url in read)
+    except SmgError as error:
+        raise ValueError(error.message) from None

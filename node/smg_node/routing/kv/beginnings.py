@@ -5,7 +5,7 @@ have it: of a long prompt that nobody knows the first few thousand tokens. All o
 a worker that says nothing of its cache.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from smg_node.core.request import TokenIds
@@ -23,40 +23,53 @@ Assumed = Callable[[str, Sequence[int], float], object]
 
 
 class Prompt:
-    """One prompt before the index. `now_s` is when it is asked for: set it anew for a later attempt."""
+    """One prompt before the index. `now_s` is when it is asked for: set it anew for a later attempt.
 
-    __slots__ = ("_hashes", "_ids", "_index", "_root", "now_s")
+    Of one moment and one pool it is looked up once, because a decision asks for that two or three times.
+    """
+
+    __slots__ = ("_found", "_found_s", "_hashes", "_ids", "_index", "_pool", "_root", "now_s")
 
     def __init__(self, index: PrefixIndex, root: int, ids: TokenIds, now_s: float) -> None:
         self._index = index
         self._root = root
         self._ids = ids
         self._hashes: list[int] | None = None
+        self._pool: Pool | None = None
+        self._found: Sequence[float] = ()
+        self._found_s = now_s
         self.now_s = now_s
 
     def overlaps(self, pool: Pool) -> Sequence[float]:
         """See `routing.policy.Beginning`."""
+        if pool is self._pool and self.now_s == self._found_s:
+            return self._found
         index = self._index
         block = index.block
-        count = min(len(self._ids) // block, _BLOCKS_MAX)
-        upto = min(_FIRST_BLOCKS, count)
-        hashes = self.hashes(upto)
-        while upto < count and index.knows(hashes[upto - 1]):
-            upto = min(2 * upto, count)
-            hashes = self.hashes(upto)
-        found = index.match(hashes, self.now_s)
-        overlaps = [0.0] * len(pool.candidates)
-        place = pool.place
-        for worker, blocks in found.items():
-            at = place(worker)
-            if at >= 0:
-                overlaps[at] = blocks * block
+        if len(self._ids) < block:
+            return pool.nothing
+        found = index.match(self._as_far_as_known(), self.now_s)
+        overlaps = pool.nothing
+        if found:
+            place, overlaps = pool.place, [0.0] * len(overlaps)
+            for worker, blocks in found.items():
+                at = place(worker)
+                if at >= 0:
+                    overlaps[at] = blocks * block
+        self._pool, self._found, self._found_s = pool, overlaps, self.now_s
         return overlaps
+
+    def by_rank(self, worker: str) -> Mapping[int, float]:
+        """See `routing.policy.Beginning`."""
+        index = self._index
+        found = index.match_ranks(worker, self._as_far_as_known(), self.now_s)
+        return {rank: blocks * index.block for rank, blocks in found.items()}
 
     def first(self) -> bytes:
         """See `routing.policy.Beginning`."""
-        hashes = self.hashes(1)
-        return hashes[0].to_bytes(8, "big") if hashes else b""
+        if len(self._ids) < self._index.block:
+            return b""
+        return self.hashes(1)[0].to_bytes(8, "big")
 
     def hashes(self, upto: int = _BLOCKS_MAX) -> Sequence[int]:
         """Return the hashes of its whole blocks, of at least the first `upto` that there are."""
@@ -71,6 +84,17 @@ class Prompt:
             last = known[-1] if known else self._root
             known += chain(last, self._ids[had * block :], block, wanted - had)
         return known
+
+    def _as_far_as_known(self) -> Sequence[int]:
+        """Return the hashes as far as the index may have some worker for them."""
+        index = self._index
+        count = min(len(self._ids) // index.block, _BLOCKS_MAX)
+        upto = min(_FIRST_BLOCKS, count)
+        hashes = self.hashes(upto)
+        while upto < count and index.knows(hashes[upto - 1]):
+            upto = min(2 * upto, count)
+            hashes = self.hashes(upto)
+        return hashes
 
     def continued(self, ids: TokenIds) -> "Prompt":
         """Return this prompt with what was answered to it."""
@@ -91,14 +115,18 @@ class Beginnings:
         """Return a prompt of these ids under a root: model, adapter and salt."""
         return Prompt(self._index, root, ids, now_s)
 
-    def answered(self, prompt: Prompt, ids: TokenIds, worker: str, now_s: float) -> None:
+    def answered(
+        self, prompt: Prompt, ids: TokenIds, worker: str, now_s: float, *, rank: int | None = None
+    ) -> None:
         """Assume for a while that `worker` has it with its answer, which the next turn will begin with."""
-        self.dispatched(prompt.continued(ids), worker, now_s)
+        self.dispatched(prompt.continued(ids), worker, now_s, rank=rank)
 
-    def dispatched(self, prompt: Prompt, worker: str, now_s: float) -> None:
-        """Assume for a while that `worker` has all of it: its first token came."""
+    def dispatched(
+        self, prompt: Prompt, worker: str, now_s: float, *, rank: int | None = None
+    ) -> None:
+        """Assume for a while that `worker` has all of it, on the rank it was for: its first token came."""
         hashes = prompt.hashes()
         if hashes:
-            self._index.assume(worker, hashes, now_s)
+            self._index.assume(worker, hashes, now_s, rank=rank)
             if self._on_assumed is not None:
                 self._on_assumed(worker, hashes, now_s)

@@ -1,7 +1,8 @@
 """Who may hold blocks, as bits of a mask.
 
 A worker may hold a block in several ways, and each way is one bit: confirmed by its engine, on a rank and at a
-distance; assumed, because a prompt was sent there, in one of a few spans of time; told by another node.
+distance; assumed, because a prompt was sent there, to a rank or to any, in one of a few spans of time; told by
+another node.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,9 @@ class Holder:
     worker: str
     ranks: dict[int, list[int]] = field(default_factory=lambda: {0: [0, 0, 0]})
     spans: list[int] = field(default_factory=lambda: [0] * SPANS)
+    """What is assumed of the worker, whatever the rank."""
+    rank_spans: dict[int, list[int]] = field(default_factory=dict)
+    """What is assumed of a rank."""
     told: int = 0
     confirmed: int = 0
     """All bits of `ranks`."""
@@ -29,9 +33,32 @@ class Holder:
 
     @property
     def assumed(self) -> int:
-        """All bits of `spans`."""
+        """All bits of `spans` and of `rank_spans`."""
+        return self.assumed_at(None) | self.assumed_of_ranks
+
+    @property
+    def assumed_of_ranks(self) -> int:
+        """All bits of `rank_spans`."""
+        bits = 0
+        for spans in self.rank_spans.values():
+            bits |= spans[0] | spans[1] | spans[2] | spans[3]
+        return bits
+
+    def assumed_at(self, rank: int | None) -> int:
+        """Return the bits of what is assumed of the worker, and of this rank of it."""
         spans = self.spans
-        return spans[0] | spans[1] | spans[2] | spans[3]
+        bits = spans[0] | spans[1] | spans[2] | spans[3]
+        if rank is not None and rank in self.rank_spans:
+            spans = self.rank_spans[rank]
+            bits |= spans[0] | spans[1] | spans[2] | spans[3]
+        return bits
+
+    def ended(self, span: int) -> int:
+        """Return the bits of what was assumed in one span of time."""
+        bits = self.spans[span]
+        for spans in self.rank_spans.values():
+            bits |= spans[span]
+        return bits
 
 
 class Holders:
@@ -76,11 +103,14 @@ class Holders:
             self.confirmed |= bits[distance]
         return bits[distance]
 
-    def assumed_bit(self, holder: Holder, span: int) -> int:
-        """Return the mask of a span of time."""
-        if not holder.spans[span]:
-            holder.spans[span] = self._take(holder)
-        return holder.spans[span]
+    def assumed_bit(self, holder: Holder, span: int, rank: int | None = None) -> int:
+        """Return the mask of a span of time, of the worker or of one of its ranks."""
+        spans = holder.spans
+        if rank is not None:
+            spans = holder.rank_spans.setdefault(rank, [0] * SPANS)
+        if not spans[span]:
+            spans[span] = self._take(holder)
+        return spans[span]
 
     def told_bit(self, holder: Holder) -> int:
         """Return the mask of what others told."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from smg_node.engines.kv import Tier
+from smg_node.routing.kv.by_rank import match_ranks
 from smg_node.routing.kv.chain import BLOCK_TOKENS
 from smg_node.routing.kv.holders import SPANS, Holder, Holders
 from smg_node.routing.kv.runs import distinct, run_end
@@ -92,21 +93,23 @@ class PrefixIndex:
         self.tick(now_s)
         holder = self._of(worker, rank)
         add = self._holders.confirmed_bit(holder, rank, min(tier, _FAR))
-        self._change(holder, distinct(hashes), add=add, drop=holder.assumed | holder.told)
+        drop = holder.assumed_at(rank) | holder.told
+        self._change(holder, distinct(hashes), add=add, drop=drop)
 
     def removed(self, worker: str, hashes: Sequence[int], tier: Tier, *, rank: int = 0) -> None:
         """Note that these blocks are gone from `tier`; nothing that is not known changes."""
         holder = self._holders.known(worker)
         if holder is not None:
             bit = holder.ranks[rank][min(tier, _FAR)] if rank in holder.ranks else 0
-            drop = bit | holder.assumed | holder.told
+            drop = bit | holder.assumed_at(rank) | holder.told
             self._change(holder, distinct(hashes), add=0, drop=drop)
 
     def clear(self, worker: str, *, rank: int | None = None) -> None:
         """Void all that is known of a worker or of one of its ranks: its cache is empty."""
         holder = self._holders.known(worker)
         if holder is not None:
-            self._void(holder, rank, also=holder.assumed | holder.told)
+            assumed = holder.assumed if rank is None else holder.assumed_at(rank)
+            self._void(holder, rank, also=assumed | holder.told)
 
     def unlearn(self, worker: str, *, rank: int | None = None) -> None:
         """Void what was confirmed of a worker or of one of its ranks: events were missed."""
@@ -132,18 +135,17 @@ class PrefixIndex:
 
     # ── What this node and others guess ──────────────────────────────────────
 
-    def assume(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
-        """Assume for a while that `worker` has these blocks: somebody sent them there."""
+    def assume(
+        self, worker: str, hashes: Sequence[int], now_s: float, *, rank: int | None = None
+    ) -> None:
+        """Assume for a while that `worker` has these blocks: somebody sent them there, to a `rank` or to any."""
         self.tick(now_s)
-        holder = self._of(worker)
-        add = self._holders.assumed_bit(holder, self._span % SPANS)
-        self._change(
-            holder,
-            distinct(hashes),
-            add=add,
-            drop=holder.assumed & ~add,
-            unless=holder.confirmed | holder.told,
-        )
+        holder = self._of(worker, rank or 0)
+        add = self._holders.assumed_bit(holder, self._span % SPANS, rank)
+        # That others say the worker has it does not say where.
+        better = holder.confirmed | holder.told if rank is None else sum(holder.ranks[rank])
+        drop = holder.assumed_at(rank) & ~add
+        self._change(holder, distinct(hashes), add=add, drop=drop, unless=better)
 
     def tell(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
         """Believe another node that `worker` has these blocks."""
@@ -152,9 +154,8 @@ class PrefixIndex:
             return
         holder = self._of(worker)
         add = self._holders.told_bit(holder)
-        self._change(
-            holder, distinct(hashes), add=add, drop=holder.assumed, unless=holder.confirmed
-        )
+        drop = holder.assumed_at(None)
+        self._change(holder, distinct(hashes), add=add, drop=drop, unless=holder.confirmed)
 
     def untell(self, worker: str, hashes: Sequence[int]) -> None:
         """Believe no longer that `worker` has these blocks because another node said so."""
@@ -207,15 +208,32 @@ class PrefixIndex:
             self._weaken(scores, now_s)
         return best_rank(scores) if self._ranked else scores
 
+    def match_ranks(self, worker: str, hashes: Sequence[int], now_s: float) -> dict[int, float]:
+        """Return the same for those ranks of one worker of which anything is known.
+
+        What is known of the worker and of no rank is left out: one of them has it, and nobody knows which.
+        """
+        self.tick(now_s)
+        holder = self._holders.known(worker)
+        if holder is None:
+            return {}
+        scores = match_ranks(holder, self._table, self._sets.masks, hashes)
+        if self._is_stale(worker, now_s):
+            scores = {rank: score * _STALE_WEIGHT for rank, score in scores.items()}
+        return scores
+
     def knows(self, one: int) -> bool:
         """Whether a block is there at all, whoever has it; it may be void already."""
         return self._table.get(one) != 0
 
     def _weaken(self, scores: dict[str, float], now_s: float) -> None:
         for key in scores:
-            since_s = self._stale.get(worker_of(key))
-            if since_s is not None and now_s - since_s >= STALE_AFTER_S:
+            if self._is_stale(worker_of(key), now_s):
                 scores[key] *= _STALE_WEIGHT
+
+    def _is_stale(self, worker: str, now_s: float) -> bool:
+        since_s = self._stale.get(worker)
+        return since_s is not None and now_s - since_s >= STALE_AFTER_S
 
     # ── Who listens ──────────────────────────────────────────────────────────
 
@@ -251,7 +269,7 @@ class PrefixIndex:
         bits = 0
         for holder in self._holders:
             for one in ended:
-                bits |= holder.spans[one % SPANS]
+                bits |= holder.ended(one % SPANS)
         self._sets.without(bits)
 
     def sweep(self, places: int = 4096) -> None:

@@ -5,7 +5,6 @@ once. To take a bit from every block at once, the masks are rewritten, and no bl
 still in use shows when the hand of the table has been everywhere (`see`, `end_turn`).
 """
 
-from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from smg_node.routing.kv.holders import Holder, Holders
@@ -159,10 +158,13 @@ def _write(view: dict[str, float], holder: Holder, mask: int) -> None:
     """Write into a view what a set says of one worker."""
     own = mask & holder.every
     anywhere = 0.0
-    if own & ~holder.confirmed:
-        anywhere = WEIGHTS[0] if own & holder.told else ASSUMED_WEIGHT
-    for rank, bits in holder.ranks.items():
-        weight = max(anywhere, _weight(own, bits)) if own else 0.0
+    wide = own & ~holder.confirmed
+    if wide and holder.rank_spans:
+        wide &= ~holder.assumed_of_ranks
+    if wide:
+        anywhere = WEIGHTS[0] if wide & holder.told else ASSUMED_WEIGHT
+    for rank in holder.ranks:
+        weight = max(anywhere, rank_weight(holder, rank, own)) if own else 0.0
         key = rank_key(holder.worker, rank) if rank else holder.worker
         if weight:
             view[key] = weight
@@ -170,12 +172,16 @@ def _write(view: dict[str, float], holder: Holder, mask: int) -> None:
             view.pop(key, None)
 
 
-def _weight(mask: int, bits: Sequence[int]) -> float:
-    """Return what the nearest distance of a rank is worth."""
-    for bit, weight in zip(bits, WEIGHTS, strict=True):
-        if mask & bit:
-            return weight
-    return 0.0
+def rank_weight(holder: Holder, rank: int, mask: int) -> float:
+    """Return what a token of a block that has this mask saves on a rank, as far as that is known of the rank."""
+    device, host, far = holder.ranks[rank]
+    if mask & device:
+        return WEIGHTS[0]
+    found = WEIGHTS[1] if mask & host else WEIGHTS[2] if mask & far else 0.0
+    spans = holder.rank_spans.get(rank)
+    if spans is not None and mask & (spans[0] | spans[1] | spans[2] | spans[3]):
+        found = max(found, ASSUMED_WEIGHT)
+    return found
 
 
 def best_rank(scores: View) -> View:

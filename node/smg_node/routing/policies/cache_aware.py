@@ -4,10 +4,10 @@ A prompt goes where `routing/costs.py` says that it costs least; among those tha
 emptier ones are drawn more often. Three rules go beside that:
 
 - A *cold* prompt, known to nobody, belongs to the owner of its first block on the ring, if that one is at most
-  50 ms worse than the best. So nodes that see a new beginning at one moment agree without a word, and its
+  50 ms, or a quarter, worse than the best. So nodes that see a new beginning at one moment agree without a word, and its
   sisters find it cached.
 - A worker that begins with an empty cache would never be best for anything: one in four cold prompts is its,
-  on the same 50 ms.
+  on the same terms.
 - Between two samples of an engine this node sends it at most a burst of what it would have to compute anew:
   an idle worker looks idle to everybody.
 """
@@ -26,6 +26,8 @@ from smg_node.routing.pool import Pool
 COLD_TOKENS: Final = 64.0
 """A shorter overlap, less than a block, is none."""
 COLD_MARGIN_S: Final = 0.05
+COLD_MARGIN_SHARE: Final = 0.25
+"""What a long prompt costs is known no better than that: rates of prefill are measured, and by each node for itself."""
 FRESH_SHARE: Final = 0.25
 TRIES_MAX: Final = 4
 """Where as many had enough, all have much to do, and the next one gets it however much it had."""
@@ -48,13 +50,13 @@ class CacheAware:
     def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
         """Return the cheapest, or one that is about as cheap."""
         tokens, beginning = prompt_tokens(asked), asked.beginning
-        overlaps = beginning.overlaps(pool) if beginning is not None else None
+        overlaps = beginning.overlaps(pool) if beginning is not None else pool.nothing
         found = costs(pool, tokens, overlaps)
-        if overlaps is None or max(overlaps) < COLD_TOKENS:
+        if overlaps is pool.nothing or max(overlaps) < COLD_TOKENS:
             at = self._of_cold(asked, pool, found, rng)
         else:
             at = self._cheapest.draw(found, rng)
-        if overlaps is None or overlaps[at] < COLD_TOKENS:
+        if overlaps[at] < COLD_TOKENS:
             at = self._spread(at, asked, pool, found, rng)
             self._cheapest.placed_anywhere(asked, pool.candidates[at], tokens)
         rate(asked, pool, found, overlaps, at)
@@ -62,7 +64,8 @@ class CacheAware:
 
     def _of_cold(self, asked: Asked, pool: Pool, found: list[float], rng: Rng) -> int:
         """Return who begins a prompt that nobody knows: a fresh worker, its owner on the ring, or the cheapest."""
-        most = min(found) + COLD_MARGIN_S
+        best = min(found)
+        most = best + max(COLD_MARGIN_S, COLD_MARGIN_SHARE * best)
         if rng.random() < FRESH_SHARE:
             fresh = _fresh(pool, asked.now_s)
             fresh = [at for at in fresh if found[at] <= most]
@@ -73,17 +76,17 @@ class CacheAware:
             owner = pool.nearest(first)
             if found[owner] <= most:
                 return owner
-        return self._cheapest.draw_anywhere(asked, pool, found, rng)
+        return self._cheapest.draw_anywhere(asked, pool, found, best, rng)
 
     def _spread(self, at: int, asked: Asked, pool: Pool, found: list[float], rng: Rng) -> int:
         """Return `at`, where the prompt is computed anew; somebody else if that one had enough of those."""
-        candidates, burst = pool.candidates, self._burst
-        left = found
-        for _ in range(min(TRIES_MAX, len(found) - 1)):
-            if burst.takes(candidates[at], len(candidates), asked.now_s):
-                break
-            left = [_OUT_OF_REACH_S if one == at else cost for one, cost in enumerate(left)]
-            at = self._cheapest.draw_anywhere(asked, pool, left, rng)
+        candidates, burst, left = pool.candidates, self._burst, found
+        tries = min(TRIES_MAX, len(found) - 1)
+        while tries and not burst.takes(candidates[at], len(found), asked.now_s):
+            tries -= 1
+            left = left[:]
+            left[at] = _OUT_OF_REACH_S
+            at = self._cheapest.draw_anywhere(asked, pool, left, min(left), rng)
         burst.sent(candidates[at], asked.now_s)
         return at
 

@@ -17,8 +17,8 @@ class LeastLoad:
     def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
         """Return the least loaded one, or one that is about as little loaded."""
         found = waits(pool)
-        at = self._cheapest.draw_anywhere(asked, pool, found, rng)
-        rate(asked, pool, found, None, at)
+        at = self._cheapest.draw_anywhere(asked, pool, found, min(found), rng)
+        rate(asked, pool, found, pool.nothing, at)
         tokens = uncached(asked, pool, at, prompt_tokens(asked))
         self._cheapest.placed_anywhere(asked, pool.candidates[at], tokens)
         return at

@@ -25,7 +25,7 @@ class PowerOfTwo:
         second = (first + 1 + int(rng.random() * (count - 1))) % count
         one, other = candidates[first], candidates[second]
         if self._by_wait:
-            here_s, there_s = one.wait_s + one.pressure_s, other.wait_s + other.pressure_s
+            here_s, there_s = one.base_s, other.base_s
             if here_s != there_s:
                 return second if there_s < here_s else first
         return second if other.inflight < one.inflight else first

@@ -21,17 +21,18 @@ class Threshold:
 
     def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
         """Return the longest match, or one of those with the fewest open calls."""
-        overlaps = asked.beginning.overlaps(pool) if asked.beginning is not None else None
+        beginning = asked.beginning
+        overlaps = beginning.overlaps(pool) if beginning is not None else pool.nothing
         tokens = prompt_tokens(asked)
         at = _emptiest(pool, self._matching(pool, tokens, overlaps), rng)
         if asked.rated is not None:
             rate(asked, pool, costs(pool, tokens, overlaps), overlaps, at)
         return at
 
-    def _matching(self, pool: Pool, tokens: int, overlaps: Sequence[float] | None) -> Sequence[int]:
+    def _matching(self, pool: Pool, tokens: int, overlaps: Sequence[float]) -> Sequence[int]:
         """Return who has the longest match, if that is long enough and all are in balance; else everybody."""
         options, everybody = self._options, range(len(pool.candidates))
-        if overlaps is None or not balanced(pool, options.balance_abs, options.balance_rel):
+        if not balanced(pool, options.balance_abs, options.balance_rel):
             return everybody
         longest = max(overlaps)
         if longest <= options.cache_threshold * tokens:

@@ -76,7 +76,7 @@ def test_a_load_can_stand_still(mode: str) -> None:
     simulation.start(max_tokens=500, ignore_eos=True)
     simulation.face.advance(1.0)
     assert load_of(simulation).num_running_reqs == 0
-    age_ms = simulation.engine.gauge.load(simulation.face.now_s).age_ms
+    age_ms = simulation.engine.gauge.load(0, simulation.face.now_s).age_ms
     assert age_ms == (1000 if mode == "stale" else 0)
 
 

@@ -15,7 +15,7 @@ from smg_chaos.gameday.lab import Lab
 Said = Sequence[bytes | float]
 """Bytes to send, and seconds to wait."""
 
-HEAD = b"HTTP/1.1 200 OK\r\nX-Smg-Routed-Worker-Id: w-1\r\nTransfer-Encoding: chunked\r\n\r\n"
+HEAD = b"HTTP/1.1 200 OK\r\nX-Request-Id: req_1\r\nX-Smg-Routed-Worker-Id: w-1\r\nTransfer-Encoding: chunked\r\n\r\n"
 EVENT = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}\n\n'
 
 
@@ -87,7 +87,7 @@ async def test_a_stream_is_heard_to_its_end_with_the_worker_that_was_chosen(
         monkeypatch, HEAD, chunk(content[:20]), 0.01, chunk(content[20:]), b"0\r\n\r\n"
     )
     assert (heard.status, heard.worker, heard.texts, heard.ends) == (200, "w-1", {0: "Hi"}, 1)
-    assert (heard.errors, heard.broken) == ([], "")
+    assert (heard.errors, heard.broken, heard.request) == ([], "", "req_1")
 
 
 async def test_a_refusal_is_heard_with_its_status(

@@ -57,7 +57,7 @@ async def test_a_worker_is_added_and_removed_by_what_the_node_calls_it(node: Nod
         "DELETE /workers/w-1": (200, {}),
         "DELETE /workers/w-2": (404, {"error": {"code": "worker_not_found"}}),
         "DELETE /workers/w-3": (404, {"error": {"code": "not_found"}}),
-        "GET /workers": (200, {"workers": [{"id": "w-1", "status": "ready", "more": 1}]}),
+        "GET /workers": (200, {"workers": [{"id": "w-1", "status": "ready", "load": 3}]}),
     }
     operator = Operator(node)
     assert await operator.add("grpc://e:1") == "w-1"
@@ -67,6 +67,7 @@ async def test_a_worker_is_added_and_removed_by_what_the_node_calls_it(node: Nod
     with pytest.raises(AgentError, match=r"n0 answers DELETE /workers/w-3: 404"):
         await operator.remove("w-3")
     assert await operator.workers() == {"w-1": "ready"}
+    assert await operator.loads() == {"w-1": 3}
 
 
 async def test_a_setting_is_changed_over_the_version_that_was_seen(node: Node) -> None:

@@ -49,8 +49,20 @@ def test_workers_are_listed_sorted_in_a_table(run: RunAdmin) -> None:
     assert lines[1][:2] == ["w-1", "grpc://10.0.0.7:50051"]
     assert lines[1][-4:] == ["not", "looked", "at", "yet"]
     assert lines[2] == [
-        *["w-2", "grpc://10.0.0.8:50051", "meta/llama", "vllm", "regular", "ready", "3", "-"]
+        *["w-2", "grpc://10.0.0.8:50051", "meta/llama", "vllm", "regular", "1", "ready", "3", "-"]
     ]
+
+
+def test_the_list_says_who_plays_which_part_with_how_many_ranks(run: RunAdmin) -> None:
+    prefill = {**_READY, "role": "prefill", "ranks": 8, "bootstrap_port": 8998}
+    with admin_api(_fleet(prefill)) as api:
+        _, out, _ = run("--url", api.url, "workers", "list", "--role", "prefill")
+        _, facts, _ = run("--url", api.url, "workers", "show", "w-2")
+    head, row = (line.split() for line in out.splitlines())
+    assert head[4:6] == ["ROLE", "RANKS"]
+    assert row[4:6] == ["prefill", "8"]
+    assert api.asked[0].path == "/workers?role=prefill"
+    assert "bootstrap_port  8998" in " ".join(facts.split(" ")).replace("   ", "  ")
 
 
 def test_workers_are_listed_sorted_in_json(run: RunAdmin) -> None:
@@ -120,6 +132,7 @@ def test_adding_sends_what_was_said_and_prints_the_id(run: RunAdmin) -> None:
         code, out, _ = run(
             *["--url", api.url, "workers", "add", "grpc://10.0.0.8:50051", "--model", "m"],
             *["--role", "prefill", "--label", "zone=a", "--label", "x=1=2"],
+            *["--bootstrap-port", "8998"],
         )
     assert code == 0
     assert out.startswith("w-2 is accepted")
@@ -128,6 +141,7 @@ def test_adding_sends_what_was_said_and_prints_the_id(run: RunAdmin) -> None:
         "model": "m",
         "role": "prefill",
         "labels": {"zone": "a", "x": "1=2"},
+        "bootstrap_port": 8998,
     }
 
 

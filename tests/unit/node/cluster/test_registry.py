@@ -8,7 +8,10 @@ import pytest
 
 from smg_mesh.shared import StateError, WorkerSpec
 from smg_node.core.errors import SmgError
+from smg_node.engines.engine import Contract
+from smg_node.engines.pairing import Pairing
 from smg_node.http.ports import WorkerChange, WorkerWish
+from support.fake_engine import card
 from support.fleet_world import FleetNode, fleet_world
 
 
@@ -227,10 +230,45 @@ async def test_what_the_url_says_and_what_stands_beside_it_are_joined(tmp_path: 
             with pytest.raises(SmgError) as caught:
                 desk.add(WorkerWish(url))
             assert caught.value.status == 400
-        for change in (WorkerChange(role="prefill"), WorkerChange(priority=1001)):
+        for change in (WorkerChange(role="encode"), WorkerChange(priority=1001)):
             with pytest.raises(SmgError) as caught:
                 desk.change(view.id, change)
             assert caught.value.status == 400
+
+
+async def test_a_role_and_what_belongs_to_it_are_the_same_on_every_node(tmp_path: Path) -> None:
+    async with fleet_world(tmp_path, "n1", "n2") as world:
+        for node in world.nodes.values():
+            for engine in node.engines.values():
+                engine.model_card = card(
+                    contract=Contract.SGLANG, pairing=Pairing("room", "nixl", 9001), ranks=4
+                )
+        view = world["n1"].desk.add(wish("a", role="prefill", labels={"bootstrap_port": "7000"}))
+        world["n2"].desk.add(wish("b"))
+        await world.until(lambda node: node.ready("a", "b"))
+        for node in world.all():
+            a, b = (node.desk.worker(f"grpc://{host}:1") for host in "ab")
+            assert (a.role, a.ranks, a.pairing, a.bootstrap_port) == (
+                *("prefill", 4, "room nixl"),
+                7000,
+            )
+            assert (b.role, b.bootstrap_port, b.pairing) == ("regular", None, "room nixl")
+            assert {row.id: row.role for row in node.desk.cluster_workers()} == {
+                a.id: "prefill",
+                b.id: "regular",
+            }
+        before = {node.name: node.worker("a") for node in world.all()}
+        world["n2"].desk.change(view.id, WorkerChange(bootstrap_port=7001))
+        await world.until(
+            lambda node: node.worker("a") is not before[node.name] and node.ready("a", "b")
+        )
+        assert all(node.worker("a").meeting == ("a", 7001) for node in world.all())
+        assert all(
+            dict(node.worker("a").labels) == {"bootstrap_port": "7001"} for node in world.all()
+        )
+        world["n2"].desk.change(view.id, WorkerChange(labels={"x": "y"}, role="regular"))
+        await world.until(lambda node: node.ready("a", "b") and node.worker("a").role == "regular")
+        assert dict(world["n1"].worker("a").labels) == {"x": "y"}
 
 
 async def test_a_list_is_written_down_only_when_the_clusters_state_is_here(tmp_path: Path) -> None:

@@ -1,12 +1,23 @@
+from typing import get_args
 from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.config.worker_url import CONTRACTS, ROLES, WorkerUrl, parse_worker_url
+from smg_node.config.worker_url import (
+    CONTRACTS,
+    PAIRING_LABELS,
+    ROLES,
+    WorkerUrl,
+    parse_worker_url,
+    prefill_urls,
+    with_role,
+)
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.engine import Contract
+from smg_node.engines.pairing import Role
+from smg_node.fleet.roles import ROLES as PARTS
 
 
 def test_a_bare_url_says_only_where_the_engine_is() -> None:
@@ -65,7 +76,20 @@ def test_labels_cannot_be_changed_afterwards() -> None:
         ("grpc://h:1#x", "fragment"),
         ("grpc://h:1?model=a#x", "fragment"),
         ("grpc://h:1?roel=prefill", "did you mean 'role'?"),
-        ("grpc://h:1?xyz=1", "known: role, model, contract, priority, cost, label.NAME"),
+        (
+            "grpc://h:1?xyz=1",
+            "known: role, model, contract, priority, cost, bootstrap_port, label.NAME",
+        ),
+        ("grpc://h:1?role=encode", "known: regular, prefill, decode"),
+        ("grpc://h:1?bootstrap_port=0", "'0' is no port from 1 to 65535"),
+        ("grpc://h:1?bootstrap_port=65536", "no port from 1 to 65535"),
+        ("grpc://h:1?label.bootstrap_port=8998x", "no port from 1 to 65535"),
+        ("grpc://h:1?label.bootstrap_port=%C2%B2", "no port from 1 to 65535"),
+        ("grpc://h:1?label.bootstrap_port=", "no port from 1 to 65535"),
+        ("grpc://h:1?bootstrap_port=1&label.bootstrap_port=1", "'bootstrap_port' is given twice"),
+        ("grpc://h:1?bootstrap_port=1&bootstrap_port=1", "'bootstrap_port' is given twice"),
+        ("grpc://h:1?label.bootstrap_host=a/b", "no host name and no address"),
+        ("grpc://h:1?label.bootstrap_host=", "no host name and no address"),
         ("grpc://h:1?role=decod", "did you mean 'decode'?"),
         ("grpc://h:1?contract=tgi", "known: sglang, vllm, trtllm, mlx, tokenspeed"),
         ("grpc://h:1?priority=-1", "no whole number from 0 to 1000"),
@@ -109,6 +133,42 @@ def test_a_worker_may_speak_http_or_be_asked_what_it_speaks() -> None:
     assert parse_worker_url(str(plain)) == plain
 
 
+def test_a_bootstrap_port_is_a_label_with_a_shorter_name() -> None:
+    url = parse_worker_url("grpc://h:1?role=prefill&bootstrap_port=8998&label.a=b")
+    assert dict(url.labels) == {"a": "b", "bootstrap_port": "8998"}
+    assert (url.bootstrap_port, url.bootstrap_host) == (8998, "h")
+    assert str(url) == "grpc://h:1?role=prefill&label.a=b&label.bootstrap_port=8998"
+    assert parse_worker_url(str(url)) == url
+    plain = parse_worker_url("grpc://h:1?label.bootstrap_host=[::1]")
+    assert (plain.bootstrap_port, plain.bootstrap_host) == (None, "[::1]")
+
+
+@pytest.mark.parametrize(
+    ("words", "urls"),
+    [
+        ([], ()),
+        (["a:1"], ("a:1",)),
+        (["a:1", "8998"], ("a:1?bootstrap_port=8998",)),
+        (["a:1?model=m", "8998", "b:1"], ("a:1?model=m&bootstrap_port=8998", "b:1")),
+        (["a:1", "none", "b:1", "9", "c:1"], ("a:1", "b:1?bootstrap_port=9", "c:1")),
+        (["a:1", "1", "2"], ("a:1?bootstrap_port=1", "2")),
+        (["8998", "a:1"], ("8998", "a:1")),
+        (["a:1", "none", "none"], ("a:1", "none")),
+        (["a:1", "²"], ("a:1", "²")),
+    ],
+)
+def test_a_port_after_a_url_is_its_bootstrap_port(words: list[str], urls: tuple[str, ...]) -> None:
+    assert prefill_urls(words) == urls
+    assert prefill_urls(urls[:1]) == urls[:1]
+
+
+def test_a_url_is_given_a_role_that_it_does_not_deny() -> None:
+    assert with_role(parse_worker_url("h:1"), "decode").role == "decode"
+    assert with_role(parse_worker_url("h:1?role=decode"), "decode").role == "decode"
+    with pytest.raises(SmgError, match="its role is decode, and it is given as prefill"):
+        with_role(parse_worker_url("h:1?role=decode"), "prefill")
+
+
 def test_a_password_in_a_url_is_refused_without_being_repeated() -> None:
     with pytest.raises(SmgError, match="must not carry a user name") as caught:
         parse_worker_url("grpc://me:hunter2@h:1")
@@ -117,6 +177,12 @@ def test_a_password_in_a_url_is_refused_without_being_repeated() -> None:
 
 def test_contracts_are_those_the_engines_speak() -> None:
     assert set(CONTRACTS) == {contract.value for contract in Contract}
+
+
+def test_roles_are_those_that_engines_play() -> None:
+    assert get_args(Role) == ROLES
+    assert tuple(PARTS) == ROLES
+    assert all(name == part for name, part in PARTS.items())
 
 
 _NAMES = st.text(
@@ -131,7 +197,9 @@ _NAMES = st.text(
     model=st.none() | _NAMES.filter(lambda name: "�" not in name),
     contract=st.none() | st.sampled_from(CONTRACTS),
     labels=st.dictionaries(
-        st.from_regex(r"[a-z0-9]([a-z0-9._/-]{0,9}[a-z0-9])?", fullmatch=True),
+        st.from_regex(r"[a-z0-9]([a-z0-9._/-]{0,9}[a-z0-9])?", fullmatch=True).filter(
+            lambda name: name not in PAIRING_LABELS
+        ),
         _NAMES.filter(lambda name: "�" not in name),
         max_size=4,
     ),

@@ -256,6 +256,17 @@ def test_numbers_out_of_loose_json() -> None:
     ]
 
 
+@pytest.mark.parametrize("contract", [Contract.SGLANG, Contract.TOKENSPEED])
+def test_arguments_that_json_has_no_words_for_are_shown(contract: Contract) -> None:
+    server = PB[contract].GetServerInfoResponse()
+    server.server_args.update(
+        {"never": float("inf"), "what": float("nan"), "list": [1, [None, {"a": False}], "x"]}
+    )
+    server.server_args.fields["unset"].Clear()
+    found = card(contract, PB[contract].GetModelInfoResponse(), server)
+    assert found.server == {"never": "inf", "what": "nan", "list": "1,x"}
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"temperature":"hot"}', "[" * 5000])
 def test_sampling_defaults_that_make_no_sense_are_none(text: str) -> None:
     assert default_sampling(text) == {}

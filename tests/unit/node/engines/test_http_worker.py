@@ -12,6 +12,7 @@ from smg_node.engines.http_facts import listed_models, load_of_metrics, load_row
 from smg_node.engines.http_transport import HttpCall
 from smg_node.engines.http_worker import HttpEngine, RelayRequest
 from smg_node.engines.options import EngineOptions
+from smg_node.engines.pairing import Pairing
 from smg_node.engines.transport import StatusCode, TransportError
 from support.relay_bench import FakeTransport, Told, listing, told
 
@@ -36,6 +37,23 @@ async def test_a_worker_says_who_it_is() -> None:
     assert card.server["tp_size"] == "2"
     assert "api_key" not in card.server
     assert one.served_name == "served"
+
+
+async def test_an_sglang_behind_http_says_what_it_was_started_as() -> None:
+    settings = {
+        "disaggregation_mode": "decode",
+        "disaggregation_transfer_backend": "mooncake",
+        "disaggregation_bootstrap_port": 8998,
+        "dp_size": 4,
+    }
+    pages = {"/v1/models": listing("m"), "/get_server_info": told(settings)}
+    card = await engine(pages).card(1)
+    assert card.role == "decode"
+    assert card.pairing == Pairing("room", "mooncake", 8998)
+    assert card.ranks == 4
+
+    card = await engine({"/v1/models": listing("m")}).card(1)
+    assert (card.role, card.pairing, card.ranks) == ("regular", None, 1)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +135,7 @@ def test_absurd_metrics_and_listings_are_none() -> None:
 
 async def test_what_it_cannot_do_is_said_so() -> None:
     one = engine({})
-    for asked in (one.tokenizer(1), one.embed(None), anext(one.kv_events(0))):  # type: ignore[arg-type]  # never looked at
+    for asked in (one.tokenizer(1), one.embed(None), one.prefill(None), anext(one.kv_events(0))):  # type: ignore[arg-type]  # never looked at
         with pytest.raises(SmgError) as caught:
             await asked
         assert caught.value.status == 501

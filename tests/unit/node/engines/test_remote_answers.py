@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines import remote as remote_module
+from smg_node.engines import watch as watch_module
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.detect import WIRES
 from smg_node.engines.engine import Contract
@@ -69,7 +69,7 @@ async def test_an_iterator_ends_with_the_last_choice_although_the_call_never_doe
 async def test_a_call_whose_answer_is_complete_may_end_by_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(remote_module, "END_S", 3600.0)
+    monkeypatch.setattr(watch_module, "END_S", 3600.0)
     async with bench() as b:
         b.generates(lambda _: never_ends(b))
         answer = b.engine.generate(request(n=2))

@@ -11,6 +11,7 @@ from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.fleet import tender
 from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.load import PREFILL_RATE
 from smg_node.fleet.model import ModelSettings, ServedModel
 from smg_node.fleet.worker import Status, Worker
 from support.fake_engine import FakeEngine, card
@@ -341,3 +342,43 @@ async def test_a_weight_is_a_label_that_makes_sense(tmp_path: Path) -> None:
     for said, weight in (("2", 2.0), ("0.5", 0.5), ("x", 1), ("nan", 1), ("0", 1), ("1e9", 1)):
         (worker,) = declare(fleet, f"a?label.weight={said}")
         assert worker.load.weight == weight
+
+
+async def test_calls_are_counted_on_the_ranks_that_the_engine_says_it_has(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    engine.model_card = replace(card("tiny"), ranks=4)
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        worker, seen = only(fleet), set()
+        for _ in range(4):
+            rank = worker.load.choose_rank({}, 500, "")
+            assert rank is not None
+            assert worker.hold(500, rank) == 0
+            seen.add(rank)
+        assert seen == {0, 1, 2, 3}
+        worker.release(500, rank=2)
+        assert worker.load.choose_rank({}, 500, "") == 2
+        assert (worker.inflight, worker.load.tokens) == (3, 1500)
+        engine.model_card = card("other")
+        await until(lambda: worker.load.choose_rank({}, 500, "") is None)
+        for rank in (0, 1, 3):
+            worker.release(500, rank=rank)
+        assert (worker.inflight, worker.load.tokens) == (0, 0)
+
+
+async def test_workers_of_one_model_are_taken_for_as_fast_as_each_other_until_they_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("smg_node.fleet.fleet.TICK_S", 0.01)
+    other = FakeEngine()
+    other.model_card = card("other")
+    engines = {"a": FakeEngine(), "b": FakeEngine(), "c": other}
+    async with running(fleet_of(engines, tmp_path), list(engines)) as fleet:
+        await until(lambda: all(item.routable for item in fleet.workers()))
+        tiny = [worker.load for worker in fleet.serving(model(fleet, "tiny"))]
+        (far,) = [worker.load for worker in fleet.serving(model(fleet, "other"))]
+        now_s = asyncio.get_running_loop().time()
+        for _ in range(10):
+            tiny[0].rate(30_000, 1.0, now_s=now_s)
+        await until(lambda: tiny[1].prefill_rate > 25_000)
+        assert far.prefill_rate == PREFILL_RATE

@@ -212,3 +212,35 @@ def test_pauses_grow_to_a_bound_and_are_never_the_same_for_all(
     assert all(len(set(row)) > 40 for row in pauses)
     highest = [max(row) for row in pauses]
     assert highest[3] > 2 * highest[1] > 2 * highest[0]
+
+
+async def test_a_mistake_in_what_hears_the_events_does_not_end_the_fleet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(Ear):
+        def tick(self, now_s: float) -> None:
+            raise ZeroDivisionError("a mistake of ours")
+
+    monkeypatch.setattr("smg_node.fleet.fleet.TICK_S", 0.001)
+    async with listening_to(engine_with(batches(1, stays=True)), tmp_path, Broken()) as (
+        fleet,
+        worker,
+    ):
+        await until(lambda: fleet.listening.stumbles >= 3)
+        assert worker.routable
+
+
+def test_a_mistake_that_is_made_every_second_is_told_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(Ear):
+        def tick(self, now_s: float) -> None:
+            raise ZeroDivisionError("a mistake of ours")
+
+    ground = Listening(QUICK, random.Random(1), ear=Broken())
+    for second in range(121):
+        ground.tick(1000.0 + second)
+    assert ground.stumbles == 121
+    assert len(caplog.records) == 3
+    assert all("a mistake of ours" in str(record.exc_text) for record in caplog.records)
+    assert "121 times" in caplog.text

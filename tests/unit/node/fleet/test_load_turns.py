@@ -15,23 +15,7 @@ from smg_node.fleet.load import (
     LoadOptions,
     WorkerLoad,
 )
-
-IDLE = Load(
-    rank=0,
-    running=0,
-    waiting=0,
-    running_max=16,
-    waiting_uncached_tokens=0,
-    kv_usage=0.0,
-    tokens_per_s=None,
-    cache_hit_rate=None,
-)
-
-
-def load(**options: float) -> WorkerLoad:
-    made = WorkerLoad("w")
-    made.retune(LoadOptions(**options))  # type: ignore[arg-type]  # numbers all of them
-    return made
+from support.worker_loads import IDLE, load
 
 
 def flips(one: WorkerLoad) -> list[tuple[bool, bool, bool]]:

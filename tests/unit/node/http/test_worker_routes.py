@@ -1,6 +1,6 @@
 import pytest
 
-from smg_node.http.ports import WorkerWish
+from smg_node.http.ports import WorkerChange, WorkerWish
 from support.http_node import node
 from support.raw_http import ask
 
@@ -100,11 +100,12 @@ async def test_the_full_spec_of_another_gateway_is_understood_and_its_rest_is_na
         model="m2",
         role="prefill",
         contract="trtllm",
+        labels={"bootstrap_port": "8998"},
         priority=80,
         cost=0.5,
         api_key="sk-very-secret-0123456789",
     )
-    assert response.headers["x-smg-ignored-params"] == "bootstrap_port, connection_mode, health"
+    assert response.headers["x-smg-ignored-params"] == "connection_mode, health"
     assert row.after["api_key"] == "(set)"
     assert shown.json()["workers"][1]["has_key"] is True
     seen = [shown.body, response.body, lines, repr(row).encode(), repr(wish).encode()]
@@ -133,6 +134,10 @@ async def test_the_full_spec_of_another_gateway_is_understood_and_its_rest_is_na
         ({"url": "grpc://e:1", "api_key": "k" * 5000}, "api_key"),
         ({"url": "grpc://e:1", "models": [{"id": "a"}, {"id": "b"}]}, "models"),
         ({"url": "grpc://e:1", "models": "a"}, "models"),
+        ({"url": "grpc://e:1", "bootstrap_port": 0}, "bootstrap_port"),
+        ({"url": "grpc://e:1", "bootstrap_port": 65536}, "bootstrap_port"),
+        ({"url": "grpc://e:1", "bootstrap_port": "8998"}, "bootstrap_port"),
+        ({"url": "grpc://e:1", "bootstrap_port": 1.5}, "bootstrap_port"),
         ({"url": "grpc://nonsense"}, "url"),
     ],
 )
@@ -206,6 +211,18 @@ async def test_a_patch_changes_what_it_says_and_the_audit_log_has_both_sides() -
     assert (first.before["priority"], first.after["priority"]) == (50, 80)
     assert (first.before["api_key"], first.after["api_key"]) == ("", "(set)")
     assert (second.before["api_key"], second.after["api_key"]) == ("(set)", "")
+
+
+async def test_a_bootstrap_port_is_changed_alone_and_is_a_label_of_what_is_described_as_a_whole() -> (
+    None
+):
+    async with node() as served:
+        await ask(served.port, "PATCH", "/workers/w-1", {"bootstrap_port": 9000})
+        body = {"worker_type": "prefill", "bootstrap_port": 9001, "labels": {"a": "b"}}
+        await ask(served.port, "PUT", "/workers/w-1", body)
+        (_, _, patched), (_, _, replaced) = served.workers.calls
+    assert patched == WorkerChange(bootstrap_port=9000)
+    assert (replaced.role, replaced.labels) == ("prefill", {"a": "b", "bootstrap_port": "9001"})
 
 
 async def test_a_worker_is_replaced_with_defaults_for_what_is_not_said() -> None:

@@ -14,12 +14,15 @@ from smg_node.engines.engine import Load
 from smg_node.engines.kv import KvBatch, KvBlock, KvStored
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.model import ServedModel
-from smg_node.fleet.worker import Sampled, Worker
+from smg_node.fleet.roles import ROLES
+from smg_node.fleet.worker import Sampled, Status, Worker
 from smg_node.pipeline.engine_meters import watch_listening, watch_prefixes
+from smg_node.pipeline.meters import watch_fleet
 from smg_node.pipeline.prefixes import Prefixes
 from smg_node.routing.kv.index import PrefixIndex
 from smg_node.telemetry.metrics import Meters
-from support.fake_engine import FakeEngine
+from smg_node.world import SystemClock
+from support.fake_engine import FakeEngine, card
 from support.node_parts import declare, fleet_of
 
 
@@ -75,11 +78,25 @@ def test_an_engine_that_says_nothing_has_no_figures_of_its_own(scene: Scene) -> 
 def test_silence_and_ends_of_subscriptions_are_told(scene: Scene) -> None:
     scene.worker.following, scene.worker.heard_s = True, 97.0
     scene.fleet.listening.batches = 12
+    scene.fleet.listening.stumbles = 3
     scene.fleet.listening.ended["gap"] += 2
     found = scene.scraped()
     assert found['smg_node_kv_silence_seconds{worker="a:1"}'] == 3.0
     assert found["smg_node_kv_batches_total"] == 12
+    assert found["smg_node_kv_stumbles_total"] == 3
     assert found['smg_node_kv_subscriptions_ended_total{reason="gap"}'] == 2
+
+
+def test_workers_are_counted_by_the_part_they_play_while_they_are_ready(scene: Scene) -> None:
+    watch_fleet(scene.meters, scene.fleet, SystemClock())
+    declare(scene.fleet, "p?role=prefill", "d?role=decode")
+    for worker in scene.fleet.workers():
+        worker.status = Status.NOT_READY if worker.role == "decode" else Status.READY
+    scene.mute.card = card(role="prefill")
+    found = scene.scraped()
+    ready = {role: found[f'smg_node_workers_ready{{role="{role}"}}'] for role in ROLES}
+    assert ready == {"regular": 1, "prefill": 2, "decode": 0}
+    assert found['smg_node_workers{status="ready"}'] == 3
 
 
 def test_what_is_known_of_caches_is_counted(scene: Scene) -> None:

@@ -161,7 +161,7 @@ async def test_what_a_decision_stands_on_is_worked_out_once(tmp_path: Path) -> N
         )
 
         def ring() -> Ring:
-            return placer._decider._stages["tiny"].ring
+            return placer._decider._stages["tiny"].regular.ring
 
         first = await place(placer, "k")
         stage = placer._decider._stages["tiny"]

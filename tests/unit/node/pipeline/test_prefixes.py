@@ -88,6 +88,20 @@ def test_what_an_engine_says_is_what_placement_hears(scene: Scene) -> None:
     assert scene.overlaps() == [3 * BLOCK, 0.0]
 
 
+def test_what_was_sent_to_a_rank_is_assumed_there_and_so_is_the_answer(scene: Scene) -> None:
+    beginning = scene.prefixes.of(scene.one_model, IDS, "")
+    assert beginning is not None
+    scene.prefixes.dispatched(beginning, scene.one.id, scene.now_s, rank=1)
+    assert beginning.by_rank(scene.one.id) == {1: 2.0 * BLOCK}
+    scene.prefixes.answered(
+        beginning, token_ids(list(range(BLOCK))), scene.one.id, scene.now_s, rank=1
+    )
+    longer = scene.prefixes.of(scene.one_model, IDS + token_ids(list(range(BLOCK))), "")
+    assert longer is not None
+    assert longer.by_rank(scene.one.id) == {1: 2.5 * BLOCK}
+    assert longer.by_rank(scene.other.id) == {}
+
+
 def test_models_adapters_and_tokenizers_are_kept_apart(scene: Scene) -> None:
     scene.prefixes.start(scene.one)
     scene.prefixes.batch(scene.one, batch(5, stored(3), stored(2, adapter="law")), scene.now_s)

@@ -12,7 +12,7 @@ from smg_node.routing.burst import AT_LEAST, Burst
 from smg_node.routing.costs import about, prompt_tokens, uncached
 from smg_node.routing.policy import Asked
 from smg_node.routing.pool import Pool
-from smg_node.routing.unseen import STALE_S, Unseen, level, poured
+from smg_node.routing.unseen import STALE_S, Unseen, drawn, level, poured
 from support.pools import FakeBeginning, pool_of
 
 costs_of = st.lists(st.floats(0, 100) | st.sampled_from([0.1, 0.3, 1e9]), min_size=1, max_size=20)
@@ -43,14 +43,29 @@ def test_the_older_what_an_engine_said_the_more_is_about_as_good(
     assert about(0.0, age_s) == 0.005
 
 
-@given(costs_of, st.floats(0, 1000) | st.just(1e-300))
+works_s = st.floats(1e-9, 1000) | st.just(1e-300)
+
+
+@given(costs_of, works_s)
 def test_the_level_is_where_the_poured_work_fills_up_to(found: list[float], work_s: float) -> None:
-    top = level(found, 0.0, work_s)
-    if work_s > 0:
-        assert sum(max(0.0, top - cost) for cost in found) == pytest.approx(
-            work_s, rel=1e-6, abs=1e-5
-        )
-    assert level(found, top + 1, work_s) == top + 1
+    top, below = level(found, work_s)
+    assert sum(max(0.0, top - cost) for cost in found) == pytest.approx(work_s, rel=1e-6, abs=1e-5)
+    assert below == [cost for cost in found if cost < top]
+
+
+@given(costs_of, works_s, st.floats(-1, 2e9) | st.just(float("inf")))
+def test_a_guess_changes_nothing_about_the_level(
+    found: list[float], work_s: float, near: float
+) -> None:
+    assert level(found, work_s, near)[0] == pytest.approx(level(found, work_s)[0], rel=1e-12)
+
+
+@given(costs_of, st.floats(0, 10), st.integers(0, 2**32))
+def test_who_brings_those_below_draws_the_same(found: list[float], more: float, seed: int) -> None:
+    top = min(found) + more
+    below = [cost for cost in found if cost < top]
+    both = [poured(found, top, random.Random(seed), given) for given in (None, below)]
+    assert both[0] == both[1]
 
 
 @given(costs_of, st.floats(0, 10), st.integers(0, 2**32))
@@ -64,9 +79,26 @@ def test_only_who_lies_below_the_level_is_drawn_else_the_lowest(
 
 def test_the_further_below_the_level_the_more_often() -> None:
     rng = random.Random(1)
-    drawn = Counter(poured([0.0, 0.5, 2.0], 1.0, rng) for _ in range(3000))
-    assert drawn[2] == 0
-    assert drawn[0] / drawn[1] == pytest.approx(2.0, rel=0.2)
+    counts = Counter(poured([0.0, 0.5, 2.0], 1.0, rng) for _ in range(3000))
+    assert counts[2] == 0
+    assert counts[0] / counts[1] == pytest.approx(2.0, rel=0.2)
+
+
+@pytest.mark.parametrize("many", [1, 4, 40])
+def test_a_blind_draw_is_as_good_as_one_that_looks_at_all(many: int) -> None:
+    world, rng = random.Random(many), random.Random(2)
+    found = [0.01 * world.random() for _ in range(many)] + [5.0] * 12
+    top = max(found[:many]) + 0.002
+    weights = [max(0.0, top - cost) for cost in found]
+    counts = Counter(drawn(found, min(found), top, rng) for _ in range(20_000))
+    for at, weight in enumerate(weights):
+        expected = 20_000 * weight / sum(weights)
+        assert counts[at] == pytest.approx(expected, abs=4 * expected**0.5)
+
+
+def test_a_blind_draw_finds_the_lowest_where_nobody_lies_below() -> None:
+    for seed in range(50):
+        assert drawn([0.5, 0.2, 0.9], 0.2, 0.2, random.Random(seed)) == 1
 
 
 def half_of_it_ours() -> Pool:

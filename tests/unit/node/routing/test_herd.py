@@ -1,5 +1,6 @@
 """Many nodes that know each other a little late do not stampede: virtual time, real policies and load views."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -13,8 +14,8 @@ BY_SLOTS = Herd(prompt_tokens=400, answer_s=10.0, slots=16, run_s=90.0, warm_s=3
 BY_PROMPTS = Herd(prompt_tokens=2_000, answer_s=5.0, slots=64, run_s=50.0, warm_s=15.0)
 
 
-def reports(herd: Herd) -> list[Report]:
-    return [Run(replace(herd, seed=seed)).run() for seed in SEEDS]
+def reports(herd: Herd, seeds: Sequence[int] = SEEDS) -> list[Report]:
+    return [Run(replace(herd, seed=seed)).run() for seed in seeds]
 
 
 def queue_p99(herd: Herd) -> float:
@@ -49,9 +50,13 @@ def test_five_nodes_load_the_busiest_worker_at_most_30_percent_over_the_mean(pol
 
 def test_waits_stay_near_those_of_two_random_choices_where_nobody_can_know() -> None:
     """Prompts are worked off faster than nodes hear of each other: taking the best would be worse than chance."""
-    least = fmean(one.wait_p99_s() for one in reports(replace(BY_PROMPTS, policy="least_load")))
-    two = fmean(one.wait_p99_s() for one in reports(replace(BY_PROMPTS, policy="power_of_two")))
-    chance = fmean(one.wait_p99_s() for one in reports(replace(BY_PROMPTS, policy="random")))
+
+    def wait_s(policy: str) -> float:
+        # Of a run as short as this one the slowest hundredth differs by a tenth from seed to seed.
+        found = reports(replace(BY_PROMPTS, policy=policy), range(1, 5))
+        return fmean(one.wait_p99_s() for one in found)
+
+    least, two, chance = wait_s("least_load"), wait_s("power_of_two"), wait_s("random")
     assert least <= 1.2 * two
     assert least <= 0.6 * chance
 

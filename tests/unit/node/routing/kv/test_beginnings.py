@@ -36,6 +36,48 @@ def test_a_prompt_knows_how_much_of_it_each_candidate_has(index: PrefixIndex) ->
     assert prompt.overlaps(pool("a", "b", "c")) == [0.0, 15 * 64.0, 128.0]
 
 
+def test_a_prompt_knows_how_much_of_it_each_rank_of_a_worker_has(index: PrefixIndex) -> None:
+    hashes = chain(ROOT, ids(64 * 300))
+    index.stored("b", hashes, Tier.DEVICE, 0.0, rank=1)
+    index.stored("b", hashes[:2], Tier.DEVICE, 0.0, rank=3)
+    prompt: Beginning = Beginnings(index).of(ROOT, ids(64 * 300), 0.0)
+    assert prompt.by_rank("b") == {1: 300 * 64.0, 3: 128.0}
+    assert prompt.by_rank("a") == {}
+    assert prompt.overlaps(pool("a", "b")) == [0.0, 300 * 64.0]
+    assert Beginnings(index).of(ROOT, ids(63), 0.0).by_rank("b") == {}
+
+
+def test_a_prompt_is_assumed_on_the_rank_it_was_for_and_so_is_its_answer(
+    index: PrefixIndex,
+) -> None:
+    beginnings = Beginnings(index)
+    prompt = beginnings.of(ROOT, ids(650), 0.0)
+    beginnings.dispatched(prompt, "a", 1.0, rank=2)
+    assert beginnings.of(ROOT, ids(700), 1.0).by_rank("a") == {2: 320.0}
+    beginnings.answered(prompt, ids(900)[650:], "a", 2.0, rank=2)
+    assert beginnings.of(ROOT, ids(1000), 3.0).by_rank("a") == {2: 14 * 32.0}
+
+
+def test_one_decision_looks_a_prompt_up_once(
+    index: PrefixIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[float] = []
+    match = PrefixIndex.match
+
+    def counted(self: PrefixIndex, hashes: Sequence[int], now_s: float) -> dict[str, float]:
+        looked.append(now_s)
+        return match(self, hashes, now_s)
+
+    monkeypatch.setattr(PrefixIndex, "match", counted)
+    prompt, one = Beginnings(index).of(ROOT, ids(640), 0.0), pool("a", "b")
+    assert prompt.overlaps(one) is prompt.overlaps(one)
+    prompt.overlaps(pool("a"))
+    prompt.now_s = 5.0
+    index.assume("a", chain(ROOT, ids(640)), 5.0)
+    assert prompt.overlaps(pool("a")) == [320.0]
+    assert looked == [0.0, 0.0, 5.0]
+
+
 def test_a_prompt_without_a_whole_block_has_no_beginning(index: PrefixIndex) -> None:
     beginnings = Beginnings(index)
     prompt = beginnings.of(ROOT, ids(63), 0.0)

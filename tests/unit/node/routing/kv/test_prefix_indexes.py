@@ -159,9 +159,75 @@ def test_what_is_assumed_of_a_worker_may_lie_on_any_rank(index: PrefixIndex) -> 
     assert index.match(A, 15.0) == {"w": 1.25}
 
 
+def test_each_rank_of_a_worker_has_its_own_blocks(index: PrefixIndex) -> None:
+    index.stored("w", A[:2], Tier.DEVICE, 0.0, rank=0)
+    index.stored("w", A, Tier.HOST, 0.0, rank=2)
+    index.stored("w", A[1:], Tier.DEVICE, 0.0, rank=1)
+    index.stored("v", A, Tier.DEVICE, 0.0, rank=1)
+    assert index.match_ranks("w", A, 0.0) == {0: 2.0, 2: pytest.approx(2.4)}
+    assert index.match_ranks("v", A, 0.0) == {1: 4.0}
+    assert index.match_ranks("w", [], 0.0) == {}
+    assert index.match_ranks("w", [99], 0.0) == {}
+    assert index.match_ranks("u", A, 0.0) == {}
+    index.set_stale("w", 0.0)
+    assert index.match_ranks("w", A, 15.0) == {0: 1.0, 2: pytest.approx(1.2)}
+
+
+def test_what_is_known_of_a_worker_and_of_no_rank_is_not_said_of_any(index: PrefixIndex) -> None:
+    index.tell("w", A, 0.0)
+    index.assume("w", B, 0.0)
+    assert index.match(A, 0.0) == {"w": 4.0}
+    assert index.match_ranks("w", A, 0.0) == {}
+
+
+def test_what_was_sent_to_a_rank_is_assumed_there_and_nowhere_else(index: PrefixIndex) -> None:
+    index.assume("w", A, 0.0)
+    index.assume("w", A[:3], 0.0, rank=5)
+    assert index.match_ranks("w", A, 0.0) == {5: 1.5}
+    # The fourth one may be anywhere, also there.
+    assert index.match(A, 0.0) == {"w": 2.0}
+    assert index.match_ranks("w", A, 180.0) == {}
+    assert index.match(A, 180.0) == {}
+
+
+def test_what_one_rank_says_ends_what_was_assumed_of_it_and_of_no_other(index: PrefixIndex) -> None:
+    for rank in (0, 1):
+        index.assume("w", A, 0.0, rank=rank)
+    index.stored("w", A[:1], Tier.DISK, 0.0, rank=0)
+    index.removed("w", A[3:], Tier.DEVICE, rank=0)
+    assert index.match_ranks("w", A, 0.0) == {0: pytest.approx(0.3 + 2 * 0.5), 1: 2.0}
+    index.clear("w", rank=1)
+    assert index.match_ranks("w", A, 0.0) == {0: pytest.approx(0.3 + 2 * 0.5)}
+    index.clear("w")
+    assert index.match_ranks("w", A, 0.0) == {}
+
+
+def test_a_rank_that_others_may_have_told_of_is_still_the_one_it_was_sent_to(
+    index: PrefixIndex,
+) -> None:
+    index.tell("w", A, 0.0)
+    index.assume("w", A, 0.0, rank=1)
+    assert index.match(A, 0.0) == {"w": 4.0}
+    assert index.match_ranks("w", A, 0.0) == {1: 2.0}
+    index.tell("w", A, 1.0)
+    assert index.match_ranks("w", A, 1.0) == {1: 2.0}
+    index.untell("w", A)
+    assert index.match_ranks("w", A, 1.0) == {}
+
+
+@pytest.mark.parametrize("held", [31, 32, 33, 500])
+def test_a_long_prompt_is_looked_up_for_ranks_as_far_as_one_has_it(
+    index: PrefixIndex, held: int
+) -> None:
+    index.stored("w", range(1, 1 + held), Tier.DEVICE, 0.0, rank=3)
+    index.stored("w", range(1, 20), Tier.DEVICE, 0.0, rank=1)
+    assert index.match_ranks("w", range(1, 1000), 0.0) == {3: float(held), 1: 19.0}
+
+
 def test_a_forgotten_worker_leaves_room_for_another(index: PrefixIndex) -> None:
     for at in range(2000):
         index.stored(f"w{at}", A, Tier.DEVICE, 0.0)
+        index.assume(f"w{at}", B, 0.0, rank=at % 3)
         index.forget(f"w{at}")
     index.stored("v", A, Tier.DEVICE, 0.0)
     assert index.match(A, 0.0) == {"v": 4.0}

@@ -1,0 +1,28 @@
+"""What an engine's word on its load means, where it leaves something out. Pure."""
+
+from typing import Final
+
+from smg_node.engines.engine import Load
+
+MEAN_PROMPT_TOKENS: Final = 1_024
+"""What a request that waits at an engine is taken for, where the engine does not count its tokens."""
+KV_MAX: Final = 0.99
+"""Memory is never taken for fuller than that: what it costs grows without end."""
+STUCK_S: Final = 3.0
+"""An engine that reports steps may be silent for so long beyond the prefill of what it was given."""
+
+
+def waiting_tokens(load: Load) -> int:
+    """Return how many prompt tokens it has not worked off yet, as far as it says."""
+    pending, uncached = load.prefill_pending_tokens, load.waiting_uncached_tokens
+    if pending is None and uncached is None:
+        return load.waiting * MEAN_PROMPT_TOKENS
+    return max(pending or 0, uncached or 0)
+
+
+def is_silent(load: Load, prefill_rate: float) -> bool:
+    """Return whether an engine that reports steps has reported none for longer than its work can take."""
+    if not load.reports_steps or load.silence_ms is None:
+        return False
+    due_s = (load.prefill_pending_tokens or 0) / prefill_rate + STUCK_S
+    return load.silence_ms / 1000 > due_s

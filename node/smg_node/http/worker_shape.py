@@ -1,0 +1,124 @@
+"""What `/workers` takes and tells, for `/openapi.json`: its schemas."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from smg_node.config.worker_url import ROLES
+
+_TEXT: Final[Mapping[str, Any]] = {"type": "string"}
+_TEXT_OR_NULL: Final[Mapping[str, Any]] = {"type": ["string", "null"]}
+_NUMBER: Final[Mapping[str, Any]] = {"type": "integer"}
+_AMOUNT: Final[Mapping[str, Any]] = {"type": "number"}
+_FLAG: Final[Mapping[str, Any]] = {"type": "boolean"}
+_ANY: Final[Mapping[str, Any]] = {"type": "object"}
+_ROLE: Final[Mapping[str, Any]] = {"enum": list(ROLES)}
+_PORT: Final[Mapping[str, Any]] = {"type": "integer", "minimum": 1, "maximum": 65535}
+_PORT_OR_NULL: Final[Mapping[str, Any]] = {"type": ["integer", "null"]}
+
+
+def _object(required: str = "", /, **properties: Mapping[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
+    if required:
+        schema["required"] = required.split()
+    return schema
+
+
+def _list(items: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": dict(items)}
+
+
+def _reference(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+_WORKER_SPEC: Final[Mapping[str, Mapping[str, Any]]] = {
+    "model": _TEXT,
+    "model_id": _TEXT,
+    "role": _ROLE,
+    "worker_type": _ROLE,
+    "contract": _TEXT,
+    "runtime_type": _TEXT,
+    "labels": _ANY,
+    "priority": _NUMBER,
+    "cost": _AMOUNT,
+    "api_key": _TEXT,
+    "bootstrap_port": _PORT,
+}
+
+WORKER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "WorkerRequest": _object("url", url=_TEXT, **_WORKER_SPEC),
+    "WorkerPatch": _object(status={"enum": ["draining", "ready"]}, **_WORKER_SPEC),
+    "Worker": _object(
+        "id url status",
+        id=_TEXT,
+        url=_TEXT,
+        model=_TEXT,
+        contract=_TEXT,
+        role=_ROLE,
+        status={"enum": ["pending", "ready", "not_ready", "failed", "draining"]},
+        reason=_TEXT,
+        inflight=_NUMBER,
+        labels=_ANY,
+        details=_ANY,
+        priority=_NUMBER,
+        cost=_AMOUNT,
+        has_key=_FLAG,
+        sources=_list(_TEXT),
+        owner=_TEXT,
+        seen_by=_list(_TEXT),
+        breaker=_object(
+            "state why samples failures opened pressure",
+            state=_TEXT,
+            why=_TEXT,
+            samples=_NUMBER,
+            failures=_NUMBER,
+            opened=_NUMBER,
+            pressure=_NUMBER,
+            again_ms={"type": ["integer", "null"]},
+        ),
+        busy=_ANY,
+        ranks=_NUMBER,
+        pairing=_TEXT,
+        bootstrap_port=_PORT_OR_NULL,
+        model_id=_TEXT_OR_NULL,
+        worker_type=_ROLE,
+        connection_mode={"enum": ["grpc", "http"]},
+        runtime_type=_TEXT,
+        is_healthy=_FLAG,
+        load=_NUMBER,
+    ),
+    "WorkerList": _object(
+        "workers total stats", workers=_list(_reference("Worker")), total=_NUMBER, stats=_ANY
+    ),
+    "ClusterWorker": _object(
+        "id url sources registered_by probers sights status",
+        id=_TEXT,
+        url=_TEXT,
+        model=_TEXT,
+        role=_ROLE,
+        contract=_TEXT,
+        priority=_NUMBER,
+        cost=_AMOUNT,
+        labels=_ANY,
+        has_key=_FLAG,
+        draining=_FLAG,
+        sources=_list(_TEXT),
+        registered_by=_TEXT,
+        version=_TEXT,
+        status=_TEXT,
+        reason=_TEXT,
+        probers=_list(_TEXT),
+        sights={
+            "type": "object",
+            "additionalProperties": _object("up age_ms", up=_FLAG, reason=_TEXT, age_ms=_NUMBER),
+        },
+        requests_mine=_NUMBER,
+        tokens_mine=_NUMBER,
+        requests_others=_NUMBER,
+        tokens_others=_NUMBER,
+        load_age_ms={"type": ["integer", "null"]},
+    ),
+    "ClusterWorkerList": _object(
+        "workers total", workers=_list(_reference("ClusterWorker")), total=_NUMBER
+    ),
+}

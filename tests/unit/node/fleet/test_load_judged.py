@@ -1,0 +1,83 @@
+"""What decisions read follows from the counts at once, and a judgement that is spared would have changed nothing."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smg_node.engines.engine import Load
+from smg_node.fleet.load import LoadOptions, WorkerLoad
+
+Step = tuple[str, int, int]
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["begin", "end", "hear", "sample", "stick", "unstick", "retune", "tick"]),
+        st.integers(0, 40),
+        st.integers(0, 30),
+    ),
+    max_size=40,
+)
+
+
+def take(one: WorkerLoad, step: Step, now_s: float) -> None:
+    """Let something happen to a worker."""
+    what, number, other = step
+    ways: dict[str, Callable[[], object]] = {
+        "begin": lambda: one.begin(100 * number),
+        "end": lambda: one.end(0) if one.own_inflight else None,
+        "hear": lambda: one.hear(number, 100 * other),
+        "sample": lambda: one.sample(
+            Load(0, number, other // 2, 16, None, other / 30, None, None, silence_ms=400 * number),
+            now_s,
+        ),
+        "stick": lambda: one.stick(stuck=True),
+        "unstick": lambda: one.stick(stuck=False),
+        "retune": lambda: one.retune(LoadOptions(waiting_max=number, kv_max=other / 30 + 0.01)),
+        "tick": lambda: one.tick(now_s),
+    }
+    ways[what]()
+
+
+class Told:
+    """A worker, and how often it said that something turned."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.load = WorkerLoad("w", changed=self._turned)
+        self.load.sized(16)
+
+    def _turned(self) -> None:
+        self.times += 1
+
+    def seen(self) -> tuple[object, ...]:
+        one = self.load
+        return one.full, one.overloaded, one.stuck, one.base_s, one.prefill_s, self.times
+
+
+@settings(deadline=None)
+@given(steps)
+def test_a_judgement_that_is_spared_would_have_changed_nothing(said: list[Step]) -> None:
+    spared, judged = Told(), Told()
+    for at, step in enumerate(said):
+        judged.load._calm = False
+        for each in (spared, judged):
+            take(each.load, step, float(at))
+        assert spared.seen() == judged.seen()
+
+
+@settings(deadline=None)
+@given(steps)
+def test_what_a_decision_reads_is_what_its_parts_come_to(said: list[Step]) -> None:
+    one = WorkerLoad("w")
+    for at, step in enumerate(said):
+        take(one, step, float(at))
+        assert one.base_s == one.wait_s + one.pressure_s
+        assert one.prefill_s == 1 / one.prefill_rate
+
+
+def test_a_worker_that_was_measured_says_what_a_token_takes() -> None:
+    one = WorkerLoad("w")
+    one.rate(100_000, 5.0, now_s=1.0)
+    assert one.prefill_rate > 8_000
+    assert one.prefill_s == pytest.approx(1 / one.prefill_rate)
