@@ -110,12 +110,15 @@ class SharingNode:
         self.fleet = Names(*workers)
         self.door = Door(boot, lambda: world.wire.now_ms)
         self.all_follow = False
+        self.registered = 0
+        """How many workers the cluster has by its registry, whether they have come here or not."""
         self.sharing = PrefixSharing(
             self.index,
             self.door,
             self.fleet,
             living=lambda: sorted(world.wire.nodes),
             all_follow=lambda: self.all_follow,
+            registered=lambda: self.registered,
             monotonic_s=world.now_s,
         )
 

@@ -79,6 +79,7 @@ def build_sharing(
         fleet,
         living=shared.living,
         all_follow=lambda: fleet.listening.options.subscribers == "all",
+        registered=lambda: len(shared.workers),
         monotonic_s=monotonic_s,
     )
     prefixes.tell_assumed(sharing.assumed)

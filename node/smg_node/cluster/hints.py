@@ -49,8 +49,11 @@ class PrefixSharing:
         *,
         living: Callable[[], Sequence[str]],
         all_follow: Callable[[], bool],
+        registered: Callable[[], int],
         monotonic_s: Callable[[], float],
     ) -> None:
+        """Take the index, the mesh's way, and the workers; `registered` is how many the cluster has, known here or not."""
+        self._registered: Final = registered
         self._hints: Final = hints
         self._fleet: Final = fleet
         self._living: Final = living
@@ -258,10 +261,10 @@ class PrefixSharing:
             # What was said of them before they were known was not taken in.
             self._hints.look_again()
         late = self._monotonic_s() - self._started_s >= ARRIVE_MAX_S
-        here = late or (not self._hints.missing() and self._queue.empty)
-        # Where others are, nothing can arrive before it is known of which workers.
-        self._arrived = here and (late or bool(self._known) or len(self._living()) < 2)
-        return Doubts() if here else Doubts(reasons=(NOT_HERE,))
+        here = not self._hints.missing() and self._queue.empty
+        # Nothing can arrive before it is known of which workers.
+        self._arrived = late or (here and len(self._known) >= self._registered())
+        return Doubts() if self._arrived else Doubts(reasons=(NOT_HERE,))
 
     def after(self, first: Callable[[], Doubts]) -> Callable[[], Doubts]:
         """Return what asks `first`, and whether prefixes are here when there is nothing else to doubt."""

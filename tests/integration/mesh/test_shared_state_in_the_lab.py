@@ -147,7 +147,8 @@ async def test_a_node_that_joins_is_ready_only_when_it_holds_everything_and_says
         assert set(await Operator(late).workers()) == workers
         assert (await setting(late, "limits.n_max"))["effective"] == 3
         assert reasons
-        assert all(reason.startswith("mesh: joining: ") for reason in reasons), reasons
+        waits_for = ("mesh: joining: ", "what the engines have cached is not here yet")
+        assert all(reason.startswith(waits_for) for reason in reasons), reasons
 
 
 async def test_a_cluster_of_which_every_node_was_killed_comes_back_with_all_it_had(

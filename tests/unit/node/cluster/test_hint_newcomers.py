@@ -58,10 +58,11 @@ def test_who_hears_of_a_worker_after_what_is_cached_there_is_not_ready_before_it
         world[name].stored("w1", *BLOCKS)
     world.run(2)
     new = world.join("f")
+    new.registered = 1
     new.fleet.change()
     for _ in range(10):
         world.talk()
-    assert new.sharing.doubts() == Doubts(), "it has no workers, so there is nothing to wait for"
+    assert new.sharing.doubts().reasons == (NOT_HERE,), "a worker has not come here yet"
     new.fleet.change("w1")
     assert new.sharing.doubts().reasons == (NOT_HERE,)
     for _ in range(10):
@@ -136,3 +137,18 @@ def test_nodes_that_start_together_and_know_nothing_do_not_wait_for_each_other()
         world.talk()
         doubts = [node.sharing.doubts() for node in nodes]
     assert doubts == [Doubts()] * 3
+
+
+def test_who_was_ready_stays_so_whatever_workers_come() -> None:
+    world = SharingWorld("a")
+    world.run(1)
+    b = world.join("b")
+    assert b.sharing.doubts().reasons == (NOT_HERE,)
+    for _ in range(10):
+        world.talk()
+    assert b.sharing.doubts() == Doubts(), "there are no workers, and nothing to wait for"
+    for node in world.wire.nodes.values():
+        node.follow("w1")
+    assert b.sharing.doubts() == Doubts()
+    world.run(3)
+    assert b.sharing.doubts() == Doubts()
