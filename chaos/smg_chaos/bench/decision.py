@@ -104,6 +104,8 @@ class Scene:
         )
         self._rule = Rule(case.policy)
         self._asked = 0
+        self._rested = True
+        """Whether calls are to go on before it chooses again."""
         self._due: list[tuple[float, int, Hold]] = []
 
     def _worker(self, at: int) -> Worker:
@@ -167,10 +169,19 @@ class Scene:
         return took_s
 
     def choices(self) -> float:
-        """Choose some times; return the CPU time of one, in seconds."""
+        """Choose some times, and some times more; return the CPU time of one of these, in seconds.
+
+        The first ones bring code and fleet back into the processor's caches, as a node does that has much to do.
+        """
+        self._choices()
+        return self._choices()
+
+    def _choices(self) -> float:
         wishes = [self._wish() for _ in range(_BURST)]
-        for _ in wishes:
-            self._pass(self._pause_s)
+        if self._rested:
+            for _ in range(2 * _BURST):
+                self._pass(self._pause_s)
+        self._rested = not self._rested
         now_s, policy, rng = self.now_s, self._policy, self._rng
         choosable = self._decider.stages(self._model, now_s, self._rule).regular.all
         assert choosable is not None, "a fleet that is half busy has room"

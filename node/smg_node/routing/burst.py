@@ -43,6 +43,19 @@ class Burst:
             return True
         return since.count < SHARES * (self._total - since.total) / candidates
 
+    def send(self, one: Candidate, candidates: int, now_s: float) -> bool:
+        """Note that the worker is sent one, if it may be; return whether it may. Both of the others in one look."""
+        since = self._sent.get(one.worker)
+        if since is None or _over(since, one, now_s):
+            self.sent(one, now_s)
+            return True
+        count = since.count
+        if count >= AT_LEAST and count >= SHARES * (self._total - since.total) / candidates:
+            return False
+        since.count = count + 1
+        self._total += 1
+        return True
+
     def sent(self, one: Candidate, now_s: float) -> None:
         """Note that the worker was sent one."""
         since = self._sent.get(one.worker)

@@ -81,9 +81,9 @@ class CacheAware:
     def _spread(self, at: int, asked: Asked, pool: Pool, found: list[float], rng: Rng) -> int:
         """Return `at`, where the prompt is computed anew; somebody else if that one had enough of those."""
         candidates, burst, left = pool.candidates, self._burst, found
-        tries = min(TRIES_MAX, len(found) - 1)
-        while tries and not burst.takes(candidates[at], len(found), asked.now_s):
-            tries -= 1
+        for _ in range(min(TRIES_MAX, len(found) - 1)):
+            if burst.send(candidates[at], len(found), asked.now_s):
+                return at
             left = left[:]
             left[at] = _OUT_OF_REACH_S
             at = self._cheapest.draw_anywhere(asked, pool, left, min(left), rng)

@@ -144,6 +144,22 @@ def test_unseen_work_is_never_negative_nor_without_bound(steps: list[tuple[float
 # ── Bursts ───────────────────────────────────────────────────────────────────
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1), st.booleans()), min_size=1, max_size=200)
+)
+def test_asking_and_noting_in_one_look_is_the_same(steps: list[tuple[int, float, bool]]) -> None:
+    loads = [WorkerLoad(f"w{at}") for at in range(4)]
+    apart, at_once, now_s = Burst(), Burst(), 0.0
+    for at, more_s, speaks in steps:
+        one, now_s = loads[at], now_s + more_s
+        if speaks:
+            one.sampled_s = now_s
+        takes = apart.takes(one, 4, now_s)
+        if takes:
+            apart.sent(one, now_s)
+        assert at_once.send(one, 4, now_s) is takes
+
+
 def test_a_burst_is_four_in_any_case_then_twice_the_fair_share() -> None:
     burst, one, others = Burst(), WorkerLoad("a"), [WorkerLoad(f"o{at}") for at in range(7)]
     for _ in range(AT_LEAST):
