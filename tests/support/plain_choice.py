@@ -92,7 +92,8 @@ class PlainChoice:
 
     def _of_cold(self, asked: Asked, pool: Pool, found: Sequence[float], rng: Rng) -> int:
         most = min(found) + max(COLD_MARGIN_S, COLD_MARGIN_SHARE * min(found))
-        if rng.random() < FRESH_SHARE:
+        until_s = max(one.fresh_until_s for one in pool.candidates)
+        if asked.now_s < until_s and rng.random() < FRESH_SHARE:
             pairs = enumerate(pool.candidates)
             fresh = [at for at, one in pairs if one.fresh_until_s > asked.now_s]
             fresh = fresh if 2 * len(fresh) <= len(found) else []

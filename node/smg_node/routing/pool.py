@@ -84,11 +84,21 @@ class Pool:
 
     `known` is every worker of the model with its weight, sorted, whether it can be chosen now or not: where a
     key belongs does not change because a worker is away for a moment. `workers` are the ids of the candidates,
-    `places` their numbers. `nothing` is how much they have cached of a prompt that nobody has: the same object
+    `places` their numbers. After `fresh_until_s` none of them fills a cache that began empty. `nothing` is how much they have cached of a prompt that nobody has: the same object
     each time, so that it is known at a glance.
     """
 
-    __slots__ = ("_places", "candidates", "known", "nothing", "places", "ring", "weight", "workers")
+    __slots__ = (
+        "_places",
+        "candidates",
+        "fresh_until_s",
+        "known",
+        "nothing",
+        "places",
+        "ring",
+        "weight",
+        "workers",
+    )
 
     def __init__(
         self,
@@ -101,6 +111,7 @@ class Pool:
         own = tuple((one.worker, one.weight) for one in self.candidates)
         self.known: tuple[tuple[str, float], ...] = own if known is None else tuple(known)
         self.weight = sum(weight for _, weight in own)
+        self.fresh_until_s = max(one.fresh_until_s for one in self.candidates)
         self.ring = ring if ring is not None else Ring(self.known)
         self.workers = tuple(worker for worker, _ in own)
         self.places = range(len(own))

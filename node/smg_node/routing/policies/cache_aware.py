@@ -66,7 +66,7 @@ class CacheAware:
         """Return who begins a prompt that nobody knows: a fresh worker, its owner on the ring, or the cheapest."""
         best = min(found)
         most = best + max(COLD_MARGIN_S, COLD_MARGIN_SHARE * best)
-        if rng.random() < FRESH_SHARE:
+        if asked.now_s < pool.fresh_until_s and rng.random() < FRESH_SHARE:
             fresh = _fresh(pool, asked.now_s)
             fresh = [at for at in fresh if found[at] <= most]
             if fresh:

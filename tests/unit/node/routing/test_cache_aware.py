@@ -144,6 +144,7 @@ def test_a_worker_that_begins_empty_gets_a_quarter_of_the_cold_prompts() -> None
     home = pool.nearest(b"01234567")
     fresh = (home + 1) % 8
     loads[fresh].fresh_until_s = NOW_S + 10
+    pool = Pool(loads)
     chosen = counted(pool, asked(), times=4000)
     assert set(chosen) == {home, fresh}
     assert 0.21 < chosen[fresh] / 4000 < 0.29
@@ -159,6 +160,7 @@ def test_where_most_are_new_nobody_is_behind() -> None:
     pool, loads = workers(4)
     for one in loads:
         one.fresh_until_s = NOW_S + 10
+    pool = Pool(loads)
     assert counted(pool, asked()) == {pool.nearest(b"01234567"): 400}
 
 
