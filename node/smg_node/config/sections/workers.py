@@ -25,17 +25,14 @@ class Workers(Section):
     )
     prefill_urls: tuple[str, ...] = words(
         (),
-        "Engines that only work prompts off, as --worker takes them; each may be followed by its bootstrap port"
-        " (or none), which may also stand in its URL as ?bootstrap_port=8998.",
+        "Engines that only work prompts off; a bootstrap port may follow a URL.",
         most=4096,
         short="--prefill",
         metavar="URL",
     )
     decode_urls: tuple[str, ...] = words(
         (),
-        "Engines that only draw the answers to such prompts, as --worker takes them. Of both, label.kv_connector"
-        " is what partners must have in common, if not what they say themselves; of HTTP workers also how they"
-        " share a request: sglang, nixl, mooncake or store.",
+        "Engines that only draw the answers to such prompts.",
         most=4096,
         short="--decode",
         metavar="URL",
