@@ -7,6 +7,7 @@ each gateway and count themselves what was cached, so no gateway's word is taken
 
 import asyncio
 import json
+import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -60,13 +61,19 @@ class Live:
 
 
 async def tried(live: Live, wanted: Wanted) -> Row:
-    """Run the chats through one gateway; BenchError if it, or the engines, do not start."""
+    """Run the chats through one gateway; BenchError if it, or the engines, do not start.
+
+    SIGTERM ends it as Ctrl-C does, with everything stopped.
+    """
     folder = live.folder / wanted.label
     folder.mkdir(parents=True, exist_ok=True)
     port = free_run(live.engines)
     report = folder / "report.json"
     engines = spawn("the engines", engine_command(live, port, report), folder / "engines.log")
     gateway: Gateway | None = None
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None, "a coroutine runs in a task"
+    loop.add_signal_handler(signal.SIGTERM, task.cancel)
     try:
         await _listening(engines, live)
         gateway = start(_before(wanted, port, live.engines), engines, port, folder, live.peers)
@@ -74,6 +81,7 @@ async def tried(live: Live, wanted: Wanted) -> Row:
         await asyncio.sleep(_SETTLE_S)
         heard = await _heard(live, gateway)
     finally:
+        loop.remove_signal_handler(signal.SIGTERM)
         if gateway is not None and gateway.child is not None:
             await gateway.child.stop()
         await engines.stop()

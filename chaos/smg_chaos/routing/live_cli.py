@@ -52,6 +52,9 @@ def routing_live(
         for one in wanted:
             rows.append(asyncio.run(tried(live, one)))
             print(f"{one.label}: done", file=sys.stderr, flush=True)
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        print("smg-chaos routing-live: stopped", file=sys.stderr)
+        raise typer.Exit(130) from None
     except BenchError as error:
         print(f"smg-chaos routing-live: {error}", file=sys.stderr)
         raise typer.Exit(1) from error
