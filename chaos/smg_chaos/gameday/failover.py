@@ -35,7 +35,6 @@ _WAIT_FOR_WORKER_S: Final = 2.0
 """The node's default, which this scenario leaves alone."""
 _SLACK_S: Final = 1.0
 _SHOWN: Final = 3
-_KEPT: Final = 300
 
 
 @dataclass
@@ -49,21 +48,23 @@ class Tally:
     lost: int = 0
     """Characters that never came."""
     silences: list[float] = field(default_factory=list)
-    shown: list[str] = field(default_factory=list)
 
-    def took(self, heard: Hearing, right: Hearing, *, moved: bool, silence_s: float) -> None:
-        """Note what one client heard; `silence_s` is how long it waited for somebody to go on."""
+    def took(self, heard: Hearing, right: Hearing, *, moved: bool, silence_s: float) -> str:
+        """Note what one client heard, and return what is wrong with it, or "".
+
+        `silence_s` is how long it waited for somebody to go on.
+        """
         self.streams += 1
         self.moved += moved
         if moved:
             self.silences.append(silence_s)
         found = problems(heard, right)
-        if found:
-            self.wrong += 1
-            self.lost += max(0, right.characters - heard.characters)
-            where = "on the worker that was hurt" if moved else "begun on another worker"
-            if len(self.shown) < _KEPT:
-                self.shown.append(f"{heard.request} {where}: {'; '.join(found)}")
+        if not found:
+            return ""
+        self.wrong += 1
+        self.lost += max(0, right.characters - heard.characters)
+        where = "on the worker that was hurt" if moved else "begun on another worker"
+        return f"{heard.request} {where}: {'; '.join(found)}"
 
     def figures(self, harm: Harm, limit_s: float) -> list[Figure]:
         """Return what came of it."""
@@ -106,13 +107,15 @@ async def _rounds(
     tallies = {harm: Tally() for harm in cast.shares}
     for number, harm in enumerate(plan):
         tally = tallies[harm]
-        before = tally.wrong, len(tally.shown)
-        for told, right in zip(await scene.round(harm), rights, strict=True):
-            tally.took(told.heard, right, moved=told.moved, silence_s=told.silence_s)
-        wrong = tally.wrong - before[0]
-        stage.say(f"round {number + 1} of {len(plan)}, {harm.name}: {wrong} streams went wrong")
-        for line in tally.shown[before[1] :][:_SHOWN]:
-            stage.say(f"  {line}")
+        wrong: list[tuple[int, str, str]] = []
+        for asked, (told, right) in enumerate(zip(await scene.round(harm), rights, strict=True)):
+            found = tally.took(told.heard, right, moved=told.moved, silence_s=told.silence_s)
+            if found:
+                wrong.append((asked, told.heard.request, found))
+        said = f"{len(wrong)} streams went wrong"
+        stage.say(f"round {number + 1} of {len(plan)}, {harm.name}: {said}")
+        for asked, request, found in wrong[:_SHOWN]:
+            stage.say("\n    ".join((f"  {found}", *await scene.journey(asked, request))))
     return [
         figure
         for harm, tally in tallies.items()

@@ -172,14 +172,19 @@ class Scene:
 
     async def _broke_on(self, victim: str, node: SmgAgent, request: str) -> bool:
         """Return whether a call of a request broke by the fault of `victim`, as its node tells it."""
-        if not request:
-            return False
+        steps = await self._steps(node, request) if request else []
+        return any(step["step"] == "broke" and step["worker"] == victim for step in steps)
+
+    async def journey(self, number: int, request: str) -> list[str]:
+        """Return what the node that was asked question `number` tells of its request, a line a step."""
+        steps = await self._steps(self._node_of(number), request) if request else []
+        return [" ".join(f"{name}={told}" for name, told in step.items()) for step in steps]
+
+    async def _steps(self, node: SmgAgent, request: str) -> list[dict[str, Any]]:
         status, answer = await node.ask("GET", f"/v1/cluster/explain/{request}")
         if status != 200:
             raise ClusterError(f"{node.name} does not explain {request}: {status} {answer[:200]!r}")
-        journeys: Sequence[dict[str, Any]] = json.loads(answer)["journeys"]
-        steps = [step for journey in journeys for step in journey["steps"]]
-        return any(step["step"] == "broke" and step["worker"] == victim for step in steps)
+        return [step for journey in json.loads(answer)["journeys"] for step in journey["steps"]]
 
     async def _hurt(self, harm: Harm, victim: str, operator: Operator) -> None:
         engine = self._ids[victim]

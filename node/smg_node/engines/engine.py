@@ -131,8 +131,7 @@ class EngineRequest:
     """One prompt for one engine: checked, complete, in token ids.
 
     `request_id` is ours and new for every attempt. `sampling.max_tokens` is never None here and
-    `sampling.stop` holds only strings the pipeline matches as well. `timeout_s` is what is left. `attempt`
-    counts the calls for the same words: a later one is given less time for its first event.
+    `sampling.stop` holds only strings the pipeline matches as well. `timeout_s` is what is left.
     """
 
     request_id: str
@@ -141,7 +140,8 @@ class EngineRequest:
     stream: bool
     timeout_s: float
     headers: Mapping[str, str] = field(default_factory=dict)
-    attempt: int = 1
+    silences: int = 0
+    """Calls for the same words that ended because nothing came: the next one bears less of it."""
     room: Room | None = None
     """Where the engine meets its partner of a pair, for contracts whose partners look for each other."""
     transfer: str = ""

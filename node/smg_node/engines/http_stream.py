@@ -5,12 +5,11 @@ from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.http_transport import HttpAnswer
-from smg_node.engines.status import DEADLINE_CODE
+from smg_node.engines.status import DEADLINE_CODE, FIRST_EVENT_CODE
 from smg_node.engines.transport import TransportError
 from smg_node.engines.watch import Limit, Watch
 
 STALLED_CODE: Final = "upstream_stalled"
-FIRST_EVENT_CODE: Final = "first_event_timeout"
 
 
 class HttpStream:

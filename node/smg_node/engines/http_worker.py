@@ -81,7 +81,8 @@ class RelayRequest:
     streamed: bool
     timeout_s: float
     headers: Mapping[str, str] = field(default_factory=dict)
-    attempt: int = 1
+    silences: int = 0
+    """Calls for the same words that ended because nothing came: the next one bears less of it."""
     prefill: bool = False
 
 
@@ -136,7 +137,7 @@ class HttpEngine:
             raise closed_here()
         options = self._options
         early = request.streamed or request.prefill
-        first_s = options.first_event_s / request.attempt if early else None
+        first_s = options.first_event_s / (1 + request.silences) if early else None
         wait_s = request.timeout_s if first_s is None else min(first_s, request.timeout_s)
         loop = asyncio.get_running_loop()
         began_s = loop.time()

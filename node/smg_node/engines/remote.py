@@ -301,7 +301,7 @@ class RemoteEngine:
             request = replace(request, sampling=with_defaults(request.sampling, defaults))
         data = self._wire.generate(request, bias_width=self._bias_width)
         stream = self._start(GENERATE, data, request.timeout_s, request)
-        first_event_s = self._options.first_event_s / request.attempt
+        first_event_s = self._options.first_event_s / (1 + request.silences)
         running = _Running(
             stream,
             reader,

@@ -30,6 +30,7 @@ UNREACHABLE_CODE: Final = "upstream_unavailable"
 CLOSED_CODE: Final = "worker_removed"
 """Code of a call that this node dropped itself, because its worker is not to be used any more."""
 DEADLINE_CODE: Final = "deadline_exceeded"
+FIRST_EVENT_CODE: Final = "first_event_timeout"
 """The error code of a request whose own time was up: nobody's fault but the clock's."""
 
 

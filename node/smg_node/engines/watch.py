@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines.status import DEADLINE_CODE
+from smg_node.engines.status import DEADLINE_CODE, FIRST_EVENT_CODE
 from smg_node.engines.transport import MessageStream, TransportError
 
 END_S: Final = 0.5
@@ -114,7 +114,7 @@ def too_late(limit: Limit, allowed_s: float) -> SmgError:
     """Return the error of an engine's answer that passed a limit of that length."""
     said, code = {
         Limit.DEADLINE: (f"the answer was not complete within {allowed_s:g} s", DEADLINE_CODE),
-        Limit.FIRST_EVENT: (f"the engine said nothing for {allowed_s:g} s", "first_event_timeout"),
+        Limit.FIRST_EVENT: (f"the engine said nothing for {allowed_s:g} s", FIRST_EVENT_CODE),
         Limit.STALL: (f"the engine fell silent for {allowed_s:g} s", "upstream_stalled"),
     }[limit]
     return SmgError(ErrorKind.UPSTREAM_TIMEOUT, said, code=code)

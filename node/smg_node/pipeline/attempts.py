@@ -6,6 +6,9 @@
                              because its client has half an answer and no other way to the rest
     the client's own fault   never
 
+Whoever stayed silent to the limit leaves less patience for the next one: all of it the first time, half of it
+after one silence, a third after two. A worker that broke at once costs none of it.
+
 A call that goes on and breaks before its first word is tried again like a first one. So an answer takes at
 most `attempts` x (1 + `continuations`) calls.
 
@@ -18,7 +21,13 @@ from typing import Final
 
 from smg_node.core.errors import SmgError
 from smg_node.core.ports import Rng
-from smg_node.engines.status import CLOSED_CODE, UNREACHABLE_CODE, Verdict, verdict
+from smg_node.engines.status import (
+    CLOSED_CODE,
+    FIRST_EVENT_CODE,
+    UNREACHABLE_CODE,
+    Verdict,
+    verdict,
+)
 from smg_node.engines.transport import TransportError
 from smg_node.routing.retry import RetryBudget, RetryOptions, backoff_s
 
@@ -87,6 +96,8 @@ class Attempts:
     avoid: Avoid = NOBODY
     made: int = field(default=1)
     """Calls in all."""
+    silences: int = 0
+    """Calls of `tries` that ended because nothing had come within the limit."""
 
     def judge(self, broken: Broken, *, now_s: float, left_s: float, rng: Rng) -> Again | GiveUp:
         """Return what to do about the call under way, which broke; `left_s` is until the deadline."""
@@ -97,11 +108,13 @@ class Attempts:
         self._remember(broken)
         if len(self.died) >= DEATHS_MAX:
             return GiveUp(f"{len(self.died)} engines were gone within a second of being given it")
+        if error.code == FIRST_EVENT_CODE:
+            self.silences += 1
         if broken.said:
             if self.continuations >= self.options.continuations:
                 return GiveUp(f"it has gone on elsewhere {self.continuations} times already")
             self.continuations += 1
-            self.tries = 0
+            self.tries = self.silences = 0
         if self.tries >= self.options.attempts:
             return GiveUp(f"{self.tries} attempts failed")
         # Whoever is not there is no more loaded by a call that goes elsewhere: the budget is against storms.
@@ -124,6 +137,7 @@ class Attempts:
             self.died,
             self.avoid,
             self.made,
+            self.silences,
         )
 
     def _backoff_s(self, rng: Rng) -> float:

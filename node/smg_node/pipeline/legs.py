@@ -193,7 +193,7 @@ class LegRun:
             stream=True,
             timeout_s=left_s,
             headers={**upstream, **trace_headers} if trace_headers else upstream,
-            attempt=self._attempts.tries,
+            silences=self._attempts.silences,
         )
 
     def _left_s(self) -> float:

@@ -196,7 +196,7 @@ class RelayRun:
             self.attempts = attempts.made
             said = False
             try:
-                async with aclosing(self._called(hold, model, attempts.tries)) as pieces:
+                async with aclosing(self._called(hold, model, attempts.silences)) as pieces:
                     async for piece in pieces:
                         said = True
                         yield piece
@@ -253,14 +253,14 @@ class RelayRun:
         return pause_s
 
     async def _called(
-        self, hold: Hold, model: RelayedModel, tries: int
+        self, hold: Hold, model: RelayedModel, silences: int
     ) -> AsyncGenerator[Head | bytes, None]:
         """Yield what one worker answers; nothing is yielded of what another one may yet answer."""
         engine = hold.engine
         assert isinstance(engine, HttpEngine), "workers of relayed models speak HTTP"
         self._found = None
         with scope.child("engine") as span:
-            request = self._request(span.headers(), tries)
+            request = self._request(span.headers(), silences)
             passage = Passage(engine.served_name, model.name)
             self._usage = passage.usage
             call = self._call(hold, engine, passage)
@@ -299,7 +299,7 @@ class RelayRun:
         if found.cached_tokens >= 0:
             passage.recount(found.cached_tokens)
 
-    def _request(self, trace_headers: Mapping[str, str], tries: int) -> RelayRequest:
+    def _request(self, trace_headers: Mapping[str, str], silences: int) -> RelayRequest:
         """Return what all calls of it have in common; path and body are each worker's own."""
         left_s = self._left_s()
         if left_s <= 0:
@@ -322,7 +322,7 @@ class RelayRun:
                 "x-request-id": self._parts.ids.new("eng-"),
                 "x-smg-request-id": context.request_id,
             },
-            attempt=tries,
+            silences=silences,
         )
 
     def _spoke(self, hold: Hold) -> None:

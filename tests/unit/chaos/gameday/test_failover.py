@@ -62,8 +62,8 @@ def test_a_stop_string_is_plain_text_from_the_second_half(text: str, stop: str) 
 
 def test_streams_that_are_right_meet_every_target() -> None:
     tally = Tally()
-    tally.took(hearing(), hearing(), moved=True, silence_s=0.4)
-    tally.took(hearing(), hearing(), moved=False, silence_s=9.0)
+    assert tally.took(hearing(), hearing(), moved=True, silence_s=0.4) == ""
+    assert tally.took(hearing(), hearing(), moved=False, silence_s=9.0) == ""
     wrong, silence = tally.figures(Harm("kill"), 1.0)
     assert (wrong.value, wrong.is_met, wrong.says) == (
         0,
@@ -75,14 +75,16 @@ def test_streams_that_are_right_meet_every_target() -> None:
 
 def test_one_wrong_stream_misses_the_target_and_what_it_lost_is_told() -> None:
     tally = Tally()
-    tally.took(broken(TEXT[:30], "upstream_unavailable"), hearing(), moved=True, silence_s=0.1)
+    said = tally.took(
+        broken(TEXT[:30], "upstream_unavailable"), hearing(), moved=True, silence_s=0.1
+    )
     wrong, _ = tally.figures(Harm("stall"), 3.0)
     assert (wrong.value, wrong.is_met) == (1, False)
     assert wrong.says == "of 1, 1 on the worker that was hurt; 10 characters lost"
-    assert tally.shown == [
+    assert said == (
         "req_1 on the worker that was hurt: ends with upstream_unavailable;"
         " choice 0: 10 of 40 characters are missing at the end"
-    ]
+    )
 
 
 def test_a_harm_that_met_no_stream_proves_nothing() -> None:

@@ -149,7 +149,7 @@ async def test_an_engine_that_never_says_a_word_is_given_up_on() -> None:
 
     async with bench(options=replace(SILENT, first_event_s=0.2)) as b:
         b.generates(waits)
-        error = await refusal(b, replace(ASKED, attempt=2))
+        error = await refusal(b, replace(ASKED, silences=1))
     assert (error.code, error.message) == (
         "first_event_timeout",
         "the engine said nothing for 0.1 s",

@@ -78,7 +78,7 @@ async def test_silence_has_limits(
 async def test_a_later_attempt_is_given_less_time_for_its_first_word() -> None:
     async with bench(options=replace(EngineOptions(), first_event_s=0.3, stall_s=0.3)) as b:
         b.generates(scripted_silence(b))
-        error = await failure(b.engine, replace(request(), attempt=3))
+        error = await failure(b.engine, replace(request(), silences=2))
         assert (error.code, error.message) == (
             "first_event_timeout",
             "the engine said nothing for 0.1 s",

@@ -5,7 +5,12 @@ import random
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines.status import CLOSED_CODE, DEADLINE_CODE, UNREACHABLE_CODE
+from smg_node.engines.status import (
+    CLOSED_CODE,
+    DEADLINE_CODE,
+    FIRST_EVENT_CODE,
+    UNREACHABLE_CODE,
+)
 from smg_node.engines.transport import StatusCode, TransportError
 from smg_node.pipeline.attempts import Again, Attempts, Broken, GiveUp
 from smg_node.routing.retry import RetryBudget, RetryOptions
@@ -66,6 +71,19 @@ def test_three_calls_are_made_before_a_word_each_after_a_longer_pause() -> None:
     assert 0 <= pauses[1] <= 2
     assert judged(it) == GiveUp("3 attempts failed")
     assert it.made == 3
+
+
+def test_only_calls_that_stayed_silent_leave_less_patience_and_a_word_gives_it_back() -> None:
+    it = attempts(attempts=9)
+    silence = failed(FIRST_EVENT_CODE, ErrorKind.UPSTREAM_TIMEOUT)
+    seen = []
+    for error in (failed(UNREACHABLE_CODE), silence, failed(), silence):
+        assert isinstance(judged(it, error), Again)
+        seen.append(it.silences)
+    assert seen == [0, 1, 1, 2]
+    assert it.fork().silences == 2
+    assert judged(it, silence, said=True) == Again(0.0)
+    assert it.silences == 0
 
 
 def test_pressure_is_tried_again_elsewhere() -> None:
