@@ -354,10 +354,12 @@ class RemoteEngine:
         if bitten is None and self._closed:
             return closed_here()
         if bitten is None:
-            running.ended = True
             late = error.status is StatusCode.DEADLINE_EXCEEDED
             if late and running.watch.past_deadline(slack_s=DEADLINE_SLACK_S):
+                # The transport was quicker than the watch; the engine is told as well.
                 bitten = Limit.DEADLINE
+            else:
+                running.ended = True
         if bitten is not None:
             self._count("engine_timeout", limit=bitten.value)
             return too_late(bitten, running.watch.allowed_s(bitten))
