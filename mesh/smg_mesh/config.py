@@ -115,7 +115,7 @@ class StateOptions:
 
     documents: Mapping[str, int] = field(
         default_factory=lambda: MappingProxyType(
-            {"settings": 64, "workers": 64, "audit": 16, "cluster": 1}
+            {"settings": 64, "workers": 64, "audit": 16, "cluster": 1, "keys": 16, "limits": 16}
         )
     )
     """Namespaces and into how many documents the keys of each are spread: 64 keep 50,000 workers in bounds.
@@ -194,5 +194,7 @@ class MeshOptions:
     """Boot, peers and keyring live here; None: nothing is kept."""
     meta: Mapping[str, str | int | bool] = field(default_factory=dict)
     """What others should know of this node: version, HTTP address, zone; at most 512 bytes packed."""
+    expect: int = 0
+    """So many nodes have to see each other before the first of them vote; 0: a majority of the seeds, 2 at least."""
     join_grace_s: float = 15.0
     """Readiness waits this long for the first peer, not longer."""

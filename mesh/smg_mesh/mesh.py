@@ -155,6 +155,8 @@ class Mesh:
         self._leaving = True
         silent = self.closed or self.superseded.is_set() or self._ended.is_set()
         if not silent:
+            if self._shared is not None:
+                self._shared.rights.leave()
             parts.perform(parts.swim.leave(now_ms=parts.now_ms()))
             try:
                 async with asyncio.timeout(FAREWELL_S):
@@ -319,6 +321,7 @@ class Mesh:
         parts = self._on
         parts.perform(parts.swim.forget(name, now_ms=parts.now_ms()))
         parts.memory.remember((), gone=[name])
+        parts.members_changed()
         if self._shared is not None:
             self._shared.look_around()
 

@@ -24,16 +24,23 @@ from typing import Final
 from smg_mesh.config import StateOptions
 from smg_mesh.crdt.entry import Held
 from smg_mesh.crdt.namespace import StateError
+from smg_mesh.escrow.report import Report
+from smg_mesh.escrow.rows import Row
+from smg_mesh.escrow.share import Share
 from smg_mesh.io.caring import Caring
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.hinting import NOTES as HINT_NOTES
 from smg_mesh.io.hinting import Hints
 from smg_mesh.io.keep import Keeper
 from smg_mesh.io.pulse import Pulse
 from smg_mesh.io.replicated import Gossip
+from smg_mesh.io.rights import Rights
+from smg_mesh.io.state_news import StateNews
+from smg_mesh.io.state_notes import NOTES
 from smg_mesh.io.threads import Threads
 from smg_mesh.io.vault import Vault
 from smg_mesh.state.audit import Audit, AuditRow
+from smg_mesh.state.keys import KeyRecord, Keys
+from smg_mesh.state.limits import LimitError, LimitRule, LimitsView, RuleValue
 from smg_mesh.state.load import LoadView
 from smg_mesh.state.probers import probers
 from smg_mesh.state.running import Running
@@ -46,7 +53,6 @@ from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import News
 from smg_mesh.sync.arrival import Arrival
 from smg_mesh.sync.ears import REGISTER
-from smg_mesh.sync.notes import NOTES as REPLICA_NOTES
 from smg_mesh.sync.pieces import Pieces
 from smg_mesh.sync.replica import NamespaceState, Replica
 from smg_mesh.sync.wishes import Converse, Count, DigestIs, Keep, Say, Wake, Wish
@@ -57,12 +63,22 @@ __all__ = [
     "AuditRow",
     "Held",
     "Hints",
+    "KeyRecord",
+    "Keys",
+    "LimitError",
+    "LimitRule",
+    "LimitsView",
     "Listed",
     "LoadView",
     "NamespaceState",
+    "Report",
+    "Rights",
+    "Row",
+    "RuleValue",
     "Running",
     "SettingValue",
     "SettingsView",
+    "Share",
     "Shared",
     "StateError",
     "Sticky",
@@ -74,20 +90,10 @@ __all__ = [
     "probers",
 ]
 
-NOTES: Final[Mapping[str, str]] = {
-    **REPLICA_NOTES,
-    **HINT_NOTES,
-    "state_fault": "inputs that failed because of a mistake of ours",
-    "state_file": "times the disk was written; detail: saved, failed, or damaged for files set aside",
-    "state_resealed": "secrets that were sealed again, under another key",
-}
 REFRESH_SOON_MS: Final = 200
 """After this node said something of itself, when it has to say it again is planned."""
 _LIBRARY: Final = "pycrdt"
 """Used by `crdt.document` only; importing it takes 50 to 90 ms."""
-_SHOWN: Final = ("workers", "settings", "audit", "sticky")
-FULL_AGAIN_MS: Final = 3_600_000
-"""A document that stays full is an event once an hour."""
 
 _log: Final = logging.getLogger("smg_mesh.shared")
 
@@ -129,29 +135,49 @@ class Shared:
         self._gossip: Gossip | None = None
         self._arrived = False
         self._began_ms = 0
+        self._boot = 0
         self._watching: list[Callable[[Sequence[str]], None]] = []
         self._waiting: list[Callable[[], None]] = []
-        self._full_ms: dict[str, int] = {}
+        self._news: Final = StateNews(now_ms=self._now_ms)
 
         registers = self._replica.registers
         self.workers: Final = WorkerRegistry(self._replica.namespace("workers"), name)
         self.settings: Final = SettingsView(self._replica.namespace("settings"), name)
+        self.limits: Final = LimitsView(self._replica.namespace("limits"), wall_ms=wall_ms)
+        self.keys: Final = Keys(self._replica.namespace("keys"))
         self.audit: Final = Audit(self._replica.namespace("audit"), name)
         self.sticky: Final = Sticky(self._replica.table("sticky"))
         self.load: Final = LoadView(registers, name)
         self.verdicts: Final = Verdicts(registers, name)
         self.running: Final = Running(registers, name)
         self.hints: Final = Hints(options, now_ms=self._now_ms, counters=self._counters)
-        self._caring: Final = Caring(
-            name,
+        self.rights: Final = self._made_rights(data_dir)
+        self._caring: Final = self._made_caring()
+
+    def _made_caring(self) -> Caring:
+        return Caring(
+            self.name,
             self.workers,
             self.audit,
             self._vault,
             self._replica,
             counters=self._counters,
-            wall_ms=wall_ms,
+            wall_ms=self._wall_ms,
             known=lambda: () if self._gossip is None else self._gossip.known(),
         )
+
+    def _made_rights(self, data_dir: Path | None) -> Rights:
+        rights = Rights(
+            self.name,
+            limits=self.limits,
+            folder=None if data_dir is None else data_dir / "rights",
+            rng=self._rng,
+            counters=self._counters,
+            wall_ms=self._wall_ms,
+            monotonic_s=self._monotonic_s,
+        )
+        self.limits.watch(lambda _keys: rights.changed())
+        return rights
 
     def _made_keeper(
         self, data_dir: Path | None, before: Sequence[Path], options: StateOptions
@@ -182,6 +208,7 @@ class Shared:
             mine = first_boot(self._wall_ms(), self._rng, kept=last_boot) if boot is None else boot
             self._replica.change_boot(mine)
             self.hints.begin(mine)
+            self._boot = mine
             return mine
 
         recalled = await self._keeper.open(begin)
@@ -189,10 +216,9 @@ class Shared:
         if recalled.absent_ms is not None:
             self._replica.loaded(recalled.absent_ms)
             away_s = recalled.absent_ms // 1000
-            text = (
-                "%d pieces of shared state are back from the disk, %d s after they were last saved"
-            )
+            text = "%d pieces of shared state are back from the disk, saved %d s ago"
             _log.info(text, recalled.pieces, away_s, extra={"fields": {"event": "state_read"}})
+        await self.rights.open(self._boot)
         if self._gossip is None:
             self._arrival.nobody = lambda: True
         self._look_at_arrival()
@@ -204,10 +230,12 @@ class Shared:
             group.create_task(self._keeper.run())
             group.create_task(self._caring.run())
             group.create_task(self.hints.run())
+            group.create_task(self.rights.run())
 
     async def close(self) -> None:
         """Write down what is not. Safe to call twice, and also if it was never opened."""
         self._pulse.stop()
+        await self.rights.close()
         await self._keeper.close()
 
     # ── What it is ───────────────────────────────────────────────────────────
@@ -278,9 +306,10 @@ class Shared:
 
     def connect(self, gossip: Gossip) -> None:
         """Let `gossip` carry what this node says; before `open`."""
-        self._gossip = gossip
+        self._gossip = self._news.gossip = gossip
         self._arrival.nobody = gossip.nobody
         self.hints.deliver_by(gossip)
+        self.rights.connect(gossip)
         self._vault.connect(gossip.seals)
 
     def hear(self, news: News) -> None:
@@ -305,6 +334,7 @@ class Shared:
         """Go on as that life."""
         self._keeper.change_boot(boot)
         self._pulse.guard(lambda: self._replica.change_boot(boot))
+        self.rights.change_boot(boot)
 
     def met(self, peer: str, *, full: bool, held: bool) -> None:
         """Learn that an exchange came to its end; `held`: the peer holds the cluster's state."""
@@ -329,22 +359,7 @@ class Shared:
             case Count(name=name, value=value, detail=detail):
                 self._counters.add(name, detail, value)
                 if name == "document_full":
-                    self._full(detail)
-
-    def _full(self, document: str) -> None:
-        now_ms = self._now_ms()
-        said_ms = self._full_ms.get(document)
-        if said_ms is not None and now_ms - said_ms < FULL_AGAIN_MS:
-            return
-        self._full_ms[document] = now_ms
-        text = f"the document {document} of shared state is full: new keys in it are refused"
-        self._report("document_full", text, {"document": document})
-
-    def _report(self, kind: str, text: str, detail: Mapping[str, str | int]) -> None:
-        if self._gossip is not None:
-            self._gossip.happened(kind, text, detail)
-        else:
-            _log.info("%s", text, extra={"fields": {"event": kind, **detail}})
+                    self._news.full(detail)
 
     # ── Time ─────────────────────────────────────────────────────────────────
 
@@ -380,14 +395,6 @@ class Shared:
             self._replica.alone()
         self._caring.look()
         if len(self.living()) > 1:
-            self._report_arrival()
+            self._news.arrived(self._now_ms() - self._began_ms, self.state())
         for heard in self._waiting:
             self._pulse.guard(heard)
-
-    def _report_arrival(self) -> None:
-        took_ms = self._now_ms() - self._began_ms
-        state = self.state()
-        entries = {kind: state[kind].entries for kind in _SHOWN if state[kind].entries}
-        held = ", ".join(f"{count} of {kind}" for kind, count in entries.items()) or "nothing yet"
-        text = f"this node holds the cluster's state after {took_ms / 1000:.1f} s: {held}"
-        self._report("state_joined", text, {"ms": took_ms, **entries})

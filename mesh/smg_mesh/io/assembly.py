@@ -150,6 +150,8 @@ class _Wiring:
             now_ms=self._surface.now_ms,
             step=self._step,
             nobody=lambda: self._ground.doors is None or not self._seeds.expected,
+            expect=_expected(self._surface.options),
+            post=self._post,
             conversations=self._conversations,
         )
         shared.connect(carrier)
@@ -174,6 +176,7 @@ class _Wiring:
             rotation=rotation,
             now_ms=self._surface.now_ms,
             refresh=self._remember,
+            members_changed=self._members_changed,
         )
 
     def _made_driver(self, doors: Doors) -> Driver:
@@ -198,6 +201,7 @@ class _Wiring:
             tell=listener.hear,
             counters=surface.counters,
             monotonic_s=surface.monotonic_s,
+            letters=self._letter_came,
         )
 
     def _rotation(self) -> Rotation:
@@ -235,6 +239,14 @@ class _Wiring:
             detail = {"through": name}
             self._surface.journal.add("joined", self._swim.name, text, detail=detail)
 
+    def _post(self, packet: bytes, to: Address) -> None:
+        if self._driver is not None:
+            self._driver.post(packet, to)
+
+    def _letter_came(self, packet: bytes) -> None:
+        if self._carrier is not None:
+            self._carrier.letter_came(packet)
+
     def _members_changed(self) -> None:
         if self._carrier is not None:
             self._carrier.members_changed()
@@ -252,6 +264,13 @@ class _Wiring:
         living = [KeptPeer(one.name, one.address, now_ms) for one in others if not one.rank.gone]
         left = [one.name for one in others if one.rank is Rank.LEFT]
         self._ground.memory.remember(living, gone=left)
+
+
+def _expected(options: MeshOptions) -> int:
+    """Return how many nodes have to see each other before they are a cluster of their own."""
+    if not options.join:
+        return 1
+    return options.expect or max(2, len(options.join) // 2 + 1)
 
 
 async def _keyring(options: MeshOptions) -> Keyring:

@@ -6,14 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from smg_mesh.crdt.hint_words import HintError
+from smg_mesh.escrow.words import Life
 from smg_mesh.io.conversations import Conversations
 from smg_mesh.io.driver import Step
 from smg_mesh.io.hinting import TOPIC, UnheardError
 from smg_mesh.io.journal import Journal
+from smg_mesh.io.letters import read_letter, write_letter
 from smg_mesh.io.replicated import Replicated
 from smg_mesh.io.streams import AskError
 from smg_mesh.io.vault import Seals
 from smg_mesh.io.views import EventKind
+from smg_mesh.swim.effects import Member
+from smg_mesh.swim.messages import Address, Rank
 from smg_mesh.swim.swim import Swim
 from smg_mesh.sync.wishes import Converse, DigestIs, Say
 
@@ -21,6 +25,10 @@ _EVENTS: Final[Mapping[str, tuple[EventKind, int]]] = {
     "state_joined": ("state_joined", logging.INFO),
     "document_full": ("document_full", logging.WARNING),
 }
+
+
+FORGOTTEN_MAX: Final = 4_096
+"""As many as there can be rows of the dead."""
 
 
 class Carrier:
@@ -37,8 +45,11 @@ class Carrier:
         step: Callable[[Step], object],
         nobody: Callable[[], bool],
         conversations: Conversations,
+        expect: int = 1,
+        post: Callable[[bytes, Address], object] = lambda _packet, _to: None,
     ) -> None:
         self.seals: Final = seals
+        self.expect: Final = expect
         self.nobody: Final = nobody
         self._shared: Final = shared
         self._swim: Final = swim
@@ -46,7 +57,10 @@ class Carrier:
         self._now_ms: Final = now_ms
         self._step: Final = step
         self._conversations: Final = conversations
+        self._post: Final = post
         self._tells_soon = False
+        self._seen: dict[str, None] = {}
+        self._forgotten: dict[str, None] = {}
         conversations.on(TOPIC, self._hear_hints)
 
     def known(self) -> Sequence[str]:
@@ -98,3 +112,33 @@ class Carrier:
         members = self._swim.members()
         living = [(one.name, one.boot) for one in members if one.announced and not one.rank.gone]
         self._shared.set_members(living)
+        left = [one.name for one in members if one.rank is Rank.LEFT]
+        self._shared.rights.members(
+            [Life(*one) for one in sorted(living)], left + self._lost(members)
+        )
+
+    def _lost(self, members: Sequence[Member]) -> list[str]:
+        """Return the names that this life had rows of and has none any more: they were forgotten."""
+        rows = {member.name: None for member in members}
+        self._forgotten |= {name: None for name in self._seen if name not in rows}
+        self._forgotten = {name: None for name in self._forgotten if name not in rows}
+        self._seen = rows
+        while len(self._forgotten) > FORGOTTEN_MAX:
+            del self._forgotten[next(iter(self._forgotten))]
+        return sorted(self._forgotten)
+
+    # ── Letters ──────────────────────────────────────────────────────────────
+
+    def send_letter(self, name: str, content: bytes) -> None:
+        """Send a datagram to a member, by its name, or lose it."""
+        member = self._swim.member(name)
+        if member is None or member.rank is Rank.LEFT:
+            return
+        self._post(write_letter(self._swim.name, self._swim.boot, content), member.address)
+
+    def letter_came(self, packet: bytes) -> None:
+        """Hand a letter to whom it is for, if its writer is known."""
+        tag, content = read_letter(packet)
+        name = self._swim.name_of(tag)
+        if name is not None:
+            self._shared.rights.hear(content, name)

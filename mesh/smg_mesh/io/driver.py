@@ -25,6 +25,7 @@ from typing import Final, Protocol, TypeAlias
 
 from smg_mesh.config import SwimOptions
 from smg_mesh.io.counters import Counters
+from smg_mesh.io.letters import is_letter
 from smg_mesh.io.refused import Refused
 from smg_mesh.swim.effects import (
     Effect,
@@ -56,6 +57,10 @@ _log = logging.getLogger("smg_mesh.driver")
 
 Step: TypeAlias = Callable[[], list[Effect]]
 """One input, ready to be given to the core."""
+
+
+def _lost(_packet: bytes) -> None:
+    """Read no letter."""
 
 
 class Core(Protocol):
@@ -146,8 +151,10 @@ class Driver:
         tell: Callable[[Effect], None],
         counters: Counters,
         monotonic_s: Callable[[], float],
+        letters: Callable[[bytes], None] = _lost,
     ) -> None:
         self._core = core
+        self._letters = letters
         self._socket = socket
         self._seals = seals
         self._peers = peers
@@ -211,6 +218,10 @@ class Driver:
         if not self._in_turn:
             self._plan()
 
+    def post(self, packet: bytes, to: Address) -> None:
+        """Seal and send a packet that is not the core's, now, or lose it."""
+        self._socket.send(self._seals.seal(packet), to)
+
     # ── One turn ─────────────────────────────────────────────────────────────
 
     def _turn(self) -> None:
@@ -237,6 +248,9 @@ class Driver:
             packet = self._seals.open(datagram)
         except Refused as refused:
             self._counters.add("refused", refused.reason)
+            return
+        if is_letter(packet):
+            self._letters(packet)
             return
         now_ms = self.now_ms()
         self.step(lambda: self._core.handle_datagram(packet, sender, now_ms=now_ms))

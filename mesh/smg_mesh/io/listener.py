@@ -92,6 +92,9 @@ class Listener:
             detail={"boot": effect.boot, "address": str(effect.address)},
         )
         self._superseded.set()
+        if self._shared is not None:
+            # The later life has what stands with this name.
+            self._shared.rights.step_down()
 
     def _cut_off(self, *, on: bool) -> None:
         if on:

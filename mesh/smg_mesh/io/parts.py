@@ -34,6 +34,8 @@ class Parts:
     rotation: Rotation
     now_ms: Callable[[], int]
     refresh: Callable[[], None]
+    members_changed: Callable[[], None]
+    """Looks soon at who is there, where no effect says so."""
     wire_version: int = WIRE_VERSION
 
     def loops(self) -> Sequence[Coroutine[Any, Any, None]]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from smg_mesh.io.hinting import Hints
+from smg_mesh.io.rights import Rights
 from smg_mesh.io.vault import Seals
 from smg_mesh.swim.messages import News
 from smg_mesh.sync.pieces import Pieces
@@ -16,6 +17,15 @@ class Gossip(Protocol):
     @property
     def seals(self) -> Seals:
         """What closes and opens secrets."""
+        ...
+
+    @property
+    def expect(self) -> int:
+        """How many nodes have to see each other before they take themselves for a cluster; 1 for a node alone."""
+        ...
+
+    def send_letter(self, name: str, content: bytes) -> None:
+        """Send a datagram to a member, by its name, or lose it."""
         ...
 
     def known(self) -> Sequence[str]:
@@ -55,6 +65,11 @@ class Replicated(Protocol):
     @property
     def hints(self) -> Hints:
         """What peers tell each other besides, and lose without harm."""
+        ...
+
+    @property
+    def rights(self) -> Rights:
+        """This node's rights to spend limits of the cluster."""
         ...
 
     def connect(self, gossip: Gossip) -> None:

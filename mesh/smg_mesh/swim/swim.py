@@ -299,6 +299,11 @@ class Swim:
         row = self._members.rows.get(name)
         return None if row is None or row.address is None else row.member()
 
+    def name_of(self, tag: bytes) -> str | None:
+        """Return the name that a packet's tag stands for; None if no such member is known."""
+        row = self._members.tags.get(tag)
+        return None if row is None else row.name
+
     def _myself(self) -> Member:
         voice = self._voice
         return Member(

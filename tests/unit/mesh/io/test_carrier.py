@@ -6,21 +6,37 @@ from typing import Any, cast
 import pytest
 
 from smg_mesh.config import PROFILES
+from smg_mesh.escrow.words import Life
 from smg_mesh.io.carrier import Carrier
 from smg_mesh.io.conversations import Conversations
 from smg_mesh.io.driver import Step
 from smg_mesh.io.journal import Journal
 from smg_mesh.io.keyring import Keyring
+from smg_mesh.io.letters import read_letter, write_letter
 from smg_mesh.io.replicated import Replicated
 from smg_mesh.swim.effects import Effect, NewsHeard, OpenExchange
 from smg_mesh.swim.messages import Address, Claim, Rank
 from smg_mesh.swim.swim import Identity, Swim
+from smg_mesh.swim.wire import sender_tag
 from smg_mesh.sync.wishes import Converse, DigestIs, Say
+
+
+class RightsHeard:
+    def __init__(self) -> None:
+        self.members_told: list[tuple[Sequence[Life], Sequence[str]]] = []
+        self.letters: list[tuple[bytes, str]] = []
+
+    def members(self, alive: Sequence[Life], left: Sequence[str]) -> None:
+        self.members_told.append((alive, left))
+
+    def hear(self, content: bytes, sender: str) -> None:
+        self.letters.append((content, sender))
 
 
 class Shared:
     def __init__(self) -> None:
         self.living: list[Sequence[tuple[str, int]]] = []
+        self.rights = RightsHeard()
 
     def set_members(self, living: Sequence[tuple[str, int]]) -> None:
         self.living.append(living)
@@ -35,6 +51,7 @@ class World:
         self.swim = Swim(me, PROFILES["lan"], Random(1))
         self.effects: list[Effect] = self.swim.start(now_ms=1_000)
         self.journal = Journal(wall_ms=lambda: 1)
+        self.posted: list[tuple[bytes, Address]] = []
         self.conversations = Conversations(
             self.swim,
             label="test",
@@ -52,6 +69,8 @@ class World:
             step=self.step,
             nobody=lambda: True,
             conversations=self.conversations,
+            expect=3,
+            post=lambda packet, to: self.posted.append((packet, to)),
         )
 
     def step(self, step: Step) -> None:
@@ -113,3 +132,60 @@ def test_what_an_operator_wants_to_know_is_an_event() -> None:
     world.carrier.happened("state_joined", "all is here", {"ms": 5})
     kinds = [(event.kind, event.name) for event in world.journal.events()]
     assert kinds == [("document_full", "a"), ("state_joined", "a")]
+
+
+# ── Letters ──────────────────────────────────────────────────────────────────
+
+
+def test_a_letter_goes_to_where_a_member_is() -> None:
+    world = World()
+    world.hear("b")
+    world.carrier.send_letter("b", b"rights")
+    world.carrier.send_letter("nobody", b"rights")
+    (packet, to), *others = world.posted
+    assert not others
+    assert to == Address("10.0.0.2", 7946)
+    assert read_letter(packet) == (sender_tag("a"), b"rights")
+
+
+def test_the_dead_are_written_to_and_those_who_left_are_not() -> None:
+    world = World()
+    world.hear("b")
+    world.hear("b", Rank.DEAD)
+    world.carrier.send_letter("b", b"rights")
+    assert len(world.posted) == 1
+    world.hear("b", Rank.LEFT)
+    world.carrier.send_letter("b", b"rights")
+    assert len(world.posted) == 1
+
+
+def test_a_letter_of_a_member_is_heard_under_its_name_and_one_of_a_stranger_is_not() -> None:
+    world = World()
+    world.hear("b")
+    world.carrier.letter_came(write_letter("b", 9, b"rights"))
+    world.carrier.letter_came(write_letter("stranger", 9, b"rights"))
+    assert world.shared.rights.letters == [(b"rights", "b")]
+
+
+async def test_rights_hear_who_lives_who_left_and_who_was_forgotten() -> None:
+    world = World()
+    world.hear("b")
+    world.hear("c")
+    told = world.shared.rights.members_told
+    world.carrier.members_changed()
+    await asyncio.sleep(0)
+    assert told[-1] == ([Life("a", 5), Life("b", 9), Life("c", 9)], [])
+    world.hear("b", Rank.LEFT)
+    world.hear("c", Rank.LEFT)
+    world.carrier.members_changed()
+    await asyncio.sleep(0)
+    assert told[-1] == ([Life("a", 5)], ["b", "c"])
+    world.step(lambda: world.swim.forget("b", now_ms=1_000))
+    world.carrier.members_changed()
+    await asyncio.sleep(0)
+    assert told[-1] == ([Life("a", 5)], ["c", "b"])
+    claim = Claim("b", 10, 0, Rank.ALIVE, Address("10.0.0.2", 7946), b"")
+    world.step(lambda: world.swim.handle_rows([claim], now_ms=1_000))
+    world.carrier.members_changed()
+    await asyncio.sleep(0)
+    assert told[-1] == ([Life("a", 5), Life("b", 10)], ["c"])

@@ -9,6 +9,7 @@ from smg_mesh.config import PROFILES, SwimOptions
 from smg_mesh.io.counters import Counters
 from smg_mesh.io.datagrams import Datagrams
 from smg_mesh.io.driver import EXCHANGES_MAX, STREAM_PINGS_MAX, TIMERS_A_TURN, Driver
+from smg_mesh.io.letters import write_letter
 from smg_mesh.io.refused import Refused
 from smg_mesh.swim.effects import (
     Effect,
@@ -109,6 +110,7 @@ class World:
         self.peers = Peers()
         self.counters = Counters()
         self.told: list[Effect] = []
+        self.letters: list[bytes] = []
         self.socket = Datagrams("127.0.0.1", 0, counters=self.counters)
         self.other = Datagrams("127.0.0.1", 0, counters=Counters())
         self.skipped_s = 0.0
@@ -124,6 +126,7 @@ class World:
             tell=self.told.append,
             counters=self.counters,
             monotonic_s=lambda: time.monotonic() + self.skipped_s,
+            letters=self.letters.append,
         )
 
     @asynccontextmanager
@@ -217,6 +220,22 @@ async def test_what_the_keyring_refuses_never_reaches_the_core(world: World) -> 
         await world.heard("datagram", b"x2")
     assert world.core.inputs == [("start",), ("datagram", b"x2")]
     assert world.counters.get("refused", "tag") == 1
+
+
+async def test_letters_pass_the_core_by_and_are_sealed_and_sent_like_all_else(
+    world: World,
+) -> None:
+    letter = write_letter("b", 7, b"rights")
+    async with world.running():
+        world.receive(letter[::-1])
+        await until(lambda: world.letters == [letter])
+        world.driver.post(letter, Address("127.0.0.1", world.other.port))
+        got: list[bytes] = []
+        await until(
+            lambda: world.other.drain(lambda data, _: got.append(data), packets_max=1) and got
+        )
+    assert got == [letter[::-1]]
+    assert world.core.inputs == [("start",)]
 
 
 async def test_a_stall_is_told_first_then_the_socket_then_the_timers(world: World) -> None:

@@ -34,6 +34,10 @@ class Shared:
 
     def __init__(self) -> None:
         self.heard: list[object] = []
+        self.rights = self
+
+    def step_down(self) -> None:
+        self.heard.append("step down")
 
     def hear(self, news: News) -> None:
         self.heard.append(news)
@@ -103,6 +107,7 @@ async def test_a_node_that_is_superseded_is_told_once_and_loudly(
     world = World()
     assert world.hear(Superseded(9, THERE)) == ["superseded"]
     assert world.superseded.is_set()
+    assert world.shared.heard == ["step down"]
     assert caplog.records[0].levelname == "ERROR"
     assert "10.0.0.2:7946" in caplog.text
 

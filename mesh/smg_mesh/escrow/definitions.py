@@ -1,0 +1,29 @@
+"""What is defined, as the parts of this room see it: a limit for a key, or none."""
+
+from typing import Protocol
+
+from smg_mesh.escrow.words import Limit
+
+
+class Limits(Protocol):
+    """Limits as this node knows them now."""
+
+    def get(self, key: str) -> Limit | None:
+        """Return the limit of that key, made on demand for one of many; None if there is none."""
+        ...
+
+    def basis(self) -> bytes:
+        """Return 8 bytes that are the same wherever the same is defined."""
+        ...
+
+
+class NoLimits:
+    """Nothing is limited."""
+
+    def get(self, key: str) -> Limit | None:
+        """Return nothing."""
+        return None
+
+    def basis(self) -> bytes:
+        """Return zeros."""
+        return bytes(8)

@@ -1,0 +1,400 @@
+"""All rights of one node, as its driver and a simulator see them: data and time in, effects out, in order.
+
+The parts know nothing of each other; here they are put together:
+
+    ledger      what this node may spend, and what it asks for      treasury   what it owns, mints and gives
+    voter       what it promised, and stores for owners             leases     what it wants to own, slot by slot
+    keeper      which names vote                                    desk       packets that wait for the disk
+
+Messages of a node to itself take the same way as all others, without a packet. A vote leaves this node only after
+what it stores is on disk, its own vote for itself too.
+
+Nothing is asked of anybody, and nobody is woken, unless somebody wants rights: a key is in use here, or an ask came
+in. Which node to ask follows from this node's own voter: to whom it promised the slot, else who has the best claim.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from smg_mesh.escrow.definitions import Limits
+from smg_mesh.escrow.desk import Desk
+from smg_mesh.escrow.effects import Effect, Note, Rng
+from smg_mesh.escrow.keeper import RosterKeeper
+from smg_mesh.escrow.leases import Leases
+from smg_mesh.escrow.ledger import Ledger
+from smg_mesh.escrow.lived import Lived, without_lived
+from smg_mesh.escrow.messages import (
+    EscrowError,
+    LeaseAsk,
+    LeaseVote,
+    Message,
+    RecordsAsk,
+    RecordsTell,
+    RightsAsk,
+    RightsGive,
+    decode,
+)
+from smg_mesh.escrow.report import Report, report_of
+from smg_mesh.escrow.rows import Row
+from smg_mesh.escrow.share import Share
+from smg_mesh.escrow.sight import Sight
+from smg_mesh.escrow.speaker import speaker
+from smg_mesh.escrow.treasury import Treasury
+from smg_mesh.escrow.voter import Voter
+from smg_mesh.escrow.words import ROSTER_SLOT, Life, Roster, slot_of
+
+OWN_TICK_MS: Final = 10
+"""What is to be minted leaves after this at most, and later where there is a lot: 26 ms with all slots in use."""
+LEASE_TICK_MS: Final = 25
+"""While there is a slot to own: a tenth of what lies between two renewals."""
+TEND_MS: Final = 100
+"""While records are gathered, after a boot and after a change of the roster."""
+ALONE_MS: Final = 60_000
+"""While this node is the roster, and sees nobody who could want to be in it."""
+TIDY_MS: Final = 1_000
+NOTHING: Final = bytes(8)
+"""The basis while nothing is defined."""
+
+
+class Escrow:
+    """One life of one node; every method returns what is to be done, in order."""
+
+    def __init__(
+        self,
+        me: Life,
+        *,
+        limits: Limits,
+        expect: int,
+        roster: Roster | None,
+        remembered: Mapping[tuple[str, int], int] | None,
+        rng: Rng,
+        now_ms: int,
+        wall_ms: int,
+        lived: Lived | None = None,
+    ) -> None:
+        """Begin with what is on disk; `lived` is that of the life before, if it was in this process."""
+        self.me = me
+        self._limits = limits
+        self.lived = Lived(remembered, now_ms=now_ms, wall_ms=wall_ms, before=lived)
+        self._voter = Voter(
+            me,
+            now_ms=now_ms,
+            wall_ms=wall_ms,
+            remembered=without_lived(remembered),
+            fresh=roster is None,
+            volatile=self._is_volatile,
+        )
+        self._voter.basis, self._voter.adopted_ms = limits.basis(), wall_ms
+        self._keeper = RosterKeeper(
+            me, expect=expect, roster=roster, rng=rng, now_ms=now_ms, wall_ms=wall_ms
+        )
+        self._ledger = Ledger(me, limits, now_ms=now_ms, wall_ms=wall_ms, lived=self.lived)
+        self._treasury = Treasury(me, limits)
+        self._sight = Sight(me)
+        self._leases = Leases(me, self._sight, self._voter)
+        self._followed: tuple[Roster | None, int] = (None, 0)
+        self._desk = Desk(me.name)
+        self._retired = False
+        self._now_ms = now_ms
+        self._tidied_ms = now_ms
+        self._tend_due_ms = now_ms
+        self._owned_ms = now_ms - LEASE_TICK_MS
+        self._soon = False
+        self._follow(now_ms=now_ms, wall_ms=wall_ms)
+
+    @property
+    def roster(self) -> Roster | None:
+        """The names that vote, as this node goes by them."""
+        return self._keeper.roster
+
+    # ── Inputs ───────────────────────────────────────────────────────────────
+
+    def handle(self, data: bytes, sender: str, *, now_ms: int, wall_ms: int) -> list[Effect]:
+        """Take a packet of a member; what makes no sense is counted and has no other effect."""
+        if self._retired:
+            return []
+        self._now_ms = now_ms
+        try:
+            messages = decode(data)
+        except EscrowError:
+            return [Note("rights_refused", detail="wire")]
+        for message in messages:
+            if speaker(message) not in (sender, ""):
+                self._desk.note("rights_refused", "name")
+                continue
+            self._take(message, sender, now_ms, wall_ms)
+        return self._done(now_ms, wall_ms)
+
+    def tick(self, *, now_ms: int, wall_ms: int) -> list[Effect]:
+        """Do what is due; see `due_ms`."""
+        if self._retired:
+            return []
+        self._now_ms = now_ms
+        soon, self._soon = self._soon, False
+        self._roll(now_ms, wall_ms)
+        if self._voter.basis != NOTHING:
+            self._desk.write_down(self.lived.unwritten(spends=self._ledger.spends), now_ms)
+        if now_ms >= self._tend_due_ms and self._voter.basis != NOTHING:
+            self._tend(now_ms, wall_ms)
+        self._give(now_ms, wall_ms)
+        if soon or now_ms - self._owned_ms >= OWN_TICK_MS + len(self._leases) // 4:
+            self._owned_ms = now_ms
+            self._own(now_ms, wall_ms)
+        if now_ms - self._tidied_ms >= TIDY_MS:
+            self._tidied_ms = now_ms
+            self._voter.tidy(now_ms=now_ms)
+            self._desk.write_down(self._voter.unwritten(), now_ms)
+            self._desk.tidy(now_ms)
+        return self._done(now_ms, wall_ms)
+
+    def due_ms(self) -> int | None:
+        """Return when the next tick is needed (monotonic); None: not before something else happens."""
+        if self._retired:
+            return None
+        dues = [self._ledger.due_ms(self._now_ms), self._treasury.due_ms()]
+        if self._soon:
+            dues.append(self._now_ms)
+        if len(self._leases):
+            dues.append(self._owned_ms + max(LEASE_TICK_MS, OWN_TICK_MS + len(self._leases) // 4))
+        if self._voter.basis != NOTHING:
+            dues.append(self._tend_due_ms)
+        return min((due_ms for due_ms in dues if due_ms is not None), default=None)
+
+    def members(self, alive: Sequence[Life], left: Sequence[str], *, now_ms: int) -> None:
+        """Learn who lives, sorted by name, this node among them, and who said goodbye."""
+        self._sight.see(alive)
+        self._keeper.members(alive, left, now_ms=now_ms)
+        self._tend_due_ms = now_ms
+
+    def persisted(self, token: int, *, now_ms: int, wall_ms: int) -> list[Effect]:
+        """Learn that what `Persist` or `KeepRoster` said is on disk."""
+        if self._retired:
+            return []
+        self._now_ms = now_ms
+        waits = self._desk.written(token)
+        self.lived.written(() if waits is None else waits.rows)
+        if waits is not None and waits.roster is not None:
+            self._keeper.kept(waits.roster, wall_ms=wall_ms)
+            self._tend_due_ms = now_ms
+        if waits is not None and waits.vote is not None:
+            self._voter.persisted(waits.rows)
+            self._say(waits.to, waits.vote, now_ms, wall_ms)
+        return self._done(now_ms, wall_ms)
+
+    def limits_changed(self, *, now_ms: int, wall_ms: int) -> None:
+        """Learn that definitions are others than before."""
+        basis = self._limits.basis()
+        if basis != self._voter.basis:
+            self._voter.basis, self._voter.adopted_ms = basis, wall_ms
+        self._treasury.changed(now_ms=now_ms)
+        self._ledger.changed()
+        self._now_ms = now_ms
+        self._soon = True
+
+    # ── What spends ──────────────────────────────────────────────────────────
+
+    def share(self, key: str, *, now_ms: int, wall_ms: int) -> Share | None:
+        """Return what may be charged now, awake; nothing once this life is over. None if there is no such limit."""
+        limit = self._limits.get(key)
+        if limit is None:
+            return None
+        if self._retired:
+            return Share(limit)
+        self._now_ms = now_ms
+        return self._ledger.share(limit, now_ms=now_ms, wall_ms=wall_ms)
+
+    def want(self, share: Share, cost: int) -> None:
+        """Let the next tick ask for so much at least; somebody waits for it."""
+        share.wanted = max(share.wanted, cost)
+        share.wants_more = True
+        self._ledger.hurry()
+        self._soon = True
+
+    def leave(self, *, now_ms: int, wall_ms: int) -> list[Effect]:
+        """Let others own at once what this node owned, and have no rights any more."""
+        for ask in self._leases.release(now_ms=now_ms):
+            for name in () if self.roster is None else self.roster.names:
+                if name != self.me.name:
+                    self._desk.send(name, ask)
+        self.retire()
+        return self._desk.clear()
+
+    def inherit(self, before: "Escrow") -> None:
+        """Go on with the requests that a life before has open in this process, before that one retires."""
+        self._ledger.inherit(before._ledger)
+
+    def retire(self) -> None:
+        """Have no rights any more: every share is empty for ever."""
+        self._retired = True
+        self._ledger.retire()
+
+    # ── What it is ───────────────────────────────────────────────────────────
+
+    def report(self, key: str, *, wall_ms: int) -> Report | None:
+        """Return what this node can say of a limit; None if there is no such limit."""
+        limit = self._limits.get(key)
+        if limit is None:
+            return None
+        slot = slot_of(key)
+        return report_of(
+            limit,
+            ledger=self._ledger,
+            treasury=self._treasury,
+            owner=self._owner(slot),
+            term=self._leases.term(slot, now_ms=self._now_ms),
+            roster=self.roster,
+            current=self._leases.current(slot, self._voter.basis, began_ms=wall_ms),
+            wall_ms=wall_ms,
+        )
+
+    def rows(self) -> Sequence[Row]:
+        """Return both halves of this node's book: the last windows of every key it touched."""
+        return [*self._ledger.rows(), *self._treasury.rows()]
+
+    # ── Messages ─────────────────────────────────────────────────────────────
+
+    def _take(self, message: Message, sender: str, now_ms: int, wall_ms: int) -> None:
+        """Let the part that it concerns take a message; of this node itself too."""
+        match message:
+            case LeaseAsk():
+                self._noticed(sender, message.roster, message.roster_version, now_ms)
+                self._lease_asked(message, sender, now_ms, wall_ms)
+            case LeaseVote():
+                self._noticed(sender, message.roster, message.roster_version, now_ms)
+                self._voted(message, now_ms, wall_ms)
+            case RightsAsk():
+                self._rights_asked(message, sender, now_ms, wall_ms)
+            case RightsGive():
+                if message.boot == self.me.boot:
+                    self._ledger.given(message, now_ms=now_ms, wall_ms=wall_ms)
+            case RecordsAsk():
+                told = self._voter.records_asked(message, now_ms=now_ms)
+                if told is not None:
+                    self._desk.send(sender, told)
+            case RecordsTell():
+                self._voter.records_told(message, now_ms=now_ms)
+            case _:
+                for to, answer in self._keeper.heard(message, now_ms=now_ms, wall_ms=wall_ms):
+                    self._say(to, answer, now_ms, wall_ms)
+
+    def _say(self, to: str, message: Message, now_ms: int, wall_ms: int) -> None:
+        """Send a message, or take it at once if it is to this node."""
+        if to == self.me.name:
+            self._take(message, to, now_ms, wall_ms)
+        else:
+            self._desk.send(to, message)
+
+    def _noticed(self, name: str, roster: bytes, version: int, now_ms: int) -> None:
+        if name != self.me.name:
+            for to, message in self._keeper.noticed(name, roster, version, now_ms=now_ms):
+                self._desk.send(to, message)
+
+    def _lease_asked(self, ask: LeaseAsk, sender: str, now_ms: int, wall_ms: int) -> None:
+        vote, rows = self._voter.asked(ask, now_ms=now_ms, wall_ms=wall_ms)
+        if rows:
+            self._desk.wait_for_rows(sender, vote, rows, now_ms)
+        else:
+            self._say(sender, vote, now_ms, wall_ms)
+
+    def _voted(self, vote: LeaseVote, now_ms: int, wall_ms: int) -> None:
+        if self._leases.voted(vote, now_ms=now_ms):
+            self._treasury.inherited(vote.slot, now_ms=now_ms)
+        holder = self._leases.get(vote.slot)
+        if vote.stored and holder is not None:
+            self._treasury.stored(vote.stored, holder, now_ms=now_ms, wall_ms=wall_ms)
+
+    def _rights_asked(self, ask: RightsAsk, sender: str, now_ms: int, wall_ms: int) -> None:
+        slots = {slot_of(row.key): None for row in ask.rows}
+        self._soon = self._leases.want(slots, now_ms=now_ms) or self._soon
+        alone = not self._sight.majority and all(
+            self._sight.best(slot) == self.me.name for slot in slots
+        )
+        give = self._treasury.asked(
+            ask,
+            ownership=self._leases.get,
+            alone=alone,
+            roster=self.roster,
+            now_ms=now_ms,
+            wall_ms=wall_ms,
+        )
+        if give is not None:
+            self._say(sender, give, now_ms, wall_ms)
+
+    # ── One tick ─────────────────────────────────────────────────────────────
+
+    def _roll(self, now_ms: int, wall_ms: int) -> None:
+        """Windows roll, what is too much goes back, and what is wanted is asked for."""
+        asks = self._ledger.tick(
+            now_ms=now_ms, wall_ms=wall_ms, owners=self._owner, majority=self._sight.majority
+        )
+        for to, ask in asks:
+            self._say(to, ask, now_ms, wall_ms)
+
+    def _give(self, now_ms: int, wall_ms: int) -> None:
+        """Let windows open, wish for what is to be minted, and give what was."""
+        for life, give in self._treasury.tick(
+            ownership=self._leases.get,
+            alive=self._sight.alive,
+            roster=self.roster,
+            now_ms=now_ms,
+            wall_ms=wall_ms,
+        ):
+            self._say(life.name, give, now_ms, wall_ms)
+        self._desk.tell(self._treasury.differences())
+
+    def _own(self, now_ms: int, wall_ms: int) -> None:
+        """Be, stay, become or cease to be the owner of what is wanted."""
+        self._leases.want(self._ledger.slots(), now_ms=now_ms)
+        roster_too = self._keeper.wants_lease
+        for ask in self._leases.step(roster_too=roster_too, now_ms=now_ms, wall_ms=wall_ms):
+            for name in () if self.roster is None else self.roster.names:
+                self._say(name, ask, now_ms, wall_ms)
+
+    def _tend(self, now_ms: int, wall_ms: int) -> None:
+        """See to the roster, and to what this node's voter has forgotten."""
+        said = self._keeper.step(
+            term=self._leases.term(ROSTER_SLOT, now_ms=now_ms),
+            synced=self._voter.synced,
+            now_ms=now_ms,
+            wall_ms=wall_ms,
+        )
+        for to, message in said:
+            self._say(to, message, now_ms, wall_ms)
+        for name, records in self._voter.asks(now_ms=now_ms):
+            self._desk.send(name, records)
+        self._follow(now_ms=now_ms, wall_ms=wall_ms)
+        alone = self._keeper.confirmed and self._sight.alone
+        due_ms = now_ms + ALONE_MS if alone else self._keeper.due_ms(now_ms=now_ms)
+        self._tend_due_ms = max(now_ms + TEND_MS, due_ms)
+        if self.roster is not None and not self._voter.synced:
+            self._tend_due_ms = min(self._tend_due_ms, now_ms + TEND_MS)
+
+    # ── What follows from it ─────────────────────────────────────────────────
+
+    def _done(self, now_ms: int, wall_ms: int) -> list[Effect]:
+        """Return what was said, after what follows from it was done."""
+        self._follow(now_ms=now_ms, wall_ms=wall_ms)
+        unkept = self._keeper.unkept
+        if unkept is not None:
+            self._desk.write_down(self._voter.unwritten(), now_ms)
+            self._desk.keep_roster(unkept, now_ms)
+        return self._desk.clear()
+
+    def _follow(self, *, now_ms: int, wall_ms: int) -> None:
+        """Let all parts go by the roster that this node goes by."""
+        roster, divisor = self._keeper.roster, self._keeper.divisor()
+        self._voter.roster, self._voter.founder = roster, self._keeper.founder
+        if (roster, divisor) != self._followed:
+            self._followed = (roster, divisor)
+            self._sight.follow(roster)
+            self._ledger.follow(roster, divisor, wall_ms=wall_ms)
+            self._treasury.changed(now_ms=now_ms)
+
+    def _owner(self, slot: int) -> str:
+        """Return who owns a slot, as far as this node knows; empty if there is nobody."""
+        promise = self._voter.promised(slot, now_ms=self._now_ms)
+        return promise.name if promise is not None and promise.name else self._sight.best(slot)
+
+    def _is_volatile(self, key: str) -> bool:
+        limit = self._limits.get(key.partition("\x1f")[0])
+        return limit is not None and limit.volatile

@@ -1,0 +1,85 @@
+"""On what one life of a node stands: by how much it divides, and since when.
+
+this life's boot          nothing stands in windows (slices) that began before: a life before may have spent it
+the lives before          nothing stands in what they lived through by their clocks, and nothing as long as the
+                          disk does not have where the clock of this life is
+a divisor after none      counts from the next slice on, of the first window a few units less: an owner by the
+                          roster before rounds in another way, and may have minted that window ahead
+a divisor after another   a right that grows counts from the second window on, for the same reason
+no majority in sight      for as long as a lease lasts: this node may borrow
+"""
+
+from typing import Final
+
+from smg_mesh.escrow.lived import Lived
+from smg_mesh.escrow.standing import borrowed_right, standing_right
+from smg_mesh.escrow.words import LEASE_MS, Limit, Roster
+
+_BOOT_MARGIN_MS: Final = 250
+"""The clock of the life before may have been a little ahead of this one's."""
+_AHEAD_MS: Final = 1_100
+"""So long before it begins a window is minted at most, with clocks a little apart."""
+NOTHING: Final = -1
+"""There is no right at all yet, which is not the same as a right of 0."""
+
+
+class Footing:
+    """One per life of a node."""
+
+    def __init__(self, *, now_ms: int, wall_ms: int, lived: Lived | None = None) -> None:
+        self._lived = lived
+        self.users = 1
+        """So many names share what an owner mints."""
+        self.majority = True
+        self.borrowing = False
+        self._first_ms = wall_ms + _BOOT_MARGIN_MS
+        self._roster: Roster | None = None
+        self._divisor = self._before = 0
+        self._divided_ms = wall_ms
+        self._cut_ms = now_ms
+
+    def divide(self, roster: Roster | None, divisor: int, *, wall_ms: int) -> None:
+        """Divide by that from now on, by these rules; 0: nothing stands."""
+        self._roster = roster
+        self.users = len(roster.names) if roster is not None else 1
+        if divisor != self._divisor:
+            self._before, self._divisor = self._divisor, divisor
+            self._divided_ms = wall_ms
+
+    def clocks(self, *, now_ms: int, wall_ms: int) -> None:
+        """Look at both clocks, before anything is said to stand."""
+        if self._lived is not None:
+            self._lived.see(now_ms=now_ms, wall_ms=wall_ms)
+
+    def see(self, *, majority: bool, now_ms: int) -> None:
+        """Learn whether a majority is in sight."""
+        if majority != self.majority:
+            self.majority = majority
+            self._cut_ms = now_ms
+        self.borrowing = not majority and now_ms - self._cut_ms >= LEASE_MS
+
+    def since_ms(self, turn_ms: int) -> int:
+        """Return the moment around that one from which on something stands: nothing does that began before."""
+        first_ms = self._first_ms if self._before else max(self._first_ms, self._divided_ms)
+        return first_ms if self._lived is None else max(first_ms, self._lived.until_ms(turn_ms))
+
+    def right(self, limit: Limit, *, began_ms: int, turn_ms: int) -> int:
+        """Return what stands in a window that began then, in the slice that began at `turn_ms`; or NOTHING."""
+        if not self._stands(turn_ms):
+            return NOTHING
+        right = standing_right(limit, self._roster, self._divisor)
+        if self._divided_ms <= began_ms - max(limit.window_ms, _AHEAD_MS):
+            return right
+        if self._before:
+            return min(right, standing_right(limit, self._roster, self._before))
+        return max(0, right - self.users)
+
+    def loan(self, limit: Limit, *, turn_ms: int) -> int:
+        """Return what this node may borrow of a window now."""
+        if not self.borrowing or not self._stands(turn_ms):
+            return 0
+        return borrowed_right(limit, self._divisor)
+
+    def _stands(self, turn_ms: int) -> bool:
+        known = self._lived is None or self._lived.known
+        return known and self._divisor > 0 and turn_ms >= self.since_ms(turn_ms)

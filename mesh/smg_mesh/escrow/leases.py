@@ -1,0 +1,116 @@
+"""The slots that this node owns or would own: those in which somebody it knows of wants something, and no others."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from smg_mesh.escrow.holder import Holder
+from smg_mesh.escrow.messages import LeaseAsk, LeaseVote
+from smg_mesh.escrow.sight import Sight
+from smg_mesh.escrow.voter import Promise, Voter
+from smg_mesh.escrow.words import ROSTER_SLOT, Life, Roster
+
+WANTED_MS: Final = 10_000
+"""After the last ask for rights in a slot, its lease is released."""
+ASKS_A_TICK_MAX: Final = 8
+"""Of one holder; more rows than that go out in the next tick."""
+
+
+class Leases:
+    """One node's."""
+
+    def __init__(self, me: Life, sight: Sight, voter: Voter) -> None:
+        self._me = me
+        self._sight = sight
+        self._voter = voter
+        self._holders: dict[int, Holder] = {}
+        self._wanted_ms: dict[int, int] = {}
+        self._saw: tuple[Roster | None, tuple[str, ...]] = (None, ())
+
+    def __len__(self) -> int:
+        """How many slots are wanted."""
+        return len(self._holders)
+
+    def get(self, slot: int) -> Holder | None:
+        """Return the lease of a slot, if it is wanted."""
+        return self._holders.get(slot)
+
+    def term(self, slot: int, *, now_ms: int) -> int:
+        """Return the term under which this node owns a slot; 0 if it does not."""
+        holder = self._holders.get(slot)
+        return 0 if holder is None else holder.term(now_ms=now_ms)
+
+    def current(self, slot: int, basis: bytes, *, began_ms: int) -> frozenset[str]:
+        """Return the names that go by these limits since before that moment, as the owner of a slot knows."""
+        holder = self._holders.get(slot)
+        return frozenset() if holder is None else holder.current(basis, began_ms=began_ms)
+
+    def want(self, slots: Iterable[int], *, now_ms: int) -> bool:
+        """Let there be owners of these; return whether that is news."""
+        news = False
+        for slot in slots:
+            news = news or slot not in self._wanted_ms
+            self._wanted_ms[slot] = now_ms
+        return news
+
+    def voted(self, vote: LeaseVote, *, now_ms: int) -> bool:
+        """Take what a voter says; return whether this node owns the slot now, and did not before, or the reverse."""
+        holder = self._holders.get(vote.slot)
+        if holder is None:
+            return False
+        term = holder.term(now_ms=now_ms)
+        holder.voted(vote, now_ms=now_ms)
+        return holder.term(now_ms=now_ms) != term
+
+    def step(self, *, roster_too: bool, now_ms: int, wall_ms: int) -> Iterator[LeaseAsk]:
+        """Yield what all names of the roster are to be asked for; answers may come in between."""
+        wanted = self._wanted(now_ms)
+        if roster_too:
+            wanted[ROSTER_SLOT] = None
+        for slot in wanted:
+            if slot not in self._holders:
+                self._holders[slot] = Holder(slot, self._me)
+        sees = (self._sight.roster, self._sight.names)
+        news, self._saw = sees != self._saw, sees
+        for slot, holder in sorted(self._holders.items()):
+            if slot in wanted:
+                if news or not holder.rests(now_ms=now_ms):
+                    promise = self._voter.promised(slot, now_ms=now_ms)
+                    if news or not holder.waits(promise):
+                        yield from self._hold(holder, promise, now_ms, wall_ms)
+                continue
+            del self._holders[slot]
+            ask = holder.retire(now_ms)
+            if ask is not None:
+                yield ask
+
+    def release(self, *, now_ms: int) -> Iterator[LeaseAsk]:
+        """Yield what lets others have all slots of this node at once, and want none any more."""
+        holders, self._holders, self._wanted_ms = self._holders, {}, {}
+        for _, holder in sorted(holders.items()):
+            ask = holder.retire(now_ms)
+            if ask is not None:
+                yield ask
+
+    def _hold(
+        self, holder: Holder, promise: Promise | None, now_ms: int, wall_ms: int
+    ) -> Iterator[LeaseAsk]:
+        for _ in range(ASKS_A_TICK_MAX):
+            ask = holder.step(
+                roster=self._sight.roster,
+                alive=self._sight.names,
+                promise=promise,
+                now_ms=now_ms,
+                wall_ms=wall_ms,
+            )
+            if ask is None:
+                return
+            yield ask
+            promise = self._voter.promised(holder.slot, now_ms=now_ms)
+
+    def _wanted(self, now_ms: int) -> dict[int, None]:
+        self._wanted_ms = {
+            slot: asked_ms
+            for slot, asked_ms in self._wanted_ms.items()
+            if now_ms - asked_ms < WANTED_MS
+        }
+        return dict.fromkeys(sorted(self._wanted_ms))

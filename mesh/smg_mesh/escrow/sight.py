@@ -1,0 +1,51 @@
+"""Whom this node sees, and what follows: whether it is with the majority, and who has the best claim to a slot."""
+
+from collections.abc import Sequence
+
+from smg_mesh.escrow.words import Life, Roster, score
+
+
+class Sight:
+    """One node's view of the others; what follows from it is worked out once."""
+
+    def __init__(self, me: Life) -> None:
+        self.alive: Sequence[Life] = (me,)
+        self.names: tuple[str, ...] = (me.name,)
+        self.roster: Roster | None = None
+        self.majority = False
+        """Whether more than half of the names that vote are in sight."""
+        self._best: dict[int, str] = {}
+
+    @property
+    def alone(self) -> bool:
+        """Whether this node sees nobody else, and votes alone."""
+        return len(self.names) == 1 and self.roster is not None and self.roster.names == self.names
+
+    def see(self, alive: Sequence[Life]) -> None:
+        """Learn who lives, sorted by name."""
+        self.alive = tuple(alive)
+        self.names = tuple(life.name for life in alive)
+        self._look()
+
+    def follow(self, roster: Roster | None) -> None:
+        """Go by these names that vote."""
+        self.roster = roster
+        self._look()
+
+    def best(self, slot: int) -> str:
+        """Return who of the names that vote and live has the best claim to a slot; empty if there is nobody."""
+        best = self._best.get(slot)
+        if best is None:
+            names = self._voters()
+            best = max(names, key=lambda name: score(slot, name), default="")
+            self._best[slot] = best
+        return best
+
+    def _voters(self) -> Sequence[str]:
+        roster = self.roster
+        return () if roster is None else [name for name in self.names if name in roster.names]
+
+    def _look(self) -> None:
+        self._best.clear()
+        roster = self.roster
+        self.majority = roster is not None and len(self._voters()) >= roster.majority

@@ -1,0 +1,141 @@
+"""Whom a limit is for, as one text: `tenant=acme,model=llama`, in that order; empty for everybody together.
+
+A name may be `*`: each tenant, key or model has one of its own. The text is part of keys that travel in small
+packets: what letters do not say is percent-encoded, and a long name is cut and marked by a digest of the whole.
+"""
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from itertools import product
+from typing import Final
+from urllib.parse import quote, unquote
+
+import msgspec
+
+GLOBAL: Final = "global"
+"""How the empty scope is written where an empty text would be lost."""
+EACH: Final = "*"
+NAME_CHARS_MAX: Final = 256
+FIELDS: Final = ("tenant", "key", "model")
+
+_ROOM: Final = {1: 120, 2: 56, 3: 36}
+"""Characters of a name where so many are named: all of it and the longest unit and window are one key of 152."""
+_MARK: Final = "~"
+_DIGEST_BYTES: Final = 8
+_PLAIN: Final = "/:@+~"
+"""Beside letters, digits and `_.-`."""
+
+
+class ScopeError(ValueError):
+    """This names nobody that a limit can be for."""
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """Names as they were given; empty for what is not asked after, `*` for each."""
+
+    tenant: str = ""
+    key: str = ""
+    model: str = ""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Which of tenant, key and model it goes by."""
+        return tuple(field for field in FIELDS if getattr(self, field))
+
+    @property
+    def text(self) -> str:
+        """The one text of this scope."""
+        return scope_text(self.tenant, self.key, self.model)
+
+
+def read_scope(text: str) -> Scope:
+    """Return the scope that `tenant=a,key=k,model=m` (any of them, any order) or `global` means; ScopeError."""
+    if text in ("", GLOBAL):
+        return Scope()
+    names: dict[str, str] = {}
+    for part in text.split(","):
+        field, equals, value = part.partition("=")
+        field = field.strip()
+        if not equals or field not in FIELDS:
+            raise ScopeError(
+                f"say tenant=…, key=… or model=…, or several with commas: {part[:64]!r}"
+            )
+        if field in names:
+            raise ScopeError(f"{field} is named twice")
+        names[field] = read_name(field, unquote(value.strip()))
+    return Scope(**names)
+
+
+def read_name(field: str, value: str) -> str:
+    """Return a name of a scope if it can be one; ScopeError."""
+    if not value:
+        raise ScopeError(f"{field} is empty")
+    if len(value) > NAME_CHARS_MAX:
+        raise ScopeError(f"{field} is longer than {NAME_CHARS_MAX} characters")
+    if not value.isprintable() or "\ufffd" in value:
+        raise ScopeError(f"{field} has characters that cannot be shown")
+    if EACH in value and value != EACH:
+        raise ScopeError(f"{field}: * stands alone, for each {field}")
+    return value
+
+
+def scope_text(tenant: str, key: str, model: str) -> str:
+    """Return the text of these names; empty ones are not named."""
+    values = ((field, value) for field, value in zip(FIELDS, (tenant, key, model), strict=True))
+    named = [(field, value) for field, value in values if value]
+    return ",".join(f"{field}={_short(value, _ROOM[len(named)])}" for field, value in named)
+
+
+def patterns(text: str) -> Iterator[str]:
+    """Yield the scopes that speak of this one, which names no `*`, the most exact first.
+
+    Of two with the same number of exact names the one that names the key is first, then the one with the tenant.
+    """
+    parts = _parts(text)
+    choices = sorted(
+        product((0, 1), repeat=len(parts)), key=lambda each: (sum(each), _order(parts, each))
+    )
+    for each in choices:
+        yield ",".join(
+            f"{field}={EACH if one else value}"
+            for (field, value), one in zip(parts, each, strict=True)
+        )
+
+
+def is_instance(text: str) -> bool:
+    """Whether this may be the scope of somebody: nothing in it is named twice, or `*`."""
+    if text.count(",") >= len(FIELDS):
+        return False
+    parts = _parts(text)
+    fields = [field for field, _ in parts]
+    return fields == [field for field in FIELDS if field in fields] and all(
+        value not in ("", EACH) for _, value in parts
+    )
+
+
+def _parts(text: str) -> Sequence[tuple[str, str]]:
+    if not text:
+        return ()
+    return [(field, value) for field, _, value in (part.partition("=") for part in text.split(","))]
+
+
+def _order(parts: Sequence[tuple[str, str]], each: Sequence[int]) -> tuple[int, ...]:
+    by_field = {field: one for (field, _), one in zip(parts, each, strict=True)}
+    return tuple(by_field.get(field, 0) for field in ("key", "tenant", "model"))
+
+
+def _short(value: str, room: int) -> str:
+    if value == EACH:
+        return EACH
+    said = quote(value, safe=_PLAIN)
+    if len(said) <= room:
+        return said
+    digest = blake2b(value.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    kept = ""
+    for character in value:
+        # By whole characters, so that what is left reads as itself.
+        longer = kept + quote(character, safe=_PLAIN)
+        if len(longer) + len(_MARK) + len(digest) > room:
+            break
+        kept = longer
+    return f"{kept}{_MARK}{digest}"

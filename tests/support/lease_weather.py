@@ -1,0 +1,24 @@
+"""How packets, disks and clocks of a simulated world of leases behave, and what outlives a node there."""
+
+from dataclasses import dataclass, field
+
+from smg_mesh.escrow.words import Roster
+
+
+@dataclass
+class Weather:
+    """How packets, disks and clocks behave."""
+
+    loss: float = 0.0
+    twice: float = 0.0
+    late: float = 0.0
+    delay_ms: tuple[int, int] = (1, 5)
+    disk_ms: tuple[int, int] = (5, 40)
+
+
+@dataclass
+class Disk:
+    """What outlives a node."""
+
+    rows: dict[tuple[str, int], int] = field(default_factory=dict)
+    roster: Roster | None = None

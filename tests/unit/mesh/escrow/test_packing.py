@@ -1,0 +1,94 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smg_mesh.escrow.messages import (
+    PACKET_BYTES_MAX,
+    ROWS_MAX,
+    AskRow,
+    GiveRow,
+    LeaseAsk,
+    LeaseVote,
+    Message,
+    Minted,
+    RecordsTell,
+    RightsAsk,
+    RightsGive,
+    Stored,
+    decode,
+)
+from smg_mesh.escrow.packing import fitting, packets
+from smg_mesh.escrow.words import AMOUNT_MAX, KEY_CHARS_MAX
+
+ID = b"r" * 16
+TERM = (1 << 44) - 1
+KEYS = st.integers(1, KEY_CHARS_MAX).flatmap(lambda size: st.just("k" * size))
+
+
+def ask(rows: tuple[AskRow, ...]) -> RightsAsk:
+    return RightsAsk("n" * 63, 1 << 62, 1 << 40, rows)
+
+
+def messages(keys: list[str]) -> list[Message]:
+    minted = tuple(Minted(key, 1 << 40, AMOUNT_MAX) for key in keys)
+    stored = tuple(Stored(key, 1 << 40, AMOUNT_MAX, AMOUNT_MAX) for key in keys)
+    return [
+        ask(tuple(AskRow(TERM, key, 1 << 40, *(AMOUNT_MAX,) * 7) for key in keys)),
+        RightsGive(
+            "a", 7, 9, tuple(GiveRow(TERM, key, 1, AMOUNT_MAX, AMOUNT_MAX, 10) for key in keys)
+        ),
+        LeaseAsk(3, TERM, "a", 7, ID, 2, 99, minted),
+        LeaseVote(3, TERM, "b", 7, True, TERM, 99, ID, 2, bytes(8), 9, stored),
+    ]
+
+
+@given(st.lists(KEYS, max_size=ROWS_MAX))
+def test_no_packet_is_too_long_and_no_row_is_lost(keys: list[str]) -> None:
+    for message in messages(keys):
+        packed = packets([message])
+        assert all(len(packet) <= PACKET_BYTES_MAX for packet in packed)
+        parts = [part for packet in packed for part in decode(packet)]
+        assert rows_of(parts) == rows_of([message])
+        assert {type(part) for part in parts} == {type(message)}
+
+
+def rows_of(parts: list[Message]) -> list[object]:
+    rows: list[object] = []
+    for part in parts:
+        match part:
+            case RightsAsk(rows=some) | RightsGive(rows=some) | LeaseAsk(minted=some):
+                rows += some
+            case LeaseVote(stored=some):
+                rows += some
+            case _:
+                pass
+    return rows
+
+
+def test_a_page_of_records_that_is_too_long_is_cut_and_says_so() -> None:
+    rows = tuple(Minted("k" * KEY_CHARS_MAX, window, 1) for window in range(ROWS_MAX))
+    page = RecordsTell(
+        voter="a",
+        boot=7,
+        asker_boot=8,
+        roster=ID,
+        roster_version=2,
+        asked_ms=9,
+        after_key="",
+        after_window=0,
+        more=False,
+        synced=True,
+        blind_short_ms=0,
+        blind_long_ms=0,
+        rows=rows,
+    )
+    (cut,) = fitting(page)
+    assert isinstance(cut, RecordsTell)
+    assert cut.more
+    assert cut.rows == rows[: len(cut.rows)]
+    assert len(cut.rows) >= 3
+
+
+def test_what_fits_stays_as_it_is_and_together() -> None:
+    small = [ask(()), ask(())]
+    (packet,) = packets(small)
+    assert list(decode(packet)) == small

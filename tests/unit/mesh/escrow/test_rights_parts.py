@@ -1,0 +1,327 @@
+"""The parts of rights, each by itself: footing, accrual, visited windows, permits, pages, pools."""
+
+import itertools
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smg_mesh.escrow.footing import NOTHING, Footing
+from smg_mesh.escrow.ledger import Ledger
+from smg_mesh.escrow.messages import AskRow, GiveRow, Message, RightsAsk, RightsGive, decode, encode
+from smg_mesh.escrow.permits import permits_of
+from smg_mesh.escrow.pool import Customer, Pool
+from smg_mesh.escrow.rosters import changed
+from smg_mesh.escrow.standing import Accrual, borrowed_right, slices_of, standing_right
+from smg_mesh.escrow.visited import Visited
+from smg_mesh.escrow.words import Life, Limit, Roster
+from support.rights_world import Defined
+
+SHORT = Limit("#requests/1000", "requests", 1_000, 1_000, mode="strict")
+LONG = Limit("#requests/60000", "requests", 1_000, 60_000, mode="strict")
+OPEN = Limit("#concurrent/0", "concurrent", 8, 0, mode="strict")
+
+
+def roster(names: str) -> Roster:
+    return Roster(bytes(16), 1, tuple(names), (len(names),) * len(names))
+
+
+def ask(**changes: int) -> AskRow:
+    fields = {"term": 1, "window": 5, "given": 0, "returned": 0, "spent": 0, "demand_per_s": 0}
+    return AskRow(key=SHORT.key, **{**fields, **changes})
+
+
+def pool(made: int = 500, limit: Limit = SHORT) -> Pool:
+    one = Pool(limit, 5, 1)
+    one.made = one.minted = one.ceiling = made
+    return one
+
+
+@given(st.lists(st.tuples(st.integers(0, 5_000), st.integers(1, 40)), max_size=30))
+def test_what_accrues_never_exceeds_the_least_right_there_was_since(
+    steps: list[tuple[int, int]],
+) -> None:
+    accrual, left = Accrual(60), 60
+    for right, slices in steps:
+        slices = min(slices, left)
+        if not slices:
+            break
+        left -= slices
+        before = accrual.total
+        accrual.add(right, slices=slices)
+        assert accrual.total - before <= right * slices // 60 + 1
+        assert accrual.total <= steps[0][0]
+
+
+def test_a_whole_window_accrues_the_whole_right() -> None:
+    for right in (0, 1, 7, 100, 1_001):
+        accrual = Accrual(6)
+        assert sum(accrual.add(right) for _ in range(6)) == right
+    assert (slices_of(60_000), slices_of(10_000), slices_of(10_001), slices_of(0)) == (6, 1, 2, 1)
+
+
+def test_a_share_that_was_raised_leaves_room_for_owners_who_have_not_heard() -> None:
+    raised = Limit("k", "requests", 1_000, 1_000, standing=0.9, older=((1_000, 0.1),))
+    five = roster("abcde")
+    assert standing_right(raised, five, 5) == 20
+    assert standing_right(Limit("k", "requests", 1_000, 1_000, standing=0.9), five, 5) == 180
+    lowered = Limit("k", "requests", 100, 1_000, older=((1_000, 0.5),))
+    assert standing_right(lowered, five, 5) == 10
+    more = Limit("k", "requests", 2_000, 1_000, older=((1_000, 0.5),))
+    assert standing_right(more, five, 5) == 200
+    assert standing_right(more, five, 0) == 0
+
+
+def test_a_node_borrows_up_to_its_fair_part_where_the_mode_allows_it() -> None:
+    assert borrowed_right(Limit("k", "requests", 1_000, 1_000), 5) == 100
+    assert borrowed_right(Limit("k", "requests", 8, 1_000), 5) == 1
+    assert borrowed_right(SHORT, 5) == 0
+    assert borrowed_right(Limit("k", "requests", 1_000, 1_000), 0) == 0
+
+
+def test_nothing_stands_with_a_life_in_windows_that_began_before_it() -> None:
+    footing = Footing(now_ms=0, wall_ms=10_500)
+    footing.divide(roster("abcde"), 5, wall_ms=10_500)
+    assert footing.right(SHORT, began_ms=10_000, turn_ms=10_000) == NOTHING
+    assert footing.right(SHORT, began_ms=11_000, turn_ms=11_000) == 95
+    assert footing.right(SHORT, began_ms=12_000, turn_ms=12_000) == 100
+
+
+def test_a_right_that_grows_counts_from_the_second_window_on_and_one_that_shrinks_at_once() -> None:
+    footing = Footing(now_ms=0, wall_ms=0)
+    footing.divide(roster("abcde"), 5, wall_ms=0)
+    footing.divide(roster("abcd"), 4, wall_ms=10_500)
+    assert footing.right(SHORT, began_ms=11_000, turn_ms=11_000) == 100
+    assert footing.right(SHORT, began_ms=12_000, turn_ms=12_000) == 125
+    footing.divide(roster("abcde"), 5, wall_ms=12_500)
+    assert footing.right(SHORT, began_ms=13_000, turn_ms=13_000) == 100
+
+
+def test_a_newcomer_has_a_right_from_the_next_slice_on() -> None:
+    footing = Footing(now_ms=0, wall_ms=0)
+    assert footing.right(LONG, began_ms=60_000, turn_ms=60_000) == NOTHING
+    footing.divide(roster("abcde"), 5, wall_ms=65_000)
+    assert footing.right(LONG, began_ms=60_000, turn_ms=60_000) == NOTHING
+    assert footing.right(LONG, began_ms=60_000, turn_ms=70_000) == 95
+    assert footing.right(LONG, began_ms=120_000, turn_ms=120_000) == 95
+    assert footing.right(LONG, began_ms=180_000, turn_ms=180_000) == 100
+
+
+def test_a_newcomer_rounds_so_that_an_owner_who_has_not_heard_may_mint_ahead() -> None:
+    for amount in range(1, 400):
+        limit = Limit("k", "requests", amount, 1_000, mode="strict")
+        for names in range(1, 9):
+            minted = amount - names * limit.standing_right(names)
+            old = limit.standing_right(names + 1)
+            footing = Footing(now_ms=0, wall_ms=0)
+            footing.divide(roster("abcdefghi"[: names + 1]), names + 1, wall_ms=9_500)
+            new = footing.right(limit, began_ms=10_000, turn_ms=10_000)
+            assert minted + names * old + new <= amount
+
+
+def test_borrowing_begins_after_a_lease_time_without_a_majority() -> None:
+    footing = Footing(now_ms=0, wall_ms=0)
+    footing.divide(roster("abcde"), 5, wall_ms=0)
+    limit = Limit("k", "requests", 1_000, 1_000)
+    footing.see(majority=False, now_ms=5_000)
+    footing.see(majority=False, now_ms=5_999)
+    assert footing.loan(limit, turn_ms=6_000) == 0
+    footing.see(majority=False, now_ms=6_000)
+    assert footing.loan(limit, turn_ms=6_000) == 100
+    footing.see(majority=True, now_ms=6_100)
+    assert footing.loan(limit, turn_ms=7_000) == 0
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=60))
+def test_a_visited_window_stays_visited(windows: list[int]) -> None:
+    visited = Visited()
+    for index, window in enumerate(windows):
+        visited.add(window)
+        assert all(before in visited for before in windows[: index + 1])
+        assert visited.largest == max(windows[: index + 1])
+
+
+def test_windows_never_visited_are_not() -> None:
+    visited = Visited()
+    for window in (5, 6, 7, 1_000, 20):
+        visited.add(window)
+    assert [window in visited for window in (4, 8, 12, 19, 21, 999, 1_001)] == [False] * 7
+    buried = Visited()
+    buried.bury(9)
+    assert [window in buried for window in (0, 9, 10)] == [True, True, False]
+
+
+@given(st.integers(0, 200), st.integers(1, 12))
+def test_permits_are_all_somebodys_and_nobodys_twice(amount: int, names: int) -> None:
+    many = roster("abcdefghijkl"[:names])
+    parts = [permits_of(amount, many, names, name) for name in many.names]
+    assert sum(parts) == amount
+    assert max(parts) - min(parts) <= 1
+
+
+@given(st.integers(0, 60), st.integers(1, 7), st.integers(0, 7))
+def test_permits_of_two_rosters_that_differ_by_a_name_never_overlap(
+    amount: int, names: int, place: int
+) -> None:
+    old = list("bdfhjln"[:names])
+    new = sorted([*old, "acegikmo"[place]])
+    small, large = roster("".join(old)), roster("".join(new))
+    for who in itertools.product((small, large), repeat=len(old)):
+        parts = [permits_of(amount, r, len(r.names), n) for r, n in zip(who, old, strict=True)]
+        assert sum(parts) <= amount
+    for name in old:
+        assert permits_of(amount, large, len(new), name) <= permits_of(
+            amount, small, len(old), name
+        )
+
+
+def test_permits_are_taken_given_back_and_follow_the_limit() -> None:
+    limits = Defined(OPEN)
+    ledger = Ledger(Life("a", 1), limits, now_ms=0, wall_ms=0)
+    share = ledger.share(OPEN, now_ms=0, wall_ms=0)
+    assert share.left == 0
+    ledger.follow(roster("abc"), 3, wall_ms=0)
+    assert (share.left, share.window, share.pool) == (3, 0, 0)
+    share.left -= 3
+    share.spent += 3
+    assert ledger.share(OPEN, now_ms=5, wall_ms=5) is share
+    limits.limits[OPEN.key] = Limit(OPEN.key, "concurrent", 2, 0)
+    ledger.changed()
+    assert share.left == -2
+    share.left += 3
+    share.spent -= 3
+    assert share.left == 1
+    (row,) = ledger.rows()
+    assert (row.standing, row.spent, row.left) == (1, 0, 1)
+    del limits.limits[OPEN.key]
+    ledger.changed()
+    assert (share.left, share.window) == (0, -1)
+    assert ledger.peek(OPEN.key) is None
+    assert ledger.due_ms(0) is None
+
+
+def test_an_ask_that_comes_twice_is_answered_once() -> None:
+    one, life = pool(), Life("b", 1)
+    row = ask(wants=57, demand_per_s=1_900_000)
+    for _ in range(3):
+        customer = one.learn(life, row, 100, now_ms=0)
+        one.meet(customer, 0, wall_ms=5_100)
+        assert one.row_for(life).given == 57
+    assert one.left == 443
+
+
+def test_an_older_ask_only_raises_totals() -> None:
+    one, life = pool(), Life("b", 1)
+    one.learn(life, ask(wants=10, returned=5), 100, now_ms=0)
+    customer = one.learn(life, ask(wants=400, returned=3, demand_per_s=9), 90, now_ms=0)
+    assert (customer.hungry, customer.returned, customer.demand) == (10, 5, 0)
+    assert one.left == 505
+
+
+def test_at_most_a_third_is_given_ahead_and_all_that_somebody_waits_for() -> None:
+    one = pool(300)
+    ahead = one.learn(Life("b", 1), ask(wants=250), 1, now_ms=0)
+    one.meet(ahead, 0, wall_ms=5_000)
+    assert ahead.given == 100
+    waiting = one.learn(Life("c", 1), ask(wants=150), 1, now_ms=0)
+    one.meet(waiting, 150, wall_ms=5_000)
+    assert waiting.given == 150
+
+
+def test_a_life_that_came_after_another_is_given_to_anew_and_old_terms_do_not_count() -> None:
+    one = pool()
+    first = one.learn(Life("b", 1), ask(wants=30), 1, now_ms=0)
+    one.meet(first, 0, wall_ms=5_000)
+    second = one.learn(Life("b", 2), ask(wants=30, given=30), 1, now_ms=0)
+    one.meet(second, 0, wall_ms=5_000)
+    assert (first.given, second.given, second.returned) == (30, 30, 0)
+    other = one.learn(Life("c", 1), ask(term=9, wants=30, given=30, returned=99), 1, now_ms=0)
+    one.meet(other, 0, wall_ms=5_000)
+    assert (other.given, other.returned) == (30, 0)
+
+
+def test_what_lapsed_raises_what_may_be_minted_once() -> None:
+    one = pool(100, LONG)
+    for _ in range(2):
+        one.learn(Life("b", 1), ask(lapsed=16), 1, now_ms=0)
+        one.learn(Life("c", 1), ask(lapsed=10), 1, now_ms=0)
+    one.allow(100)
+    assert one.ceiling == 126
+    assert one.unminted == 26
+
+
+def test_a_limit_of_many_lives_fits_into_its_messages() -> None:
+    rows = tuple(ask(window=index, wants=5, lapsed=3, waits=1) for index in range(3))
+    gives = (GiveRow(1, SHORT.key, 5, 10, 20, 1_000),)
+    said: list[Message] = [RightsAsk("b", 7, 123, rows), RightsGive("a", 7, 123, gives)]
+    packets = encode(said)
+    assert [message for packet in packets for message in decode(packet)] == said
+
+
+def test_a_give_to_another_life_or_of_an_unknown_limit_changes_nothing() -> None:
+    ledger = Ledger(Life("b", 2), Defined(SHORT), now_ms=0, wall_ms=5_000)
+    give = GiveRow(1, SHORT.key, 5, 10, 20, 1_000)
+    stranger = GiveRow(1, "x#requests/1000", 5, 10, 20, 1_000)
+    far = GiveRow(1, SHORT.key, 9, 10, 20, 1_000)
+    assert ledger.given(RightsGive("a", 1, 0, (give,)), now_ms=0, wall_ms=5_000) == []
+    assert ledger.given(RightsGive("a", 2, 0, (stranger, far)), now_ms=0, wall_ms=5_000) == []
+    assert ledger.rows() == []
+    shares = ledger.given(RightsGive("a", 2, 0, (give,)), now_ms=0, wall_ms=5_000)
+    assert [share.left for share in shares] == [10]
+    again = ledger.given(RightsGive("a", 2, 0, (give, give)), now_ms=1, wall_ms=5_001)
+    assert again == []
+
+
+def test_a_window_that_began_before_a_roster_counts_the_whole_part_that_stands() -> None:
+    limit = Limit("#tokens/5000", "tokens", 40_000, 5_000, standing=0.5)
+    grown = Roster(bytes(16), 3, tuple("abcdef"), (6,) * 6, since_ms=84_188)
+    before = Roster(bytes(16), 2, tuple("abcde"), (5,) * 5)
+    minted = limit.mintable(before, before.names)
+    assert limit.mintable(grown, grown.names, began_ms=80_000) == minted == 20_000
+    assert limit.mintable(grown, grown.names, began_ms=85_000) == 20_002
+    again = changed(grown, "join", "g", since_ms=0)
+    assert again is not None
+    assert again.since_ms == 84_188
+
+
+def test_names_that_have_not_heard_of_a_change_count_whole_in_windows_before_a_roster() -> None:
+    limit = Limit("#requests/1000", "requests", 1_000, 1_000, standing=0.2, older=((1_000, 0.5),))
+    grown = Roster(bytes(16), 3, tuple("abcdef"), (6,) * 6, since_ms=9_000)
+    assert limit.mintable(grown, grown.names, began_ms=8_000) == 500
+    assert limit.mintable(grown, grown.names, began_ms=9_000) == 802
+
+
+def test_a_window_that_is_over_here_is_not_raised_for_who_is_still_in_it() -> None:
+    one = pool(400)
+    one.limit = Limit(SHORT.key, "requests", 2_400, 1_000, older=((800, 0.5),))
+    one.allow(1_920, over=True)
+    assert one.ceiling == 400
+    one.allow(1_920)
+    assert one.ceiling == 1_920
+    one.allow(100, over=True)
+    assert one.ceiling == 100
+
+
+def test_two_who_are_hungry_never_reserve_more_for_each_other_than_is_left() -> None:
+    one = pool(500)
+    one.standing = 100
+    rows = {name: ask(demand_per_s=1_000_000, wants=300, waits=0) for name in "ab"}
+    for name in "abc":
+        one.learn(Life(name, 1), rows.get(name, ask()), 10, now_ms=10)
+    for at_ms in range(5_000, 5_900, 50):
+        for name in rows:
+            given = one.customers[Life(name, 1)].given
+            row = msgspec.structs.replace(rows[name], given=given)
+            customer = one.learn(Life(name, 1), row, at_ms, now_ms=at_ms)
+            one.meet(customer, 0, wall_ms=at_ms)
+        one.feed(now_ms=at_ms, wall_ms=at_ms)
+    assert one.left == 0
+
+
+def test_who_sleeps_is_called_although_it_was_given_at_the_opening() -> None:
+    one = pool()
+    before = {Life("a", 1): Customer(), Life("b", 1): Customer()}
+    one.open(before)
+    one.learn(Life("a", 1), ask(), 10, now_ms=10)
+    assert one.customers[Life("a", 1)].spoke
+    assert not one.customers[Life("b", 1)].spoke
