@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from smg_node import __version__
+from smg_node.admission.door import Admission
+from smg_node.admission.ports import Rights, Rules
 from smg_node.cluster.asking import Asking
 from smg_node.cluster.desks import SharedDesks
 from smg_node.cluster.explain import Explanations
 from smg_node.cluster.settings import LiveSettings
+from smg_node.cluster.usage_build import UsageParts
 from smg_node.config.plain import Settings
 from smg_node.config.show import shown_settings
 from smg_node.control import (
@@ -34,10 +37,12 @@ from smg_node.fleet.model import ServedModel
 from smg_node.fleet.models import ModelParts
 from smg_node.fleet.networks import Networks
 from smg_node.fleet.opening import engine_opener as open_with
-from smg_node.http.options import HttpOptions
+from smg_node.http.chosen import http_options, reader_options
+from smg_node.http.identity import KeyAuthenticator
 from smg_node.http.parts import HttpParts, Identity
 from smg_node.http.ports import Cluster, Tokenized
 from smg_node.memory import keep
+from smg_node.pipeline.admitting import Counting, admission_options, prices, watch_admission
 from smg_node.pipeline.choosing import POLICY_FIELDS, build_policies, policy_options
 from smg_node.pipeline.embed import Embedder
 from smg_node.pipeline.generate import GenerationParts, Generator
@@ -163,15 +168,20 @@ def build_http_parts(
     desk: FleetDesk,
     cluster: Cluster,
     shared: SharedDesks,
+    usage: UsageParts,
     *,
     sticky: Bindings,
     mesh: Asking | None = None,
     prefixes: Prefixes | None = None,
+    admission: Admission | None = None,
 ) -> HttpParts:
     """Return everything the HTTP surface needs; all of it follows the cluster's settings."""
     watch_fleet(base.meters, fleet, base.clock)
-    pipeline = _build_pipeline(settings, base, fleet, sticky=sticky, prefixes=prefixes)
-    reading = _reader_options(settings)
+    counting = Counting(base.meters, usage.usage)
+    pipeline = _build_pipeline(
+        settings, base, fleet, counting, sticky=sticky, prefixes=prefixes, admission=admission
+    )
+    reading = reader_options(settings)
     shown = shown_settings(settings)
     parts = HttpParts(
         identity=Identity(settings.name, __version__),
@@ -184,6 +194,10 @@ def build_http_parts(
         sessions=desk,
         health=desk,
         cluster=cluster,
+        authenticator=KeyAuthenticator(shared.keys),
+        keys=shared.keys,
+        limits=shared.limits,
+        usage=usage.desk,
         cluster_settings=shared.settings,
         audit=shared.audit,
         state=shared.state,
@@ -194,7 +208,7 @@ def build_http_parts(
         access=base.access,
         ids=base.ids,
         clock=base.clock,
-        options=_http_options(settings),
+        options=http_options(settings),
         reading=reading,
         settings=lambda: shown,
     )
@@ -203,13 +217,35 @@ def build_http_parts(
     return parts
 
 
+def build_admission(
+    settings: Settings, base: Base, live: LiveSettings, rules: Rules, rights: Rights
+) -> Admission:
+    """Return what lets requests in, as far as the limits of the cluster do; it follows the cluster's settings."""
+    admission = Admission(
+        rules,
+        rights,
+        clock=base.clock,
+        rng=base.rng,
+        options=admission_options(settings),
+        prices=prices(live.of_models),
+    )
+    watch_admission(base.meters, admission.tallies)
+    live.watch(
+        ("admission", "models"),
+        lambda now: admission.retune(admission_options(now), prices(live.of_models)),
+    )
+    return admission
+
+
 def _build_pipeline(
     settings: Settings,
     base: Base,
     fleet: Fleet,
+    counting: Counting,
     *,
     sticky: Bindings,
     prefixes: Prefixes | None,
+    admission: Admission | None,
 ) -> _Pipeline:
     """Return what carries generations through, watched by scrapes."""
     journal = Journal(settings.name)
@@ -232,7 +268,8 @@ def _build_pipeline(
             rng=base.rng,
             retries=retries,
             journal=journal,
-            on_outcome=base.meters.generation,
+            on_outcome=counting,
+            admission=admission,
         )
     )
     calls = RelayParts(
@@ -243,7 +280,8 @@ def _build_pipeline(
         rng=base.rng,
         retries=retries,
         journal=journal,
-        on_outcome=base.meters.generation,
+        on_outcome=counting,
+        admission=admission,
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     return _Pipeline(policies, placer, retries, preparer, journal, generator, relays, embedder)
@@ -253,8 +291,8 @@ def _follow(live: LiveSettings, parts: HttpParts, pipeline: _Pipeline) -> None:
     """Let what serves requests take over the cluster's settings as they change."""
 
     def surface(now: Settings) -> None:
-        reading = _reader_options(now)
-        parts.retune(_http_options(now), reading, _dialects(reading))
+        reading = reader_options(now)
+        parts.retune(http_options(now), reading, _dialects(reading))
 
     def placing(now: Settings) -> None:
         own = {
@@ -275,7 +313,7 @@ def _follow(live: LiveSettings, parts: HttpParts, pipeline: _Pipeline) -> None:
             shed=now.overload.shed,
         )
 
-    live.watch(("http", "stream", "engine", "limits", "drain", "queue"), surface)
+    live.watch(("http", "auth", "stream", "engine", "limits", "drain", "queue"), surface)
     live.watch(("limits",), lambda now: pipeline.preparer.retune(_prepare_limits(now)))
     live.watch(("routing", "models", "queue", "overload"), placing)
     live.watch(("retry",), lambda now: pipeline.retries.retune(retry_options(now)))
@@ -345,46 +383,6 @@ def _prepare_limits(settings: Settings) -> PrepareLimits:
     return PrepareLimits(
         schema_max_bytes=settings.limits.schema_max_bytes,
         grammar_max_bytes=settings.limits.grammar_max_bytes,
-    )
-
-
-def _reader_options(settings: Settings) -> ReaderOptions:
-    limits = settings.limits
-    same = {field.name for field in fields(ReaderOptions)} & set(dict(limits))
-    return ReaderOptions(
-        **{name: getattr(limits, name) for name in sorted(same)},
-        unknown_parameters=settings.http.unknown_parameters,
-        reasoning_field=settings.http.reasoning_field,
-        template_from_request=settings.templates.allow_from_request,
-    )
-
-
-def _http_options(settings: Settings) -> HttpOptions:
-    http, stream = settings.http, settings.stream
-    return HttpOptions(
-        listen=str(http.listen),
-        metrics_listen=str(http.metrics_listen),
-        body_max_bytes=http.body_max_bytes,
-        nesting_max=http.nesting_max,
-        header_line_max_bytes=http.header_line_max_bytes,
-        header_count_max=http.header_count_max,
-        header_read_s=http.header_read_s,
-        idle_keepalive_s=http.idle_keepalive_s,
-        body_stall_s=http.body_stall_s,
-        connections_max=http.connections_max,
-        request_id_headers=http.request_id_headers,
-        cors_allowed_origins=http.cors_allowed_origins,
-        expose_routing_headers=http.expose_routing_headers,
-        key_headers=settings.routing.key_headers,
-        claim_max=settings.queue.claim_max,
-        request_s=settings.engine.request_s,
-        commit_after_s=stream.commit_after_s,
-        keepalive_s=stream.keepalive_s,
-        slow_client_bytes=stream.slow_client_bytes,
-        slow_client_s=stream.slow_client_s,
-        # Nobody balances load over a demo, so nobody needs time to notice its end.
-        settle_s=0 if settings.demo else settings.drain.settle_s,
-        grace_s=settings.drain.grace_s,
     )
 
 

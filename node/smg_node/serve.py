@@ -24,17 +24,18 @@ from prometheus_client import CollectorRegistry
 
 from smg_node import __version__
 from smg_node.cluster.build import build_cluster, build_shared, build_sharing
-from smg_node.cluster.desks import SharedDesks, build_desks
+from smg_node.cluster.desks import SharedDesks, build_desks, listen
 from smg_node.cluster.farewell import Farewell
 from smg_node.cluster.hints import PrefixSharing
 from smg_node.cluster.life import ClusterLife
 from smg_node.cluster.registry import ClusterRegistry
 from smg_node.cluster.sessions import Sessions
+from smg_node.cluster.usage_build import UsageParts, build_usage
 from smg_node.config.plain import Settings
 from smg_node.config.worker_url import parse_worker_url
 from smg_node.control import FleetDesk, build_fleet, build_prefixes
 from smg_node.core.ids import IdSource
-from smg_node.data import Base, build_http_parts, engine_opener, model_parts
+from smg_node.data import Base, build_admission, build_http_parts, engine_opener, model_parts
 from smg_node.demo import demo_engines, say_demo
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.networks import Networks
@@ -66,6 +67,7 @@ class _Node:
     desks: SharedDesks
     cluster: ClusterLife
     sharing: PrefixSharing | None
+    usage: UsageParts
     farewell: Farewell
     server: Server
 
@@ -81,6 +83,7 @@ async def serve(settings: Settings) -> int:
         stack.push_async_callback(cluster.stop)
         await cluster.start()
         node.desks.live.refresh()
+        stack.push_async_callback(node.usage.keeper.close)
         stack.push_async_callback(server.stop)
         await server.start()
         cluster.publish(server.address, server.metrics_address)
@@ -141,7 +144,9 @@ def _build(settings: Settings, base: Base) -> _Node:
         draining=lambda: farewell.draining,
         doubts=cluster.doubts if sharing is None else sharing.after(cluster.doubts),
     )
-    desks = build_desks(settings, shared, cluster.mesh)
+    desks = build_desks(settings, shared, cluster.mesh, wall_ms=clock.now_ms)
+    listen(settings, shared, desks)
+    usage = build_usage(settings, desks.live, cluster, clock, base.rng, base.meters)
     watch_listening(base.meters, fleet, clock.monotonic_s)
     watch_prefixes(base.meters, prefixes)
     parts = build_http_parts(
@@ -151,12 +156,14 @@ def _build(settings: Settings, base: Base) -> _Node:
         desk,
         cluster.desk,
         desks,
+        usage,
         sticky=registry.sticky,
         mesh=cluster.mesh,
         prefixes=prefixes,
+        admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
     )
     farewell.server = Server(parts)
-    return _Node(base, fleet, registry, desks, cluster, sharing, farewell, farewell.server)
+    return _Node(base, fleet, registry, desks, cluster, sharing, usage, farewell, farewell.server)
 
 
 def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
@@ -168,6 +175,7 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
         "settings": node.desks.live.run,
         "loop lag": LoopLag(node.base.meters, node.base.clock, busy=node.fleet.has_workers).run,
         "mesh": node.cluster.run,
+        "usage": node.usage.keeper.run,
         **sharing,
     }
 

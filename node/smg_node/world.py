@@ -1,6 +1,7 @@
 """The real clock and real chance: the one door through which they enter."""
 
 import random
+import secrets
 import time
 
 
@@ -19,3 +20,8 @@ class SystemClock:
 def system_rng() -> random.Random:
     """Return a generator seeded by the operating system."""
     return random.Random(random.SystemRandom().getrandbits(128))
+
+
+def secret_text(characters: int, alphabet: str) -> str:
+    """Return that many characters that nobody can guess: for keys, and for nothing that is to be repeated."""
+    return "".join(secrets.choice(alphabet) for _ in range(characters))

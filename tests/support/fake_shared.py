@@ -7,6 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from smg_mesh.escrow.report import Report
+from smg_mesh.escrow.rows import Row
+from smg_mesh.state.keys import Keys
+from smg_mesh.state.limits import LimitsView
 from smg_mesh.state.settings import SettingsView
 from smg_node.cluster.desks import SharedDesks, build_desks
 from smg_node.cluster.port import Answer
@@ -14,7 +18,7 @@ from smg_node.config.plain import Settings, plain_settings
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.shared_ports import SessionView
 from support.configuration import load
-from support.fake_namespace import FakeNamespaces
+from support.fake_namespace import EPOCH_MS, FakeNamespaces
 
 
 @dataclass(frozen=True)
@@ -140,12 +144,29 @@ class FakeMesh:
         self._answers.setdefault(self._me, {})[topic] = reply
 
 
+class FakeBook:
+    """What one node says of the use of limits, as a test wants it."""
+
+    def __init__(self) -> None:
+        self.reports: dict[str, Report] = {}
+        self.book: list[Row] = []
+
+    def report(self, key: str) -> Report | None:
+        return self.reports.get(key)
+
+    def rows(self) -> Sequence[Row]:
+        return self.book
+
+
 class FakeShared:
     """One node's copy."""
 
     def __init__(self, name: str, settings: SettingsView, world: "SharedWorld") -> None:
         self.name = name
         self.settings = settings
+        self.keys = Keys(world.keys[name])
+        self.limits = LimitsView(world.limits[name], wall_ms=lambda: world.limits[name].wall_ms)
+        self.rights = FakeBook()
         self.audit = FakeAuditStore(name, world.rows)
         self.running = FakeRunning(name, world.running)
         self.held = True
@@ -170,6 +191,9 @@ class SharedWorld:
 
     def __init__(self, *names: str) -> None:
         self.settings = FakeNamespaces(*names, name="settings")
+        self.keys = FakeNamespaces(*names, name="keys")
+        self.limits = FakeNamespaces(*names, name="limits")
+        self.wall_ms = EPOCH_MS
         self.rows: list[FakeRow] = []
         self.running: dict[str, dict[str, str]] = {}
         self.answers: dict[str, dict[str, Answer]] = {}
@@ -185,7 +209,8 @@ class SharedWorld:
 
     def desks_of(self, name: str, own: Settings) -> SharedDesks:
         """Return the desks of a node with these settings."""
-        return build_desks(own, self.nodes[name], self.meshes[name])
+        mesh = self.meshes[name]
+        return build_desks(own, self.nodes[name], mesh, wall_ms=lambda: self.wall_ms)
 
 
 class FakeSessions:

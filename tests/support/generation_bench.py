@@ -8,6 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from smg_node.admission.door import Admission
 from smg_node.core.answer import Answer, Collector
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import SmgError
@@ -123,6 +124,7 @@ async def bench_of(
     retries: RetryOptions = QUICK,
     options: FleetOptions = FAST,
     placing: PlacerOptions = ROUND_ROBIN,
+    admission: Admission | None = None,
 ) -> AsyncIterator[Bench]:
     """Run a generator over these engines."""
     async with running(fleet_of(engines, folder, options=options), sorted(engines)) as fleet:
@@ -148,5 +150,6 @@ async def bench_of(
                 retries=RetryBudgets(retries),
                 journal=journal,
                 on_outcome=outcomes.append,
+                admission=admission,
             )
             yield Bench(Generator(parts), fleet, outcomes, journal, placer)

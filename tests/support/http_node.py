@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
+from smg_node.admission.ticket import Ticket
 from smg_node.cluster.explain import Explanations
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError, invalid
@@ -28,6 +29,7 @@ from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.completions.dialect import CompletionsDialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.app import Server
+from smg_node.http.identity import KeyAuthenticator
 from smg_node.http.options import HttpOptions
 from smg_node.http.parts import HttpParts, Identity
 from smg_node.http.ports import (
@@ -50,6 +52,7 @@ from smg_node.telemetry.tracing import TraceOptions, Tracer
 from smg_node.world import SystemClock
 from support.fake_cluster import FakeCluster
 from support.fake_shared import FakeSessions, SharedWorld
+from support.spending import SpentDesk, UsageBook
 
 Script = Callable[["FakeRun"], AsyncIterator[Sequence[Event]]]
 
@@ -65,6 +68,7 @@ class FakeRun:
     worker: str = "w-1"
     attempts: int = 1
     ignored: tuple[str, ...] = ()
+    ticket: Ticket | None = None
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     pulled: int = 0
     finished: bool = False
@@ -310,6 +314,11 @@ class Node:
     journal: Journal
 
     @property
+    def usage(self) -> UsageBook:
+        assert isinstance(self.parts.usage, SpentDesk)
+        return self.parts.usage.book
+
+    @property
     def port(self) -> int:
         return self.server.address.port
 
@@ -352,6 +361,10 @@ async def node(
         sessions=FakeSessions(),
         health=health,
         cluster=cluster,
+        authenticator=KeyAuthenticator(shared.keys),
+        keys=shared.keys,
+        limits=shared.limits,
+        usage=SpentDesk("node-a", cluster.members, world.meshes["node-a"]),
         cluster_settings=shared.settings,
         audit=shared.audit,
         state=shared.state,

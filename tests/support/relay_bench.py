@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from smg_node.admission.door import Admission
 from smg_node.config.worker_url import WorkerUrl
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError
@@ -210,6 +211,7 @@ async def relay_bench(
     query: str = "",
     queries: Mapping[str, str] | None = None,
     retries: RetryOptions | None = None,
+    admission: Admission | None = None,
     **workers: FakeTransport,
 ) -> AsyncIterator[RelayBench]:
     """Run a fleet of HTTP workers (and `engines`) with what relays to them."""
@@ -244,6 +246,7 @@ async def relay_bench(
             retries=RetryBudgets(retries or RetryOptions(first_s=0.002, most_s=0.01)),
             journal=journal,
             on_outcome=outcomes.append,
+            admission=admission,
         )
         with ThreadPoolExecutor(1) as threads:
             preparer = Preparer(clock=clock, threads=threads)

@@ -21,9 +21,13 @@ from smg_node.admin.cluster import cluster_app
 from smg_node.admin.completion import PROGRAM, completion
 from smg_node.admin.config import config_app
 from smg_node.admin.explain import explain
+from smg_node.admin.keys import keys_app
+from smg_node.admin.limits import limits_app
 from smg_node.admin.options import Options, hoisted
 from smg_node.admin.overview import loads, models_app, status
+from smg_node.admin.said import read_key
 from smg_node.admin.screen import tell
+from smg_node.admin.usage import usage
 from smg_node.admin.workers import workers_app
 
 _FAILED: Final = 1
@@ -44,7 +48,17 @@ def _root(
     key: Annotated[
         str,
         typer.Option(
-            envvar="SMG_ADMIN_KEY", metavar="KEY", help="An admin key; loopback needs none."
+            envvar=["SMG_ADMIN_KEY", "SMG_KEY"],
+            metavar="KEY",
+            help="An operator's or administrator's key; needed once an admin key exists.",
+        ),
+    ] = "",
+    key_file: Annotated[
+        str,
+        typer.Option(
+            envvar="SMG_KEY_FILE",
+            metavar="FILE",
+            help="A file with that key in its first line; nobody reads it off the command line.",
         ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
@@ -64,6 +78,8 @@ def _root(
     ] = False,
 ) -> None:
     """Look after an smg-node: its cluster, workers, settings, models and health."""
+    if not key and key_file:
+        key = read_key(key_file)
     context.obj = Options(AdminClient(url.rstrip("/"), key, timeout_s), as_json)
 
 
@@ -81,11 +97,14 @@ def build_app() -> typer.Typer:
     app.add_typer(workers_app, name="workers")
     app.add_typer(cluster_app, name="cluster")
     app.add_typer(config_app, name="config")
+    app.add_typer(keys_app, name="keys")
+    app.add_typer(limits_app, name="limits")
     app.add_typer(models_app, name="models")
     app.add_typer(sessions_app, name="sessions")
     app.command("audit")(audit)
     app.command("explain")(explain)
     app.command("loads")(loads)
+    app.command("usage")(usage)
     app.command("completion")(completion)
     return app
 

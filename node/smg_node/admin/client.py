@@ -62,7 +62,8 @@ class AdminClient:
         message = _message(answer.body) or f"the node answered {answer.status} without saying why"
         if answer.status in (401, 403):
             message += (
-                " (--key or SMG_ADMIN_KEY gives an admin key; without one only loopback may ask)"
+                " (--key, SMG_KEY or --key-file gives a key; as long as no admin key exists loopback may ask"
+                " without one)"
             )
         raise AdminError(message)
 

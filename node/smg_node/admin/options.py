@@ -9,7 +9,7 @@ import typer
 from smg_node.admin.client import AdminClient
 
 # Flags of `smg-admin` itself, and how many words follow each.
-_GLOBAL_FLAGS: Final = {"--url": 1, "--key": 1, "--timeout": 1, "--json": 0}
+_GLOBAL_FLAGS: Final = {"--url": 1, "--key": 1, "--key-file": 1, "--timeout": 1, "--json": 0}
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,15 @@ def read_file(file: str) -> str:
         raise AdminError(f"cannot read {file}: {reason}") from None
 
 
+def read_key(file: str) -> str:
+    """Return the key in the first line of a file that says anything; AdminError if there is none."""
+    lines = (line.partition("#")[0].strip() for line in read_file(file).splitlines())
+    key = next((line for line in lines if line), None)
+    if key is None:
+        raise AdminError(f"{file} holds no key")
+    return key
+
+
 def say_value(value: Any) -> str:
     """Return a setting's value as it could be typed, cut where it is long."""
     if isinstance(value, float) and value.is_integer():

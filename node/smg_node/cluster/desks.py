@@ -1,16 +1,23 @@
 """Builds what stands between the state that all nodes share and the HTTP surface."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from smg_mesh.shared import LimitsView, Shared
 from smg_node.cluster.asking import Asking
 from smg_node.cluster.audit import AuditLog, AuditStore
+from smg_node.cluster.key_file import read_admin_keys
+from smg_node.cluster.keys import ClusterKeys, KeyGround, KeyStore
+from smg_node.cluster.limits import ClusterLimits, Rights
 from smg_node.cluster.settings import LiveSettings, RunningStore, SettingsStore
 from smg_node.cluster.settings_desk import ClusterSettings
 from smg_node.cluster.state_report import Holdings, StateReport
 from smg_node.config.plain import Settings
+from smg_node.http.limit_ports import LimitDesk
 from smg_node.http.shared_ports import AuditDesk, SettingsDesk, StateDesk
 from smg_node.pipeline.choosing import all_policies
+from smg_node.world import secret_text
 
 
 class SharedState(Holdings, Protocol):
@@ -24,6 +31,21 @@ class SharedState(Holdings, Protocol):
     @property
     def settings(self) -> SettingsStore:
         """The settings of the cluster."""
+        ...
+
+    @property
+    def keys(self) -> KeyStore:
+        """The API keys of the cluster."""
+        ...
+
+    @property
+    def limits(self) -> LimitsView:
+        """The limits of the cluster."""
+        ...
+
+    @property
+    def rights(self) -> Rights:
+        """What this node may spend of them."""
         ...
 
     @property
@@ -43,12 +65,23 @@ class SharedDesks:
 
     live: LiveSettings
     settings: SettingsDesk
+    keys: ClusterKeys
+    limits: LimitDesk
     audit: AuditDesk
     state: StateDesk
 
 
-def build_desks(settings: Settings, shared: SharedState, mesh: Asking | None) -> SharedDesks:
-    """Return them; nothing is opened or written. `mesh` is None for a node alone."""
+def build_desks(
+    settings: Settings,
+    shared: SharedState,
+    mesh: Asking | None,
+    *,
+    wall_ms: Callable[[], int],
+) -> SharedDesks:
+    """Return them; nothing is opened or written. `mesh` is None for a node alone.
+
+    ConfigurationError for a file of keys that cannot be used.
+    """
     policies = tuple(all_policies(settings.policy_plugins))
     choices = {
         f"{place}{knob}": policies
@@ -59,6 +92,22 @@ def build_desks(settings: Settings, shared: SharedState, mesh: Asking | None) ->
     return SharedDesks(
         live=live,
         settings=ClusterSettings(shared.name, live, shared.settings, shared.running, mesh),
+        keys=_build_keys(settings, shared, wall_ms),
+        # Every node has a data directory, and what is minted is written down there.
+        limits=ClusterLimits(shared.name, shared.limits, shared.rights, shared, mesh, durable=True),
         audit=AuditLog(shared.audit),
         state=StateReport(shared.name, shared, mesh),
     )
+
+
+def _build_keys(settings: Settings, shared: SharedState, wall_ms: Callable[[], int]) -> ClusterKeys:
+    file = settings.auth.admin_key_file
+    ground = KeyGround(wall_ms, secret_text, held=lambda: shared.held)
+    return ClusterKeys(shared.keys, ground, None if file is None else read_admin_keys(file))
+
+
+def listen(settings: Settings, shared: Shared, desks: SharedDesks) -> None:
+    """Let keys say what is held of them, and rights be audited as far as settings want it."""
+    shared.watch_held(desks.keys.say)
+    shared.rights.audit(on=settings.admission.audit)
+    desks.live.watch(("admission",), lambda now: shared.rights.audit(on=now.admission.audit))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from smg_node.telemetry import hint_metrics, mesh_metrics, state_metrics
+from smg_node.telemetry import hint_metrics, mesh_metrics, rights_metrics, state_metrics
 from smg_node.telemetry.metric import Metric
 from smg_node.telemetry.metrics import Meters, Reading
 
@@ -93,6 +93,10 @@ STATE_PLACES: Final[Mapping[str, Place]] = {
     "state_refused": Place(state_metrics.STATE_REFUSED, (DETAIL,)),
     "state_file": Place(state_metrics.STATE_SAVES, (DETAIL,)),
     "state_fault": Place(state_metrics.STATE_FAULTS),
+    "rights_packets": Place(rights_metrics.RIGHTS_PACKETS, (DETAIL,)),
+    "rights_file": Place(rights_metrics.RIGHTS_SAVES, (DETAIL,)),
+    "rights_difference": Place(rights_metrics.RIGHTS_DIFFERENCES),
+    "rights_refused": Place(rights_metrics.RIGHTS_REFUSED, (DETAIL,)),
     "hint_fault": Place(state_metrics.STATE_FAULTS),
     "hint_call": Place(hint_metrics.PREFIX_HINT_CALLS, (DETAIL,)),
 }

@@ -34,6 +34,7 @@ def mesh_options(settings: Settings, *, version: str) -> MeshOptions:
         data_dir=settings.data_dir / "mesh" / settings.name,
         meta={"version": version},
         join_grace_s=mesh.join_grace_s,
+        expect=mesh.expect,
         state=state_options(settings),
     )
 

@@ -5,11 +5,20 @@ from typing import Final
 
 from smg_node.config.address import Address
 from smg_node.config.load import Loaded
+from smg_node.config.sections.auth import Auth
 from smg_node.config.sections.mesh import MeshSection
 
-# Keys are a phase-1 matter of the cluster; until one can be defined, this is always so.
-_ADMIN: Final = "answers loopback only: no admin key is defined"
-_DATA: Final = "open to everyone who can reach it: no key is defined"
+# What keys the cluster has is not known yet; the log says it when it is.
+_ADMIN: Final = (
+    "answers loopback only, until an admin key exists (smg-admin keys create --role admin)"
+)
+_ADMIN_FILE: Final = "needs an operator's or an administrator's key"
+_DATA: Final[Mapping[str, str]] = {
+    "auto": "open to everyone who can reach it, until an admin key exists",
+    "open": "open to everyone who can reach it (auth.data)",
+    "closed": "needs a key (auth.data)",
+}
+_DATA_FILE: Final = "needs a key"
 _ALONE: Final = "closed: this node runs alone; --mesh-key FILE opens it (smg-admin cluster keyring generate makes one)"
 _WORKERS_SHOWN_MAX: Final = 8
 _SEEDS_SHOWN_MAX: Final = 8
@@ -33,9 +42,16 @@ def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
         "mesh": _say_mesh(settings.mesh),
         "data dir": str(settings.data_dir),
         "config": str(loaded.file) if loaded.file is not None else "no file",
-        "data API": _DATA,
-        "admin API": _ADMIN,
+        "data API": _say_access(settings.auth),
+        "admin API": _ADMIN if settings.auth.admin_key_file is None else _ADMIN_FILE,
     }
+
+
+def _say_access(auth: Auth) -> str:
+    """Who may use the data API, as far as the configuration says."""
+    if auth.data == "auto" and auth.admin_key_file is not None:
+        return _DATA_FILE
+    return _DATA[auth.data]
 
 
 def _say_mesh(mesh: MeshSection) -> str:

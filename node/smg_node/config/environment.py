@@ -18,7 +18,9 @@ PREFIX: Final = "SMG_"
 CONFIG_FILE: Final = "SMG_CONFIG"
 
 # Read by other commands of this distribution.
-_OTHERS: Final = frozenset({CONFIG_FILE, "SMG_ADMIN_URL", "SMG_ADMIN_KEY"})
+_OTHERS: Final = frozenset(
+    {CONFIG_FILE, "SMG_ADMIN_URL", "SMG_ADMIN_KEY", "SMG_KEY", "SMG_KEY_FILE"}
+)
 
 # Kubernetes describes every Service of a namespace to its pods; one called `smg-node` or `smg` gives
 # SMG_NODE_SERVICE_HOST, SMG_NODE_PORT_30000_TCP_ADDR and so on. They are nobody's typo.

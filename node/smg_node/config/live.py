@@ -27,6 +27,7 @@ LIVE: Final = (
     "http.unknown_parameters",
     "http.reasoning_field",
     "http.expose_routing_headers",
+    "auth.data",
     "stream.commit_after_s",
     "stream.keepalive_s",
     "stream.slow_client_bytes",
@@ -88,6 +89,8 @@ LIVE: Final = (
     "queue.bulk_places",
     "queue.bulk_timeout_s",
     "queue.bulk_lift_s",
+    "admission.audit",
+    "admission.wait_max_s",
     "workers.probe_interval_s",
     "workers.probe_timeout_s",
     "workers.retry_s",
@@ -114,6 +117,9 @@ LIVE: Final = (
     "models/NAME/policy",
     "models/NAME/prefill_policy",
     "models/NAME/decode_policy",
+    "models/NAME/prompt_price",
+    "models/NAME/cached_price",
+    "models/NAME/answer_price",
 )
 KEY_BYTES_MAX: Final = 256
 """What replicated state takes as a key."""

@@ -14,6 +14,8 @@ from smg_node.config.declare import place, switch, text
 from smg_node.config.live import LiveKnob, live_knobs
 from smg_node.config.model_name import check_model_name
 from smg_node.config.plugins import installed
+from smg_node.config.sections.admission import Admission
+from smg_node.config.sections.auth import Auth
 from smg_node.config.sections.engine import EngineCalls
 from smg_node.config.sections.http import Http
 from smg_node.config.sections.kv import Kv
@@ -71,6 +73,7 @@ class Settings(BaseSettings):
         short="--demo",
     )
     http: Http = Field(default_factory=Http)
+    auth: Auth = Field(default_factory=Auth)
     stream: Stream = Field(default_factory=Stream)
     workers: Workers = Field(default_factory=Workers)
     engine: EngineCalls = Field(default_factory=EngineCalls)
@@ -79,6 +82,7 @@ class Settings(BaseSettings):
     retry: Retry = Field(default_factory=Retry)
     overload: Overload = Field(default_factory=Overload)
     queue: Queue = Field(default_factory=Queue)
+    admission: Admission = Field(default_factory=Admission)
     kv: Kv = Field(default_factory=Kv)
     tokens: Tokens = Field(default_factory=Tokens)
     templates: Templates = Field(default_factory=Templates)

@@ -16,7 +16,8 @@ class RequestContext:
 
     `deadline_s` is on the monotonic clock. `upstream_headers` (traceparent, tracestate, x-request-id)
     travel to the engine as gRPC metadata; keys are lower case. `caller` is a digest of the credential that
-    came with the request, "" without one; `client` the address it came from.
+    came with the request, "" without one; `client` the address it came from. `key_id` and `tenant` are those of
+    the API key, "" where none was needed.
     """
 
     request_id: str
@@ -27,3 +28,5 @@ class RequestContext:
     caller: str = ""
     client: str = ""
     priority: Priority = "default"
+    tenant: str = ""
+    key_id: str = ""

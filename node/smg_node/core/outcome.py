@@ -32,6 +32,10 @@ class Outcome:
     """Engine calls, of the leg that took the most."""
     continuations: int = 0
     """Answers that went on at another worker after their first token."""
+    tenant: str = ""
+    """Whose key it was; "" where none was needed."""
+    key_id: str = ""
+    """Which one."""
 
     def ttft_s(self) -> float | None:
         """Return seconds to the first token, or None."""

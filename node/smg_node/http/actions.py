@@ -13,6 +13,8 @@ from smg_node.http.events import EventRoutes
 from smg_node.http.explain import ExplainRoutes
 from smg_node.http.generation import GenerationRoutes
 from smg_node.http.inflight import Inflight
+from smg_node.http.keys import KeyRoutes
+from smg_node.http.limits import LimitRoutes
 from smg_node.http.middleware import Action
 from smg_node.http.models import ModelRoutes
 from smg_node.http.openapi import document
@@ -23,6 +25,7 @@ from smg_node.http.routes import ROUTES
 from smg_node.http.settings import SettingsRoutes
 from smg_node.http.state import StateRoutes
 from smg_node.http.tokens import TokenRoutes
+from smg_node.http.usage import UsageRoutes
 from smg_node.http.workers import WorkerRoutes
 
 
@@ -44,6 +47,7 @@ def _for_tenants(parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> Mapping[
     embeddings = EmbeddingRoutes(parts, bodies, pulse)
     tokens = TokenRoutes(parts, bodies)
     models = ModelRoutes(parts.catalog)
+    usage = UsageRoutes(parts.identity.node, parts.usage, parts.clock.now_ms)
     return {
         "chat": partial(generation.serve, "chat"),
         "completions": partial(generation.serve, "completions"),
@@ -55,6 +59,8 @@ def _for_tenants(parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> Mapping[
         "models": models.models,
         "model": models.model,
         "model_card": models.model_card,
+        "usage": usage.usage,
+        "own_usage": usage.own,
     }
 
 
@@ -99,6 +105,8 @@ def _for_members(
 def _for_shared_state(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
     node = parts.identity.node
     settings = SettingsRoutes(node, parts.cluster_settings, parts.audit, bodies)
+    keys = KeyRoutes(parts.keys, parts.audit, bodies)
+    limits = LimitRoutes(node, parts.limits, parts.audit, bodies)
     audit = AuditRoutes(parts.audit)
     state = StateRoutes(parts.state, parts.sessions, parts.audit)
     return {
@@ -110,6 +118,13 @@ def _for_shared_state(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Acti
         "settings_history": settings.history,
         "validate_settings": settings.validate,
         "rollback_settings": settings.rollback,
+        "keys": keys.keys,
+        "create_key": keys.create,
+        "revoke_key": keys.revoke,
+        "limits": limits.limits,
+        "limit": limits.limit,
+        "change_limit": limits.change,
+        "unset_limit": limits.unset,
         "audit": audit.audit,
         "state": state.state,
         "namespace": state.namespace,

@@ -29,6 +29,8 @@ def context_of(request: HttpRequest, options: HttpOptions, *, streamed: bool) ->
         caller=caller_digest(headers),
         client=request.peer,
         priority=priority_of(headers, options.claim_max),
+        tenant=request.identity.tenant,
+        key_id=request.identity.key_id,
     )
 
 

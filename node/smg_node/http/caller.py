@@ -6,10 +6,13 @@ from smg_node.http.request import HttpRequest
 from smg_node.http.shared_ports import Caller
 
 LOOPBACK: Final = "loopback"
-"""As long as no key exists, only this machine may change anything."""
+"""As long as no admin key exists, only this machine may change anything."""
+_KEY: Final = "key"
 _SOCKET: Final = "unix socket"
 
 
 def caller_of(request: HttpRequest) -> Caller:
-    """Return who asks."""
-    return Caller(LOOPBACK, request.peer or _SOCKET, request.request_id)
+    """Return who asks: the id of a key, or this machine's operator."""
+    key_id = request.identity.key_id
+    who = f"{_KEY}:{key_id}" if key_id else LOOPBACK
+    return Caller(who, request.peer or _SOCKET, request.request_id)

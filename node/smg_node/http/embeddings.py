@@ -12,6 +12,7 @@ from smg_node.dialects.embeddings.reader import read_embeddings
 from smg_node.dialects.json_body import read_json
 from smg_node.http.asking import context_of
 from smg_node.http.body import BodyReader
+from smg_node.http.errors import family_of
 from smg_node.http.parts import HttpParts
 from smg_node.http.pulse import Pulse
 from smg_node.http.relaying import Relaying
@@ -57,6 +58,8 @@ class EmbeddingRoutes:
         finally:
             request.worker = run.worker
             self._note(request, run.worker, run.attempts, asked.ignored)
+            if run.ticket is not None:
+                request.reply_headers.update(run.ticket.headers(family_of(request.route)))
         answer = embeddings_answer(
             found.model, found.vectors, packed=asked.packed, prompt_tokens=found.prompt_tokens
         )

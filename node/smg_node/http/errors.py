@@ -9,9 +9,12 @@ from typing import Final
 
 import msgspec
 
+from smg_node.admission.refusal import LimitedError
+from smg_node.admission.told import Family
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.dialects import openai_errors
 from smg_node.dialects.dialect import Dialect
+from smg_node.http.limit_ports import StaleLimitError
 from smg_node.http.reply import Reply
 from smg_node.http.routes import Route, WrongMethodError
 from smg_node.http.shared_ports import StaleSettingError
@@ -36,20 +39,27 @@ def error_reply(
 ) -> Reply:
     """Return the answer that tells a client about `error`, in the envelope of its dialect."""
     dialect = dialects.get(route.dialect) if route is not None else None
-    if isinstance(error, StaleSettingError):
+    if isinstance(error, StaleSettingError | StaleLimitError):
         body = _encode({"error": openai_errors.error_object(error), "current": error.current})
     elif dialect is None:
         body = openai_errors.error_body(error)
     else:
         body = dialect.error_body(error, request_id)
     headers = {"x-smg-error-code": error.code, **_retry_headers(error)}
-    if isinstance(error, StaleSettingError):
-        headers["etag"] = f'"{error.current.version}"'
+    if isinstance(error, StaleSettingError | StaleLimitError):
+        headers["etag"] = f'"{error.version}"'
+    if isinstance(error, LimitedError):
+        headers.update(error.headers(family_of(route)))
     if isinstance(error, WrongMethodError):
         headers["allow"] = error.allow
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
     return Reply(error.status, body, headers=headers)
+
+
+def family_of(route: Route | None) -> Family:
+    """Return whose names the headers about limits have, by the route that is asked."""
+    return "anthropic" if route is not None and route.dialect == "messages" else "openai"
 
 
 def _retry_headers(error: SmgError) -> dict[str, str]:
@@ -58,10 +68,11 @@ def _retry_headers(error: SmgError) -> dict[str, str]:
         return {"x-should-retry": "false"}
     if error.status not in (409, 429, 503):
         return {}
+    hopeless = isinstance(error, LimitedError) and error.hopeless
     wish_s = _RETRY_DEFAULT_S if error.retry_after_s is None else error.retry_after_s
     after_s = min(max(wish_s, 0.0), RETRY_AFTER_MAX_S)
     return {
         "retry-after": str(math.ceil(after_s)),
         "retry-after-ms": str(math.ceil(after_s * 1000)),
-        "x-should-retry": "true",
+        "x-should-retry": "false" if hopeless else "true",
     }

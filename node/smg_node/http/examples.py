@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from smg_node.http.explain_shape import EXPLAIN_EXAMPLE
+from smg_node.http.key_shape import KEY_EXAMPLES
+from smg_node.http.limit_shape import LIMIT_EXAMPLES
+from smg_node.http.usage_shape import USAGE_EXAMPLES
 
 _ID: Final = "w-7f3a91c0d2e4"
 _URL: Final = "grpc://10.0.0.7:30100"
@@ -145,6 +148,9 @@ _SESSION: Final = {
 }
 
 EXAMPLES: Final[Mapping[str, Any]] = {
+    **KEY_EXAMPLES,
+    **LIMIT_EXAMPLES,
+    **USAGE_EXAMPLES,
     "WorkerRequest": {
         "url": _URL,
         "model_id": _MODEL,

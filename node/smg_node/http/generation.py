@@ -20,7 +20,7 @@ from smg_node.dialects.dialect import Presenter
 from smg_node.dialects.json_body import read_json
 from smg_node.http.asking import context_of, routing_key
 from smg_node.http.body import BodyReader
-from smg_node.http.errors import internal
+from smg_node.http.errors import family_of, internal
 from smg_node.http.parts import HttpParts
 from smg_node.http.pulse import Pulse
 from smg_node.http.relaying import Relaying
@@ -139,6 +139,8 @@ class _Answering:
         taken_s = parts.clock.monotonic_s() - request.received_s
         headers["openai-processing-ms"] = str(round(taken_s * 1000))
         headers["openai-version"] = _OPENAI_VERSION
+        if run.ticket is not None:
+            headers.update(run.ticket.headers(family_of(request.route)))
         if parts.options.expose_routing_headers:
             headers["x-smg-node"] = parts.identity.node
             headers["x-smg-attempts"] = str(run.attempts)

@@ -1,4 +1,6 @@
-"""Who may ask what, as long as no keys exist: everyone for data, this machine for the rest.
+"""Who may ask what: with a key what its role allows; without one everyone for data, this machine for the rest.
+
+The first admin key closes both, data and the rest, to those without a key.
 
 An address alone does not prove that a request comes from this machine's operator. A proxy here speaks
 for others, and a web page open in a browser here sends what its author likes. So a request that was
@@ -11,11 +13,75 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.core.key_text import PREFIX
+from smg_node.http.identity import (
+    ANYBODY,
+    LOCAL,
+    RANK,
+    Authenticator,
+    Identity,
+    Role,
+    missing_key,
+)
+from smg_node.http.options import DataAccess
 from smg_node.http.request import Headers, HttpRequest
+from smg_node.http.routes import Access
 
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 _DIGEST_BYTES: Final = 8
 _OWN_SITE: Final = frozenset({"", "none", "same-origin"})
+_NEEDED: Final[Mapping[Access, Role]] = {"data": "user", "view": "operator", "admin": "admin"}
+_JOINING_RETRY_S: Final = 1.0
+
+
+class Guard:
+    """Lets requests pass, and says whose they are."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    def admit(self, request: HttpRequest, access: Access, data: DataAccess) -> Identity:
+        """Return who asks, if they may; INVALID_REQUEST, UNAUTHENTICATED, FORBIDDEN, or OVERLOADED if nobody knows yet.
+
+        `data` says who may use the data routes.
+        """
+        if access == "public":
+            return ANYBODY
+        given = credential(request.headers)
+        if access == "data":
+            return self._tenant(given, data)
+        if not self._authenticator.closed:
+            require_operator(request)
+            return LOCAL
+        identity = self._known(given)
+        if RANK[identity.role] < RANK[_NEEDED[access]]:
+            raise _forbidden(
+                f"this needs a key of role {_NEEDED[access]}; the one sent has role {identity.role}"
+            )
+        return identity
+
+    def _tenant(self, given: str | None, data: DataAccess) -> Identity:
+        keys = self._authenticator
+        if data == "closed" or (data == "auto" and keys.closed):
+            return self._known(given)
+        if data == "auto" and not keys.settled:
+            # It joins a cluster of which it knows nothing yet: there may be keys.
+            raise _joining()
+        if given is None or keys.empty or not given.startswith(PREFIX):
+            # Some clients cannot be without a key, and send any.
+            return ANYBODY
+        return keys.identify(given)
+
+    def _known(self, given: str | None) -> Identity:
+        keys = self._authenticator
+        if given is None:
+            raise missing_key()
+        try:
+            return keys.identify(given)
+        except SmgError:
+            if not keys.settled:
+                raise _joining() from None
+            raise
 
 
 def credential(headers: Headers) -> str | None:
@@ -48,11 +114,13 @@ def require_operator(request: HttpRequest) -> None:
     """Let a request pass that this machine's operator sent; FORBIDDEN otherwise."""
     if not is_loopback(request.peer):
         raise _forbidden(
-            "this route answers only to the node's own machine as long as no key exists"
+            "this route answers only to the node's own machine as long as no admin key exists"
         )
     headers = request.headers
     if any(name in headers for name in _FORWARDED):
-        raise _forbidden("this route answers only to direct requests as long as no key exists")
+        raise _forbidden(
+            "this route answers only to direct requests as long as no admin key exists"
+        )
     if "origin" in headers or headers.get("sec-fetch-site", "") not in _OWN_SITE:
         raise _forbidden("this route does not answer to web pages")
     if not _is_own_name(headers.get("host", "")):
@@ -109,3 +177,12 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
 
 def _forbidden(message: str) -> SmgError:
     return SmgError(ErrorKind.FORBIDDEN, message)
+
+
+def _joining() -> SmgError:
+    return SmgError(
+        ErrorKind.OVERLOADED,
+        "the node is joining its cluster and does not know its keys yet",
+        code="joining",
+        retry_after_s=_JOINING_RETRY_S,
+    )

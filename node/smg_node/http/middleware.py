@@ -1,6 +1,6 @@
 """What happens to every request before and after its route, in one place and one order.
 
-request id → trace → route → cross-origin rules → who may ask → draining → the route itself → one
+request id → trace → route → cross-origin rules → draining → who may ask → the route itself → one
 envelope for whatever failed → headers → access log and metrics. No other code builds an error's body,
 and none but this one decides whether a connection goes on.
 """
@@ -18,7 +18,7 @@ from smg_node.core.errors import SmgError
 from smg_node.http.connection import Connection
 from smg_node.http.drain import Drain
 from smg_node.http.errors import error_reply, internal
-from smg_node.http.guard import cors_headers, credential, peer_of, require_operator
+from smg_node.http.guard import Guard, cors_headers, peer_of
 from smg_node.http.inflight import Inflight, draining
 from smg_node.http.parts import HttpParts
 from smg_node.http.reply import HeadWriter, Reply, Streamed
@@ -44,7 +44,9 @@ _PREFLIGHT: Final[Mapping[str, str]] = {
 _EXPOSED: Final = (
     "x-request-id, request-id, x-smg-node, x-smg-routed-worker-id, x-smg-attempts, x-smg-error-code, "
     "x-smg-ignored-params, retry-after, retry-after-ms, x-should-retry, openai-processing-ms, "
-    "openai-version"
+    "openai-version, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, "
+    "x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "
+    "x-ratelimit-reset-tokens, x-smg-limit, x-smg-limit-state"
 )
 
 
@@ -85,6 +87,7 @@ class Middleware:
         self._actions = actions
         self._drain = drain
         self._inflight = inflight
+        self._guard = Guard(parts.authenticator)
         self._heads = HeadWriter()
         self._go_on = _Verdict(keep_alive=True)
         self._stop = _Verdict(keep_alive=False)
@@ -200,13 +203,12 @@ class Middleware:
         route = request.route
         assert route is not None
         request.trace.set("http.route", route.path)
-        if route.access != "public":
-            credential(request.headers)
-            self._refuse_late(request, route)
-        if route.access in ("view", "admin"):
-            require_operator(request)
-        elif self._parts.options.cors_allowed_origins:
+        options = self._parts.options
+        if options.cors_allowed_origins and route.access in ("public", "data"):
             self._allow_origin(request)
+        if route.access != "public":
+            self._refuse_late(request, route)
+            request.identity = self._guard.admit(request, route.access, options.data_access)
         return await self._actions[route.action](request)
 
     def _refuse_late(self, request: HttpRequest, route: Route) -> None:
@@ -271,6 +273,8 @@ class Middleware:
         route = request.route.path if request.route is not None else _UNKNOWN
         duration_s = parts.clock.monotonic_s() - request.received_s
         parts.meters.http(route, request.method, status, duration_s)
+        if request.identity.tenant:
+            parts.meters.tenant_request(request.identity.tenant, status)
         request.trace.end(status, request.error_code)
         if not parts.access.enabled:
             return
@@ -288,5 +292,7 @@ class Middleware:
                 worker=request.worker,
                 error=request.error_code,
                 trace_id=request.trace.trace_id,
+                tenant=request.identity.tenant,
+                key_id=request.identity.key_id,
             )
         )

@@ -1,8 +1,12 @@
 """Limits and habits of the HTTP surface, as plain values; the wiring fills them from the settings."""
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from smg_node.core.context import Priority
+
+DataAccess: TypeAlias = Literal["auto", "open", "closed"]
+"""Who may use the data routes: everyone until an admin key exists, everyone always, only who has a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class HttpOptions:
     expose_routing_headers: bool = True
     key_headers: tuple[str, ...] = ("x-smg-routing-key",)
     """Headers that may carry a routing key; the first one present wins."""
+    data_access: DataAccess = "auto"
     claim_max: Priority = "interactive"
     """The most urgent class that a client may claim."""
     request_s: float = 1800.0

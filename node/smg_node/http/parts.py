@@ -8,9 +8,13 @@ from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock
 from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.options import ReaderOptions
+from smg_node.http.identity import Authenticator
+from smg_node.http.key_ports import KeyDesk
+from smg_node.http.limit_ports import LimitDesk
 from smg_node.http.options import HttpOptions
 from smg_node.http.ports import Catalog, Cluster, Explainer, HealthReport, TokenService, Workers
 from smg_node.http.shared_ports import AuditDesk, SessionDesk, SettingsDesk, StateDesk
+from smg_node.http.usage_ports import UsageDesk
 from smg_node.pipeline.embed import Embedder
 from smg_node.pipeline.relay import Relays
 from smg_node.pipeline.run import Generations
@@ -48,6 +52,10 @@ class HttpParts:
     sessions: SessionDesk
     health: HealthReport
     cluster: Cluster
+    authenticator: Authenticator
+    keys: KeyDesk
+    limits: LimitDesk
+    usage: UsageDesk
     cluster_settings: SettingsDesk
     audit: AuditDesk
     state: StateDesk

@@ -16,7 +16,7 @@ Generated from `smg_node/http/routes.py` by `make reference`; do not edit. `/ope
 node says the same to machines.
 
 Access: `public` is everyone, `data` holders of a data key, `view` operators and administrators, `admin`
-administrators. As long as no key is defined, `data` is open, and `view` and `admin` answer loopback only.
+administrators. As long as no admin key exists, `data` is open, and `view` and `admin` answer loopback only.
 
 `PUT` and `DELETE` of a setting of the cluster need `If-Match` with the `version` that the writer has seen, as
 its `GET` shows it (in the body and as `ETag`): `0` where the setting must not be set yet, `*` to write over whatever

@@ -16,7 +16,7 @@ import msgspec
 from smg_node.core.errors import SmgError, invalid
 from smg_node.dialects.openai_errors import error_frame
 from smg_node.http.asking import context_of, routing_key
-from smg_node.http.errors import internal
+from smg_node.http.errors import family_of, internal
 from smg_node.http.parts import HttpParts
 from smg_node.http.pulse import Pulse
 from smg_node.http.reply import JSON, Reply, Streamed
@@ -72,6 +72,9 @@ class _Relaying:
                 headers.setdefault(name, value)
         taken_s = parts.clock.monotonic_s() - request.received_s
         headers["openai-processing-ms"] = str(round(taken_s * 1000))
+        ticket = run.meter.ticket
+        if ticket is not None:
+            headers.update(ticket.headers(family_of(request.route)))
         if parts.options.expose_routing_headers:
             headers["x-smg-node"] = parts.identity.node
             headers["x-smg-attempts"] = str(run.attempts)

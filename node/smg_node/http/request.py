@@ -7,6 +7,7 @@ from typing import TypeAlias
 from aiohttp.streams import StreamReader
 
 from smg_node.core.errors import SmgError
+from smg_node.http.identity import ANYBODY, Identity
 from smg_node.http.routes import Route
 from smg_node.http.wire import Wire
 from smg_node.telemetry.scope import Trace
@@ -23,6 +24,7 @@ class HttpRequest:
         "cut",
         "error_code",
         "headers",
+        "identity",
         "incoming",
         "method",
         "model",
@@ -69,6 +71,8 @@ class HttpRequest:
         self.reply_headers: dict[str, str] = {"x-request-id": request_id, "request-id": request_id}
         """Headers of the answer, whether it succeeds or fails."""
         self.task: asyncio.Task[object] | None = None
+        self.identity: Identity = ANYBODY
+        """Who asks, once the guard has looked."""
         self.cut: SmgError | None = None
         """Why the node itself ends this request, if it does."""
         self.model = ""

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from smg_node.http.explain_shape import EXPLAIN_SCHEMAS
+from smg_node.http.key_shape import KEY_SCHEMAS
+from smg_node.http.limit_shape import LIMIT_SCHEMAS
+from smg_node.http.usage_shape import USAGE_SCHEMAS
 from smg_node.http.worker_shape import WORKER_SCHEMAS
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
@@ -166,6 +169,9 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
 SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **_SHARED,
     **EXPLAIN_SCHEMAS,
+    **KEY_SCHEMAS,
+    **LIMIT_SCHEMAS,
+    **USAGE_SCHEMAS,
     **WORKER_SCHEMAS,
     "Error": _object(
         "error",

@@ -77,6 +77,7 @@ class StaleSettingError(SmgError):
 
     def __init__(self, current: SettingView) -> None:
         self.current: Final = current
+        self.version: Final = current.version
         now = f"version {current.version}" if current.is_set else "not set"
         super().__init__(
             ErrorKind.CONFLICT, f"{current.key} is {now} by now", where="if-match", code="stale"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from smg_node.admission.ticket import Ticket
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.journey import Broke, Journey
@@ -79,6 +80,8 @@ class EmbedRun:
         self._context = context
         self._prompt_tokens = 0
         self._failure: SmgError | None = None
+        self.ticket: Ticket | None = None
+        """See `pipeline.run.Run`."""
         self._over = False
 
     async def vectors(self) -> Vectors:
@@ -95,6 +98,7 @@ class EmbedRun:
             self._failure = error
             raise
         finally:
+            self._settle()
             self._report(journey)
 
     async def _embedded(self, journey: Journey) -> Vectors:
@@ -104,7 +108,14 @@ class EmbedRun:
         parts.retries.of(model.name).asked(parts.clock.monotonic_s())
         if not any(embeds(worker) for worker in parts.fleet.serving(model)):
             raise not_implemented(f"no worker of {model.name!r} embeds")
+        if parts.admission is not None:
+            self.ticket = parts.admission.ticket(context, model.name)
+        if self.ticket is not None:
+            await self.ticket.enter()
         prepared = [await self._prepared(prompt, model) for prompt in self._prompts]
+        if self.ticket is not None:
+            self._prompt_tokens = sum(len(one.ids) for one in prepared)
+            await self.ticket.reserve(self._prompt_tokens, 0)
         found: list[Embedded] = await self._each(prepared, model, journey)
         # Not every engine counts; what it was sent is what it worked off.
         self._prompt_tokens = sum(
@@ -237,6 +248,14 @@ class EmbedRun:
             raise given_up(error, then.reason) from error
         return then.pause_s
 
+    def _settle(self) -> None:
+        if self.ticket is None:
+            return
+        if not self.attempts:
+            self.ticket.void()
+        else:
+            self.ticket.settle(0 if self._failure is not None else self._prompt_tokens, 0, 0)
+
     def _report(self, journey: Journey) -> None:
         parts = self._parts
         kind, code, status = self._verdict()
@@ -251,6 +270,8 @@ class EmbedRun:
             prompt_tokens=self._prompt_tokens,
             cached_tokens=0,
             completion_tokens=0,
+            tenant=self._context.tenant,
+            key_id=self._context.key_id,
             received_s=self._context.received_s,
             first_token_s=None,
             ended_s=parts.clock.monotonic_s(),

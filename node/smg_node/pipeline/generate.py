@@ -15,6 +15,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
+from smg_node.admission.door import Admission
+from smg_node.admission.ticket import Ticket
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.events import Event, Fail, Usage
@@ -29,6 +31,7 @@ from smg_node.pipeline.hold import Hold
 from smg_node.pipeline.journal import Journal
 from smg_node.pipeline.legs import Ground, LegRun, Progress
 from smg_node.pipeline.merge import merged
+from smg_node.pipeline.metering import metered, reserve, settle
 from smg_node.pipeline.place import Placer, Wish
 from smg_node.pipeline.plan import plan
 from smg_node.pipeline.prepare import Prepared, Preparer
@@ -53,6 +56,8 @@ class GenerationParts:
     retries: RetryBudgets
     journal: Journal
     on_outcome: Callable[[Outcome], None]
+    admission: Admission | None = None
+    """None where there are no limits."""
 
 
 class Generator:
@@ -83,6 +88,7 @@ class GenerationRun:
         self._dialect = dialect
         self._request = request
         self._context = context
+        self.ticket: Ticket | None = None
         self._model = ""
         self._progress = Progress()
         self._story: Story | None = None
@@ -110,13 +116,21 @@ class GenerationRun:
             with scope.child("prepare"):
                 model = await self._find_model()
                 journey.model = model.name
+                ticket = self._ticket(model)
+                if ticket is not None:
+                    await ticket.enter()
                 await parts.preparer.constraint(request.sampling.constraint)
                 prepared = await parts.preparer.prompts(request, model)
+                if ticket is not None:
+                    await reserve(ticket, request, prepared, model, parts.placer)
                 wish = self._wish(prepared, journey)
                 hold = await parts.placer.hold(model, wish)
                 self._progress.worker, self._progress.attempts = hold.worker.id, 1
                 story, legs = self._legs(prepared, model, hold, wish, journey)
-            async with aclosing(_told(legs)) as batches:
+            told = _told(legs)
+            if ticket is not None and ticket.metered:
+                told = metered(told, ticket, story)
+            async with aclosing(told) as batches:
                 async for out in batches:
                     yield out
             ending: list[Event] = []
@@ -128,6 +142,8 @@ class GenerationRun:
         finally:
             if hold is not None:
                 hold.release(parts.clock.monotonic_s())
+            if self.ticket is not None:
+                settle(self.ticket, self._story, self._failure)
             self._report(journey)
 
     # ── The beginning ────────────────────────────────────────────────────────
@@ -138,6 +154,12 @@ class GenerationRun:
         self._model = model.name
         parts.retries.of(model.name).asked(parts.clock.monotonic_s())
         return model
+
+    def _ticket(self, model: ServedModel) -> Ticket | None:
+        admission = self._parts.admission
+        if admission is not None:
+            self.ticket = admission.ticket(self._context, model.name)
+        return self.ticket
 
     def _wish(self, prepared: Sequence[Prepared], journey: Journey) -> Wish:
         context, first = self._context, prepared[0]
@@ -226,6 +248,8 @@ class GenerationRun:
             prompt_tokens=usage.prompt_tokens,
             cached_tokens=usage.cached_tokens,
             completion_tokens=usage.completion_tokens,
+            tenant=self._context.tenant,
+            key_id=self._context.key_id,
             received_s=self._context.received_s,
             first_token_s=progress.first_token_s,
             ended_s=clock.monotonic_s(),

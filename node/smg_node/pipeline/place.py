@@ -108,6 +108,13 @@ class Placer:
         """Return what became of those who waited in line, for each model for which anybody ever had to."""
         return {name: room.line.counts() for name, room in self._rooms.items()}
 
+    def context(self, model: ServedModel) -> int | None:
+        """Return how many tokens prompt and answer may have together at most, wherever it goes; None if unknown."""
+        cards = [worker.card for worker in self._fleet.serving(model)]
+        contexts = [model.context(card) for card in cards if card is not None]
+        known = [context for context in contexts if context is not None]
+        return max(known) if known and len(known) == len(contexts) else None
+
     async def model(self, name: str, *, deadline_s: float) -> ServedModel:
         """Return the model of that name or alias, served by engines.
 

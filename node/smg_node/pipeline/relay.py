@@ -14,6 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Final
 
+from smg_node.admission.door import Admission
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ids import IdSource
@@ -36,6 +37,7 @@ from smg_node.pipeline.place import Placer, Wish
 from smg_node.pipeline.relay_call import Head, MissingError, RelayCall, may_have, path_of
 from smg_node.pipeline.relay_fit import can_take, check_somebody_can, for_pairs, nobody
 from smg_node.pipeline.relay_halves import on_rank
+from smg_node.pipeline.relay_meter import RelayMeter
 from smg_node.pipeline.relay_pair import RelayPair
 from smg_node.pipeline.relayed import Api, Relayable
 from smg_node.routing.retry import RetryBudgets
@@ -57,6 +59,7 @@ class RelayParts:
     retries: RetryBudgets
     journal: Journal
     on_outcome: Callable[[Outcome], None]
+    admission: Admission | None = None
 
 
 class Relays:
@@ -117,6 +120,7 @@ class RelayRun:
         """What became of the last call."""
         self._refused = 0
         self._over = False
+        self.meter = RelayMeter(parts.admission, asked, context)
 
     async def answer(self) -> AsyncGenerator[Head | bytes, None]:
         """Yield the head of the answer, then its body piece by piece; close it and the worker is told at once.
@@ -130,14 +134,20 @@ class RelayRun:
         try:
             model = await self._find_model()
             journey.model = model.name
+            await self.meter.enter(model.name)
             async with aclosing(self._tried(model, journey)) as pieces:
                 async for piece in pieces:
+                    self.meter.passed(piece)
                     yield piece
             self._over = True
         except SmgError as error:
             self._failure = error
             raise
         finally:
+            failed = self._failure is not None or self._refused > 0
+            self.meter.settle(
+                self._usage, called=self.attempts > 0, failed=failed, complete=self._over
+            )
             self._report(journey)
 
     # ── Before a call ────────────────────────────────────────────────────────
@@ -339,7 +349,9 @@ class RelayRun:
     # ── The end ──────────────────────────────────────────────────────────────
 
     def _report(self, journey: Journey) -> None:
-        parts, usage, found = self._parts, self._usage, self._found
+        parts, failed = self._parts, self._failure is not None or self._refused > 0
+        used = self.meter.used(self._usage, called=self.attempts > 0, failed=failed)
+        prompt_tokens, cached_tokens, completion_tokens = used
         kind, code, status = self._verdict()
         outcome = Outcome(
             dialect=self._asked.api.name,
@@ -349,9 +361,11 @@ class RelayRun:
             error_code=code,
             status=status,
             streamed=self._asked.streamed,
-            prompt_tokens=usage.prompt_tokens,
-            cached_tokens=_first_known(found, usage.cached_tokens),
-            completion_tokens=usage.completion_tokens,
+            prompt_tokens=prompt_tokens,
+            cached_tokens=_first_known(self._found, cached_tokens),
+            completion_tokens=completion_tokens,
+            tenant=self._context.tenant,
+            key_id=self._context.key_id,
             received_s=self._context.received_s,
             first_token_s=self._first_s,
             ended_s=parts.clock.monotonic_s(),

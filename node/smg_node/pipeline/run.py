@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+from smg_node.admission.ticket import Ticket
 from smg_node.core.context import RequestContext
 from smg_node.core.events import Event
 from smg_node.core.request import GenerateRequest
@@ -15,7 +16,7 @@ class Run(Protocol):
     of `core.grammar`. It never raises SmgError: a failure is a Fail event, also before Begin. Closing
     the iterator (or cancelling the task that reads it) cancels the engine's calls at once and frees
     the slot. `worker` is the id of the worker in use, "" until one was chosen; `attempts` counts
-    engine calls per answer at most; `ignored` names the parameters without effect, complete from the
+    engine calls per answer at most; `ticket` tells of the limits it met, if any; `ignored` names the parameters without effect, complete from the
     first event on.
     """
 
@@ -29,6 +30,11 @@ class Run(Protocol):
     @property
     def attempts(self) -> int:
         """Engine calls, of the leg that took the most."""
+        ...
+
+    @property
+    def ticket(self) -> Ticket | None:
+        """What it showed when it entered, None if nothing limits it or it has not begun."""
         ...
 
     def events(self) -> AsyncIterator[Sequence[Event]]:

@@ -92,6 +92,23 @@ class Story:
         """Whether there was any token yet."""
         return any(stream.generated for stream in self._choices)
 
+    @property
+    def tokens(self) -> int:
+        """How many tokens there are so far, of all choices."""
+        return sum(stream.generated for stream in self._choices)
+
+    @property
+    def all_over(self) -> bool:
+        """Whether every choice is over."""
+        return all(stream.over for stream in self._choices)
+
+    def cut(self, out: list[Event]) -> None:
+        """End every choice that is not over, as one that has all the ids it may have."""
+        if not self._begun:
+            self._start(out)
+        for stream in self._choices:
+            stream.cut(out)
+
     def end(self, out: list[Event]) -> None:
         """Close a generation whose choices are all over."""
         assert not self.closed

@@ -124,6 +124,11 @@ class ChoiceStream:
         if not self.over and len(self.ids) == self._generated_max:
             self._end(out, "length", None)
 
+    def cut(self, out: list[Event]) -> None:
+        """End a choice here: it may not have more ids, whatever was agreed when it began."""
+        if not self.over:
+            self._end(out, "length", None)
+
     def abandon(self, out: list[Event]) -> None:
         """Close what is open because the generation broke; text that was held leaves first."""
         if not self.over:

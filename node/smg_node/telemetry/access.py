@@ -25,6 +25,8 @@ class AccessLine(msgspec.Struct, omit_defaults=True, tag_field="log", tag="acces
     worker: str = ""
     error: str = ""
     trace_id: str = ""
+    tenant: str = ""
+    key_id: str = ""
 
 
 class Lines(Protocol):
@@ -68,5 +70,5 @@ class AccessLog:
 
 def _readable(line: AccessLine) -> bytes:
     parts = [line.method, line.path, str(line.status), f"{line.duration_ms:.1f}ms", line.request_id]
-    parts += [part for part in (line.model, line.worker, line.error) if part]
+    parts += [part for part in (line.tenant, line.model, line.worker, line.error) if part]
     return " ".join(parts).encode("utf-8", "backslashreplace").replace(b"\n", b" ") + b"\n"

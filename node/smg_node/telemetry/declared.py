@@ -8,10 +8,13 @@ from typing import Final
 
 from smg_node.telemetry.hint_metrics import HINT_METRICS
 from smg_node.telemetry.kv_metrics import KV_METRICS
+from smg_node.telemetry.limit_metrics import LIMIT_METRICS
 from smg_node.telemetry.mesh_metrics import MESH_METRICS
 from smg_node.telemetry.metric import Metric
 from smg_node.telemetry.resilience_metrics import RESILIENCE_METRICS
+from smg_node.telemetry.rights_metrics import RIGHTS_METRICS
 from smg_node.telemetry.state_metrics import STATE_METRICS
+from smg_node.telemetry.usage_metrics import USAGE_METRICS
 
 _SECONDS: Final = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0,
@@ -42,6 +45,12 @@ HTTP_REFUSED = Metric(
     "counter",
     "Connections turned away or cut by a limit of the server.",
     ("reason",),
+)
+TENANT_REQUESTS = Metric(
+    "smg_node_tenant_http_requests_total",
+    "counter",
+    "Answered HTTP requests that came with a tenant's key; tenants after the first 1,000 are `other`.",
+    ("tenant", "status"),
 )
 HTTP_INFLIGHT = Metric(
     "smg_node_http_requests_inflight", "gauge", "HTTP requests being answered now.", pulled=True
@@ -185,6 +194,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     HTTP_REQUESTS,
     HTTP_SECONDS,
     HTTP_REFUSED,
+    TENANT_REQUESTS,
     HTTP_INFLIGHT,
     HTTP_CONNECTIONS,
     GENERATIONS,
@@ -207,8 +217,11 @@ METRICS: Final[tuple[Metric, ...]] = (
     JOURNEYS,
     JOURNEYS_BYTES,
     *RESILIENCE_METRICS,
+    *LIMIT_METRICS,
+    *USAGE_METRICS,
     *KV_METRICS,
     *HINT_METRICS,
+    *RIGHTS_METRICS,
     *MESH_METRICS,
     *STATE_METRICS,
     LOOP_LAG_SECONDS,

@@ -39,6 +39,8 @@ LABEL_VALUES_MAX: Final = 100
 """How many values of an open-ended label get a series of their own."""
 MODELS_MAX: Final = 1000
 """How many models get series of their own, each about 70 lines of a scrape."""
+TENANTS_MAX: Final = 1000
+"""How many tenants get series of their own, each a handful of lines of a scrape."""
 UNKNOWN: Final = "unknown"
 OTHER: Final = "other"
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -156,6 +158,7 @@ class Meters:
         self._generations: dict[tuple[str, str, str, str], Counter] = {}
         self._requests: dict[tuple[str, str, int], Counter] = {}
         self._durations: dict[str, Histogram] = {}
+        self._tenants: dict[str, dict[int, Counter]] = {}
         self._engine_errors: dict[tuple[str, str], Counter] = {}
         self._ignored: dict[str, Counter] = {}
         self._codes: set[str] = set()
@@ -204,6 +207,19 @@ class Meters:
             duration = self._series.histogram(declared.HTTP_SECONDS, route)
             self._durations[route] = duration
         duration.observe(duration_s)
+
+    def tenant_request(self, tenant: str, status: int) -> None:
+        """Count one answered request of a tenant; tenants after the first 1,000 are counted together."""
+        counters = self._tenants.get(tenant)
+        if counters is None:
+            if len(self._tenants) >= TENANTS_MAX:
+                tenant = OTHER
+            counters = self._tenants.setdefault(tenant, {})
+        counter = counters.get(status)
+        if counter is None:
+            counter = self._series.counter(declared.TENANT_REQUESTS, tenant, str(status))
+            counters[status] = counter
+        counter.inc()
 
     def connection_refused(self, reason: str) -> None:
         """Count a connection that a limit turned away; `reason` is one of our own few words."""

@@ -3,16 +3,22 @@
 import random
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from smg_mesh.shared import Shared
+from smg_node.admission.door import Admission
+from smg_node.cluster.desks import listen
+from smg_node.cluster.life import ClusterLife
 from smg_node.cluster.settings import LiveSettings
+from smg_node.cluster.usage_build import build_usage
 from smg_node.config.live import LIVE, LiveError, LiveKnob
 from smg_node.control import FleetDesk
 from smg_node.core.ids import IdSource
-from smg_node.data import Base, build_http_parts
+from smg_node.data import Base, build_admission, build_http_parts
 from smg_node.fleet.fleet import Fleet
 from smg_node.http.parts import HttpParts
 from smg_node.pipeline.place import Placer
@@ -25,6 +31,7 @@ from smg_node.telemetry.metrics import Meters
 from smg_node.telemetry.tracing import TraceOptions, Tracer
 from smg_node.world import SystemClock
 from support.fake_cluster import FakeCluster
+from support.fake_rights import FakeRights, FakeRules
 from support.fake_shared import SharedWorld
 from support.http_node import LineList
 
@@ -48,6 +55,12 @@ class Told:
     def watch(self, changed: object) -> None:
         """Nothing ever changes by itself here."""
 
+    def audit(self, *, on: bool) -> None:
+        self.words["audit"] = on
+
+    def watch_held(self, heard: object) -> None:
+        """Nothing is ever held here."""
+
     def set_level(self, level: str) -> None:
         self.words["level"] = level
 
@@ -60,12 +73,13 @@ class Wired:
         self.models = Told()
         self.fleet.models = self.models
         self.placer, self.preparer, self.retries = Told(), Told(), Told()
-        self.policies = Told()
+        self.policies, self.admission, self.rights = Told(), Told(), Told()
         for kind, told in (
             (Placer, self.placer),
             (Preparer, self.preparer),
             (RetryBudgets, self.retries),
             (Policies, self.policies),
+            (Admission, self.admission),
         ):
             monkeypatch.setattr(
                 kind, "retune", lambda _, *given, _told=told, **named: _told.retune(*given, **named)
@@ -84,6 +98,8 @@ class Wired:
         self.world = SharedWorld("a")
         desks = self.world.desks("a")
         self.live: LiveSettings = desks.live
+        alone = cast("ClusterLife", SimpleNamespace(desk=FakeCluster(), mesh=None))
+        usage = build_usage(self.live.own, self.live, alone, clock, rng, self.base.meters)
         self.parts: HttpParts = build_http_parts(
             self.live.own,
             self.base,
@@ -91,8 +107,12 @@ class Wired:
             cast("FleetDesk", self.desk),
             FakeCluster(),
             desks,
+            usage,
             sticky=OwnBindings(),
         )
+        build_admission(self.live.own, self.base, self.live, FakeRules(), FakeRights())
+        shared = SimpleNamespace(rights=self.rights, watch_held=self.rights.watch_held)
+        listen(self.live.own, cast("Shared", shared), desks)
 
     def seen(self) -> Mapping[str, Any]:
         """What every part was told, and what the surface runs with."""
@@ -107,6 +127,8 @@ class Wired:
                 "preparer",
                 "retries",
                 "policies",
+                "admission",
+                "rights",
             ]
         }
         return {

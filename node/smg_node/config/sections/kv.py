@@ -6,7 +6,7 @@ from smg_node.config.declare import Section, choice, number, switch
 
 
 class Kv(Section):
-    """What this node follows of the blocks that engines have cached, and how much of it it keeps."""
+    """What this node follows of what engines have cached, and keeps of it."""
 
     enabled: bool = switch(
         True, "Follow which blocks of prompts engines have cached, where they tell."

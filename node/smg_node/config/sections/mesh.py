@@ -121,6 +121,14 @@ class MeshSection(Section):
         high=3600,
         why="0 never waits; after an hour without any peer nobody expects one",
     )
+    expect: int = number(
+        0,
+        "Nodes that have to see each other before the first of them vote on limits; 0: a majority of those"
+        " to join, and two at least.",
+        low=0,
+        high=1024,
+        why="more names than that never vote",
+    )
     probe_interval_s: float | None = number(
         None,
         "Seconds between two probes of one member each; every suspicion is a multiple of it.",

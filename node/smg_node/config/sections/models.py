@@ -7,6 +7,8 @@ from pydantic import field_validator
 from smg_node.config.declare import Section, number, place, text, words
 from smg_node.config.model_name import check_model_name
 
+_PRICE_WHY = "nobody pays to be asked; a unit of currency a token is beyond any model"
+
 
 class Model(Section):
     """What the operator says about one served model. Anything unset is learned from its engines."""
@@ -61,6 +63,31 @@ class Model(Section):
         most=64,
         metavar="NAME",
         shown="routing.decode_policy",
+    )
+
+    prompt_price: float | None = number(
+        None,
+        "What a million prompt tokens cost, in your currency, for limits on cost and for accounts.",
+        low=0,
+        high=1_000_000,
+        why=_PRICE_WHY,
+        shown="nothing",
+    )
+    cached_price: float | None = number(
+        None,
+        "What a million prompt tokens cost that the engine had cached.",
+        low=0,
+        high=1_000_000,
+        why=_PRICE_WHY,
+        shown="prompt_price",
+    )
+    answer_price: float | None = number(
+        None,
+        "What a million tokens of answers cost.",
+        low=0,
+        high=1_000_000,
+        why=_PRICE_WHY,
+        shown="nothing",
     )
 
     @field_validator("aliases")

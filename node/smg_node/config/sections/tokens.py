@@ -8,7 +8,7 @@ _CACHE_WHY = "0 turns the cache off; above 64 GiB it competes with the engines o
 
 
 class Tokens(Section):
-    """How text becomes token ids, and how much memory remembering that may take."""
+    """How text becomes token ids, and how much memory remembering takes."""
 
     encoder: Literal["auto", "tokenizers"] = choice(
         "auto",

@@ -42,7 +42,7 @@ def test_a_refusal_shows_the_nodes_own_words(run: RunAdmin) -> None:
 def test_a_refused_stranger_is_told_about_keys(run: RunAdmin) -> None:
     with admin_api(lambda _: (403, {"error": {"message": "admin only"}})) as api:
         _, _, err = run("--url", api.url, "workers", "list")
-    assert err.startswith("smg-admin: admin only (--key or SMG_ADMIN_KEY")
+    assert err.startswith("smg-admin: admin only (--key, SMG_KEY or --key-file")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from smg_node.cluster.meters import PLACES, SAID_TWICE, STATE_PLACES, watch_mesh
 from smg_node.telemetry.hint_metrics import HINT_METRICS
 from smg_node.telemetry.mesh_metrics import MESH_METRICS, MESH_OTHER
 from smg_node.telemetry.metrics import Meters
+from smg_node.telemetry.rights_metrics import RIGHTS_METRICS
 from smg_node.telemetry.state_metrics import STATE_METRICS
 from support.fake_mesh import FakeMesh
 
@@ -75,7 +76,7 @@ def test_every_counter_of_shared_state_has_a_metric() -> None:
 def test_every_place_has_a_value_for_each_label() -> None:
     for places, metrics in (
         (PLACES, MESH_METRICS),
-        (STATE_PLACES, (*STATE_METRICS, *HINT_METRICS)),
+        (STATE_PLACES, (*STATE_METRICS, *HINT_METRICS, *RIGHTS_METRICS)),
     ):
         for name, place in places.items():
             assert len(place.labels) == len(place.metric.labels), name

@@ -84,6 +84,8 @@ def test_names_of_other_commands_and_of_kubernetes_are_nobodys_typo() -> None:
     environ = {
         "SMG_ADMIN_URL": "http://h:1",
         "SMG_ADMIN_KEY": "k",
+        "SMG_KEY": "k",
+        "SMG_KEY_FILE": "f",
         "SMG_PORT": "tcp://10.0.0.1:30000",
         "SMG_SERVICE_HOST": "10.0.0.1",
         "SMG_NODE_SERVICE_HOST": "10.0.0.1",

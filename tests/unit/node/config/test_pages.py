@@ -119,7 +119,7 @@ def test_the_banner_says_what_runs_and_what_is_open() -> None:
     assert "http://127.0.0.1:5\n" in block
     assert "any free port of 0.0.0.0\n" in block
     assert "grpc://a:1\n" in block
-    assert "answers loopback only: no admin key is defined" in block
+    assert "answers loopback only, until an admin key exists" in block
 
 
 def test_the_banner_says_whether_there_is_a_mesh_and_what_to_do_to_have_one() -> None:

@@ -77,7 +77,7 @@ def test_every_number_has_bounds_and_a_reason_for_them() -> None:
 def test_every_number_with_a_unit_names_it_last() -> None:
     for knob in _NUMBERS:
         if knob.kind == "number":
-            assert knob.path[-1].endswith(("_s", "_ratio")), knob.dotted
+            assert knob.path[-1].endswith(("_s", "_ratio", "_price")), knob.dotted
 
 
 @pytest.mark.parametrize("knob", _NUMBERS, ids=lambda knob: knob.dotted)

@@ -9,9 +9,12 @@ from smg_node.telemetry import (
     declared,
     hint_metrics,
     kv_metrics,
+    limit_metrics,
     mesh_metrics,
     resilience_metrics,
+    rights_metrics,
     state_metrics,
+    usage_metrics,
 )
 from smg_node.telemetry.metric import Metric
 from smg_node.telemetry.metrics import LABEL_VALUES_MAX, MODELS_MAX, Meters
@@ -203,9 +206,12 @@ def test_declarations_follow_the_rules_for_names() -> None:
             declared,
             hint_metrics,
             kv_metrics,
+            limit_metrics,
             mesh_metrics,
             resilience_metrics,
+            rights_metrics,
             state_metrics,
+            usage_metrics,
         )
         for thing in vars(module).values()
         if isinstance(thing, Metric)

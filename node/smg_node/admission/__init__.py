@@ -1,0 +1,1 @@
+"""May this request enter now: limits of the whole cluster, charged here, in one step."""

@@ -1,0 +1,147 @@
+"""Where requests enter: which limits they meet, whether to wait a moment for rights, what a refusal says.
+
+A share that is empty here may be filled again in a few milliseconds, as long as the owner of the limit has rights
+left. So a request waits for them, not longer than a round trip takes; where the owner said that there is nothing
+left, it is refused at once. Neither costs a right.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from smg_node.admission.matching import Matched, Matcher, Prices
+from smg_node.admission.ports import Rights, Rules, Share
+from smg_node.admission.refusal import LimitedError, refusal
+from smg_node.admission.tally import Tallies
+from smg_node.admission.ticket import Attempt, Short, Ticket
+from smg_node.admission.told import Told
+from smg_node.core.context import RequestContext
+from smg_node.core.ports import Clock, Rng
+
+WAIT_S: Final = 0.06
+"""A round trip between nodes and the time between two packets, with some room."""
+NO_PRICES: Final[Prices] = MappingProxyType({})
+STREAM_WAIT_S: Final = 0.5
+"""An answer that has begun may wait longer: a token that comes late is better than none."""
+JITTER: Final = 0.1
+"""Clients come back within this part of the next window, not all at its first moment."""
+CONCURRENT_RETRY_S: Final = 1.0
+"""When to come again where nobody knows when an answer ends."""
+OWNER_RETRY_S: Final = 1.0
+"""When to come again where somebody should have rights, and has not said so: he is followed within so long."""
+SLICE_RETRY_S: Final = 10.0
+"""When to come again where only what stands is there: of long windows that is a little every so many seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionOptions:
+    """How long a request waits for rights that are on their way."""
+
+    wait_max_s: float = WAIT_S
+
+
+class Admission:
+    """Lets requests in."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        rights: Rights,
+        *,
+        clock: Clock,
+        rng: Rng,
+        options: AdmissionOptions | None = None,
+        prices: Prices = NO_PRICES,
+    ) -> None:
+        self.tallies = Tallies()
+        self._rights = rights
+        self._clock = clock
+        self._rng = rng
+        self._options = AdmissionOptions() if options is None else options
+        self._matcher = Matcher(rules, rights, self.tallies, prices=prices)
+
+    def retune(self, options: AdmissionOptions, prices: Prices) -> None:
+        """Go by other options and prices from the next request on."""
+        self._options = options
+        self._matcher.reprice(prices)
+
+    def ticket(self, context: RequestContext, model: str) -> Ticket | None:
+        """Return what a request has to show; None if nothing limits it. Who has one settles or voids it."""
+        matched = self._matcher.find(context.tenant, context.key_id, model)
+        if matched is None:
+            return None
+        self.tallies.open += 1
+        return Ticket(self, matched)
+
+    # ── For tickets ──────────────────────────────────────────────────────────
+
+    async def insist(
+        self, matched: Matched, attempt: Attempt, *, asking: bool = True
+    ) -> tuple[Matched, Short | None]:
+        """See `ticket.Door`."""
+        clock, waited = self._clock, False
+        matched = self._matcher.renew(matched)
+        short = attempt(matched)
+        wait_s = self._options.wait_max_s if asking else STREAM_WAIT_S
+        until_s = clock.monotonic_s() + wait_s
+        while short is not None:
+            share, left_s = short.measure.share, until_s - clock.monotonic_s()
+            hopeless = share.pool == 0 or short.cost > share.amount or left_s <= 0
+            if hopeless or not await self._rights.refilled(share, short.cost, left_s):
+                break
+            if asking and not waited:
+                waited = True
+                short.measure.tally.waited += 1
+            matched = self._matcher.renew(matched)
+            short = attempt(matched)
+        if asking and short is not None:
+            short.measure.share.offered += short.cost
+            short.measure.tally.refused += 1
+        return matched, short
+
+    def refuse(self, matched: Matched, short: Short) -> LimitedError:
+        """See `ticket.Door`."""
+        now_ms, measure = self._clock.now_ms(), short.measure
+        never = short.cost > measure.share.amount
+        told = [
+            one.told(now_ms, most=0 if one is measure and not never else None)
+            for one in matched.measures()
+        ]
+        refused = told[matched.measures().index(measure)]
+        share = measure.share
+        return refusal(
+            told,
+            refused,
+            window_ms=measure.window_ms,
+            cost=short.cost,
+            retry_after_s=self._again_s(share, refused.reset_ms / 1000),
+            used_up=share.pool == 0 and share.state in ("exact", "alone"),
+        )
+
+    def _again_s(self, share: Share, reset_s: float) -> float:
+        """Return after how long there may be more: with the next window, or before if nobody knows of all there is."""
+        chance = self._rng.random()
+        if not share.window_ms:
+            return CONCURRENT_RETRY_S * (1 + chance)
+        if share.pool != 0:
+            return min(reset_s, OWNER_RETRY_S) * (1 + chance)
+        jitter_s = JITTER * chance * share.window_ms / 1000
+        if share.state in ("standing", "borrowed"):
+            return min(reset_s + jitter_s, SLICE_RETRY_S * (1 + JITTER * chance))
+        return reset_s + jitter_s
+
+    def wake(self, matched: Matched) -> None:
+        """See `ticket.Door`."""
+        self._matcher.renew(matched)
+
+    def told(self, matched: Matched) -> Sequence[Told]:
+        """See `ticket.Door`."""
+        if any(measure.share.window < 0 for measure in matched.measures()):
+            matched = self._matcher.renew(matched)
+        now_ms = self._clock.now_ms()
+        return [measure.told(now_ms) for measure in matched.measures()]
+
+    def closed(self) -> None:
+        """See `ticket.Door`."""
+        self.tallies.open -= 1

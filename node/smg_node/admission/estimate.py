@@ -1,0 +1,104 @@
+"""How long the answers of somebody to some model are: the 95th percentile of the last ones. Pure.
+
+Lengths fall into buckets an eighth of their size apart, the last 512 are remembered by bucket, and where the
+percentile lies is moved along with what comes and goes. So an answer more costs the same whatever there was before,
+and an estimate is looked up. It is the upper end of its bucket: at most an eighth too much.
+"""
+
+from array import array
+from typing import Final
+
+ANSWERS_KEPT: Final = 512
+QUANTILE: Final = 0.95
+FIRST_TOKENS: Final = 256
+"""For whom nobody has seen an answer of."""
+_STEPS: Final = 8
+"""Buckets between a number and its double."""
+_BUCKETS: Final = _STEPS * 41
+"""Up to 2^40 tokens."""
+
+
+class Answers:
+    """The last answers of one client to one model."""
+
+    __slots__ = ("_at", "_below", "_counts", "_place", "_recent", "expected")
+
+    def __init__(self) -> None:
+        self.expected = FIRST_TOKENS
+        """So many tokens an answer has at most, nineteen times of twenty."""
+        self._recent = array("H")
+        self._at = 0
+        """Where the oldest one is, once there are as many as are kept."""
+        self._counts = array("H", bytes(2 * _BUCKETS))
+        self._place = 0
+        """The bucket that the percentile lies in."""
+        self._below = 0
+        """How many lie below it."""
+
+    def __len__(self) -> int:
+        """Return of how many answers it knows."""
+        return len(self._recent)
+
+    def add(self, tokens: int) -> None:
+        """Take note of an answer that came to its end."""
+        bucket = _bucket_of(tokens)
+        if len(self._recent) < ANSWERS_KEPT:
+            self._recent.append(bucket)
+        else:
+            old = self._recent[self._at]
+            self._recent[self._at] = bucket
+            self._at = (self._at + 1) % ANSWERS_KEPT
+            self._counts[old] -= 1
+            self._below -= old < self._place
+        self._counts[bucket] += 1
+        self._below += bucket < self._place
+        self._settle()
+        self.expected = _end_of(self._place)
+
+    def _settle(self) -> None:
+        """Move to the first bucket up to whose end there are enough."""
+        counts, wanted = self._counts, QUANTILE * len(self._recent)
+        while self._below + counts[self._place] < wanted:
+            self._below += counts[self._place]
+            self._place += 1
+        while self._place and self._below >= wanted:
+            self._place -= 1
+            self._below -= counts[self._place]
+
+
+class Estimates:
+    """Of everybody who asks; those that were not asked for longest are forgotten first."""
+
+    KEPT_MAX: Final = 4_096
+    """Pairs of a client and a model, about 2 KiB each."""
+
+    def __init__(self, kept_max: int = KEPT_MAX) -> None:
+        self._kept_max = kept_max
+        self._answers: dict[tuple[str, str, str], Answers] = {}
+
+    def of(self, tenant: str, key_id: str, model: str) -> Answers:
+        """Return what is known of these answers."""
+        who = (tenant, key_id, model)
+        answers = self._answers.pop(who, None)
+        if answers is None:
+            answers = Answers()
+            while len(self._answers) >= self._kept_max:
+                del self._answers[next(iter(self._answers))]
+        self._answers[who] = answers
+        return answers
+
+
+def _bucket_of(tokens: int) -> int:
+    """Return the bucket of a length: 0 to 15 have their own, then eight to each power of two."""
+    if tokens < 2 * _STEPS:
+        return max(0, tokens)
+    power = tokens.bit_length() - 4
+    return min(_STEPS * power + (tokens >> power), _BUCKETS - 1)
+
+
+def _end_of(bucket: int) -> int:
+    """Return the largest length that falls into a bucket."""
+    if bucket < 2 * _STEPS:
+        return bucket
+    power, step = divmod(bucket, _STEPS)
+    return ((step + _STEPS + 1) << (power - 1)) - 1

@@ -1,0 +1,283 @@
+"""Which limits a request meets: found once for each tenant, key and model, and kept until a definition changes. Pure.
+
+Measure   one limit, as this node meets it: its share, and what clients were told of it
+Tariff    how the tokens of one model count for one of them
+Matched   all that requests of one kind meet, in the order in which they are charged
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from smg_node.admission.estimate import Answers, Estimates
+from smg_node.admission.ports import Match, Rights, Rules, Share, Unit
+from smg_node.admission.tally import Tallies, Tally
+from smg_node.admission.told import Told, limit_name
+
+KINDS_MAX: Final = 4_096
+"""Combinations of tenant, key and model that are kept."""
+STEP_TOKENS: Final = 256
+LEAST_TOKENS: Final = 16
+EARLY_TOKENS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost. A token so costs as many millionths, the unit that limits on cost are set in."""
+
+    prompt: float = 0.0
+    cached: float = 0.0
+    answer: float = 0.0
+
+
+_UNKNOWN: Final = -1
+_SHORT_MS: Final = 10_000
+"""In windows up to here whatever was told stands until the next one."""
+FREE: Final = Price()
+Prices: TypeAlias = Mapping[str, Price]
+"""By model; others cost nothing."""
+Kind: TypeAlias = tuple[str, str, str]
+"""Tenant, id of the key, and model."""
+
+
+class Measure:
+    """One limit; everybody who meets it shares this."""
+
+    __slots__ = ("_least", "_window", "key", "name", "open", "share", "tally", "unit", "window_ms")
+
+    def __init__(self, match: Match, share: Share, tally: Tally) -> None:
+        self.key = match.key
+        self.unit: Unit = match.unit
+        self.window_ms = match.window_ms
+        self.name = limit_name(match.key.partition("#")[0], match.unit, match.window_ms)
+        self.share = share
+        self.tally = tally
+        self.open = 0
+        """Answers under way that are charged to it."""
+        self._window = -1
+        self._least = _UNKNOWN
+
+    def told(self, now_ms: int, *, most: int | None = None) -> Told:
+        """Return what a client is told of it now; what remains is at most `most`.
+
+        In a window it does not rise; in a long one, not from what an owner's word made known. What only this node
+        knows is told there, and forgotten: it may be nothing while most of a day's budget is there.
+        """
+        share = self.share
+        heard = share.pool >= 0 and share.state in ("exact", "alone")
+        remaining = share.left + (share.pool if heard else 0)
+        if share.debt > 0:
+            remaining = 0
+        if most is not None:
+            remaining = min(remaining, most)
+        remaining = max(0, min(remaining, share.amount))
+        if self.window_ms:
+            remaining = self._fallen(remaining, heard=heard, refused=most is not None)
+        reset_ms = max(0, share.ends_ms - now_ms) if self.window_ms else 0
+        return Told(
+            self.name,
+            self.unit,
+            share.state,
+            share.amount,
+            remaining,
+            reset_ms,
+            now_ms + reset_ms,
+        )
+
+    def _fallen(self, remaining: int, *, heard: bool, refused: bool) -> int:
+        """Return what remains of this window, which is no more than was told before."""
+        share, short = self.share, self.window_ms <= _SHORT_MS
+        if share.window != self._window:
+            self._window, self._least = share.window, _UNKNOWN
+        if self._least != _UNKNOWN:
+            waits = share.pool < 0 and not refused and not short
+            remaining = self._least if waits else min(remaining, self._least)
+        if short or (heard and (share.pool == 0 or not refused)):
+            self._least = remaining
+        return remaining
+
+
+@dataclass(frozen=True, slots=True)
+class Tariff:
+    """How tokens count for a limit. `worst_case` reserves as much as an answer may have at most.
+
+    `finish` ends an answer for which nothing is left; otherwise it goes on, and is owed.
+    """
+
+    measure: Measure
+    prompt: float
+    cached: float
+    answer: float
+    worst_case: bool
+    finish: bool
+    step: int
+    """So many units are reserved at a time for an answer that goes on."""
+    least: int
+    """Where little is left for all that go on, it is taken in steps not smaller than this."""
+    early: int
+    """More is reserved while so many units are left: where there are none here, some may come in the meantime."""
+
+    def weigh(self, prompt: int, cached: int, answer: int) -> int:
+        """Return what so many tokens count; `cached` are some of the prompt's."""
+        exact = (prompt - cached) * self.prompt + cached * self.cached + answer * self.answer
+        return math.ceil(exact)
+
+
+class Matched:
+    """What requests of one kind meet: limits that are charged when they enter, and when their tokens are known."""
+
+    __slots__ = ("answers", "entry", "entry_shares", "tariffs", "token_shares", "who")
+
+    def __init__(
+        self,
+        who: Kind,
+        entry: Sequence[Measure],
+        tariffs: Sequence[Tariff],
+        answers: Answers,
+    ) -> None:
+        self.who = who
+        self.entry = tuple(entry)
+        self.tariffs = tuple(tariffs)
+        self.answers = answers
+        self.entry_shares: list[Share] = []
+        self.token_shares: list[Share] = []
+        self.look()
+
+    def measures(self) -> list[Measure]:
+        """Return all of them, in the order in which they are charged."""
+        return [*self.entry, *(tariff.measure for tariff in self.tariffs)]
+
+    def look(self) -> None:
+        """Charge what the measures hold now."""
+        self.entry_shares = [measure.share for measure in self.entry]
+        self.token_shares = [tariff.measure.share for tariff in self.tariffs]
+
+
+class Matcher:
+    """Finds them."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        rights: Rights,
+        tallies: Tallies,
+        *,
+        prices: Prices,
+        kinds_max: int = KINDS_MAX,
+    ) -> None:
+        self._rules = rules
+        self._rights = rights
+        self._tallies = tallies
+        self._prices = prices
+        self._kinds_max = kinds_max
+        self._version = rules.version
+        self._kinds: dict[Kind, Matched | None] = {}
+        self._measures: dict[str, Measure] = {}
+        self._estimates = Estimates()
+
+    def __len__(self) -> int:
+        """Return how many kinds of requests are known."""
+        return len(self._kinds)
+
+    def find(self, tenant: str, key_id: str, model: str) -> Matched | None:
+        """Return what such requests meet, None if nothing limits them."""
+        if self._rules.version != self._version:
+            self.drop()
+        try:
+            return self._kinds[tenant, key_id, model]
+        except KeyError:
+            return self._found((tenant, key_id, model))
+
+    def renew(self, matched: Matched) -> Matched:
+        """Look all shares up again: what sleeps wakes up, what is retired is exchanged.
+
+        Where one of these limits is gone, return what such requests meet instead, perhaps nothing.
+        """
+        for measure in matched.measures():
+            share = self._rights.share(measure.key)
+            if share is None:
+                self.drop()
+                return self.find(*matched.who) or Matched(matched.who, (), (), matched.answers)
+            measure.share = share
+        matched.look()
+        return matched
+
+    def reprice(self, prices: Prices) -> None:
+        """Go by other prices from the next request on."""
+        self._prices = prices
+        self.drop()
+
+    def drop(self) -> None:
+        """Forget all that was found; the definitions have changed. What is known of answers stays."""
+        self._version = self._rules.version
+        self._kinds.clear()
+        self._measures.clear()
+
+    def _found(self, who: Kind) -> Matched | None:
+        tenant, key_id, model = who
+        price = self._prices.get(model, FREE)
+        entry: list[Measure] = []
+        tariffs: list[Tariff] = []
+        for match in self._rules.matching(tenant, key_id, model):
+            measure = self._measure(match)
+            if measure is None:
+                continue
+            if match.unit in ("requests", "concurrent"):
+                entry.append(measure)
+            else:
+                tariffs.append(_tariff(match, measure, price))
+        matched = None
+        if entry or tariffs:
+            # What is counted is refused before what is open at a time: it says when to come again.
+            entry.sort(key=lambda measure: not measure.window_ms)
+            matched = Matched(who, entry, tariffs, self._estimates.of(tenant, key_id, model))
+        self._keep(who, matched)
+        return matched
+
+    def _keep(self, who: Kind, matched: Matched | None) -> None:
+        if len(self._kinds) >= self._kinds_max:
+            del self._kinds[next(iter(self._kinds))]
+            used = {
+                measure.key: measure
+                for kind in self._kinds.values()
+                if kind is not None
+                for measure in kind.measures()
+            }
+            if len(self._measures) > 2 * len(used):
+                self._measures = used
+        self._kinds[who] = matched
+
+    def _measure(self, match: Match) -> Measure | None:
+        known = self._measures.get(match.key)
+        if known is None:
+            share = self._rights.share(match.key)
+            if share is None:
+                return None
+            tally = self._tallies.of(limit_name(match.scope, match.unit, match.window_ms))
+            known = self._measures[match.key] = Measure(match, share, tally)
+        return known
+
+
+def _tariff(match: Match, measure: Measure, price: Price) -> Tariff:
+    prompt, cached, answer = {
+        "tokens": (1, match.cached_weight, 1),
+        "input_tokens": (1, match.cached_weight, 0),
+        "output_tokens": (0, 0, 1),
+        "cost": (
+            price.prompt,
+            price.cached,
+            price.answer,
+        ),
+    }[match.unit]
+    return Tariff(
+        measure,
+        prompt,
+        cached,
+        answer,
+        worst_case=match.reserve == "worst_case",
+        finish=match.on_exhausted == "finish",
+        step=math.ceil(STEP_TOKENS * answer),
+        least=math.ceil(LEAST_TOKENS * answer),
+        early=math.ceil(EARLY_TOKENS * answer),
+    )

@@ -1,0 +1,56 @@
+"""What limits did to requests, counted for whoever scrapes: by limit as it was defined, not by each instance of it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+LIMITS_MAX: Final = 100
+"""How many limits are counted apart."""
+OTHER: Final = "other"
+
+
+class Tally:
+    """Of one limit: requests by what became of them, units that were charged, and how many of those were owed."""
+
+    __slots__ = ("admitted", "charged", "owed", "refused", "waited")
+
+    def __init__(self) -> None:
+        self.admitted = 0
+        self.refused = 0
+        self.waited = 0
+        """Those among both that had to wait for rights."""
+        self.charged = 0
+        self.owed = 0
+
+
+class Tallies:
+    """Of all limits, and how many requests are under way that any of them applies to."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[str, Tally] = {}
+        self.open = 0
+
+    def of(self, limit: str) -> Tally:
+        """Return the one of that limit."""
+        known = self._tallies.get(limit)
+        if known is not None:
+            return known
+        if len(self._tallies) >= LIMITS_MAX:
+            limit = OTHER
+        return self._tallies.setdefault(limit, Tally())
+
+    def requests(self) -> Mapping[tuple[str, ...], float]:
+        """Return how many requests there were, by limit and outcome."""
+        found: dict[tuple[str, ...], float] = {}
+        for limit, tally in self._tallies.items():
+            found[limit, "admitted"] = tally.admitted
+            found[limit, "refused"] = tally.refused
+            found[limit, "waited"] = tally.waited
+        return found
+
+    def charged(self) -> Mapping[tuple[str, ...], float]:
+        """Return how many units were charged, by limit."""
+        return {(limit,): tally.charged for limit, tally in self._tallies.items()}
+
+    def owed(self) -> Mapping[tuple[str, ...], float]:
+        """Return how many of them had no right when they were used, by limit."""
+        return {(limit,): tally.owed for limit, tally in self._tallies.items()}

@@ -1,0 +1,116 @@
+"""What a client is told of a limit: its name, what remains, when there is more; and the headers that say so. Pure."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal, TypeAlias
+
+from smg_node.admission.ports import State, Unit
+
+Family: TypeAlias = Literal["openai", "anthropic"]
+"""Whose names the headers have."""
+
+_WINDOWS: Final[Mapping[int, str]] = {
+    1_000: "second",
+    60_000: "minute",
+    3_600_000: "hour",
+    86_400_000: "day",
+}
+_NAME_CHARACTERS_MAX: Final = 200
+_TOKENS: Final[tuple[Unit, ...]] = ("tokens", "input_tokens", "output_tokens")
+_GROUPS: Final[Mapping[Family, Mapping[str, tuple[Unit, ...]]]] = {
+    "openai": {"requests": ("requests",), "tokens": _TOKENS},
+    "anthropic": {
+        "requests": ("requests",),
+        "tokens": _TOKENS,
+        "input-tokens": ("input_tokens",),
+        "output-tokens": ("output_tokens",),
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One limit as of now. `reset_ms` is how long its window goes on, `resets_ms` when it ends by the wall clock."""
+
+    name: str
+    unit: Unit
+    state: State
+    limit: int
+    remaining: int
+    reset_ms: int
+    resets_ms: int
+
+    @property
+    def fraction(self) -> float:
+        """How much of it remains, 0 to 1."""
+        return self.remaining / self.limit if self.limit else 0.0
+
+
+def limit_headers(
+    limits: Sequence[Told], family: Family, *, refused: Told | None = None
+) -> dict[str, str]:
+    """Return the headers that tell of these limits: of each kind the tightest, and which one that is of all.
+
+    One that `refused` is named in any case.
+    """
+    if not limits:
+        return {}
+    headers: dict[str, str] = {}
+    for group, units in _GROUPS[family].items():
+        tightest = _tightest(limit for limit in limits if limit.unit in units)
+        if refused is not None and refused.unit in units:
+            tightest = refused
+        if tightest is not None:
+            headers.update(_group(group, tightest, family))
+    named = refused or _tightest(limits)
+    assert named is not None, "there is one"
+    headers["x-smg-limit"] = named.name
+    headers["x-smg-limit-state"] = named.state
+    return headers
+
+
+def limit_name(scope: str, unit: Unit, window_ms: int) -> str:
+    """Return what a limit is called, in characters that a header may hold."""
+    window = f"/{window_name(window_ms)}" if window_ms else ""
+    name = f"{scope or 'global'}#{unit}{window}"
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in name)[
+        :_NAME_CHARACTERS_MAX
+    ]
+
+
+def window_name(window_ms: int) -> str:
+    """Return a length of a window in words: `minute`, `10s`, `5m`, `250ms`."""
+    return _WINDOWS.get(window_ms) or duration(window_ms, brief=True)
+
+
+def duration(length_ms: int, *, brief: bool = False) -> str:
+    """Return a length of time as `120ms`, `1s`, `6m0s`, `1h0m0s`; `brief` leaves zeros out."""
+    if length_ms < 1_000:
+        return f"{length_ms}ms"
+    minutes, seconds = divmod(math.ceil(length_ms / 1_000), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [(hours, "h"), (minutes, "m"), (seconds, "s")]
+    while len(parts) > 1 and parts[0][0] == 0:
+        parts.pop(0)
+    return "".join(f"{count}{unit}" for count, unit in parts if count or not brief)
+
+
+def _tightest(limits: Iterable[Told]) -> Told | None:
+    return min(limits, key=lambda limit: limit.fraction, default=None)
+
+
+def _group(group: str, told: Told, family: Family) -> dict[str, str]:
+    if family == "openai":
+        return {
+            f"x-ratelimit-limit-{group}": str(told.limit),
+            f"x-ratelimit-remaining-{group}": str(told.remaining),
+            f"x-ratelimit-reset-{group}": duration(told.reset_ms),
+        }
+    resets = datetime.fromtimestamp(math.ceil(told.resets_ms / 1000), UTC)
+    return {
+        f"anthropic-ratelimit-{group}-limit": str(told.limit),
+        f"anthropic-ratelimit-{group}-remaining": str(told.remaining),
+        f"anthropic-ratelimit-{group}-reset": resets.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }

@@ -1,0 +1,64 @@
+"""Blocking calls one after the other, in a thread of their own: a disk that hangs keeps no process from its end.
+
+The thread is a daemon and is left behind where it hangs. Who waits for a call that never comes back has to give up
+by itself; whoever gave up before its call began is not called for.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+
+class DiskThread:
+    """It begins with the first call."""
+
+    def __init__(self, name: str) -> None:
+        self._name: Final = name
+        self._calls: Final = SimpleQueue[Callable[[], None] | None]()
+        self._begun = False
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns, or raise what it raises, after all calls before it."""
+        loop = asyncio.get_running_loop()
+        outcome: asyncio.Future[T] = loop.create_future()
+
+        def tell(result: T | None, error: Exception | None) -> None:
+            if outcome.done():
+                return
+            if error is not None:
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(result)  # type: ignore[arg-type]  # without an error there is one
+
+        def run() -> None:
+            if outcome.cancelled():
+                return
+            result: T | None = None
+            failure: Exception | None = None
+            try:
+                result = work()
+            except Exception as error:
+                # A door between threads: whatever it is, the caller gets it.
+                failure = error
+            # A loop that was closed meanwhile has nobody who waits.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(tell, result, failure)
+
+        self._calls.put(run)
+        if not self._begun:
+            self._begun = True
+            Thread(target=self._turn, name=self._name, daemon=True).start()
+        return await outcome
+
+    def end(self) -> None:
+        """Let the thread end when it has come to the last call."""
+        self._calls.put(None)
+
+    def _turn(self) -> None:
+        while (run := self._calls.get()) is not None:
+            run()

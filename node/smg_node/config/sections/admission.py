@@ -1,0 +1,19 @@
+"""Knobs of how requests are let in where limits of the cluster apply to them."""
+
+from smg_node.config.declare import Section, number, switch
+
+
+class Admission(Section):
+    """What a request does that finds too little left of a limit."""
+
+    wait_max_s: float = number(
+        0.06,
+        "Most seconds a request waits for rights that another node may still have.",
+        low=0,
+        high=1,
+        why="0 refuses at once; who has rights answers within a round trip, or not at all",
+    )
+    audit: bool = switch(
+        True,
+        "Reckon up every window of a limit when it is over, and say loudly if it does not add up.",
+    )

@@ -1,0 +1,78 @@
+"""The shapes of API keys in `/openapi.json`, and an example of each."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_TEXT: Final[Mapping[str, Any]] = {"type": "string"}
+_MOMENT: Final[Mapping[str, Any]] = {"type": ["integer", "null"]}
+_ROLE: Final[Mapping[str, Any]] = {"enum": ["user", "operator", "admin"]}
+_KEY: Final[Mapping[str, Any]] = {
+    "id": _TEXT,
+    "tenant": _TEXT,
+    "role": _ROLE,
+    "name": _TEXT,
+    "fingerprint": _TEXT,
+    "state": {"enum": ["active", "expired", "revoked"]},
+    "source": {"enum": ["cluster", "file"]},
+    "created_ms": _MOMENT,
+    "expires_ms": _MOMENT,
+    "revoked_ms": _MOMENT,
+}
+
+
+def _object(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(properties), "required": list(required)}
+
+
+KEY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "KeyRequest": {
+        "type": "object",
+        "properties": {
+            "tenant": _TEXT,
+            "role": _ROLE,
+            "name": _TEXT,
+            "expires_in_s": {"type": "integer", "minimum": 1},
+        },
+    },
+    "ApiKey": _object(_KEY, *_KEY),
+    "KeyList": _object(
+        {
+            "closed": {"type": "boolean"},
+            "keys": {"type": "array", "items": {"$ref": "#/components/schemas/ApiKey"}},
+        },
+        "closed",
+        "keys",
+    ),
+    "NewKey": _object({**_KEY, "key": _TEXT, "closes": {"type": "boolean"}}, *_KEY, "key"),
+    "RevokedKey": _object({**_KEY, "opens": {"type": "boolean"}}, *_KEY, "opens"),
+}
+_MS: Final = 1_754_000_000_000
+_ONE: Final = {
+    "id": "k3x9q0a7m2bd",
+    "tenant": "acme",
+    "role": "user",
+    "name": "checkout service",
+    "fingerprint": "9c2f10ab77d3",
+    "state": "active",
+    "source": "cluster",
+    "created_ms": _MS,
+    "expires_ms": _MS + 2_592_000_000,
+    "revoked_ms": None,
+}
+KEY_EXAMPLES: Final[Mapping[str, Any]] = {
+    "KeyRequest": {
+        "tenant": "acme",
+        "role": "user",
+        "name": "checkout service",
+        "expires_in_s": 2_592_000,
+    },
+    "KeyList": {"closed": True, "keys": [_ONE]},
+    "NewKey": {**_ONE, "key": "smg-k3x9q0a7m2bd-SECRET", "closes": False},
+    "RevokedKey": {
+        **_ONE,
+        "fingerprint": "",
+        "state": "revoked",
+        "revoked_ms": _MS + 86_400_000,
+        "opens": False,
+    },
+}

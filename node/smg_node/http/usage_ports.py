@@ -1,0 +1,68 @@
+"""What the HTTP surface shows of what requests used, and whom it asks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol, TypeAlias
+
+Aspect: TypeAlias = Literal["hour", "day", "tenant", "key", "model"]
+ASPECTS: Final[tuple[Aspect, ...]] = ("hour", "day", "tenant", "key", "model")
+"""What rows may be apart by, in the order in which they are sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageWish:
+    """Whose usage, when: whole UTC hours since the epoch, `first` and before `end`. None is everybody's, everything's."""
+
+    first: int
+    end: int
+    by: Sequence[Aspect]
+    tenant: str | None = None
+    key: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """So much was used. Cached tokens are a part of the prompt's; cost is in millionths of the currency."""
+
+    requests: int = 0
+    refused: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost_micro: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """What is apart by some aspects. `hour` is that in which it, or its day, begins; None where rows are put together."""
+
+    hour: int | None
+    tenant: str
+    key: str
+    model: str
+    used: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSums:
+    """What all nodes say. `silent` did not, and why; `exact` if nothing is missing.
+
+    `first` and `end` are the hours that are summed up. `cut` counts rows that were too many, and are one.
+    """
+
+    first: int
+    end: int
+    rows: Sequence[UsageRow]
+    total: Amounts
+    exact: bool
+    cut: int = 0
+    silent: Mapping[str, str] = field(default_factory=dict)
+
+
+class UsageDesk(Protocol):
+    """The usage of the whole cluster."""
+
+    async def usage(self, wish: UsageWish) -> UsageSums:
+        """Sum up what all nodes know; OVERLOADED if too many ask at the same time."""
+        ...

@@ -1,0 +1,167 @@
+"""Requests that were let in: reserved, topped up while they go on, and settled."""
+
+from smg_node.admission.door import Admission
+from smg_node.admission.ticket import Ticket
+from smg_node.core.context import RequestContext
+from support.fake_rights import FakeShare, LimitWorld, door_of, gives, limit, whole
+
+CONTEXT = RequestContext("r", 0.0, 600.0, tenant="acme", key_id="k")
+
+
+def ticket_of(door: Admission) -> Ticket:
+    ticket = door.ticket(CONTEXT, "m")
+    assert ticket is not None
+    return ticket
+
+
+async def test_an_estimate_is_reserved_and_follows_the_answers() -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens"), 100_000)
+    door = door_of(world)
+    reserved = []
+    for _ in range(40):
+        ticket = ticket_of(door)
+        before = share.left
+        await ticket.enter()
+        await ticket.reserve(10, 4_000)
+        reserved.append(before - share.left)
+        ticket.settle(10, 0, 100, complete=True)
+    assert reserved[0] == 10 + 256
+    assert 110 <= reserved[-1] <= 10 + 112
+    short = ticket_of(door)
+    before = share.left
+    await short.reserve(10, 20)
+    assert before - share.left == 30
+
+
+async def test_several_answers_are_expected_to_be_alike() -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens"), 100_000)
+    door = door_of(world)
+    for _ in range(20):
+        ticket = ticket_of(door)
+        await ticket.reserve(10, 4_000, answers=4)
+        ticket.settle(10, 0, 40, complete=True)
+    before = share.left
+    await ticket_of(door).reserve(10, 4_000, answers=3)
+    assert before - share.left == 10 + 3 * 10
+
+
+async def test_answers_that_did_not_come_to_their_end_teach_nothing() -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens"), 100_000)
+    door = door_of(world)
+    for cut in (True, False):
+        ticket = ticket_of(door)
+        await ticket.reserve(10, 4_000)
+        ticket.cut = cut
+        ticket.settle(10, 0, 3, complete=cut)
+    before = share.left
+    await ticket_of(door).reserve(10, 4_000)
+    assert before - share.left == 10 + 256
+
+
+async def test_the_worst_case_reserves_all_an_answer_may_have() -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens", reserve="worst_case"), 100_000)
+    ticket = ticket_of(door_of(world))
+    assert ticket.worst_case
+    await ticket.reserve(1_000, 4_000)
+    assert whole(share) == (95_000, 5_000)
+    ticket.settle(1_000, 0, 900)
+    assert whole(share) == (98_100, 1_900)
+
+
+async def test_an_answer_of_unknown_length_is_owed_beyond_what_there_is() -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens"), 300)
+    ticket = ticket_of(door_of(world))
+    await ticket.reserve(10, None)
+    assert all(ticket.streamed(10, answered) for answered in range(1, 401))
+    assert (whole(share), share.debt) == ((0, 300), 110)
+    ticket.settle(10, 0, 400)
+    assert (whole(share), share.debt) == ((0, 300), 110)
+
+
+async def test_an_answer_is_to_end_where_nothing_is_left() -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens", on_exhausted="finish"), 300)
+    ticket = ticket_of(door_of(world))
+    await ticket.reserve(10, None)
+    going_on = [ticket.streamed(10, answered) for answered in range(1, 292)]
+    assert going_on == [True] * 290 + [False]
+    assert not await ticket.more(10, 291)
+    ticket.settle(10, 0, 291)
+    # The token that showed it is out already.
+    assert (whole(share), share.debt) == ((0, 300), 1)
+
+
+async def test_an_answer_that_is_to_end_waits_for_rights_first() -> None:
+    world = LimitWorld()
+    door = door_of(world)
+    share = world.add(limit("tokens", on_exhausted="finish"), 300, 10_000)
+    share.pool = 4_000
+    world.rights.refill = gives(world, 500)
+    ticket = ticket_of(door)
+    await ticket.reserve(10, None)
+    assert not ticket.streamed(10, 291)
+    assert await ticket.more(10, 291)
+    assert ticket.streamed(10, 400)
+    # Nobody came with a request: this is no wait of one, and no refusal.
+    assert door.tallies.requests()["tenant=acme#tokens/minute", "waited"] == 0
+    ticket.settle(10, 0, 400)
+    assert (whole(share), share.debt) == ((390, 410), 0)
+
+
+async def test_what_nobody_can_know_counts_as_reserved() -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens"), 1_000)
+    door = door_of(world)
+    ticket = ticket_of(door)
+    await ticket.reserve(10, 100)
+    ticket.settle_reserved()
+    ticket.settle_reserved()
+    ticket.void()
+    assert whole(share) == (890, 110)
+    assert door.tallies.charged() == {("tenant=acme#tokens/minute",): 110}
+    assert door.tallies.open == 0
+
+
+async def test_headers_wake_a_share_that_went_to_sleep_meanwhile() -> None:
+    world = LimitWorld()
+    share = world.add(limit(), 5, 10)
+    ticket = ticket_of(door_of(world))
+    await ticket.enter()
+    share.window, share.left = -1, 0
+    world.rights.shares[share.key] = FakeShare(share.key, 7, 10, ends_ms=world.wall_ms + 900)
+    headers = ticket.headers("openai")
+    assert headers["x-ratelimit-remaining-requests"] == "7"
+    assert headers["x-ratelimit-reset-requests"] == "900ms"
+
+
+async def test_a_long_answer_wakes_a_share_that_fell_asleep_before_anything_is_owed() -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens"), 1_000)
+    ticket = ticket_of(door_of(world))
+    await ticket.reserve(10, None)
+    world.rights.sleep(share)
+    assert all(ticket.streamed(10, answered) for answered in range(1, 401))
+    assert not share.debt
+    world.rights.sleep(share)
+    ticket.settle(10, 0, 400)
+    assert (whole(share), share.debt) == ((590, 410), 0)
+
+
+async def test_what_was_not_used_goes_back_to_a_share_that_fell_asleep() -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens", reserve="worst_case"), 10_000)
+    tickets = [ticket_of(door_of(world)) for _ in range(2)]
+    for ticket in tickets:
+        await ticket.reserve(10, 4_000)
+        world.rights.sleep(share)
+        world.rights.share(share.key)
+    world.rights.sleep(share)
+    tickets[0].settle(10, 0, 90)
+    world.rights.sleep(share)
+    tickets[1].void()
+    assert whole(share) == (9_900, 100)

@@ -1,0 +1,237 @@
+import pytest
+from prometheus_client import CollectorRegistry
+
+from smg_node.admission.matching import Price
+from smg_node.admission.usage import (
+    HOURS_MAX,
+    NONE,
+    OTHER,
+    PAIRS_MAX,
+    ROWS_MAX,
+    Line,
+    UsageBook,
+    merged,
+)
+from smg_node.core.outcome import OutcomeKind
+from smg_node.pipeline.admitting import Counting, prices
+from smg_node.telemetry import usage_metrics
+from smg_node.telemetry.metrics import Meters
+from support.spending import MIDNIGHT, Wall, outcome
+
+PRICES = {"m": Price(2.0, 0.5, 10.0)}
+
+
+def book(wall: Wall | None = None, **of: Price) -> UsageBook:
+    return UsageBook(of, now_ms=(wall or Wall()).now_ms, life="a")
+
+
+def used(usage: UsageBook) -> dict[tuple[str, str, str], tuple[int, ...]]:
+    """Requests, refused, prompt, cached, answer, cost: of each."""
+    return {
+        one.who: (one.requests, one.refused, one.prompt, one.cached, one.answer, one.cost)
+        for one in usage.lines()
+    }
+
+
+def test_requests_tokens_and_cost_are_counted_by_tenant_key_and_model() -> None:
+    usage = book(m=PRICES["m"])
+    usage.record(outcome())
+    usage.record(outcome(prompt=1, cached=0, answer=0))
+    usage.record(outcome(key_id="k2"))
+    usage.record(outcome(model="free"))
+    usage.record(outcome("", key_id=""))
+    one = (1, 0, 10, 4, 5, 6 * 2 + 2 + 50)
+    assert used(usage) == {
+        ("acme", "k1", "m"): (2, 0, 11, 4, 5, 64 + 2),
+        ("acme", "k2", "m"): one,
+        ("acme", "k1", "free"): (*one[:5], 0),
+        ("", "", "m"): one,
+    }
+    assert {(line.part, line.hour) for line in usage.lines()} == {("a.1", MIDNIGHT)}
+
+
+def test_a_fraction_of_a_millionth_is_rounded_up_for_each_request() -> None:
+    usage = book(m=Price(0.25, 0.0, 0.0))
+    usage.record(outcome(prompt=1, cached=0, answer=0))
+    usage.record(outcome(prompt=5, cached=0, answer=0))
+    assert used(usage)["acme", "k1", "m"][-1] == 1 + 2
+
+
+def test_what_was_used_before_a_change_of_prices_keeps_its_cost() -> None:
+    usage = book(m=Price(1.0, 1.0, 1.0))
+    usage.record(outcome())
+    usage.retune({"m": Price(2.0, 2.0, 2.0)})
+    usage.record(outcome())
+    usage.retune({})
+    usage.record(outcome())
+    assert used(usage)["acme", "k1", "m"][-1] == 15 + 30
+
+
+def test_more_is_never_cached_than_asked() -> None:
+    usage = book(m=PRICES["m"])
+    usage.record(outcome(prompt=3, cached=400, answer=0))
+    assert used(usage)["acme", "k1", "m"] == (1, 0, 3, 3, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "answer", "attempts", "counted"),
+    [
+        ("ok", 200, 0, 1, (1, 0, 10, 4, 0)),
+        ("ok", 200, 5, 1, (1, 0, 10, 4, 5)),
+        ("refused", 429, 0, 0, (0, 1, 0, 0, 0)),
+        ("refused", 400, 0, 0, (0, 1, 0, 0, 0)),
+        ("failed", 502, 0, 3, (1, 0, 0, 0, 0)),
+        ("failed", 502, 2, 3, (1, 0, 10, 4, 2)),
+        ("failed", 501, 0, 0, (0, 0, 0, 0, 0)),
+        ("client_gone", 499, 0, 0, (1, 0, 0, 0, 0)),
+        ("client_gone", 499, 0, 1, (1, 0, 10, 4, 0)),
+        ("client_gone", 499, 2, 1, (1, 0, 10, 4, 2)),
+    ],
+)
+def test_only_what_was_worked_on_has_tokens(
+    kind: OutcomeKind, status: int, answer: int, attempts: int, counted: tuple[int, ...]
+) -> None:
+    usage = book()
+    usage.record(outcome(kind=kind, status=status, answer=answer, attempts=attempts))
+    assert used(usage)["acme", "k1", "m"][:5] == counted
+
+
+def test_an_hour_that_is_over_is_another_part_and_stays_until_it_is_written() -> None:
+    wall = Wall()
+    usage = book(wall)
+    usage.record(outcome())
+    wall.pass_hours(1)
+    usage.record(outcome())
+    first, second = usage.lines()
+    assert (first.hour, second.hour) == (MIDNIGHT, MIDNIGHT + 1)
+    assert first.part != second.part
+    usage.written([first])
+    assert usage.lines() == [second]
+    usage.written([second])
+    assert usage.lines() == [second]
+    assert usage.unwritten() == []
+
+
+def test_what_grew_since_it_was_written_is_written_again_as_a_total() -> None:
+    usage = book()
+    usage.record(outcome())
+    usage.record(outcome(model="n"))
+    lines = usage.unwritten()
+    usage.record(outcome())
+    usage.written(lines)
+    (more,) = usage.unwritten()
+    assert (more.model, more.requests) == ("m", 2)
+    assert usage.unwritten() == [more], "nobody has said that it is written"
+
+
+def test_whoever_writes_is_told_once_until_it_has_looked() -> None:
+    told = []
+    usage = book()
+    usage.tell(lambda: told.append(1))
+    usage.record(outcome())
+    usage.record(outcome())
+    assert len(told) == 1
+    usage.unwritten()
+    usage.record(outcome())
+    assert len(told) == 2
+
+
+@pytest.mark.parametrize(("back_hours", "hours"), [(0.001, 1), (1.5, 2), (30, 2)])
+def test_a_clock_that_is_put_back_loses_nothing(back_hours: float, hours: int) -> None:
+    wall = Wall(MIDNIGHT + 0.0005)
+    usage = book(wall)
+    usage.record(outcome())
+    wall.pass_hours(-back_hours)
+    usage.record(outcome())
+    assert len({line.hour for line in usage.lines()}) == hours
+    assert sum(line.requests for line in usage.lines()) == 2
+
+
+def test_an_hour_that_comes_twice_is_two_parts() -> None:
+    wall = Wall()
+    usage = book(wall)
+    seen = list[Line]()
+    for hours in (0, 5, -5, 5):
+        wall.pass_hours(hours)
+        usage.record(outcome())
+        seen += usage.unwritten()
+        usage.written(seen)
+    latest = merged(seen)
+    assert len(latest) == 4
+    assert sum(line.requests for line in latest.values() if line.hour == MIDNIGHT) == 2
+
+
+def test_there_are_only_so_many_rows_in_an_hour_and_the_rest_is_others() -> None:
+    usage = book()
+    for at in range(ROWS_MAX + 5):
+        usage.record(outcome(f"t{at}"))
+    usage.record(outcome("t0"))
+    rows = used(usage)
+    assert len(rows) == ROWS_MAX + 1
+    assert rows[OTHER, OTHER, OTHER][0] == 5
+    assert rows["t0", "k1", "m"][0] == 2
+
+
+def test_a_disk_that_takes_nothing_costs_the_oldest_hours_only() -> None:
+    wall = Wall()
+    usage = book(wall)
+    for _ in range(HOURS_MAX + 2):
+        usage.record(outcome())
+        wall.pass_hours(1)
+    usage.record(outcome())
+    assert usage.lost == 3
+    assert len(usage.unwritten()) == HOURS_MAX
+    assert usage.unwritten()[0].hour == MIDNIGHT + 3
+
+
+def test_scrapes_see_tenants_and_models_since_the_start_whatever_was_written() -> None:
+    wall = Wall()
+    meters, usage = Meters(CollectorRegistry(), version="1"), book(wall, m=PRICES["m"])
+    counting = Counting(meters, usage)
+    meters.watch(usage_metrics.USAGE_REQUESTS, lambda: usage.read(lambda one: one.requests))
+    meters.watch(usage_metrics.USAGE_COST_MICRO, lambda: usage.read(lambda one: one.cost))
+    counting(outcome())
+    counting(outcome(key_id="k2"))
+    counting(outcome("", key_id="", model="free"))
+    wall.pass_hours(1)
+    counting(outcome())
+    usage.written(usage.unwritten())
+    page = meters.exposition("")[0].decode()
+    for line in (
+        'smg_node_usage_requests_total{model="m",tenant="acme"} 3.0',
+        f'smg_node_usage_requests_total{{model="free",tenant="{NONE}"}} 1.0',
+        'smg_node_usage_cost_micro_total{model="m",tenant="acme"} 192.0',
+        'smg_node_completion_tokens_total{model="m"} 15.0',
+    ):
+        assert line in page
+
+
+def test_scrapes_see_so_many_pairs_and_none_of_them_ever_shrinks() -> None:
+    wall = Wall()
+    usage = book(wall)
+    for at in range(PAIRS_MAX - 1):
+        usage.record(outcome(f"t{at}"))
+    wall.pass_hours(1)
+    usage.record(outcome("last"))
+    for at in range(3):
+        usage.record(outcome(f"more{at}"))
+    before = usage.read(lambda one: one.requests)
+    wall.pass_hours(1)
+    usage.record(outcome("more1"))
+    after = usage.read(lambda one: one.requests)
+    assert before[OTHER, OTHER] == 3
+    assert after[OTHER, OTHER] == 4
+    assert ("last", "m") in after
+    assert all(after[pair] >= before[pair] for pair in before)
+
+
+def test_prices_are_those_of_the_settings() -> None:
+    said: dict[str, dict[str, float | None]] = {
+        "prompt_price": {"a": 2.5, "b": None},
+        "cached_price": {"a": None, "b": 0.1},
+        "answer_price": {"a": 10.0},
+    }
+    assert prices(lambda field: said[field]) == {
+        "a": Price(2.5, 2.5, 10.0),
+        "b": Price(0.0, 0.1, 0.0),
+    }

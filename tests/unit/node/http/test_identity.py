@@ -1,0 +1,239 @@
+"""Who may ask what, in every state of the keys."""
+
+import contextlib
+import hmac
+from typing import cast
+
+import pytest
+from hypothesis import given as anything
+from hypothesis import strategies as st
+
+from smg_mesh.state.keys import KeyRecord
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.key_text import digest_of, key_text
+from smg_node.http import identity
+from smg_node.http.guard import Guard
+from smg_node.http.identity import ANYBODY, LOCAL, Identity, KeyAuthenticator, Role
+from smg_node.http.options import DataAccess
+from smg_node.http.request import HttpRequest
+from smg_node.http.routes import Access
+
+SECRETS = {role: f"{role}-{'s' * 40}" for role in ("user", "operator", "admin")}
+NOW = 1_700_000_000_000
+
+
+class Source:
+    """Keys in memory."""
+
+    def __init__(self, *records: KeyRecord) -> None:
+        self.records = {record.id: record for record in records}
+        self.settled = True
+        self.at_ms = NOW
+
+    @property
+    def closed(self) -> bool:
+        return any(record.role == "admin" for record in self.records.values())
+
+    def get(self, key_id: str) -> KeyRecord | None:
+        return self.records.get(key_id)
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+
+def record(role: Role, *, expires_ms: int = 0, revoked: bool = False) -> KeyRecord:
+    digest = b"" if revoked else digest_of(SECRETS[role])
+    tenant = "" if role == "admin" else "acme"
+    return KeyRecord(role, tenant, role, digest=digest, expires_ms=expires_ms)
+
+
+def key(role: Role) -> str:
+    return key_text(role, SECRETS[role])
+
+
+class Asked:
+    """As much of a request as the guard looks at."""
+
+    def __init__(self, given: str | None, peer: str = "127.0.0.1") -> None:
+        self.headers = {"host": "127.0.0.1"}
+        if given is not None:
+            self.headers["authorization"] = f"Bearer {given}"
+        self.peer = peer
+
+
+def admitted(
+    source: Source,
+    given: str | None,
+    access: Access = "data",
+    data: DataAccess = "auto",
+    peer: str = "10.0.0.1",
+) -> Identity:
+    guard = Guard(KeyAuthenticator(source))
+    return guard.admit(cast("HttpRequest", Asked(given, peer)), access, data)
+
+
+def refused(
+    source: Source,
+    given: str | None,
+    access: Access = "data",
+    data: DataAccess = "auto",
+    peer: str = "10.0.0.1",
+) -> SmgError:
+    with pytest.raises(SmgError) as caught:
+        admitted(source, given, access, data, peer)
+    if given:
+        assert given not in str(caught.value)
+    return caught.value
+
+
+EVERY = (record("user"), record("operator"), record("admin"))
+
+
+# ── No key exists ────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("given", [None, "sk-anything", key("user"), key("admin")])
+def test_without_any_key_data_is_open_whatever_is_sent(given: str | None) -> None:
+    assert admitted(Source(), given) is ANYBODY
+    assert admitted(Source(), given, "public") is ANYBODY
+
+
+@pytest.mark.parametrize("access", ["view", "admin"])
+@pytest.mark.parametrize("given", [None, "sk-anything", key("admin")])
+def test_without_an_admin_key_this_machine_alone_administers(
+    access: Access, given: str | None
+) -> None:
+    source = Source(record("user"), record("operator"))
+    assert admitted(source, given, access, peer="127.0.0.1") is LOCAL
+    assert refused(source, given, access).kind is ErrorKind.FORBIDDEN
+
+
+def test_a_tenants_key_counts_before_there_is_an_admin_key() -> None:
+    source = Source(record("user"))
+    assert admitted(source, key("user")) == Identity("user", "acme", "user")
+    assert admitted(source, None) is ANYBODY
+    assert admitted(source, "sk-of-another-house") is ANYBODY
+    assert refused(source, key("operator")).kind is ErrorKind.UNAUTHENTICATED
+
+
+# ── An admin key exists ──────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("role", "allowed"),
+    [("user", {"data"}), ("operator", {"data", "view"}), ("admin", {"data", "view", "admin"})],
+)
+def test_each_role_may_what_the_ones_below_it_may(role: Role, allowed: set[str]) -> None:
+    source = Source(*EVERY)
+    accesses: tuple[Access, ...] = ("data", "view", "admin")
+    for access in accesses:
+        if access in allowed:
+            assert admitted(source, key(role), access).role == role
+        else:
+            error = refused(source, key(role), access, peer="127.0.0.1")
+            assert (error.status, error.code) == (403, "insufficient_permissions")
+
+
+@pytest.mark.parametrize("access", ["data", "view", "admin"])
+@pytest.mark.parametrize("peer", ["10.0.0.1", "127.0.0.1", ""])
+@pytest.mark.parametrize("given", [None, "", "sk-x", "smg-nobody-" + "s" * 43])
+def test_the_first_admin_key_closes_everything_also_to_this_machine(
+    access: Access, peer: str, given: str | None
+) -> None:
+    error = refused(Source(record("admin")), given, access, peer=peer)
+    assert (error.status, error.code) == (401, "invalid_api_key")
+
+
+def test_public_routes_stay_open() -> None:
+    assert admitted(Source(*EVERY), None, "public") is ANYBODY
+
+
+def test_a_secret_of_another_key_is_not_good() -> None:
+    source = Source(*EVERY)
+    assert refused(source, key_text("user", SECRETS["admin"])).status == 401
+    assert refused(source, key("user") + "x").status == 401
+    assert refused(source, key("user")[:-1]).status == 401
+
+
+def test_an_expired_key_is_told_so_only_with_its_secret() -> None:
+    source = Source(record("admin"), record("user", expires_ms=NOW + 1))
+    assert admitted(source, key("user")).tenant == "acme"
+    source.at_ms = NOW + 1
+    error = refused(source, key("user"))
+    assert (error.status, error.code) == (401, "expired_api_key")
+    wrong = refused(source, key_text("user", "w" * 43))
+    assert (wrong.status, wrong.code) == (401, "invalid_api_key")
+
+
+def test_a_revoked_key_fits_nothing_and_keeps_the_node_closed() -> None:
+    source = Source(record("admin", revoked=True), record("user", revoked=True))
+    assert refused(source, key("user")).status == 401
+    assert refused(source, key("admin"), "admin", peer="127.0.0.1").status == 401
+
+
+# ── What the configuration says of data ──────────────────────────────────────
+
+
+def test_data_may_stay_open_and_then_keys_of_ours_must_still_be_good() -> None:
+    source = Source(*EVERY)
+    assert admitted(source, None, data="open") is ANYBODY
+    assert admitted(source, "sk-none", data="open") is ANYBODY
+    assert admitted(source, key("user"), data="open").tenant == "acme"
+    assert refused(source, "smg-gone-" + "s" * 43, data="open").status == 401
+    assert refused(source, None, "view", data="open").status == 401
+
+
+def test_data_may_be_closed_before_there_is_any_key() -> None:
+    assert refused(Source(), None, data="closed").status == 401
+    assert refused(Source(), "sk-x", data="closed").status == 401
+    assert admitted(Source(), None, "view", data="closed", peer="127.0.0.1") is LOCAL
+
+
+# ── A node that does not know its cluster yet ────────────────────────────────
+
+
+def test_a_node_that_joins_does_not_take_its_ignorance_for_openness() -> None:
+    source = Source()
+    source.settled = False
+    for given in (None, "sk-x", key("user")):
+        error = refused(source, given)
+        assert (error.status, error.code, error.retry_after_s) == (503, "joining", 1.0)
+    assert admitted(source, None, data="open") is ANYBODY
+    assert admitted(source, None, "admin", peer="127.0.0.1") is LOCAL
+    source.records = {"admin": record("admin")}
+    assert refused(source, key("user")).code == "joining"
+    assert refused(source, None).status == 401
+    assert admitted(source, key("admin"), "admin").role == "admin"
+    source.settled = True
+    assert refused(source, key("user")).status == 401
+
+
+# ── Time and garbage ─────────────────────────────────────────────────────────
+
+
+def test_known_and_unknown_ids_take_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[bytes, bytes]] = []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((one, other))
+        return hmac.compare_digest(one, other)
+
+    monkeypatch.setattr(identity, "compare_digest", compare)
+    source = Source(*EVERY)
+    for given in (key("user"), key_text("user", "w" * 43), key_text("nobody", "w" * 43)):
+        with contextlib.suppress(SmgError):
+            admitted(source, given)
+    assert len(compared) == 3
+    assert all(len(one) == len(other) == 32 for one, other in compared)
+
+
+@anything(st.text(max_size=300))
+def test_any_text_is_refused_without_another_error(given_text: str) -> None:
+    source = Source(*EVERY)
+    with pytest.raises(SmgError) as caught:
+        KeyAuthenticator(source).identify(given_text)
+    assert caught.value.status == 401
+    assert caught.value.message == "the key is not valid here"
