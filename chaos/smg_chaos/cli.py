@@ -23,6 +23,8 @@ _COMMANDS: Final = {
     "state-soak": ("smg_chaos.bench.state_soak", "Change a replicated document a million times."),
     "prefix-index": ("smg_chaos.bench.prefix_index", "Measure the index of cached prompts."),
     "decision": ("smg_chaos.bench.decision", "Measure what it costs to choose a worker."),
+    "admission": ("smg_chaos.bench.admission", "Measure what limits cost a request."),
+    "rights": ("smg_chaos.bench.rights", "Measure what limits cost a node."),
     "engine-cost": ("smg_chaos.engine.cost_cli", "Measure what a simulated engine costs."),
 }
 

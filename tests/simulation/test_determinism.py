@@ -13,6 +13,7 @@ COMMANDS = (
     ("--seed", "2", "--scenario", "partition-60s", "--nodes", "5"),
     ("--seed", "3", "--scenario", "state-weather", "--nodes", "8"),
     ("--seed", "1", "--scenario", "state-restart-all"),
+    ("--seed", "4", "--scenario", "limits"),
 )
 
 

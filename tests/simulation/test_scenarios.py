@@ -43,6 +43,20 @@ SMALL = {
     "state-away": (4, 6),
     "state-join-10k": (3, 1),
     "state-50k": (3, 0),
+    "limits": (5, 8),
+    "limit-even-2x": (5, 2),
+    "limit-even-10x": (5, 2),
+    "limit-skew-2x": (5, 2),
+    "limit-skew-10x": (5, 2),
+    "limit-even-0.9x": (5, 2),
+    "limit-skew-0.9x": (5, 2),
+    "limit-owner-dies": (5, 4),
+    "limit-owner-still": (5, 3),
+    "limit-cut-strict": (5, 2),
+    "limit-cut-balanced": (5, 2),
+    "limit-cut-available": (5, 2),
+    "limit-changes": (5, 3),
+    "limit-day": (5, 1),
 }
 
 

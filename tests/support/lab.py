@@ -160,9 +160,10 @@ async def played(
     streams: int = 0,
     flags: Sequence[str] = (),
     topology: str = "alone",
+    more_places: Sequence[str] = (),
 ) -> dict[str, Figure]:
     """Play a scenario of the gameday with real nodes; return its figures by metric."""
     names = [f"n{number}" for number in range(count)]
-    async with nodes(folder, *names, flags=flags) as cluster:
+    async with nodes(folder, *names, flags=flags, more_places=more_places) as cluster:
         figures = await play(Stage(cluster, seconds, rounds, Random(1), print, streams, topology))
     return {figure.metric: figure for figure in figures}

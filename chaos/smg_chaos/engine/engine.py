@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from smg_chaos.engine.account import Account
 from smg_chaos.engine.asked import Asked
 from smg_chaos.engine.blocks import Blocks
 from smg_chaos.engine.bundle import Bundle
@@ -53,6 +54,7 @@ class Engine:
         now_s: float,
         epoch_s: float = 0.0,
         on_death: Callable[[int], None] | None = None,
+        account: Account | None = None,
     ) -> None:
         self.settings = settings
         self.bundle = bundle
@@ -74,6 +76,7 @@ class Engine:
         self.meters = [Meter() for _ in range(settings.ranks)]
         self._epoch_s = epoch_s - now_s
         self._on_death = on_death
+        self.account = account
         self._timers = Timers()
         self._by_id: dict[str, list[Generation]] = {}
         self._wedged: dict[Generation, None] = {}
@@ -291,6 +294,8 @@ class Engine:
             calls.remove(call)
             if not calls:
                 del self._by_id[call.asked.request_id]
+            if self.account is not None:
+                self.account.ended(call.asked, call.made, self.wall_s(now_s))
 
     def _release(self, call: Generation, now_s: float) -> None:
         """Take back what a call holds that its caller or an abort gave up."""

@@ -90,6 +90,11 @@ class Generation(Call):
             self._completes(out)
         return out
 
+    @property
+    def made(self) -> int:
+        """How many tokens were made for it."""
+        return sum(choice.made for choice in self.choices)
+
     # ── Chunks ──────────────────────────────────────────────────────────────
 
     def _chunks(self, choice: Choice, out: list[bytes], *, merged: bool) -> None:

@@ -6,11 +6,12 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import msgspec
 import uvloop
 
+from smg_chaos.engine.account import Account
 from smg_chaos.engine.engine import Engine
 from smg_chaos.engine.plans import Plan
 from smg_chaos.engine.settings import EngineSettings
@@ -55,6 +56,7 @@ class Host:
         self._buried: list[Face] = []
         self._stirred = asyncio.Event()
         self._told_to_end = False
+        self._book: IO[str] | None = None
         self._store: Store = FolderStore(plan.kv_store) if plan.kv_store else MemoryStore()
         self.code = 0
 
@@ -111,9 +113,18 @@ class Host:
             now_s=now_s,
             epoch_s=self._clock.now_ms() / 1000,
             on_death=self._died,
+            account=self._account(number),
         )
         engine.pairs.store = self._store
         return engine
+
+    def _account(self, number: int) -> Account | None:
+        if self._plan.account is None:
+            return None
+        if self._book is None:
+            # Line by line: whoever reads it while the engine runs, or after it was killed, misses nothing.
+            self._book = self._plan.account.open("w", buffering=1, encoding="utf-8")
+        return Account(self._book.write, number)
 
     def _face(self, engine: Engine) -> Face:
         if self._plan.server == "h2":
@@ -142,6 +153,9 @@ class Host:
         for face in self._faces:
             await face.close()
         self._write_report()
+        if self._book is not None:
+            self._book.close()
+            self._book = None
 
     def _write_report(self) -> None:
         if self._plan.report is not None:

@@ -196,6 +196,12 @@ KNOBS: Final = (
         metavar="KEY",
     ),
     Knob("tell-calls", bool, "print a line for each call: what, and from where", _PROCESS),
+    Knob(
+        "account",
+        Path | None,
+        "write a line of JSON to this file for each generation: when it came in, and when it ended",
+        _PROCESS,
+    ),
     Knob("report", Path | None, "write what was counted to this file at the end", _PROCESS),
     Knob(
         "until-input-ends",

@@ -35,6 +35,7 @@ def make_plan(wanted: Wanted) -> Plan:
         until_input_ends=wanted.until_input_ends,
         api_key=wanted.api_key,
         tell_calls=wanted.tell_calls,
+        account=wanted.account,
         kv_store=wanted.kv_store,
     )
 

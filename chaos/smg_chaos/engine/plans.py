@@ -34,6 +34,7 @@ class Wanted:
     until_input_ends: bool = False
     api_key: str = ""
     tell_calls: bool = False
+    account: Path | None = None
     kv_store: Path | None = None
 
 
@@ -53,6 +54,7 @@ class Plan:
     until_input_ends: bool = False
     api_key: str = ""
     tell_calls: bool = False
+    account: Path | None = None
     kv_store: Path | None = None
 
     def __post_init__(self) -> None:

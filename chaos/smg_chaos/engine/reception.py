@@ -50,6 +50,15 @@ class Reception:
     def submit(self, asked: Asked, now_s: float) -> Call:
         """Take a request; the call it returns may have ended already."""
         engine = self._engine
+        if engine.account is not None:
+            engine.account.came(asked, engine.wall_s(now_s))
+        call = self._submitted(asked, now_s)
+        if engine.account is not None and call not in engine.running_as(asked.request_id):
+            engine.account.ended(asked, 0, engine.wall_s(now_s))  # it was turned away
+        return call
+
+    def _submitted(self, asked: Asked, now_s: float) -> Call:
+        engine = self._engine
         engine.tally.requests += 1
         if engine.died is not None or engine.down:
             return Call((), GONE)

@@ -27,7 +27,12 @@ TEXTS: Final = {
     "The answer is 42.",
     "split-utf8": "A parrot 🦜, a family 👩‍👩‍👧, an arrow → and straẞe: 你好, мир, ñandú.",
 }
-NAMES: Final = (*TEXTS, "echo", "random", "endless", "following")
+_LEAST_SAID: Final = 4
+_MEAN_SAID: Final = 60
+_MOST_SAID: Final = 600
+"""Tokens of an answer of any length: most are short, and some are ten times as long as the others."""
+
+NAMES: Final = (*TEXTS, "echo", "random", "endless", "any-length", "following")
 
 
 class Script(Protocol):
@@ -59,6 +64,22 @@ class Endless:
     def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
         """Return the ids, repeated."""
         return self._answer.after(prompt)
+
+
+class AnyLength:
+    """The ids of the endless answer, ended where nobody can know before: the seed alone says where."""
+
+    def __init__(self, ids: Sequence[int], eos: int) -> None:
+        self._ids = tuple(ids)
+        self._eos = eos
+
+    def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
+        """Return a few ids or many, and then the end of text."""
+        said = random.Random(f"{seed}/{choice}").expovariate(1 / _MEAN_SAID)
+        length = min(_MOST_SAID, _LEAST_SAID + int(said))
+        turns = length // len(self._ids) + 1
+        whole = Answer((*(self._ids * turns)[:length], self._eos), self._ids)
+        return whole.after(prompt)
 
 
 class Echo:
@@ -121,6 +142,8 @@ def script_of(name: str, bundle: Bundle) -> Script:
         return Echo(eos)
     if name == "endless":
         return Endless(bundle.encode(TEXTS["fixed"] + " "))
+    if name == "any-length":
+        return AnyLength(bundle.encode(TEXTS["fixed"] + " "), eos)
     if name == "following":
         return Continuing(bundle.encode(TEXTS["fixed"] + " " + TEXTS["split-utf8"]))
     if name == "random":

@@ -28,10 +28,12 @@ late-seed  everyone joins through a seed that comes later
 workers    added on one node, used on all; kill -9 of who registered them under load
 changes    200 requests/s for 10 minutes, changes all the time, a rolling restart in the middle
 failover   kill -9, stall and removal of workers under paced streams that must not notice
+limits     ten times a limit, with kill -9, SIGSTOP and cuts, counted at the engines; a budget of tokens
 idle       bytes, packets, CPU and memory of a node when nothing happens
 all        one after the other
 
-Systems (--system): smg-node, smg-node-plain (without encryption), serf, serf-sealed (with). `make serf` fetches serf.
+Systems (--system): smg-node, smg-node-plain (without encryption), serf, serf-sealed (with), and for limits alone
+smg, two of the reference gateway. `make serf` and `make bench-peers` fetch them.
 
 Examples:
 
@@ -40,6 +42,8 @@ $ smg-chaos gameday crash --quick
 $ smg-chaos gameday crash partition --system smg-node --system serf
 
 $ smg-chaos gameday failover --topology pairs --rounds 20
+
+$ smg-chaos gameday limits --system smg-node --system smg
 
 $ smg-chaos gameday all --json figures.json
 

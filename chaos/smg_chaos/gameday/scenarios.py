@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from smg_chaos.gameday import changes, crashes, failover, healing, idle, registry, weather
+from smg_chaos.gameday.limits.scenario import limits
+from smg_chaos.gameday.limits.scene import PLACES
 from smg_chaos.gameday.stage import Play
 
 ALL: Final = "all"
@@ -21,7 +23,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One scenario. `quick` is its minute version, `flags` are for our own nodes."""
+    """One scenario. `quick` is its minute version, `flags` are for our own nodes.
+
+    `places` are names of more places in the lab, where no node lives.
+    """
 
     name: str
     says: str
@@ -29,6 +34,7 @@ class Scenario:
     full: Size
     quick: Size
     flags: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
 
 
 SCENARIOS: Final[Mapping[str, Scenario]] = {
@@ -100,6 +106,14 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
             Size(3, rounds=100),
             Size(3, rounds=5),
             failover.FLAGS,
+        ),
+        Scenario(
+            "limits",
+            "ten times a limit, hurt meanwhile, and counted at the engines",
+            limits,
+            Size(5, 12.0),
+            Size(5, 3.0),
+            places=PLACES,
         ),
         Scenario("idle", "what doing nothing costs", idle.idle, Size(10, 60.0), Size(5, 15.0)),
     )

@@ -98,7 +98,7 @@ def _outcome(
     say(f"{size.nodes} nodes: {scenario.says}")
     figures: tuple[Figure, ...] = ()
     failed = ""
-    with opened(names, seed=options.seed) as lab:
+    with opened([*names, *scenario.places], seed=options.seed) as lab:
         # The same faults for every system: chance that the scenario draws from is made anew.
         rng = Random(f"{options.seed}/{scenario.name}")
         own = folder / scenario.name / system.name

@@ -9,12 +9,14 @@ from typing import Final
 
 from smg_chaos.gameday.agent import Agent
 from smg_chaos.gameday.lab import Lab
+from smg_chaos.gameday.peer_gateway import PeerGateway
 from smg_chaos.gameday.serf_agent import SerfAgent
 from smg_chaos.gameday.smg_agent import SmgAgent
 from smg_node.core.ports import Clock
 
 OURS: Final = "smg-node"
 _SERF: Final = Path("serf/usr/bin/serf")
+_SMG: Final = Path("smg/bin/smg")
 
 
 class SystemMissingError(Exception):
@@ -60,6 +62,14 @@ def _smg_agent(ground: Ground, name: str, key: Path | None) -> Agent:
     return SmgAgent(ground.lab, name, folder, ground.clock, key=key, flags=ground.flags)
 
 
+def _peers(ground: Ground, names: list[str]) -> list[Agent]:
+    program = (ground.peers / _SMG).resolve()
+    return [
+        PeerGateway(ground.lab, name, ground.folder / name, ground.clock, program=program)
+        for name in names
+    ]
+
+
 def _serf(ground: Ground, names: list[str]) -> list[Agent]:
     return _serfs(ground, names, None)
 
@@ -83,6 +93,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
         System("smg-node-plain", "the same with --insecure-mesh", _smg_plain, is_ours=True),
         System("serf", "serf as it comes (plain text, profile lan)", _serf),
         System("serf-sealed", "serf with an encryption key", _serf_sealed),
+        System("smg", "two of the reference gateway, without its mesh; `limits` only", _peers),
     )
 }
 
@@ -91,3 +102,5 @@ def check_installed(names: list[str], peers: Path) -> None:
     """SystemMissingError if one of these is not on this machine."""
     if any(name.startswith("serf") for name in names) and not (peers / _SERF).exists():
         raise SystemMissingError(f"serf is not in {peers}. `make serf` fetches it.")
+    if "smg" in names and not (peers / _SMG).exists():
+        raise SystemMissingError(f"smg is not in {peers}. `make bench-peers` installs it.")

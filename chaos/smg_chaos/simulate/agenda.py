@@ -11,6 +11,8 @@ from typing import Any, Final, TypeAlias
 
 DATAGRAM: Final = 0
 """A datagram reaches a host: (host, bytes, sender's address)."""
+RIGHTS: Final = -1
+"""A datagram of the other kind, about rights, does: (host, bytes, sender's address)."""
 TIMER: Final = 1
 """A core's timer is due: (node, timer, None)."""
 ARRIVAL: Final = 2

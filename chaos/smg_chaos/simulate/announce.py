@@ -22,6 +22,7 @@ from smg_mesh.swim.effects import (
 if TYPE_CHECKING:
     from smg_chaos.simulate.node import Node
     from smg_chaos.simulate.replicas.life import ReplicaLife
+    from smg_chaos.simulate.rights.teller import Teller
     from smg_chaos.simulate.world import World
 
 
@@ -54,6 +55,8 @@ def announce(world: "World", node: "Node", effect: Effect) -> None:
             _own(world, node, effect)
     if node.life is not None:
         _share(node.life, effect)
+    if node.teller is not None:
+        _limit(node.teller, effect)
 
 
 def _share(life: "ReplicaLife", effect: Effect) -> None:
@@ -63,6 +66,17 @@ def _share(life: "ReplicaLife", effect: Effect) -> None:
             life.members_changed()
         case BootChanged(boot):
             life.rebooted(boot)
+        case _:
+            pass
+
+
+def _limit(teller: "Teller", effect: Effect) -> None:
+    """Let the rights of the node know what concerns them."""
+    match effect:
+        case MemberUp() | MemberDown() | MemberLeft() | MemberChanged():
+            teller.members_changed()
+        case BootChanged(boot):
+            teller.rebooted(boot)
         case _:
             pass
 

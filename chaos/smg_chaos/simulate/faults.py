@@ -239,6 +239,8 @@ def _pause(world: "World", fault: Pause) -> None:
 
 def stand_still(world: "World", node: "Node", *, for_ms: int, timers_first: bool) -> None:
     """Stop a node's loop and plan that it goes on."""
+    if node.teller is not None:
+        node.teller.end()  # What its books say until here: on waking it forgets one half before the other.
     world.stop(node)
     deed = partial(world.go_on, node, timers_first=timers_first)
     world.agenda.deed(world.agenda.now_us + for_ms * MS, deed)

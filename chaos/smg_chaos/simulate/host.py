@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from smg_chaos.simulate.agenda import MS
 from smg_chaos.simulate.replicas.archive import Archive
+from smg_chaos.simulate.rights.vault import Vault
 from smg_mesh.swim.boots import first_boot
 from smg_mesh.swim.messages import Address
 
@@ -28,6 +29,7 @@ class Disk:
     boot: int = 0
     peers: dict[str, Address] = field(default_factory=dict)
     archive: Archive = field(default_factory=Archive)
+    vault: Vault = field(default_factory=Vault)
 
     def remember(self, name: str, address: Address) -> None:
         """Keep a peer's address; the one kept longest makes room."""

@@ -124,11 +124,11 @@ class Network:
             found = source.routes[to] = self._find(source, to)
         return found
 
-    def send(self, source: "Host", to: Address, packet: bytes) -> None:
+    def send(self, source: "Host", to: Address, packet: bytes, *, kind: int = DATAGRAM) -> None:
         """Put a datagram on its way; it may get lost, come twice, or late."""
         self.sent += 1
         self.sent_bytes += len(packet)
-        if self.wiretap is not None:
+        if self.wiretap is not None and kind == DATAGRAM:
             self.wiretap.hear(packet)
         host, delay_us, jitter_us, rough = source.routes.get(to) or self.route(source, to)
         if host is None or (rough is not None and self._lost(rough)):
@@ -136,9 +136,9 @@ class Network:
         agenda = self._agenda
         due_us = agenda.now_us + delay_us + int(self._random() * jitter_us)
         if rough is not None:
-            due_us = self._delayed(rough, due_us, host, packet, source.address)
+            due_us = self._delayed(rough, due_us, (kind, host, packet, source.address))
         agenda.planned = number = agenda.planned + 1
-        heappush(agenda.entries, (due_us, number, DATAGRAM, host, packet, source.address))
+        heappush(agenda.entries, (due_us, number, kind, host, packet, source.address))
 
     def inject(self, host: "Host", packet: bytes, sender: Address) -> None:
         """Let a host receive bytes that no member sent."""
@@ -147,13 +147,11 @@ class Network:
     def _lost(self, rough: Rough) -> bool:
         return rough.block or (rough.loss > 0.0 and self._random() < rough.loss)
 
-    def _delayed(
-        self, rough: Rough, due_us: int, host: "Host", packet: bytes, sender: Address
-    ) -> int:
+    def _delayed(self, rough: Rough, due_us: int, entry: "tuple[int, Host, bytes, Address]") -> int:
         random = self._random
         if rough.duplicate and random() < rough.duplicate:
             twice_us = due_us + int(random() * _REORDERED_US)
-            self._agenda.plan(twice_us, DATAGRAM, host, packet, sender)
+            self._agenda.plan(twice_us, *entry)
         if rough.reorder and random() < rough.reorder:
             due_us += int(random() * _REORDERED_US)
         return due_us

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from smg_chaos.simulate.host import Host
     from smg_chaos.simulate.joining import Search
     from smg_chaos.simulate.replicas.life import ReplicaLife
+    from smg_chaos.simulate.rights.teller import Teller
     from smg_chaos.simulate.sealing import Seal
 
 TICK_MS: Final = 100
@@ -50,6 +51,7 @@ class Node:
         "stopped",
         "stopped_us",
         "superseded",
+        "teller",
         "unchecked",
         "waiting",
         "waiting_bytes",
@@ -69,6 +71,8 @@ class Node:
         self.search: Search | None = None
         self.life: ReplicaLife | None = None
         """Its replicated state, in worlds that have any."""
+        self.teller: Teller | None = None
+        """Its rights to what is limited, in worlds where anything is."""
         self.alive = True
         self.started_us = 0
         self.joined = False

@@ -20,6 +20,11 @@ class Trace:
         self.inputs += 1
         self._hash.update(f"{now_us} {label} {cause!r} {effects!r}\n".encode())
 
+    def say(self, line: str) -> None:
+        """Add one input of another kind, as a line."""
+        self.inputs += 1
+        self._hash.update(f"{line}\n".encode())
+
     def fingerprint(self) -> str:
         """Return the number, as 32 hexadecimal digits."""
         return self._hash.hexdigest()

@@ -1,6 +1,7 @@
 """One plan, lived through: the cluster comes up, the weather comes, all is healed, all must agree."""
 
 import traceback
+from collections.abc import Callable
 from time import process_time
 from typing import Final
 
@@ -33,13 +34,16 @@ def live(
         sealed=plan.sealed,
         traced=traced,
         state=plan.state,
+        rights=plan.rights,
     )
     world = World(setting, make_core, make_replica)
-    if plan.state is None:
+    if plan.rights is not None:
+        figures: Figures = _guarded(world, lambda: _limited(world, plan))
+    elif plan.state is None:
         settled_s = _weathered(world, plan)
-        figures: Figures = {"settled_s": [] if settled_s is None else [settled_s]}
+        figures = {"settled_s": [] if settled_s is None else [settled_s]}
     else:
-        figures = _shared(world, plan)
+        figures = _guarded(world, lambda: _shared(world, plan))
     return world, Outcome(
         seed=plan.seed,
         broken=tuple(world.broken_promises),
@@ -51,14 +55,24 @@ def live(
 
 
 def _shared(world: World, plan: Plan) -> Figures:
-    """Let a plan with shared state happen; a mistake that raises is a broken promise like any other."""
     # Imported when it is used: what nodes share takes a while to load, and most worlds do without.
     from smg_chaos.simulate.replicas.trial import weathered
 
+    return weathered(world, plan)
+
+
+def _limited(world: World, plan: Plan) -> Figures:
+    from smg_chaos.simulate.rights.trial import limited
+
+    return limited(world, plan)
+
+
+def _guarded(world: World, happen: Callable[[], Figures]) -> Figures:
+    """Let a plan happen; a mistake that raises is a broken promise like any other."""
     try:
-        return weathered(world, plan)
+        return happen()
     except Exception as error:
-        # A door: whatever a replica raises belongs to this seed, and others are to be lived through.
+        # A door: whatever a part raises belongs to this seed, and others are to be lived through.
         where = traceback.extract_tb(error.__traceback__)[-1]
         said = f"{type(error).__name__} {error}".rstrip()
         world.broken(f"raised {said} in {where.name} ({where.filename}:{where.lineno})")

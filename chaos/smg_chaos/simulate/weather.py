@@ -32,6 +32,8 @@ from smg_mesh.config import PROFILES, ProfileName
 if TYPE_CHECKING:
     from smg_chaos.simulate.replicas.deeds import Deed
     from smg_chaos.simulate.replicas.setting import StateSetting
+    from smg_chaos.simulate.rights.deeds import Ruled
+    from smg_chaos.simulate.rights.setting import RightsSetting
 
 _FAULTS_MIN: Final = 3
 _FAULTS_MAX: Final = 12
@@ -51,13 +53,15 @@ class Plan:
     nodes: int
     profile: ProfileName
     sealed: bool
-    faults: "tuple[Fault | Deed, ...]"
+    faults: "tuple[Fault | Deed | Ruled, ...]"
     heal_ms: int
     settle_ms: int
     """How long it may take from then until all agree."""
     end_ms: int
     state: "StateSetting | None" = None
     """What the nodes share beside the membership, if anything."""
+    rights: "RightsSetting | None" = None
+    """What is limited, if anything."""
 
 
 def random_plan(

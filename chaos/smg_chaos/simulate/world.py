@@ -16,6 +16,7 @@ from smg_chaos.simulate.agenda import (
     DATAGRAM,
     DEED,
     MS,
+    RIGHTS,
     SECOND,
     TIMER,
     Agenda,
@@ -31,6 +32,7 @@ from smg_chaos.simulate.network import WIRES, Network
 from smg_chaos.simulate.node import Node
 from smg_chaos.simulate.replicas.replica import ReplicaFactory
 from smg_chaos.simulate.replicas.setting import StateSetting
+from smg_chaos.simulate.rights.setting import RightsSetting
 from smg_chaos.simulate.streams import Pipes, Streams
 from smg_chaos.simulate.trace import Trace
 from smg_chaos.simulate.wiretap import Wiretap
@@ -40,6 +42,7 @@ from smg_mesh.swim.messages import Address
 
 if TYPE_CHECKING:
     from smg_chaos.simulate.replicas.commons import Commons
+    from smg_chaos.simulate.rights.market import Market
     from smg_chaos.simulate.sealing import Seal
 
 _LATE_US: Final = 500
@@ -66,6 +69,8 @@ class Setting:
     traced: bool = False
     state: StateSetting | None = None
     """None: nodes share nothing but the membership."""
+    rights: RightsSetting | None = None
+    """None: nothing is limited."""
 
 
 class World:
@@ -97,6 +102,7 @@ class World:
         if setting.state is not None:
             assert make_replica is not None
             self.commons = _commons(self, setting.state, make_replica)
+        self.market = None if setting.rights is None else _market(self, setting.rights)
         self._make_core = make_core
         self._late = chance(setting.seed, "lateness").random
         self._make_seal = _sealing(setting.seed) if setting.sealed else None
@@ -134,6 +140,8 @@ class World:
         self.checkers.born(node)
         if self.commons is not None:
             self.commons.born(node)
+        if self.market is not None:
+            self.market.born(node)
         self.react(node, "start", core.start(now_ms=self.now_ms(node)))
         node.search = Search(self, node)
         node.search.begin()
@@ -150,6 +158,8 @@ class World:
             node.alive = False
             host.node = None
             self.checkers.ended(node)
+            if self.market is not None:
+                self.market.ended(node)
             if node.life is not None:
                 node.life.end()
 
@@ -158,6 +168,8 @@ class World:
         node = host.node
         if node is not None and not node.leaving:
             node.leaving = True
+            if node.teller is not None:
+                node.teller.leave()
             self.react(node, "leave", node.core.leave(now_ms=self.now_ms(node)))
             now_us = self.agenda.now_us
             self.agenda.plan(now_us + _FAREWELL_POLL_US, CALL, node, self._farewell, (node, now_us))
@@ -240,12 +252,12 @@ class World:
             if kind == DEED:
                 x(*y)
                 continue
-            node = whose.node if kind == DATAGRAM else whose
+            node = whose.node if kind <= DATAGRAM else whose
             if node is None or not node.alive:
                 continue
             if not node.stopped:
                 self._give(node, kind, x, y)
-            elif kind == DATAGRAM:
+            elif kind <= DATAGRAM:
                 node.queue(kind, x, y)
             else:
                 (node.waiting if kind == ARRIVAL else node.overdue).append((kind, x, y))
@@ -268,6 +280,9 @@ class World:
             self.react(node, x, node.core.handle_timer(x, now_ms=now_ms))  # type: ignore[arg-type]  # TIMER entries hold timers
         elif kind == DATAGRAM:
             self._receive(node, x, y, now_ms)  # type: ignore[arg-type]  # DATAGRAM entries hold bytes
+        elif kind == RIGHTS:
+            if node.teller is not None:
+                node.teller.hear(x, y)  # type: ignore[arg-type]  # RIGHTS entries hold bytes
         else:
             x(*y)  # type: ignore[operator,misc]  # ARRIVAL and CALL entries hold deeds
 
@@ -346,6 +361,13 @@ def _commons(world: World, setting: StateSetting, make_replica: ReplicaFactory) 
     from smg_chaos.simulate.replicas.commons import Commons
 
     return Commons(world, setting, make_replica)
+
+
+def _market(world: World, setting: RightsSetting) -> "Market":
+    # Imported when it is used: most worlds limit nothing.
+    from smg_chaos.simulate.rights.market import Market
+
+    return Market(world, setting)
 
 
 def _sealing(seed: int) -> "Callable[[], Seal]":

@@ -48,7 +48,7 @@ def weathered(world: World, plan: Plan) -> Figures:
         if isinstance(fault, Deed):
             plan_deed(world, fault)
         else:
-            plan_fault(world, fault)
+            plan_fault(world, fault)  # type: ignore[arg-type]  # plans of state have no deeds of limits
     world.run(plan.heal_ms * MS)
     _heal(world)
     healed_us = world.agenda.now_us

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from smg_chaos.simulate.scenarios.limits import LIMITS
 from smg_chaos.simulate.scenarios.links import LINKS
 from smg_chaos.simulate.scenarios.lives import LIVES
 from smg_chaos.simulate.scenarios.loops import LOOPS
@@ -12,7 +13,9 @@ from smg_chaos.simulate.scenarios.scenario import Scenario, Target
 from smg_chaos.simulate.scenarios.state import STATE
 from smg_mesh.config import ProfileName
 
-SCENARIOS: Final = MappingProxyType({one.name: one for one in (*LIVES, *LOOPS, *LINKS, *STATE)})
+SCENARIOS: Final = MappingProxyType(
+    {one.name: one for one in (*LIVES, *LOOPS, *LINKS, *STATE, *LIMITS)}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,20 @@ ACCEPTANCE: Final = (
     _row("state-away", 4, 50),
     _row("state-join-10k", 3, 2),
     _row("state-50k", 4, 2),
+    _row("limits", 5, 1000),
+    _row("limit-even-2x", 5, 20),
+    _row("limit-even-10x", 5, 20),
+    _row("limit-skew-2x", 5, 20),
+    _row("limit-skew-10x", 5, 20),
+    _row("limit-even-0.9x", 5, 20),
+    _row("limit-skew-0.9x", 5, 20),
+    _row("limit-owner-dies", 5, 200),
+    _row("limit-owner-still", 5, 100),
+    _row("limit-cut-strict", 5, 50),
+    _row("limit-cut-balanced", 5, 50),
+    _row("limit-cut-available", 5, 50),
+    _row("limit-changes", 5, 100),
+    _row("limit-day", 5, 10),
 )
 
 

@@ -51,6 +51,8 @@ class Scenario:
     plan: PlanOf | None = None
     state: StateSetting | None = None
     """What the nodes share in it beside the membership."""
+    limited: bool = False
+    """Whether its plan is about limits, and nothing else is shared."""
     nodes: int = 10
     seeds: int = 100
     profile: ProfileName = "lan"
@@ -59,7 +61,7 @@ class Scenario:
     @property
     def shares(self) -> bool:
         """Whether its nodes have replicated state."""
-        return self.plan is not None or self.state is not None
+        return self.state is not None or (self.plan is not None and not self.limited)
 
 
 def play(

@@ -217,6 +217,22 @@ def test_engines_that_follow_go_on_where_another_one_stopped() -> None:
     assert (rest["completion_tokens"], rest["finish_reason"]) == (37, "length")
 
 
+def test_where_an_answer_of_any_length_ends_follows_from_its_seed_alone() -> None:
+    eos = bundle().eos_ids[0]
+    script = script_of("any-length", bundle())
+    lengths = [
+        script.answer([1, 2], seed, 0).first_of(frozenset([eos])) or 0 for seed in range(400)
+    ]
+    assert min(lengths) >= 4
+    assert max(lengths) <= 600
+    assert len(set(lengths)) > 100
+    assert 45 < sum(lengths) / len(lengths) < 85
+    assert script.answer([9], 7, 0).first_of(frozenset([eos])) == lengths[7]
+    whole = script.answer([1, 2], 11, 0)
+    rest = script.answer([1, 2, *whole.slice(0, 3)], 11, 0)
+    assert rest.slice(0, 5) == whole.slice(3, 8)
+
+
 # ── Bundles ─────────────────────────────────────────────────────────────────
 
 

@@ -5,6 +5,7 @@ from typing import get_args
 from smg_chaos.simulate.faults import Crash, Fault, Leave, Pause, Slow, Storm, Twin
 from smg_chaos.simulate.outcome import Outcome
 from smg_chaos.simulate.replicas.deeds import Deed
+from smg_chaos.simulate.rights.deeds import Ruled
 from smg_chaos.simulate.shorten import shortened
 from smg_chaos.simulate.trial import live, try_plan
 from smg_chaos.simulate.weather import Plan, random_plan
@@ -47,7 +48,7 @@ def test_other_profiles_have_the_same_weather_at_their_own_pace() -> None:
     assert random_plan(1, nodes=5, profile="local").end_ms == 48_000
 
 
-def failing(*needed: Fault | Deed) -> tuple[list[int], Callable[[Plan], Outcome]]:
+def failing(*needed: Fault | Deed | Ruled) -> tuple[list[int], Callable[[Plan], Outcome]]:
     """Return an attempt that breaks a promise as long as all of these faults are there."""
     sizes: list[int] = []
 

@@ -1,0 +1,140 @@
+"""Limits as an operator sets them, through any node that answers, and what the nodes say of them."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from smg_chaos.gameday.agent import AgentError
+from smg_chaos.gameday.cluster import ClusterError
+from smg_chaos.gameday.limits.orders import MODEL, Asks
+from smg_chaos.gameday.limits.scene import Scene
+from smg_chaos.gameday.pool import nodes_of
+
+_PATH: Final = "/v1/cluster/limits/model="
+_LIMIT_S: Final = 60.0
+_LOOK_S: Final = 0.1
+_TRICKLE_PER_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is allowed for a model: so much per window, as in `40/second` or `400/2s`, or so many at a time."""
+
+    model: str = MODEL
+    requests: str = ""
+    tokens: str = ""
+    concurrency: int | None = None
+    mode: str = "strict"
+    standing: float = 0.5
+    on_exhausted: str = "debt"
+
+    def body(self) -> bytes:
+        """Return it as the API takes it."""
+        amounts = [
+            {"unit": unit, "amount": int(amount), "window": window}
+            for unit, text in (("requests", self.requests), ("tokens", self.tokens))
+            if text
+            for amount, _, window in [text.partition("/")]
+        ]
+        rule: dict[str, Any] = {
+            "amounts": amounts,
+            "mode": self.mode,
+            "standing": self.standing,
+            "on_exhausted": self.on_exhausted,
+        }
+        if self.concurrency is not None:
+            rule["concurrency"] = self.concurrency
+        return json.dumps(rule).encode()
+
+
+class Definer:
+    """An operator with a hand on the cluster's limits."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._nodes = nodes_of(scene.cluster)
+
+    async def begin(self, rule: Rule, asks: Asks | None = None) -> None:
+        """Set a limit that nobody asks of yet; return when there is an owner and all nodes go by it.
+
+        Who owns a limit that nobody asks of is nobody's business, so a trickle of requests goes on meanwhile.
+        """
+        names = self._scene.cluster.names
+        await self._scene.rate(dict.fromkeys(names, _TRICKLE_PER_S), asks or Asks(rule.model))
+        await self.put(rule)
+        await self._scene.quiet()
+
+    async def put(self, rule: Rule) -> int:
+        """Set a limit that is asked of; return when (wall clock, microseconds) all nodes were seen to go by it."""
+        status, answer = await self._any("PUT", rule.model, rule.body(), {"if-match": "*"})
+        if status >= 300:
+            raise AgentError(f"no node sets the limit {rule}: {status} {answer[:300]!r}")
+        version = json.loads(answer).get("version")
+        for _ in range(round(_LIMIT_S / _LOOK_S)):
+            if await self._known(rule.model, version):
+                return self._scene.now_us()
+            await asyncio.sleep(_LOOK_S)
+        said = await self._said(rule.model)
+        raise ClusterError(f"not all nodes go by the limit {rule}: {said}")
+
+    async def _known(self, model: str, version: object) -> bool:
+        """Return whether every node that runs has heard of this version, and the owner knows that all go by it.
+
+        Only in this order: an owner that has not heard of it says that all go by what it knows.
+        """
+        for node in self._nodes:
+            if node.ended() is not None:
+                continue
+            try:
+                status, answer = await node.ask("GET", f"{_PATH}{model}")
+            except ConnectionError:
+                return False
+            if status != 200 or json.loads(answer)["limit"].get("version") != version:
+                return False
+        uses: Sequence[Mapping[str, Any]] = (await self._said(model))["uses"]
+        return bool(uses) and all(use["owner"] and not use["not_adopted"] for use in uses)
+
+    async def owner(self, model: str = MODEL) -> str:
+        """Return the name of the node that owns the limit; ClusterError if there is nobody for long."""
+        for _ in range(round(_LIMIT_S / _LOOK_S)):
+            uses = (await self._said(model))["uses"]
+            if uses and uses[0]["owner"]:
+                return str(uses[0]["owner"])
+            await asyncio.sleep(_LOOK_S)
+        raise ClusterError(f"nobody owns the limit of {model}")
+
+    async def books(self, model: str, unit: str) -> dict[tuple[str, int], int]:
+        """Return what each node's books say that it spent, by its name and the window, as far as it keeps them."""
+        rows: Mapping[str, Sequence[Mapping[str, Any]]]
+        rows = (await self._said(model, "?rows=true"))["rows"]
+        return {
+            (name, int(row["window"])): int(row["spent"])
+            for name, told in rows.items()
+            for row in told
+            if row["kind"] == "held"
+            and row["name"] == name
+            and row["key"].partition("#")[2].partition("/")[0] == unit
+        }
+
+    async def _said(self, model: str, query: str = "") -> Mapping[str, Any]:
+        status, answer = await self._any("GET", f"{model}{query}")
+        if status != 200:
+            raise AgentError(f"no node tells of the limit of {model}: {status} {answer[:300]!r}")
+        said: Mapping[str, Any] = json.loads(answer)
+        return said
+
+    async def _any(
+        self, method: str, model: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        """Ask the first node that answers."""
+        why: object = "none runs"
+        for node in self._nodes:
+            if node.ended() is not None:
+                continue
+            try:
+                return await node.ask(method, f"{_PATH}{model}", body, headers=headers)
+            except ConnectionError as error:
+                why = error
+        raise ClusterError(f"no node answers: {why}")

@@ -1,0 +1,59 @@
+"""What is said between a scenario and its clients' processes: a plan at the start, then commands and replies."""
+
+from typing import Final, Literal
+
+import msgspec
+
+MODEL: Final = "sim"
+"""Whose engines answer at once."""
+TALK: Final = "talk"
+"""Whose engines take their time, and end where nobody can know before."""
+NUMBERS: Final = 100_000_000
+"""Serial numbers a client has of its own; 20 clients fit into the 31 bits of a seed."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a client is told at its start. `nodes` are hosts; `number` tells clients apart, from 0."""
+
+    host: str
+    port: int
+    nodes: list[str]
+    node_port: int
+    number: int
+    seed: int
+    record: str
+
+
+class Asks(msgspec.Struct, frozen=True):
+    """What a request asks for: beside messages and seed, `fields` of the body, as JSON without braces."""
+
+    model: str = MODEL
+    fields: str = '"max_tokens":2'
+    question: str = "Hello?"
+    patience_s: float = 15.0
+    """How long its answer is waited for."""
+
+
+class Command(msgspec.Struct, frozen=True):
+    """What a client is to do.
+
+    rate: ask each node `per_s` times a second from now on. burst: ask each node `counts` times, spread over
+    `over_s`. quiet: reply when nothing is open any more. write: write the record of all that has ended.
+    `asks` is what is asked from now on, None: what was asked before.
+    """
+
+    do: Literal["rate", "burst", "quiet", "write"]
+    per_s: list[float] = []
+    counts: list[int] = []
+    over_s: float = 0.0
+    asks: Asks | None = None
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What a client says once it has done something: what it sent so far, and what that cost it."""
+
+    did: str
+    sent: int
+    held_back: int
+    late_p99_s: float
+    cpu_s: float

@@ -1,0 +1,58 @@
+"""The scenario of limits: real nodes under more than they may admit, hurt meanwhile, and counted at their engines.
+
+Parts, each under a limit of its own: ten times the limit (`overload`); just under it, a burst, an empty share (`light`);
+a budget of tokens for a crowd of streams, and a number of requests at a time (`budget`). Whoever is not our own node
+is asked what it can be asked (`reference`).
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from smg_chaos.gameday.cluster import ClusterError
+from smg_chaos.gameday.figures import Figure
+from smg_chaos.gameday.limits import budget, light, overload
+from smg_chaos.gameday.limits.definition import Definer
+from smg_chaos.gameday.limits.reference import reference
+from smg_chaos.gameday.limits.report import loaded
+from smg_chaos.gameday.limits.scene import Scene
+from smg_chaos.gameday.peer_gateway import PeerGateway
+from smg_chaos.gameday.pool import nodes_of
+from smg_chaos.gameday.stage import Stage
+
+NODES_MIN: Final = 5
+"""Two can be cut off, and the others are still a majority."""
+LONG_S: Final = 10.0
+"""Chapters of just under the limit; from here on everything is played at full length."""
+_STEP_MS: Final = 200.0
+_QUICK_STEP_MS: Final = 70.0
+"""Between two tokens of a stream of unknown length: a thousand are to be open at once, on two cores."""
+
+
+async def limits(stage: Stage) -> Sequence[Figure]:
+    """Play all parts, of `stage.seconds` each where nothing is hurt; return what they came to."""
+    if all(isinstance(agent, PeerGateway) for agent in stage.cluster.agents):
+        return await reference(stage, stage.seconds)
+    if len(stage.cluster.agents) < NODES_MIN:
+        raise ClusterError(f"the limits are played with {NODES_MIN} nodes or more")
+    full = stage.seconds >= LONG_S
+    scene = Scene(stage, talk_step_ms=_STEP_MS if full else _QUICK_STEP_MS)
+    async with scene.playing():
+        definer = await begun(scene)
+        lengths = overload.FULL if full else overload.QUICK
+        figures = await overload.Overload(scene, definer, lengths).play()
+        figures += await light.just_under(scene, definer, stage.seconds)
+        figures += await light.burst(scene, definer)
+        figures += await light.waiting(scene, definer, stage.seconds)
+        figures += await budget.at_a_time(scene, definer)
+        figures += await budget.budget(scene, definer, budget.FULL if full else budget.QUICK)
+        return [*figures, *loaded(scene.replies, scene.headroom.least)]
+
+
+async def begun(scene: Scene) -> Definer:
+    """Start the nodes with the scene's engines; return who sets their limits, once all can use every engine."""
+    for node in nodes_of(scene.cluster):
+        node.flags = (*node.flags, *(word for url in scene.urls for word in ("--worker", url)))
+    await scene.cluster.form()
+    for node in nodes_of(scene.cluster):
+        await scene.usable(node)
+    return Definer(scene)

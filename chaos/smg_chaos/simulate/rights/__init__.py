@@ -1,0 +1,1 @@
+"""Rights in a simulated cluster: who asks for what, how it is spent, and whether the limits hold."""

@@ -1,0 +1,90 @@
+"""What the world needs of the rights of a node, so that tests can put simple and broken ones in their place."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from smg_mesh.escrow.definitions import Limits
+from smg_mesh.escrow.effects import Effect, Rng
+from smg_mesh.escrow.lived import Lived
+from smg_mesh.escrow.report import Report
+from smg_mesh.escrow.rows import Row
+from smg_mesh.escrow.share import Share
+from smg_mesh.escrow.words import Life, Roster
+
+
+class RightsCore(Protocol):
+    """The rights of one life of a node; `Escrow` fits."""
+
+    @property
+    def roster(self) -> Roster | None:
+        """The names whose votes count, as this node knows them."""
+        ...
+
+    @property
+    def lived(self) -> Lived:
+        """Which moments of the wall clock this and earlier lives went through."""
+        ...
+
+    def handle(self, data: bytes, sender: str, *, now_ms: int, wall_ms: int) -> Sequence[Effect]:
+        """Take a packet."""
+        ...
+
+    def tick(self, *, now_ms: int, wall_ms: int) -> Sequence[Effect]:
+        """Do what is due."""
+        ...
+
+    def due_ms(self) -> int | None:
+        """Return when the next tick is needed."""
+        ...
+
+    def members(self, alive: Sequence[Life], left: Sequence[str], *, now_ms: int) -> None:
+        """Learn who lives and who left."""
+        ...
+
+    def persisted(self, token: int, *, now_ms: int, wall_ms: int) -> Sequence[Effect]:
+        """Learn that something is on disk."""
+        ...
+
+    def share(self, key: str, *, now_ms: int, wall_ms: int) -> Share | None:
+        """Return what may be charged."""
+        ...
+
+    def want(self, share: Share, cost: int) -> None:
+        """Ask for so much at least, soon."""
+        ...
+
+    def retire(self) -> None:
+        """Have no rights any more."""
+        ...
+
+    def limits_changed(self, *, now_ms: int, wall_ms: int) -> None:
+        """Learn that definitions are others."""
+        ...
+
+    def report(self, key: str, *, wall_ms: int) -> Report | None:
+        """Say what is known of a limit."""
+        ...
+
+    def rows(self) -> Sequence[Row]:
+        """Return the books."""
+        ...
+
+
+class RightsFactory(Protocol):
+    """What makes them; the class `Escrow` itself fits."""
+
+    def __call__(
+        self,
+        me: Life,
+        *,
+        limits: Limits,
+        expect: int,
+        roster: Roster | None,
+        remembered: Mapping[tuple[str, int], int] | None,
+        rng: Rng,
+        now_ms: int,
+        wall_ms: int,
+        lived: Lived | None = None,
+    ) -> RightsCore:
+        """Begin the rights of one life."""
+        ...

@@ -1,0 +1,40 @@
+"""Limits of real nodes under ten times as much, hurt as the gameday does it, in a minute: never one too many."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from smg_chaos.gameday.figures import Figure
+from smg_chaos.gameday.limits.light import burst
+from smg_chaos.gameday.limits.overload import Lengths, Overload
+from smg_chaos.gameday.limits.scenario import begun
+from smg_chaos.gameday.limits.scene import PLACES, Scene
+from smg_chaos.gameday.stage import Stage
+from support.lab import played
+
+pytestmark = pytest.mark.integration
+
+SHORT = Lengths(
+    calm=2.0, killed=3.0, after_stop=1.0, cut=2.0, healed=1.0, changed=2.0, balanced=0.0
+)
+
+
+async def short(stage: Stage) -> Sequence[Figure]:
+    scene = Scene(stage)
+    async with scene.playing():
+        definer = await begun(scene)
+        figures = await Overload(scene, definer, SHORT).play()
+        return [*figures, *await burst(scene, definer)]
+
+
+async def test_a_limit_holds_at_the_engines_while_its_nodes_are_hurt(tmp_path: Path) -> None:
+    figures = await played(short, tmp_path, count=3, more_places=PLACES)
+    # How much of a limit is used, and how soon, is the gameday's business: here, other tests use the same cores.
+    counted = {
+        name: figure.value
+        for name, figure in figures.items()
+        if name.endswith(("over the limit", "too many", "failed requests", "cannot be true"))
+    }
+    assert len(counted) == 4
+    assert counted == dict.fromkeys(counted, 0), figures
