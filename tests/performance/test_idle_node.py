@@ -1,8 +1,9 @@
 """What a node costs that has nothing to do: no module too many, little memory, few wake-ups.
 
-Measured on Linux x86-64, CPython 3.11, without workers and without a mesh: 39 MB resident (33 of them
-anonymous), one wake-up in five seconds. What nodes share is 4 MB of that; the library behind its documents,
-5 MB more, comes with the first thing that is shared, the transport for peers with a mesh. What the tests allow is more, because other builds of Python and of
+Measured on Linux x86-64, CPython 3.11, without workers and without a mesh: 44 MB resident, one wake-up in five
+seconds. What nodes share is 4 MB of that; keys, limits, admission and usage are 1.4 MB. The library behind shared
+documents, 5 MB more, comes with the first thing that is shared, what leases rights (2 MB) with the first limit, the
+transport for peers with a mesh. What the tests allow is more, because other builds of Python and of
 the libraries differ, and less than any single library costs that has no business here.
 """
 
@@ -23,7 +24,7 @@ from support.processes import Process, running
 
 pytestmark = pytest.mark.integration
 
-RESIDENT_MAX_KB: Final = 43 * 1024
+RESIDENT_MAX_KB: Final = 45 * 1024 + 512
 WAKE_UPS_MAX_PER_S: Final = 4
 
 # Everything that is not of the standard library; `smg_node` imports the others, or they each other.

@@ -1,6 +1,6 @@
 """Whoever knows all that a node knows leaves room for what that node may go by, whatever was written in between."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from smg_mesh.escrow.words import Limit
@@ -56,8 +56,18 @@ def relink(world: FakeNamespaces, sides: str) -> None:
         world.cut(*sides.split("|"))
 
 
+REMOVED_TWICE = [
+    ("write", "a", "t", 1, 1.0),
+    ("link", "a|b|x"),
+    ("write", "a", "*", 0, 0.0),
+    ("remove", "a", "t"),
+    ("remove", "a", "t"),
+]
+
+
 @settings(max_examples=300, deadline=None)
 @given(steps, st.integers(1, 7))
+@example(REMOVED_TWICE, 1)
 def test_room_is_left_for_what_others_may_go_by(
     happens: list[tuple[object, ...]], names: int
 ) -> None:

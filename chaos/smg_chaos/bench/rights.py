@@ -24,6 +24,7 @@ import typer
 
 from smg_mesh.escrow.effects import Effect, KeepRoster, Persist, Send
 from smg_mesh.escrow.escrow import Escrow
+from smg_mesh.escrow.leases import WANTED_MS
 from smg_mesh.escrow.words import Life, Limit
 
 KEYS: Final = 10_000
@@ -152,7 +153,7 @@ class Scene:
             if at % _TOUCHED == 0:
                 self._pass(1)
         # What was used once falls asleep, and its slots are released.
-        self._pass(5 * _SETTLE_MS)
+        self._pass(WANTED_MS + 2 * _SETTLE_MS)
 
     @property
     def wall_ms(self) -> int:

@@ -34,7 +34,8 @@ from smg_mesh.escrow.messages import (
     RightsGive,
     decode,
 )
-from smg_mesh.escrow.report import Report, report_of
+from smg_mesh.escrow.report import Report
+from smg_mesh.escrow.reporting import report_of
 from smg_mesh.escrow.rows import Row
 from smg_mesh.escrow.share import Share
 from smg_mesh.escrow.sight import Sight
@@ -71,8 +72,9 @@ class Escrow:
         now_ms: int,
         wall_ms: int,
         lived: Lived | None = None,
+        adopted_ms: int | None = None,
     ) -> None:
-        """Begin with what is on disk; `lived` is that of the life before, if it was in this process."""
+        """Begin with what is on disk, going by what is defined since `adopted_ms`; `lived` is of a life before, here."""
         self.me = me
         self._limits = limits
         self.lived = Lived(remembered, now_ms=now_ms, wall_ms=wall_ms, before=lived)
@@ -84,7 +86,7 @@ class Escrow:
             fresh=roster is None,
             volatile=self._is_volatile,
         )
-        self._voter.basis, self._voter.adopted_ms = limits.basis(), wall_ms
+        self._voter.basis, self._voter.adopted_ms = limits.basis(), adopted_ms or wall_ms
         self._keeper = RosterKeeper(
             me, expect=expect, roster=roster, rng=rng, now_ms=now_ms, wall_ms=wall_ms
         )
@@ -183,8 +185,7 @@ class Escrow:
 
     def limits_changed(self, *, now_ms: int, wall_ms: int) -> None:
         """Learn that definitions are others than before."""
-        basis = self._limits.basis()
-        if basis != self._voter.basis:
+        if (basis := self._limits.basis()) != self._voter.basis:
             self._voter.basis, self._voter.adopted_ms = basis, wall_ms
         self._treasury.changed(now_ms=now_ms)
         self._ledger.changed()
@@ -268,8 +269,7 @@ class Escrow:
                 if message.boot == self.me.boot:
                     self._ledger.given(message, now_ms=now_ms, wall_ms=wall_ms)
             case RecordsAsk():
-                told = self._voter.records_asked(message, now_ms=now_ms)
-                if told is not None:
+                if (told := self._voter.records_asked(message, now_ms=now_ms)) is not None:
                     self._desk.send(sender, told)
             case RecordsTell():
                 self._voter.records_told(message, now_ms=now_ms)

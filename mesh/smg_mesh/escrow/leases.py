@@ -9,8 +9,8 @@ from smg_mesh.escrow.sight import Sight
 from smg_mesh.escrow.voter import Promise, Voter
 from smg_mesh.escrow.words import ROSTER_SLOT, Life, Roster
 
-WANTED_MS: Final = 10_000
-"""After the last ask for rights in a slot, its lease is released."""
+WANTED_MS: Final = 60_000
+"""After the last ask for rights in a slot, its lease is released. Who comes back within a minute finds an owner."""
 ASKS_A_TICK_MAX: Final = 8
 """Of one holder; more rows than that go out in the next tick."""
 

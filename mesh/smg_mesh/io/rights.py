@@ -6,6 +6,7 @@
     await rights.run()              # a task of the caller's: writes what votes wait for
     rights.share(key)               # what may be charged, now, without waiting for anybody
 
+A node alone, for which nothing was ever defined, has no core: most of what is here is loaded with the first limit.
 Between inputs there is one wake-up planned, for when the core says; while nobody wants any rights there is none, and
 no packet. Times are read here and are arguments further down. A mistake about one input is counted and logged, and
 costs that input.
@@ -13,12 +14,12 @@ costs that input.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from smg_mesh.escrow.definitions import Limits
 from smg_mesh.escrow.effects import Difference, Effect, KeepRoster, Note, Persist, Rng, Send
-from smg_mesh.escrow.escrow import Escrow
 from smg_mesh.escrow.report import Report
 from smg_mesh.escrow.rows import Row
 from smg_mesh.escrow.share import Share
@@ -26,11 +27,19 @@ from smg_mesh.escrow.words import Life, Roster
 from smg_mesh.io.counters import Counters
 from smg_mesh.io.mint_writer import MintWriter
 from smg_mesh.io.pulse import Pulse
+from smg_mesh.io.threads import Threads
 from smg_mesh.io.waiting import Waiting
 
-WAIT_MAX_S: Final = 1.0
-"""Nobody waits longer for a refill, whatever was asked for: it is one round trip, or it is not to be had."""
+if TYPE_CHECKING:
+    from smg_mesh.escrow.escrow import Escrow
 
+WAIT_MAX_S: Final = 1.5
+"""Nobody waits longer for a refill, whatever was asked for: by then there is an owner, or there will be none soon."""
+
+_CORE: Final = "smg_mesh.escrow.escrow"
+"""Two megabytes, and some 30 ms of reading."""
+_NOTHING: Final = bytes(8)
+"""The basis of definitions where there are none."""
 _DIFFERENCES_LOGGED_MAX: Final = 100
 """Of one process; more are counted only."""
 
@@ -48,6 +57,16 @@ class Post(Protocol):
     def send_letter(self, name: str, content: bytes) -> None:
         """Send a datagram to a member, by its name, or lose it."""
         ...
+
+
+class _Start(NamedTuple):
+    """A life that has begun, for which there was nothing to do so far."""
+
+    boot: int
+    roster: Roster | None
+    remembered: Mapping[tuple[str, int], int] | None
+    now_ms: int
+    wall_ms: int
 
 
 class Rights:
@@ -79,6 +98,8 @@ class Rights:
         self._waiting: Final = Waiting()
         self._post: Post | None = None
         self._core: Escrow | None = None
+        self._start: _Start | None = None
+        """Until there is a core."""
         self._alive: Sequence[Life] = ()
         self._left: Sequence[str] = ()
 
@@ -91,15 +112,25 @@ class Rights:
     async def open(self, boot: int) -> None:
         """Begin the life `boot` with what an earlier one left. Does not fail."""
         recalled = await self._writer.open()
-        self._begin(boot, recalled.roster, recalled.minted)
+        if self._post is not None:
+            # Members may talk already, and the loop must not stand still for it.
+            await Threads("rights", threads_max=1).start(lambda: import_module(_CORE))
+        self._start = _Start(
+            boot, recalled.roster, recalled.minted, self._now_ms(), self._wall_ms()
+        )
+        if self._post is not None or self._limits.basis() != _NOTHING:
+            self._begin(self._start)
         self._pulse.start()
 
     def change_boot(self, boot: int) -> None:
         """Go on as that life, with what is open and none of the other rights of the one before, and no votes."""
         core = self._core
         if core is not None and core.me.boot != boot:
-            self._begin(boot, core.roster, None, before=core)
+            now_ms, wall_ms = self._now_ms(), self._wall_ms()
+            self._begin(_Start(boot, core.roster, None, now_ms, wall_ms), before=core)
             core.retire()
+        elif self._start is not None:
+            self._start = self._start._replace(boot=boot)
 
     async def run(self) -> None:
         """Write what votes wait for, until cancelled."""
@@ -121,7 +152,7 @@ class Rights:
 
     def step_down(self) -> None:
         """Have no rights from now on: somebody else may have what stands with this name."""
-        core, self._core = self._core, None
+        core, self._core, self._start = self._core, None, None
         if core is not None:
             core.retire()
         for key in self._waiting.awaited():
@@ -157,7 +188,10 @@ class Rights:
     def changed(self) -> None:
         """Learn that limits are defined otherwise than before."""
         core = self._core
-        if core is not None:
+        if core is None and self._start is not None:
+            if self._limits.basis() != _NOTHING:
+                self._begin(self._start)
+        elif core is not None:
             now_ms, wall_ms = self._now_ms(), self._wall_ms()
             self._pulse.guard(lambda: core.limits_changed(now_ms=now_ms, wall_ms=wall_ms))
             self._plan(core)
@@ -194,23 +228,20 @@ class Rights:
 
     # ── The core ─────────────────────────────────────────────────────────────
 
-    def _begin(
-        self,
-        boot: int,
-        roster: Roster | None,
-        remembered: Mapping[tuple[str, int], int] | None,
-        before: Escrow | None = None,
-    ) -> None:
-        self._core = Escrow(
-            Life(self.name, boot),
+    def _begin(self, start: _Start, before: "Escrow | None" = None) -> None:
+        escrow: type[Escrow] = import_module(_CORE).Escrow
+        self._start = None
+        self._core = escrow(
+            Life(self.name, start.boot),
             limits=self._limits,
             expect=1 if self._post is None else self._post.expect,
-            roster=roster,
-            remembered=remembered,
+            roster=start.roster,
+            remembered=start.remembered,
             rng=self._rng,
-            now_ms=self._now_ms(),
-            wall_ms=self._wall_ms(),
+            now_ms=start.now_ms,
+            wall_ms=start.wall_ms,
             lived=None if before is None else before.lived,
+            adopted_ms=self._wall_ms(),
         )
         if before is not None:
             self._core.inherit(before)
@@ -238,7 +269,7 @@ class Rights:
             now_ms, wall_ms = self._now_ms(), self._wall_ms()
             self._step(core, lambda: core.tick(now_ms=now_ms, wall_ms=wall_ms))
 
-    def _step(self, core: Escrow, step: Callable[[], Sequence[Effect]]) -> None:
+    def _step(self, core: "Escrow", step: Callable[[], Sequence[Effect]]) -> None:
         self._pulse.guard(lambda: self._perform(step()))
         if self._waiting:
             self._look(core)
@@ -277,7 +308,7 @@ class Rights:
                 difference.said,
             )
 
-    def _look(self, core: Escrow) -> None:
+    def _look(self, core: "Escrow") -> None:
         """Let those go on who waited for what is here now."""
         now_ms, wall_ms = self._now_ms(), self._wall_ms()
         for key in self._waiting.awaited():
@@ -287,7 +318,7 @@ class Rights:
             else:
                 self._waiting.look(share)
 
-    def _plan(self, core: Escrow) -> None:
+    def _plan(self, core: "Escrow") -> None:
         due_ms = core.due_ms()
         if due_ms is not None:
             self._pulse.at(due_ms)

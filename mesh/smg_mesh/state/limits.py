@@ -227,9 +227,10 @@ class LimitsView:
         scope = stored(scope)
         kept = self._records.get(scope)
         seen = self._seen(scope, version)
-        if kept is None or not kept.record.in_force:
+        if kept is None:
             self._namespace.remove(scope, seen=seen)
         else:
+            # One that was taken away already still says what it allowed.
             self._withdraw(kept, seen)
         self._records.changed([scope])
         self._sweep()

@@ -142,7 +142,7 @@ def _node_rows(use: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
             name,
             _number(unit, one["spent"]),
             _number(unit, one["left"]),
-            None if one["given"] is None else _number(unit, one["given"]),
+            None if one["given"] is None else _number(unit, max(0, one["given"])),
             _number(unit, one["standing"]),
             _number(unit, one["borrowed"]),
             _number(unit, one["debt"]),

@@ -12,7 +12,7 @@ from typing import Final
 
 from smg_node.admission.matching import Matched, Matcher, Prices
 from smg_node.admission.ports import Rights, Rules, Share
-from smg_node.admission.refusal import LimitedError, refusal
+from smg_node.admission.refusal import QUOTA_FROM_MS, LimitedError, refusal
 from smg_node.admission.tally import Tallies
 from smg_node.admission.ticket import Attempt, Short, Ticket
 from smg_node.admission.told import Told
@@ -22,6 +22,8 @@ from smg_node.core.ports import Clock, Rng
 WAIT_S: Final = 0.06
 """A round trip between nodes and the time between two packets, with some room."""
 NO_PRICES: Final[Prices] = MappingProxyType({})
+OWNER_WAIT_S: Final = 1.3
+"""How long it takes at most until a limit has an owner: it was just set, was not used for a while, or its owner died."""
 STREAM_WAIT_S: Final = 0.5
 """An answer that has begun may wait longer: a token that comes late is better than none."""
 JITTER: Final = 0.1
@@ -31,7 +33,7 @@ CONCURRENT_RETRY_S: Final = 1.0
 OWNER_RETRY_S: Final = 1.0
 """When to come again where somebody should have rights, and has not said so: he is followed within so long."""
 SLICE_RETRY_S: Final = 10.0
-"""When to come again where only what stands is there: of long windows that is a little every so many seconds."""
+"""When to come again where what stands is all there is: of long windows that is a little every so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +86,13 @@ class Admission:
         matched = self._matcher.renew(matched)
         short = attempt(matched)
         wait_s = self._options.wait_max_s if asking else STREAM_WAIT_S
-        until_s = clock.monotonic_s() + wait_s
+        owner_s = clock.monotonic_s() + (OWNER_WAIT_S if asking and wait_s else 0.0)
+        until_s: float | None = None
         while short is not None:
-            share, left_s = short.measure.share, until_s - clock.monotonic_s()
+            share, now_s = short.measure.share, clock.monotonic_s()
+            if until_s is None and not (_is_sought(share) and now_s < owner_s):
+                until_s = now_s + wait_s
+            left_s = (owner_s if until_s is None else until_s) - now_s
             hopeless = share.pool == 0 or short.cost > share.amount or left_s <= 0
             if hopeless or not await self._rights.refilled(share, short.cost, left_s):
                 break
@@ -117,6 +123,7 @@ class Admission:
             cost=short.cost,
             retry_after_s=self._again_s(share, refused.reset_ms / 1000),
             used_up=share.pool == 0 and share.state in ("exact", "alone"),
+            more_ms=_more_ms(share, refused.reset_ms),
         )
 
     def _again_s(self, share: Share, reset_s: float) -> float:
@@ -127,7 +134,7 @@ class Admission:
         if share.pool != 0:
             return min(reset_s, OWNER_RETRY_S) * (1 + chance)
         jitter_s = JITTER * chance * share.window_ms / 1000
-        if share.state in ("standing", "borrowed"):
+        if share.state in ("standing", "borrowed") or _accrues(share):
             return min(reset_s + jitter_s, SLICE_RETRY_S * (1 + JITTER * chance))
         return reset_s + jitter_s
 
@@ -145,3 +152,18 @@ class Admission:
     def closed(self) -> None:
         """See `ticket.Door`."""
         self.tallies.open -= 1
+
+
+def _is_sought(share: Share) -> bool:
+    """Whether there should be an owner, and nobody has heard of one yet."""
+    return share.pool < 0 and share.state == "exact"
+
+
+def _more_ms(share: Share, reset_ms: int) -> int:
+    """Return in how long there is more."""
+    return min(reset_ms, round(SLICE_RETRY_S * 1000)) if _accrues(share) else reset_ms
+
+
+def _accrues(share: Share) -> bool:
+    """Whether some of its window is still to come, though it is not so long that nobody waits for that."""
+    return SLICE_RETRY_S * 1000 < share.window_ms < QUOTA_FROM_MS

@@ -54,10 +54,12 @@ def refusal(
     cost: int,
     retry_after_s: float,
     used_up: bool,
+    more_ms: int,
 ) -> LimitedError:
     """Return the error for a request that needs `cost` of the limit `refused`, where there is less.
 
-    Unless it is `used_up` as far as the cluster knows, there is only too little on this node now.
+    Unless it is `used_up` as far as the cluster knows, there is only too little on this node now. In `more_ms` there
+    is more.
     """
     words = _WORDS[refused.unit]
     scope = refused.name.partition("#")[0]
@@ -70,10 +72,7 @@ def refusal(
     elif window_ms and not used_up:
         message = f"this node has nothing left now of the limit of {whose}: {amount}"
     elif window_ms:
-        message = (
-            f"the limit of {whose} is used up: {amount}; there is more in"
-            f" {duration(refused.reset_ms)}"
-        )
+        message = f"the limit of {whose} is used up: {amount}; there is more in {duration(more_ms)}"
     else:
         message = f"as many requests are open as the limit of {whose} allows: {amount}"
     quota = used_up and window_ms >= QUOTA_FROM_MS

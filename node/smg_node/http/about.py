@@ -1,19 +1,21 @@
 """The routes that describe the node itself."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from importlib import import_module
 
 from smg_node.http.parts import HttpParts
 from smg_node.http.reply import Reply, json_reply
 from smg_node.http.request import HttpRequest
+from smg_node.http.routes import Route
 
 
 class AboutRoutes:
     """Says who answers here and how it is set up."""
 
-    def __init__(self, parts: HttpParts, document: Mapping[str, Any]) -> None:
+    def __init__(self, parts: HttpParts, routes: Sequence[Route]) -> None:
         self._parts = parts
-        self._document = json_reply(document)
+        self._routes = routes
+        self._document: Reply | None = None
 
     async def version(self, request: HttpRequest) -> Reply:
         """Show name, version, commit, and which wire versions of the mesh are spoken, if any."""
@@ -30,6 +32,11 @@ class AboutRoutes:
 
     async def openapi(self, request: HttpRequest) -> Reply:
         """Show the machine-readable description of this very table of routes."""
+        if self._document is None:
+            # A megabyte of shapes that nobody has asked for on most nodes.
+            openapi = import_module("smg_node.http.openapi")
+            version = self._parts.identity.version
+            self._document = json_reply(openapi.document(self._routes, version=version))
         return self._document
 
     async def server_card(self, request: HttpRequest) -> Reply:

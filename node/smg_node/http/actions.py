@@ -17,7 +17,6 @@ from smg_node.http.keys import KeyRoutes
 from smg_node.http.limits import LimitRoutes
 from smg_node.http.middleware import Action
 from smg_node.http.models import ModelRoutes
-from smg_node.http.openapi import document
 from smg_node.http.parts import HttpParts
 from smg_node.http.probes import ProbeRoutes
 from smg_node.http.pulse import Pulse
@@ -135,7 +134,7 @@ def _for_shared_state(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Acti
 
 def _about_the_node(parts: HttpParts, drain: Drain) -> Mapping[str, Action]:
     probes = ProbeRoutes(parts, drain)
-    about = AboutRoutes(parts, document(ROUTES, version=parts.identity.version))
+    about = AboutRoutes(parts, ROUTES)
     return {
         "server_card": about.server_card,
         "version": about.version,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from smg_mesh.escrow.leases import WANTED_MS
 from smg_mesh.escrow.words import Limit, Mode
 from support.escrow_world import Defined, World, load
 
@@ -67,7 +68,7 @@ def test_limits_that_nobody_uses_cost_a_look_and_a_packet_a_second_at_most() -> 
 def test_after_the_last_request_leases_are_let_go() -> None:
     world = five()
     settled(world, dict.fromkeys(FIVE, 20.0))
-    world.run(40_000)
+    world.run(WANTED_MS + 20_000)
     before = sum(node.packets for node in world.living())
     world.run(10_000)
     assert sum(node.packets for node in world.living()) - before <= 50

@@ -115,6 +115,33 @@ async def test_a_limit_that_is_gone_has_no_share_and_changes_are_heard() -> None
         assert rights.report(KEY) is None
 
 
+async def test_a_node_alone_has_no_core_before_the_first_limit_and_owns_it_then() -> None:
+    world = World()
+    async with world.running() as rights:
+        assert rights._core is None
+        rights.changed()
+        assert rights._core is None
+        assert (rights.share(KEY), rights.rows(), rights.report(KEY)) == (None, (), None)
+        world.limits.limits = {KEY: LIMIT}
+        rights.changed()
+        await until(world.term)
+        rights.change_boot(8)
+        assert rights._core is not None
+        assert rights._core.me.boot == 8
+
+
+async def test_a_life_that_is_over_is_not_begun_by_a_limit() -> None:
+    world = World()
+    async with world.running() as rights:
+        rights.step_down()
+        world.limits.limits = {KEY: LIMIT}
+        rights.changed()
+        share = rights.share(KEY)
+        assert rights._core is None
+        assert share is not None
+        assert share.left == 0
+
+
 async def test_who_stepped_down_or_closed_has_no_rights() -> None:
     world = World(LIMIT)
     async with world.running() as rights:
