@@ -149,7 +149,7 @@ class Watcher:
     def _remove(self, worker: str, one: int) -> None:
         self.held[worker].remove(one)
 
-    def _clear(self, worker: str) -> None:
+    def _clear(self, worker: str, *, perhaps: bool) -> None:  # is confirmed no more either way
         self.held[worker].clear()
 
 
@@ -210,6 +210,18 @@ def _act(
         _hear_others(data, index, naive, worker, hashes, now_s)
 
 
+_OF_OTHERS = (
+    "assume",
+    "tell",
+    "untell",
+    "untell_all",
+    "unlearn",
+    "forget",
+    "doubt",
+    "doubt_told",
+)
+
+
 def _hear_others(
     data: st.DataObject,
     index: PrefixIndex,
@@ -218,9 +230,7 @@ def _hear_others(
     hashes: Sequence[int],
     now_s: float,
 ) -> None:
-    what = data.draw(
-        st.sampled_from(["assume", "tell", "untell", "untell_all", "unlearn", "forget"])
-    )
+    what = data.draw(st.sampled_from(_OF_OTHERS))
     if what == "assume":
         index.assume(worker, hashes, now_s)
         naive.guess(worker, hashes, "assumed", (now_s // 45 + 4) * 45)
@@ -236,6 +246,12 @@ def _hear_others(
     elif what == "unlearn":
         index.unlearn(worker)
         naive.drop_all(worker, *CONFIRMED)
+    elif what == "doubt":
+        index.doubt(worker, now_s)
+        naive.doubt(worker, CONFIRMED, (now_s // 45 + 4) * 45)
+    elif what == "doubt_told":
+        index.doubt_told(worker, now_s)
+        naive.doubt(worker, ("told",), (now_s // 45 + 4) * 45)
     else:
         index.forget(worker)
         naive.drop_all(worker, "told", *ASSUMED, *CONFIRMED)

@@ -18,6 +18,7 @@ class DictStore:
 
     def __init__(self) -> None:
         self.hashes: dict[tuple[str, str], set[int]] = defaultdict(set)
+        self.doubted: dict[tuple[str, str], set[int]] = {}
         self.mentioned: list[tuple[str, str, tuple[int, ...]]] = []
 
     def add(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
@@ -34,6 +35,9 @@ class DictStore:
 
     def drop(self, owner: str, subject: str) -> None:
         self.hashes.pop((owner, subject), None)
+
+    def doubt(self, owner: str, subject: str) -> None:
+        self.doubted[owner, subject] = self.hashes.pop((owner, subject), set())
 
     def of(self, owner: str) -> dict[str, set[int]]:
         """Return what an owner said, by subject, without empty ones."""
@@ -62,9 +66,9 @@ class Publisher:
                 self.hashes[subject].discard(block_hash)
                 self.stream.remove(subject, block_hash)
 
-    def clear(self, subject: str) -> None:
+    def clear(self, subject: str, *, perhaps: bool = False) -> None:
         self.hashes[subject].clear()
-        self.stream.clear(subject)
+        self.stream.clear(subject, perhaps=perhaps)
 
     def all(self) -> dict[str, set[int]]:
         return {subject: found for subject, found in self.hashes.items() if found}

@@ -1,6 +1,6 @@
 """An index as slow and as plain as can be: what is known of every block by its kind, for tests of the real one."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from smg_node.routing.kv.sets import ASSUMED_WEIGHT
 
@@ -48,6 +48,14 @@ class NaiveIndex:
             if owner == worker:
                 for kind in [one for one in have if one in kinds]:
                     del have[kind]
+
+    def doubt(self, worker: str, kinds: Collection[str], until_s: float) -> None:
+        """Only assume from now on what is known in one of these ways."""
+        for (owner, _), have in self.known.items():
+            if owner == worker and not have.keys().isdisjoint(kinds):
+                for kind in [one for one in have if one in kinds]:
+                    del have[kind]
+                have["assumed"] = until_s
 
     def weight(self, worker: str, rank: int, one: int, now_s: float, *, whole: bool) -> float:
         weights = {

@@ -42,8 +42,8 @@ class Door:
     def remove(self, subject: str, block_hash: int) -> None:
         self.talk.stream.remove(subject, block_hash)
 
-    def clear(self, subject: str) -> None:
-        self.talk.stream.clear(subject)
+    def clear(self, subject: str, *, perhaps: bool = False) -> None:
+        self.talk.stream.clear(subject, perhaps=perhaps)
 
     def mention(self, subject: str, hashes: Iterable[int]) -> None:
         self.talk.stream.mention(subject, hashes)

@@ -39,7 +39,7 @@ class Hints:
         if worker in self._speaks:
             self._out.append((worker, _REMOVE, one))
 
-    def _cleared(self, worker: str) -> None:
+    def _cleared(self, worker: str, *, perhaps: bool) -> None:
         if worker in self._speaks:
             self._out.append((worker, _CLEAR, 0))
 

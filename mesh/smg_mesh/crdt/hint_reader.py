@@ -24,6 +24,7 @@ from smg_mesh.crdt.hint_words import (
     ADD,
     CLEAR,
     MENTION,
+    UNHEARD,
     AskDigests,
     AskPart,
     Deltas,
@@ -151,7 +152,8 @@ class HintReader:
         """Drop what a publisher said that is gone."""
         known = self._owners.pop(owner, None)
         if known is not None:
-            self._drop_all(owner, known)
+            for subject in list(known.subjects):
+                self._drop(owner, known, subject, perhaps=True)
 
     def forget_subject(self, subject: str) -> None:
         """Drop all hints about a worker that was removed."""
@@ -203,17 +205,13 @@ class HintReader:
             known = self._owners[owner] = _Owner(word.stream)
         return known
 
-    def _drop_all(self, owner: str, known: _Owner) -> None:
-        for subject in list(known.subjects):
-            self._drop(owner, known, subject)
-
-    def _drop(self, owner: str, known: _Owner, subject: str) -> None:
+    def _drop(self, owner: str, known: _Owner, subject: str, *, perhaps: bool = False) -> None:
         found = known.subjects.pop(subject, None)
         known.differing.pop(subject, None)
         if found is not None:
             if found.fetch is not None:
                 self._fetching -= 1
-            self._store.drop(owner, subject)
+            (self._store.doubt if perhaps else self._store.drop)(owner, subject)
 
     # ── Changes ──────────────────────────────────────────────────────────────
 
@@ -259,7 +257,7 @@ class HintReader:
         if found.fetch is not None:
             found.fetch.later.extend((at, one, what) for at, one in enumerate(hashes, number))
         elif what == CLEAR:
-            self._drop(owner, known, subject)
+            self._drop(owner, known, subject, perhaps=hashes[-1] == UNHEARD)
             return
         self._apply(owner, subject, found, what, hashes)
 
@@ -268,7 +266,7 @@ class HintReader:
     ) -> None:
         if what == CLEAR:
             found.count = found.xor = 0
-            self._store.drop(owner, subject)
+            (self._store.doubt if hashes[-1] == UNHEARD else self._store.drop)(owner, subject)
             return
         found.xor = reduce(xor, hashes, found.xor)
         if what == ADD:

@@ -24,5 +24,9 @@ class HintStore(Protocol):
         ...
 
     def drop(self, owner: str, subject: str) -> None:
-        """Drop what this owner said about the subject."""
+        """Drop what this owner said about the subject: it is not so."""
+        ...
+
+    def doubt(self, owner: str, subject: str) -> None:
+        """Take what this owner said about the subject for a guess: it is gone, or does not know any more."""
         ...

@@ -32,6 +32,8 @@ PARTS_MAX: Final = 128
 PART_HASHES: Final = 8_000
 """So many in a part: a subject of a million hashes can be fetched."""
 ADD, REMOVE, CLEAR, MENTION = 0, 1, 2, 3
+EMPTY, UNHEARD = 0, 1
+"""In place of the hash of a CLEAR: the subject has nothing, or the publisher hears it no more."""
 
 _U64 = Annotated[int, Meta(ge=0)]
 Subject = Annotated[str, Meta(min_length=1, max_length=SUBJECT_CHARS_MAX)]

@@ -26,6 +26,7 @@ from smg_mesh.crdt.hint_words import (
     ADD,
     CLEAR,
     DELTA_BYTES,
+    EMPTY,
     HASH_BYTES,
     MENTION,
     MESSAGE_BYTES_MAX,
@@ -34,6 +35,7 @@ from smg_mesh.crdt.hint_words import (
     REMOVE,
     SUBJECT_CHARS_MAX,
     SUBJECTS_MAX,
+    UNHEARD,
     AskDigests,
     AskPart,
     Busy,
@@ -180,11 +182,11 @@ class HintStream:
             self._sorted = None
         self._note(block_hash, subject, REMOVE)
 
-    def clear(self, subject: str) -> None:
-        """Say that a subject has nothing any more, or is gone."""
+    def clear(self, subject: str, *, perhaps: bool = False) -> None:
+        """Say that a subject has nothing any more, or is gone; or that it has it `perhaps`: it is not heard here."""
         if self._digests.pop(subject, None) is not None:
             self._sorted = None
-            self._note(0, subject, CLEAR)
+            self._note(UNHEARD if perhaps else EMPTY, subject, CLEAR)
 
     def _note(self, block_hash: int, subject: str, what: int) -> None:
         self._version += 1

@@ -100,10 +100,10 @@ class Hints:
         if self._talk is not None:
             self._talk.stream.remove(subject, block_hash)
 
-    def clear(self, subject: str) -> None:
-        """Say that a subject has nothing any more."""
+    def clear(self, subject: str, *, perhaps: bool = False) -> None:
+        """Say that a subject has nothing any more; or has it `perhaps`, because this node hears it no more."""
         if self._talk is not None:
-            self._talk.stream.clear(subject)
+            self._talk.stream.clear(subject, perhaps=perhaps)
 
     def mention(self, subject: str, hashes: Iterable[int]) -> None:
         """Say that a subject may have these; nobody keeps account of it."""

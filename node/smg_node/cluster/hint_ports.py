@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from smg_node.cluster.hint_queue import ToldIndex
+from smg_node.routing.kv.watch import HeardAll
 
 
 class SharedIndex(ToldIndex, Protocol):
@@ -13,7 +14,7 @@ class SharedIndex(ToldIndex, Protocol):
         self,
         on_add: Callable[[str, int], object],
         on_remove: Callable[[str, int], object],
-        on_clear: Callable[[str], object],
+        on_clear: HeardAll,
     ) -> None:
         """Tell what engines confirm, and what they have no more."""
         ...
@@ -50,6 +51,10 @@ class HintTaker(Protocol):
         """Drop all that this owner said."""
         ...
 
+    def doubt(self, owner: str, subject: str) -> None:
+        """Take all that this owner said for a guess."""
+        ...
+
 
 class HintDoor(Protocol):
     """The mesh's way for hints: `smg_mesh.shared.Hints`."""
@@ -73,8 +78,8 @@ class HintDoor(Protocol):
         """Tell that it has it no more."""
         ...
 
-    def clear(self, subject: str) -> None:
-        """Tell that it has nothing any more."""
+    def clear(self, subject: str, /, *, perhaps: bool) -> None:
+        """Tell that it has nothing any more; or that it has it `perhaps`, and nobody hears it here."""
         ...
 
     def mention(self, subject: str, hashes: Iterable[int]) -> None:

@@ -15,7 +15,7 @@ SLICE: Final = 2_048
 WAITING_MAX: Final = 2_000_000
 """Hashes that may wait; eight bytes each as a worker's whole cache, more as single changes."""
 
-What: TypeAlias = Literal["tell", "untell", "untell_all", "assume"]
+What: TypeAlias = Literal["tell", "untell", "untell_all", "doubt_told", "assume"]
 
 
 class ToldIndex(Protocol):
@@ -31,6 +31,10 @@ class ToldIndex(Protocol):
 
     def untell_all(self, worker: str) -> None:
         """Believe nothing any more that a peer said of a worker."""
+        ...
+
+    def doubt_told(self, worker: str, now_s: float) -> None:
+        """Only guess what a peer said of a worker."""
         ...
 
     def assume(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
@@ -97,6 +101,8 @@ class HintQueue:
     def _do(self, what: What, worker: str, hashes: Sequence[int]) -> None:
         if what == "untell_all":
             self._index.untell_all(worker)
+        elif what == "doubt_told":
+            self._index.doubt_told(worker, self._monotonic_s())
         elif not self._known(worker):
             self.dropped += len(hashes)
         elif what == "untell":

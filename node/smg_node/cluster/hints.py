@@ -108,11 +108,18 @@ class PrefixSharing:
 
     def drop(self, owner: str, subject: str) -> None:
         """Believe nothing any more of what a peer said; soon another one may know."""
+        self._part(owner, subject, "untell_all")
+
+    def doubt(self, owner: str, subject: str) -> None:
+        """Guess for a while what a peer said, which is gone or hears that worker no more; soon another one may know."""
+        self._part(owner, subject, "doubt_told")
+
+    def _part(self, owner: str, subject: str, what: What) -> None:
         if self._sources.get(subject) == owner:
             del self._sources[subject]
             self._told.pop(subject, None)
             self._orphans[subject] = None
-            self._put("untell_all", subject)
+            self._put(what, subject)
 
     def _believes(self, owner: str, subject: str) -> bool:
         return self._sources.setdefault(subject, owner) == owner

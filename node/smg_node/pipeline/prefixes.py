@@ -118,11 +118,11 @@ class Prefixes:
             known[2].closed(now_s)
 
     def relieved(self, worker: Worker) -> None:
-        """See `Ear`: what others heard of it counts from now on, which it does not beside our own."""
+        """See `Ear`: what others hear of it counts from now on, and our own for a while as a guess."""
         known = self._followed.get(worker.id)
         if known is not None and known[0] is worker:
             self._drop(worker.id)
-            self.index.unlearn(worker.id)
+            self.index.doubt(worker.id, worker.heard_s)
             self.index.set_stale(worker.id, None)
 
     def gone(self, worker: Worker) -> None:

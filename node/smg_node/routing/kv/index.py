@@ -15,12 +15,12 @@ takes longest goes in slices, by `sweep`.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from smg_node.engines.kv import Tier
 from smg_node.routing.kv.by_rank import match_ranks
 from smg_node.routing.kv.chain import BLOCK_TOKENS
+from smg_node.routing.kv.figures import IndexFigures
 from smg_node.routing.kv.holders import SPANS, Holder, Holders
 from smg_node.routing.kv.runs import distinct, run_end
 from smg_node.routing.kv.sets import NOBODY, NONE_KNOWN, HolderSets, best_rank, worker_of
@@ -43,17 +43,6 @@ _FIRST_LOOK: Final = 32
 """Of so many blocks of a prompt at first, then of twice as many: what nobody has is not worth a visit to memory."""
 _PATIENCE: Final = 8
 """So many places the hand passes for each one it must free, until it frees what it finds."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexFigures:
-    """What the index holds now, and what it gave up since the start."""
-
-    entries: int
-    sets: int
-    evicted: int
-    narrowed: int
-    """Blocks whose other holders were forgotten because there were too many different sets."""
 
 
 class PrefixIndex:
@@ -117,6 +106,13 @@ class PrefixIndex:
         if holder is not None:
             self._void(holder, rank, also=0)
 
+    def doubt(self, worker: str, now_s: float) -> None:
+        """Only assume from now on what was confirmed of a worker: nobody hears it here any more."""
+        holder = self._holders.known(worker)
+        if holder is not None and holder.confirmed:
+            self._assume_instead(holder, holder.confirmed, now_s)
+            self._watch.cleared(worker, perhaps=True)
+
     def set_stale(self, worker: str, since_s: float | None) -> None:
         """Note since when a worker's events are missing; None: they are not."""
         if since_s is None:
@@ -168,6 +164,16 @@ class PrefixIndex:
         holder = self._holders.known(worker)
         if holder is not None:
             self._sets.without(holder.told)
+
+    def doubt_told(self, worker: str, now_s: float) -> None:
+        """Only assume from now on what other nodes said of a worker: who said it is gone, or hears it no more."""
+        holder = self._holders.known(worker)
+        if holder is not None and holder.told:
+            self._assume_instead(holder, holder.told, now_s)
+
+    def _assume_instead(self, holder: Holder, bits: int, now_s: float) -> None:
+        self.tick(now_s)
+        self._sets.without(bits, self._holders.assumed_bit(holder, self._span % SPANS))
 
     # ── Who has a beginning ──────────────────────────────────────────────────
 
@@ -240,7 +246,8 @@ class PrefixIndex:
     def watch(self, on_add: Heard, on_remove: Heard, on_clear: HeardAll) -> None:
         """Tell from now on what is confirmed of a worker and what no longer, whatever the rank and tier.
 
-        A hash is removed also when it is evicted; `on_clear` comes instead of removing each of them.
+        A hash is removed also when it is evicted; `on_clear` comes instead of removing each of them, with
+        whether the worker may still have them.
         """
         self._watch.begin(on_add, on_remove, on_clear)
 

@@ -107,12 +107,15 @@ class HolderSets:
                 self._free.append(number)
         self._turn += 1
 
-    def without(self, bits: int) -> bool:
-        """Take bits from all sets; return whether any had one. Sets may then be equal under two numbers."""
+    def without(self, bits: int, instead: int = 0) -> bool:
+        """Take bits from all sets, and give those that had one these; return whether any had.
+
+        Sets may then be equal under two numbers.
+        """
         masks, views = self.masks, self._views
         hit = [at for at, mask in enumerate(masks) if mask & bits]
         for number in hit:
-            masks[number] &= ~bits
+            masks[number] = masks[number] & ~bits | instead
             views[number] = None
         if hit:
             self._numbers = {0: NOBODY}

@@ -1,17 +1,23 @@
 """Telling somebody what is confirmed of a worker and what no longer, whatever the rank and the distance."""
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from smg_node.routing.kv.holders import Holders, bits_of
 
 Heard: TypeAlias = Callable[[str, int], object]
 """Called with a worker and a hash."""
-HeardAll: TypeAlias = Callable[[str], object]
-"""Called with a worker."""
 
 
-def _nothing(*_: object) -> None:
+class HeardAll(Protocol):
+    """Called with a worker that lost all blocks, or has them `perhaps`: nobody hears it here any more."""
+
+    def __call__(self, worker: str, /, *, perhaps: bool) -> object:
+        """Take that in."""
+        ...
+
+
+def _nothing(*_: object, **__: object) -> None:
     """Do not watch."""
 
 
@@ -50,6 +56,6 @@ class Watch:
         for one in hashes:
             self._on_remove(worker, one)
 
-    def cleared(self, worker: str) -> None:
-        """Tell that a worker lost all blocks."""
-        self._on_clear(worker)
+    def cleared(self, worker: str, *, perhaps: bool = False) -> None:
+        """Tell that a worker lost all blocks, or that nobody hears it here any more and it has them `perhaps`."""
+        self._on_clear(worker, perhaps=perhaps)

@@ -195,12 +195,27 @@ def test_a_removed_worker_has_no_hints_at_once_and_gets_none() -> None:
     assert link.reader.fetched == 2
 
 
+@pytest.mark.parametrize("perhaps", [False, True])
+def test_what_a_publisher_does_not_hear_any_more_is_doubted_and_what_is_not_so_is_dropped(
+    perhaps: bool,  # a case
+) -> None:
+    link = HintLink()
+    link.publisher.add("w1", 1, 2)
+    link.turn()
+    link.publisher.clear("w1", perhaps=perhaps)
+    link.turn()
+    assert link.agrees()
+    assert link.store.of("p") == {}
+    assert link.store.doubted == ({("p", "w1"): {1, 2}} if perhaps else {})
+
+
 def test_a_publisher_that_is_gone_has_no_hints() -> None:
     link = HintLink()
     link.publisher.add("w1", 1)
     link.turn()
     link.reader.forget_owner("p")
     assert link.store.of("p") == {}
+    assert link.store.doubted == {("p", "w1"): {1}}
     assert link.reader.held("p", "w1") == (0, 0)
     link.publisher.stream.forget("r")
     link.turn()

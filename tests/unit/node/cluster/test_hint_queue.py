@@ -33,6 +33,11 @@ class Index:
         self._note("untell_all", worker, ())
         self.held.pop(worker, None)
 
+    def doubt_told(self, worker: str, now_s: float) -> None:
+        assert now_s == 5.0
+        self._note("doubt_told", worker, ())
+        self.held.pop(worker, None)
+
     def assume(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
         assert now_s == 5.0
         self._note("assume", worker, hashes)

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from smg_node.cluster.hints import ARRIVE_MAX_S, NOT_HERE, SETTLED_S, YOUNG_S
 from smg_node.cluster.life import Doubts
+from smg_node.routing.kv.index import ASSUMED_S
 from smg_node.telemetry.metrics import Meters
 from support.sharing_world import SharingNode, SharingWorld
 
@@ -66,11 +67,50 @@ def test_one_source_is_believed_and_when_it_goes_another_one() -> None:
     assert world["c"].knows("w1", 200) == 0.0
     assert world["c"].talk.reader.held(other, "w1") == (0, 0), "nobody else is followed meanwhile"
     world.leave(source)
-    assert world["c"].knows("w1", *BLOCKS) == 0.0
+    assert world["c"].knows("w1", *BLOCKS) == 5.0, "it is a guess now"
     world.run(4)
     assert world["c"].sharing._sources == {"w1": other}
     assert world["c"].knows("w1", *BLOCKS) == 10.0
     assert world["c"].knows("w1", 200) == 1.0
+
+
+def test_what_the_only_source_said_is_a_guess_for_a_while_when_it_goes() -> None:
+    world = five()
+    world["a"].stored("w1", *BLOCKS)
+    world.run(1)
+    assert [world[name].knows("w1", *BLOCKS) for name in "bcde"] == [10.0] * 4
+    world.leave("a")
+    world.run(1)
+    assert [world[name].knows("w1", *BLOCKS) for name in "bcde"] == [5.0] * 4
+    world["b"].stored("w1", *BLOCKS[:4])
+    world.run(4)
+    assert [world[name].knows("w1", *BLOCKS) for name in "bcde"] == [7.0] * 4
+    world["b"].index.clear("w1")
+    world.run(1)
+    assert world["b"].knows("w1", *BLOCKS) == 0.0
+    assert world["c"].knows("w1", *BLOCKS, now_s=ASSUMED_S + 60.0) == 0.0
+
+
+def test_what_a_source_said_is_a_guess_when_others_follow_in_its_place() -> None:
+    world = five()
+    world["a"].stored("w1", *BLOCKS)
+    world.run(1)
+    world["a"].fleet.followed.clear()
+    world["d"].follow("w1")
+    world["a"].index.doubt("w1", world.now_s())
+    world.run(1)
+    assert [world[name].knows("w1", *BLOCKS) for name in "abcde"] == [5.0] * 5
+    world["d"].index.clear("w1")
+    assert world["d"].knows("w1", *BLOCKS) == 0.0
+
+
+def test_what_an_engine_lost_is_not_guessed() -> None:
+    world = five()
+    world["a"].stored("w1", *BLOCKS)
+    world.run(1)
+    world["a"].index.clear("w1")
+    world.run(1)
+    assert [world[name].knows("w1", *BLOCKS) for name in "abcde"] == [0.0] * 5
 
 
 def test_a_source_that_has_nothing_any_more_is_replaced_by_one_that_has() -> None:

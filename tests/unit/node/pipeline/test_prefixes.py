@@ -207,19 +207,19 @@ def test_nothing_is_assumed_of_a_worker_that_is_heard(scene: Scene) -> None:
     assert scene.overlaps() == [2 * BLOCK, 0.0]
 
 
-def test_when_others_hear_a_worker_their_word_counts_and_not_what_was_heard_here(
+def test_when_others_hear_a_worker_their_word_counts_and_what_was_heard_here_is_a_guess(
     scene: Scene,
 ) -> None:
     scene.prefixes.start(scene.one)
     scene.prefixes.batch(scene.one, batch(5, stored(3)), scene.now_s)
     scene.prefixes.relieved(scene.one)
-    assert scene.overlaps() == [0.0, 0.0]
+    assert scene.overlaps() == [1.5 * BLOCK, 0.0]
     beginning = scene.prefixes.of(scene.one_model, IDS, "")
     hashes = scene.prefixes.index
     assert beginning is not None
     told = beginning.hashes(2)  # type: ignore[attr-defined]  # what `of` returns is a Prompt
     hashes.tell(scene.one.id, told[:2], scene.now_s)
-    assert scene.overlaps() == [2 * BLOCK, 0.0]
+    assert scene.overlaps() == [2.5 * BLOCK, 0.0]
 
 
 def test_a_worker_that_holds_enough_is_no_longer_a_fresh_one(scene: Scene) -> None:

@@ -306,7 +306,7 @@ def test_who_watches_hears_of_what_is_confirmed_and_of_nothing_else(index: Prefi
     index.watch(
         lambda worker, one: heard.append(("+", worker, one)),
         lambda worker, one: heard.append(("-", worker, one)),
-        lambda worker: heard.append(("0", worker)),
+        lambda worker, *, perhaps: heard.append(("?" if perhaps else "0", worker)),
     )
     index.assume("w", [1], 0.0)
     index.tell("w", [2], 0.0)
