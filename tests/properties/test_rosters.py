@@ -4,6 +4,7 @@ from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from smg_mesh.escrow import rosters
 from smg_mesh.escrow.rosters import Assembly, changed, first, is_better, parts
@@ -128,6 +129,24 @@ def test_two_rosters_that_meet_become_the_larger_one() -> None:
     world.run_until(lambda: agreed(world, NAMES[:5], 5), within_ms=40_000)
 
 
+def test_a_first_roster_whose_founder_has_a_slow_disk_gives_way_to_the_one_that_others_began() -> (
+    None
+):
+    world = World(3, names=NAMES, rosters_change=True, keys=())
+    for name in "abc":
+        world.nodes[name].boot(expect=2)
+    slow = world.nodes["a"]
+    world.run_until(lambda: slow.keeper.unkept is not None, within_ms=2_000)
+    world.groups = [frozenset("a"), frozenset("bc")]
+    slow.paused_until_ms = world.now_ms + 9_000
+    world.run_until(lambda: agreed(world, ("b", "c"), 2), within_ms=9_000)
+    world.groups = []
+    world.run_until(lambda: agreed(world, ("a", "b", "c"), 3), within_ms=30_000)
+    begun = world.nodes["b"].keeper.roster
+    assert begun is not None
+    assert begun.version > 1
+
+
 def trouble(world: World, rng: Random, name: str) -> None:
     """Let one thing happen to a name."""
     node = world.nodes[name]
@@ -221,8 +240,13 @@ def test_the_later_version_the_larger_roster_and_the_smaller_id_count() -> None:
     assert later is not None
     assert is_better(later, small)
     assert not is_better(small, later)
-    assert is_better(large, later)
-    assert not is_better(later, large)
+    proven = replace(large, proven=True)
+    assert is_better(proven, later)
+    assert not is_better(later, proven)
+    assert is_better(proven, large)
+    assert not is_better(large, proven)
+    assert is_better(later, large)
+    assert not is_better(large, later)
     assert is_better(first(b"a" * 16, ["x", "y"]), large)
     assert is_better(small, None)
     assert not is_better(small, small)

@@ -6,8 +6,7 @@ The parts know nothing of each other; here they are put together:
     voter       what it promised, and stores for owners             leases     what it wants to own, slot by slot
     keeper      which names vote                                    desk       packets that wait for the disk
 
-Messages of a node to itself take the same way as all others, without a packet. A vote leaves this node only after
-what it stores is on disk, its own vote for itself too.
+Messages of a node to itself take the same way, without a packet. A vote leaves only after what it stores is on disk.
 
 Nothing is asked of anybody, and nobody is woken, unless somebody wants rights: a key is in use here, or an ask came
 in. Which node to ask follows from this node's own voter: to whom it promised the slot, else who has the best claim.
@@ -295,6 +294,7 @@ class Escrow:
             self._desk.wait_for_rows(sender, vote, rows, now_ms)
         else:
             self._say(sender, vote, now_ms, wall_ms)
+        self._keeper.spoke()
 
     def _voted(self, vote: LeaseVote, now_ms: int, wall_ms: int) -> None:
         if self._leases.voted(vote, now_ms=now_ms):

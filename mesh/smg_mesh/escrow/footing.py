@@ -5,7 +5,8 @@ the lives before          nothing stands in what they lived through by their clo
                           disk does not have where the clock of this life is
 a divisor after none      counts from the next slice on, of the first window a few units less: an owner by the
                           roster before rounds in another way, and may have minted that window ahead
-a divisor after another   a right that grows counts from the second window on, for the same reason
+a divisor after another   a right that grows counts from the second window on, for the same reason; whatever
+                          came in between
 no majority in sight      for as long as a lease lasts: this node may borrow
 """
 
@@ -34,17 +35,26 @@ class Footing:
         self.borrowing = False
         self._first_ms = wall_ms + _BOOT_MARGIN_MS
         self._roster: Roster | None = None
-        self._divisor = self._before = 0
-        self._divided_ms = wall_ms
+        self._divisor = 0
+        self._granted_ms = wall_ms
+        """When it began to divide by anything, after nothing."""
+        self._past: list[tuple[int, int]] = []
+        """Divisors of before and until when they counted, the largest first: a smaller one that ended earlier says
+        nothing."""
         self._cut_ms = now_ms
 
     def divide(self, roster: Roster | None, divisor: int, *, wall_ms: int) -> None:
         """Divide by that from now on, by these rules; 0: nothing stands."""
         self._roster = roster
         self.users = len(roster.names) if roster is not None else 1
-        if divisor != self._divisor:
-            self._before, self._divisor = self._divisor, divisor
-            self._divided_ms = wall_ms
+        if divisor == self._divisor:
+            return
+        if self._divisor:
+            self._past = [one for one in self._past if one[0] > self._divisor]
+            self._past.append((self._divisor, wall_ms))
+        else:
+            self._granted_ms = wall_ms
+        self._divisor = divisor
 
     def clocks(self, *, now_ms: int, wall_ms: int) -> None:
         """Look at both clocks, before anything is said to stand."""
@@ -60,19 +70,19 @@ class Footing:
 
     def since_ms(self, turn_ms: int) -> int:
         """Return the moment around that one from which on something stands: nothing does that began before."""
-        first_ms = self._first_ms if self._before else max(self._first_ms, self._divided_ms)
+        first_ms = max(self._first_ms, self._granted_ms)
         return first_ms if self._lived is None else max(first_ms, self._lived.until_ms(turn_ms))
 
     def right(self, limit: Limit, *, began_ms: int, turn_ms: int) -> int:
         """Return what stands in a window that began then, in the slice that began at `turn_ms`; or NOTHING."""
         if not self._stands(turn_ms):
             return NOTHING
+        ahead_ms = began_ms - max(limit.window_ms, _AHEAD_MS)
         right = standing_right(limit, self._roster, self._divisor)
-        if self._divided_ms <= began_ms - max(limit.window_ms, _AHEAD_MS):
-            return right
-        if self._before:
-            return min(right, standing_right(limit, self._roster, self._before))
-        return max(0, right - self.users)
+        for divisor, until_ms in self._past:
+            if until_ms > ahead_ms:
+                right = min(right, standing_right(limit, self._roster, divisor))
+        return right if self._granted_ms <= ahead_ms else max(0, right - self.users)
 
     def loan(self, limit: Limit, *, turn_ms: int) -> int:
         """Return what this node may borrow of a window now."""

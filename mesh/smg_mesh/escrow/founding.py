@@ -1,8 +1,9 @@
 """How those who see each other, and have no roster, begin one.
 
 The smallest name of all that are alive proposes an id, always the same one in its life, once there are enough of them and nobody has told of a roster
-for a moment. All must accept, and nobody accepts two at a time: so two foundings with a name in common do not both
-succeed. Those without a name in common may, on two sides of a cut; when they meet, the larger one counts.
+for a moment. All must accept, and nobody accepts two at a time. Where one takes longer than its acceptors are patient,
+or they restart, two foundings with names in common may come so far; only one of them is ever proven (see `keeper`).
+Those without a name in common may both be, on two sides of a cut; when they meet, the larger one counts.
 """
 
 from collections.abc import Callable, Sequence
@@ -75,6 +76,11 @@ class Founding:
             return
         if vote.voter not in self._accepted:
             self._accepted = sorted([*self._accepted, vote.voter])
+
+    def waits_for_another(self, roster_id: bytes, *, now_ms: int) -> bool:
+        """Return whether this node has promised just now to begin a roster that neither it nor that id proposes."""
+        lock = self._lock
+        return lock is not None and now_ms < lock[1] and lock[0] not in (roster_id, self._id)
 
     def has_accepted(self, roster_id: bytes) -> bool:
         """Return whether that is the roster this node has begun with others, in this life."""

@@ -9,6 +9,10 @@ stored under the version before (see `recovery`), so that what a majority has st
 A name grows into its part of what stands only when all names go by the version that makes room for it, and nobody
 goes by that before the latest of them began to (`since_ms`): windows before it are not touched.
 
+A first roster is *proven* once so many of its names have it on their disks, and have said so to one, that no other
+first roster of some of them can get as far; nothing stands by it, and nothing is minted, before. Who has said so goes
+by no other one that is not proven, whatever became of its founding.
+
 A node that has just booted goes by the roster on its disk for votes, but nothing stands with it until a majority
 confirms that version: it may have been removed meanwhile. And it decides about nothing until it has learned from the
 others what it may have stored there before.
@@ -16,6 +20,8 @@ others what it may have stored there before.
 
 from collections.abc import Sequence
 from typing import Final
+
+import msgspec
 
 from smg_mesh.escrow import rosters
 from smg_mesh.escrow.effects import Rng
@@ -58,6 +64,9 @@ class RosterKeeper:
         self.founder = False
         """Whether this life of this node has begun the roster it goes by."""
         self._me = me
+        self._expect = expect
+        self._spoken = roster is not None
+        """Whether others may count on it that this node has its roster on disk."""
         self._founding = Founding(
             me.name, expect=expect, new_id=lambda: rng.getrandbits(128).to_bytes(16, "big")
         )
@@ -72,6 +81,8 @@ class RosterKeeper:
         self._confirmed = roster is not None and len(roster.names) == 1
         self._whole = self._confirmed
         self._peeks: dict[str, RosterVote] = {}
+        self._holders: dict[str, None] = {}
+        """Who has said that it goes by this version, of its names or not."""
         self._peeked_ms = self._wanted_ms = -WANT_SELDOM_MS
         self._wants = 0
         self._told_ms: dict[str, int] = {}
@@ -134,7 +145,7 @@ class RosterKeeper:
             case RosterTell():
                 told = self._assembly.add(message)
                 if told is not None:
-                    self._consider(told, wall_ms)
+                    self._told(told, now_ms, wall_ms)
                 return []
             case RosterWant():
                 return self._compared(message.name, message.roster, message.version, message.count)
@@ -157,19 +168,27 @@ class RosterKeeper:
             return self._tell(name, roster)
         return [(name, self._my_want())]
 
+    def spoke(self) -> None:
+        """Learn that somebody was told that this node goes by its roster."""
+        self._spoken = True
+
     def kept(self, roster: Roster, *, wall_ms: int) -> None:
         """Go by a roster from now on: it is on disk."""
         before = self.roster
         self.unkept = None
-        if not rosters.is_better(roster, before):
+        if not self._is_better(roster, before):
+            return
+        if before is not None and (before.id, before.version) == (roster.id, roster.version):
+            self.roster = roster
             return
         if before is None or before.id != roster.id:
             self.founder = self._founding.has_accepted(roster.id) and roster.version == 1
-            self._confirmed = self._whole = self.founder
+            self._confirmed, self._whole = False, self.founder
+            self._spoken = False
         if roster.names == (self._me.name,):
             self._confirmed = self._whole = True
         self.roster, self._adopted_ms = roster, wall_ms
-        self._acceptor, self._peeks = Acceptor(), {}
+        self._acceptor, self._peeks, self._holders = Acceptor(), {}, {}
         self._told_ms = {}
         self._proposer.begin_anew()
         if self._waiting is not None and not rosters.is_better(self._waiting, roster):
@@ -192,22 +211,28 @@ class RosterKeeper:
             self._whole = True
         if self._confirmed and self._whole:
             return []
-        if now_ms - self._booted_ms < SILENT_AFTER_BOOT_MS:
+        if now_ms - self._booted_ms < SILENT_AFTER_BOOT_MS and not self.founder:
             return []
         if now_ms - self._peeked_ms < PEEK_AGAIN_MS:
             return []
         self._peeked_ms = now_ms
         ask = RosterAsk(roster.id, roster.version, 0, self._me.name, now_ms)
-        return [(name, ask) for name in roster.names if name != self._me.name]
+        names = sorted({*roster.names, *(() if roster.proven else self._presence.alive())})
+        return [(name, ask) for name in names if name != self._me.name]
 
     def _peeked(self, roster: Roster, vote: RosterVote) -> None:
-        self._peeks[vote.voter] = vote
+        self._holders[vote.voter] = None
+        if vote.voter in roster.names:
+            self._peeks[vote.voter] = vote
         needed = (len(roster.names) - 1) // 2 + 1
         removed = any(
             vote.kind == "leave" and vote.member == self._me.name for vote in self._peeks.values()
         )
-        if len(self._peeks) >= roster.majority - 1 and not removed:
+        proven = roster.proven or len(self._holders) + 1 >= min(self._expect, len(roster.names))
+        if len(self._peeks) >= roster.majority - 1 and proven and not removed:
             self._confirmed = True
+            if not roster.proven and self.unkept is None:
+                self.unkept = msgspec.structs.replace(roster, proven=True)
         whole = [vote for vote in self._peeks.values() if vote.whole]
         if len(whole) >= needed and not self._whole:
             self._whole = True
@@ -226,16 +251,21 @@ class RosterKeeper:
     def _asked(self, ask: RosterAsk, now_ms: int) -> Out:
         roster = self.roster
         if roster is None:
-            return []
+            return [(ask.name, self._my_want())]
         if (ask.roster, ask.version) != (roster.id, roster.version):
             return self.noticed(ask.name, ask.roster, ask.version, now_ms=now_ms)
+        if not roster.proven and not ask.term:
+            # Whoever has it on disk counts, also a name that came too late to be in it.
+            self._spoken = True
+            return [(ask.name, self._acceptor.vote(ask, self._me, self._standing_in_words()))]
         if not self._is_member() or ask.name not in roster.names:
             return []
         if ask.term and not self._whole:
             return []
+        self._spoken = True
         self._acceptor.asked(ask)
         if ask.kind == "leave" and ask.member == self._me.name:
-            self._confirmed, self._peeks = False, {}
+            self._confirmed, self._peeks, self._holders = False, {}, {}
         return [(ask.name, self._acceptor.vote(ask, self._me, self._standing_in_words()))]
 
     def _standing_in_words(self) -> tuple[bool, bool, int]:
@@ -243,11 +273,11 @@ class RosterKeeper:
 
     def _voted(self, vote: RosterVote, now_ms: int, wall_ms: int) -> Out:
         roster = self.roster
-        if roster is None or vote.voter not in roster.names:
+        if roster is None or (vote.voter not in roster.names and roster.proven):
             return []
         if (vote.roster, vote.version) != (roster.id, roster.version):
             return self.noticed(vote.voter, vote.roster, vote.version, now_ms=now_ms)
-        if not vote.term:
+        if not vote.term or vote.voter not in roster.names:
             self._peeked(roster, vote)
             return []
         change = self._proposer.voted(roster, vote, now_ms=now_ms)
@@ -264,10 +294,21 @@ class RosterKeeper:
             for told in self._tell(name, following)
         ]
 
+    def _told(self, roster: Roster, now_ms: int, wall_ms: int) -> None:
+        promised = self._founding.waits_for_another(roster.id, now_ms=now_ms)
+        if self.roster is not None or roster.proven or not promised:
+            self._consider(roster, wall_ms)
+
+    def _is_better(self, roster: Roster, known: Roster | None) -> bool:
+        other = known is not None and known.id != roster.id
+        if other and known is self.roster and self._spoken and not roster.proven:
+            return False
+        return rosters.is_better(roster, known)
+
     def _consider(self, roster: Roster, wall_ms: int) -> None:
-        """Take a roster that was decided, if it counts more than what is known here."""
+        """Take a roster, if it counts more than what is known here."""
         if not all(
-            rosters.is_better(roster, known) for known in (self.roster, self.unkept, self._waiting)
+            self._is_better(roster, known) for known in (self.roster, self.unkept, self._waiting)
         ):
             return
         ours = self.roster is not None and self.roster.id == roster.id
@@ -279,8 +320,8 @@ class RosterKeeper:
             self.unkept, self._waiting = roster, None
 
     def _want(self, now_ms: int) -> Out:
-        """Ask somebody for a better roster: often while there is none here, else seldom."""
-        often = self.roster is None or not self._is_member()
+        """Ask somebody for a better roster: often while there is none here that counts, else seldom."""
+        often = self.roster is None or not self.roster.proven or not self._is_member()
         if now_ms - self._wanted_ms < (WANT_AGAIN_MS if often else WANT_SELDOM_MS):
             return []
         others = [name for name in self._presence.alive() if name != self._me.name]
@@ -291,7 +332,7 @@ class RosterKeeper:
 
     def _my_want(self) -> RosterWant:
         roster = self.roster
-        if roster is None:
+        if roster is None or not roster.proven:
             return RosterWant(self._me.name, NOBODY, 0, 0)
         return RosterWant(self._me.name, roster.id, roster.version, len(roster.names))
 

@@ -223,11 +223,12 @@ class RosterVote(msgspec.Struct, frozen=True, array_like=True, tag=8):
 
 
 class RosterTell(msgspec.Struct, frozen=True, array_like=True, tag=9):
-    """A part of a roster that a majority has stored: names from the `first` on, of `count` in all."""
+    """A part of a roster: names from the `first` on, of `count` in all."""
 
     roster: _RosterId
     version: _U64
     since_ms: _U64
+    proven: bool
     first: _U64
     count: Annotated[int, Meta(ge=1, le=NAMES_MAX)]
     names: Annotated[tuple[_Name, ...], Meta(min_length=1, max_length=NAMES_MAX)]

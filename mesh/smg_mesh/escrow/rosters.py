@@ -24,7 +24,8 @@ PART_NAMES: Final = 12
 def first(roster_id: bytes, names: Iterable[str]) -> Roster:
     """Return the first roster of these names; all of them have their part of what stands."""
     together = tuple(sorted(names))
-    return Roster(roster_id, 1, together, (len(together),) * len(together))
+    count = len(together)
+    return Roster(roster_id, 1, together, (count,) * count, proven=count == 1)
 
 
 def changed(roster: Roster, kind: Kind, member: str, *, since_ms: int) -> Roster | None:
@@ -43,15 +44,17 @@ def changed(roster: Roster, kind: Kind, member: str, *, since_ms: int) -> Roster
     divisors = tuple(have[name] for name in names)
     # A window that one of these steps fell into is remembered as long as it may still run.
     since_ms = max(since_ms, roster.since_ms)
-    return Roster(roster.id, roster.version + 1, names, divisors, since_ms)
+    return Roster(roster.id, roster.version + 1, names, divisors, since_ms, proven=True)
 
 
 def is_better(one: Roster, other: Roster | None) -> bool:
-    """Return whether the first one counts where both are known: the later of one kind, the larger of two."""
+    """Return whether the first one counts where both are known: the later of one kind, the proven or larger of two."""
     if other is None:
         return True
     if one.id == other.id:
-        return one.version > other.version
+        return (one.version, one.proven) > (other.version, other.proven)
+    if one.proven is not other.proven:
+        return one.proven
     return counts_more(len(one.names), one.id, len(other.names), other.id)
 
 
@@ -67,6 +70,7 @@ def parts(roster: Roster) -> list[RosterTell]:
             roster.id,
             roster.version,
             roster.since_ms,
+            roster.proven,
             begin,
             len(roster.names),
             roster.names[begin : begin + PART_NAMES],
@@ -80,12 +84,12 @@ class Assembly:
     """The parts of one roster that have come in; those of another one begin it anew."""
 
     def __init__(self) -> None:
-        self._of: tuple[bytes, int, int, int] | None = None
+        self._of: tuple[bytes, int, int, bool, int] | None = None
         self._names: dict[int, tuple[str, int]] = {}
 
     def add(self, part: RosterTell) -> Roster | None:
         """Take a part; return the roster once all of it is there and makes sense."""
-        of = (part.roster, part.version, part.since_ms, part.count)
+        of = (part.roster, part.version, part.since_ms, part.proven, part.count)
         if of != self._of:
             self._of, self._names = of, {}
         if part.first + len(part.names) > part.count or len(part.names) != len(part.divisors):
@@ -100,7 +104,7 @@ class Assembly:
         if not _in_order(names) or part.version < 1:
             return None
         divisors = tuple(divisor for _, divisor in pairs)
-        return Roster(part.roster, part.version, names, divisors, part.since_ms)
+        return Roster(part.roster, part.version, names, divisors, part.since_ms, part.proven)
 
 
 def _in_order(names: Sequence[str]) -> bool:

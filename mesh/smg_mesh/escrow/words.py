@@ -116,6 +116,8 @@ class Roster(msgspec.Struct, frozen=True):
     divisors: tuple[int, ...]
     since_ms: int = 0
     """Nobody goes by it before this moment of its wall clock: others may go by an older one in earlier windows."""
+    proven: bool = False
+    """Enough names had it on their disks at some time that no other first roster of some of them can say the same."""
 
     @property
     def majority(self) -> int:

@@ -6,6 +6,9 @@ How much may be, depends on the mode of the limit:
     balanced     the amount, and of every node that saw no majority its fair part of what does not stand
     available    the amount, and for every node that saw no majority all that does not stand, once
 
+A version that is in force while a window runs by the clock of its owner, may count in it, also where that clock is
+behind all others.
+
 Who saw no majority up to `LINGERS_US` before a window may still live on what it borrowed.
 
 One thing is not promised: a life whose clock was far ahead spends what stands with it in windows to come, and when
@@ -20,7 +23,8 @@ from typing import TYPE_CHECKING, Final
 from smg_chaos.simulate.agenda import MS, SECOND
 from smg_chaos.simulate.host import EPOCH_MS
 from smg_chaos.simulate.rights.definitions import Definitions
-from smg_mesh.escrow.words import Life, Limit
+from smg_mesh.escrow.rows import Minting
+from smg_mesh.escrow.words import Life, Limit, window_of
 
 if TYPE_CHECKING:
     from smg_chaos.simulate.world import World
@@ -101,6 +105,12 @@ class Books:
             if page.admitted > page.ceiling:
                 self._too_much(page, page.ceiling)
                 page.ceiling = 1 << 60
+
+    def minted(self, row: Minting, window_ms: int, *, wall_ms: int) -> None:
+        """Note that an owner, by whose clock a window runs, went by what was in force then."""
+        if window_of(wall_ms, window_ms) == row.window:
+            page = self.page(row.key, row.window, window_ms)
+            page.touched_us = (page.touched_us[0], self._world.agenda.now_us)
 
     def forgot(self, name: str) -> None:
         """Note that a life begins without what the one before had on disk."""

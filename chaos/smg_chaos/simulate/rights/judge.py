@@ -59,6 +59,8 @@ class Judge:
         for row in teller.core.rows():
             if self._take(row, teller):
                 changed[row.key, row.window] = teller.window_ms(row.key)
+                if isinstance(row, Minting):
+                    self._books.minted(row, teller.window_ms(row.key), wall_ms=teller.wall_ms)
         for place, window_ms in changed.items():
             self._add_up(place, window_ms, teller.me)
 

@@ -115,6 +115,8 @@ def _may(market: Market, page: Page) -> int:
     rosters = [roster for teller in market.tellers() if (roster := teller.core.roster) is not None]
     if not rosters:
         return 0  # Nobody remembers who votes, and fewer are here than make a first roster.
+    if not any(roster.proven for roster in rosters) and len(living) < market.setting.expect:
+        return 0  # Some left while they began it, and fewer are here than may prove it.
     roster = max(rosters, key=lambda one: one.version)
     if sum(name in roster.names for name in living) < roster.majority:
         return 0  # More than half are gone, and nobody can say so.

@@ -97,6 +97,33 @@ def test_a_right_that_grows_counts_from_the_second_window_on_and_one_that_shrink
     assert footing.right(SHORT, began_ms=13_000, turn_ms=13_000) == 100
 
 
+def test_who_began_in_a_window_has_nothing_in_it_whatever_rosters_follow() -> None:
+    footing = Footing(now_ms=0, wall_ms=0)
+    footing.divide(roster("abcd"), 4, wall_ms=10_200)
+    footing.divide(roster("abcde"), 5, wall_ms=10_700)
+    assert footing.right(SHORT, began_ms=10_000, turn_ms=10_000) == NOTHING
+    assert footing.right(SHORT, began_ms=11_000, turn_ms=11_000) == 95
+    footing.divide(roster("abcde"), 0, wall_ms=13_100)
+    assert footing.right(SHORT, began_ms=14_000, turn_ms=14_000) == NOTHING
+    footing.divide(roster("abcde"), 5, wall_ms=14_100)
+    footing.divide(roster("abcd"), 4, wall_ms=14_200)
+    assert footing.right(SHORT, began_ms=14_000, turn_ms=14_000) == NOTHING
+    assert footing.right(SHORT, began_ms=15_000, turn_ms=15_000) == 96
+    assert footing.right(SHORT, began_ms=16_000, turn_ms=16_000) == 125
+
+
+def test_the_largest_divisor_of_the_time_before_counts_not_only_the_last_one() -> None:
+    footing = Footing(now_ms=0, wall_ms=0)
+    footing.divide(roster("abcdefgh"), 8, wall_ms=0)
+    footing.divide(roster("abcde"), 5, wall_ms=10_500)
+    footing.divide(roster("abcd"), 4, wall_ms=10_600)
+    footing.divide(roster("abcde"), 5, wall_ms=10_700)
+    footing.divide(roster("ab"), 2, wall_ms=11_600)
+    assert footing.right(SHORT, began_ms=11_000, turn_ms=11_000) == 62
+    assert footing.right(SHORT, began_ms=12_000, turn_ms=12_000) == 100
+    assert footing.right(SHORT, began_ms=13_000, turn_ms=13_000) == 250
+
+
 def test_a_newcomer_has_a_right_from_the_next_slice_on() -> None:
     footing = Footing(now_ms=0, wall_ms=0)
     assert footing.right(LONG, began_ms=60_000, turn_ms=60_000) == NOTHING
