@@ -54,20 +54,27 @@ class Scene:
         self.world = LimitWorld()
         tokens = limit("tokens", reserve=reserve, on_exhausted=on_exhausted)
         self.requests = self.world.add(limit(), 20)
+        self.prompts = self.world.add(limit("input_tokens", reserve=reserve), 1_500, 100_000)
         self.tokens = self.world.add(tokens, 2_000, 100_000)
         self.places = self.world.add(limit("concurrent", window_ms=0), 4)
-        self.given: dict[int, int] = {id(self.requests): 20, id(self.tokens): 2_000}
+        self.given: dict[int, int] = {
+            id(self.requests): 20,
+            id(self.prompts): 1_500,
+            id(self.tokens): 2_000,
+        }
         self.door = door_of(self.world)
         self.open: list[Request] = []
         self.exact = True
         """Whether there was only one window, so that whatever goes back can be used."""
         self.used = 0
+        self.asked = 0
+        """Tokens of prompts among those used."""
 
     async def play(self, step: str, which: int, amount: int) -> None:
         if step == "open":
             await self._open(amount)
         elif step == "refill":
-            share = (self.requests, self.tokens)[which % 2]
+            share = (self.requests, self.tokens, self.prompts)[which % 3]
             share.left += amount
             self.given[id(share)] += amount
         elif step == "roll":
@@ -83,7 +90,7 @@ class Scene:
         before = [(share.left, share.spent) for share in self._shares()]
         try:
             await ticket.enter()
-            await ticket.reserve(prompt, 2 * prompt + 1)
+            await ticket.reserve(prompt, 2 * prompt + 1, answers=1 + prompt % 3)
         except LimitedError:
             assert before == [(share.left, share.spent) for share in self._shares()]
             ticket.void()
@@ -100,6 +107,7 @@ class Scene:
         self.open.remove(request)
         if step == "settle":
             self.used += request.prompt + request.answered
+            self.asked += request.prompt
         else:
             self.exact = self.exact and step == "void" and not request.answered
         for end in ("settle", "void", "unknown") if amount % 2 else (step,) * 2:
@@ -116,9 +124,9 @@ class Scene:
             request.ticket.settle_reserved()
 
     def _roll(self, amount: int) -> None:
-        """The next window of both limits begins."""
+        """The next window of all limits begins."""
         self.exact = False
-        for share in (self.requests, self.tokens):
+        for share in (self.requests, self.prompts, self.tokens):
             share.window += 1
             share.left, share.spent = amount, 0
             self.given[id(share)] = amount
@@ -132,11 +140,11 @@ class Scene:
         self.given[id(self.tokens)] = amount
         self.world.rights.shares[old.key] = self.tokens
 
-    def _shares(self) -> tuple[FakeShare, FakeShare, FakeShare]:
-        return self.requests, self.tokens, self.places
+    def _shares(self) -> tuple[FakeShare, ...]:
+        return self.requests, self.prompts, self.tokens, self.places
 
     def check(self) -> None:
-        for share in (self.requests, self.tokens):
+        for share in (self.requests, self.prompts, self.tokens):
             assert share.left >= 0
             assert share.left + share.spent == self.given[id(share)]
         assert self.places.left == 4 - len(self.open)
@@ -164,5 +172,6 @@ def test_rights_are_neither_lost_nor_made_and_every_request_is_settled_once(
         scene.check()
         if scene.exact:
             assert scene.tokens.spent + scene.tokens.debt == scene.used
+            assert scene.prompts.spent + scene.prompts.debt == scene.asked
 
     asyncio.run(history())

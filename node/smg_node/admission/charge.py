@@ -5,24 +5,44 @@
     used    what the tokens so far count
 
 While an answer goes on, `held + owed >= used`; at its end what is held and was not used goes back.
+
+Most answers need no more than was reserved for them when they entered. So that is what a charge is made of, and there
+is a list only of what came later.
 """
 
-from smg_node.admission.matching import Tariff
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from smg_node.admission.matching import Measure, Tariff
 from smg_node.admission.ports import Share
 from smg_node.admission.share import give_back, take
 
+Part: TypeAlias = tuple[Share, int, int]
+"""A share, the window it was in, and how much was charged to it."""
 
-class Charge:
-    """One of them, for `reserved` units that have just been charged to the share."""
 
-    __slots__ = ("_parts", "held", "owed", "tariff")
+class Short(NamedTuple):
+    """A limit that has less than was needed."""
 
-    def __init__(self, tariff: Tariff, share: Share, reserved: int) -> None:
-        self.tariff = tariff
-        self.held = reserved
-        self.owed = 0
-        tariff.measure.open += 1
-        self._parts = [(share, share.window, reserved)]
+    measure: Measure
+    cost: int
+
+
+class Charge(msgspec.Struct, eq=False, gc=False):
+    """One of them; `held` begins as what `share` was charged in `window`. Nothing it refers to refers to it.
+
+    Made by `reserve`: `measure.open` counts it until it is settled.
+    """
+
+    tariff: Tariff
+    share: Share
+    window: int
+    held: int
+    owed: int = 0
+    later: list[Part] | None = None
 
     def covers(self, used: int) -> bool:
         """Whether so much may be used; more is reserved where that is not far."""
@@ -53,21 +73,53 @@ class Charge:
 
     def settle(self, used: int) -> None:
         """End with so much used: the rest goes back, the latest first, as far as its window is still open."""
-        self.overdraw(used)
-        self.tariff.measure.open -= 1
-        self.tariff.measure.tally.charged += used
+        if used > self.held + self.owed:
+            self.overdraw(used)
+        measure = self.tariff.measure
+        measure.open -= 1
+        measure.tally.charged += used
         unused = min(self.held, self.held + self.owed - used)
         self.held -= unused
-        while unused > 0:
-            share, window, amount = self._parts.pop()
+        while unused > 0 and self.later:
+            share, window, amount = self.later.pop()
             part = min(amount, unused)
             give_back(share, window, part)
             unused -= part
+        if unused > 0:
+            give_back(self.share, self.window, unused)
 
     def _take(self, most: int) -> int:
         share = self.tariff.measure.share
         taken = take(share, most)
         if taken:
             self.held += taken
-            self._parts.append((share, share.window, taken))
+            if self.later is None:
+                self.later = []
+            self.later.append((share, share.window, taken))
         return taken
+
+
+def reserve(
+    tariffs: Sequence[Tariff], prompt: int, *, expected: int, most: int
+) -> list[Charge] | Short:
+    """Charge all limits a prompt and what its answers are expected to need, or may at most; or none of them.
+
+    Then return the first that has too little.
+    """
+    charges = []
+    for tariff in tariffs:
+        share = tariff.measure.share
+        answer = most if tariff.worst_case else expected
+        cost = math.ceil(prompt * tariff.prompt + answer * tariff.answer)
+        if share.left < cost:
+            return Short(tariff.measure, cost)
+        charges.append(Charge(tariff, share, share.window, cost))
+    for charge in charges:
+        share, cost = charge.share, charge.held
+        share.left = left = share.left - cost
+        share.spent += cost
+        share.offered += cost
+        if left < share.low:
+            share.wants_more = True
+        charge.tariff.measure.open += 1
+    return charges

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from smg_node.admission.charge import Short
 from smg_node.admission.matching import Matched, Matcher, Prices
 from smg_node.admission.ports import Rights, Rules, Share
 from smg_node.admission.refusal import QUOTA_FROM_MS, LimitedError, refusal
 from smg_node.admission.tally import Tallies
-from smg_node.admission.ticket import Attempt, Short, Ticket
+from smg_node.admission.ticket import Attempt, Ticket
 from smg_node.admission.told import Told
 from smg_node.core.context import RequestContext
 from smg_node.core.ports import Clock, Rng
@@ -86,7 +87,7 @@ class Admission:
         matched = self._matcher.renew(matched)
         short = attempt(matched)
         wait_s = self._options.wait_max_s if asking else STREAM_WAIT_S
-        owner_s = clock.monotonic_s() + (OWNER_WAIT_S if asking and wait_s else 0.0)
+        owner_s = clock.monotonic_s() + (OWNER_WAIT_S if wait_s else 0.0)
         until_s: float | None = None
         while short is not None:
             share, now_s = short.measure.share, clock.monotonic_s()
@@ -112,9 +113,9 @@ class Admission:
         never = short.cost > measure.share.amount
         told = [
             one.told(now_ms, most=0 if one is measure and not never else None)
-            for one in matched.measures()
+            for one in matched.measures
         ]
-        refused = told[matched.measures().index(measure)]
+        refused = told[matched.measures.index(measure)]
         share = measure.share
         return refusal(
             told,
@@ -144,10 +145,10 @@ class Admission:
 
     def told(self, matched: Matched) -> Sequence[Told]:
         """See `ticket.Door`."""
-        if any(measure.share.window < 0 for measure in matched.measures()):
+        if any(measure.share.window < 0 for measure in matched.measures):
             matched = self._matcher.renew(matched)
         now_ms = self._clock.now_ms()
-        return [measure.told(now_ms) for measure in matched.measures()]
+        return [measure.told(now_ms) for measure in matched.measures]
 
     def closed(self) -> None:
         """See `ticket.Door`."""

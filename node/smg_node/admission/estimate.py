@@ -10,8 +10,14 @@ from typing import Final
 
 ANSWERS_KEPT: Final = 512
 QUANTILE: Final = 0.95
+_ENOUGH: Final = QUANTILE * ANSWERS_KEPT
+"""So many answers, and a part of one, are not longer than the estimate, once there are as many as are kept."""
 FIRST_TOKENS: Final = 256
 """For whom nobody has seen an answer of."""
+BATCH_MAX: Final = 64
+"""More than this at once was a stall, and no reason for other answers to end so much earlier."""
+_BATCH_EASE: Final = 8
+"""With every answer this part of the largest batch is forgotten; who still has such batches says so again."""
 _STEPS: Final = 8
 """Buckets between a number and its double."""
 _BUCKETS: Final = _STEPS * 41
@@ -21,11 +27,13 @@ _BUCKETS: Final = _STEPS * 41
 class Answers:
     """The last answers of one client to one model."""
 
-    __slots__ = ("_at", "_below", "_counts", "_place", "_recent", "expected")
+    __slots__ = ("_at", "_below", "_counts", "_place", "_recent", "batch", "expected")
 
     def __init__(self) -> None:
         self.expected = FIRST_TOKENS
         """So many tokens an answer has at most, nineteen times of twenty."""
+        self.batch = 0
+        """So many tokens came at once lately, at most."""
         self._recent = array("H")
         self._at = 0
         """Where the oldest one is, once there are as many as are kept."""
@@ -41,19 +49,28 @@ class Answers:
 
     def add(self, tokens: int) -> None:
         """Take note of an answer that came to its end."""
-        bucket = _bucket_of(tokens)
+        self.batch -= self.batch // _BATCH_EASE
+        bucket, counts, place = _bucket_of(tokens), self._counts, self._place
+        counts[bucket] += 1
+        below = self._below + (bucket < place)
         if len(self._recent) < ANSWERS_KEPT:
             self._recent.append(bucket)
-        else:
-            old = self._recent[self._at]
-            self._recent[self._at] = bucket
-            self._at = (self._at + 1) % ANSWERS_KEPT
-            self._counts[old] -= 1
-            self._below -= old < self._place
-        self._counts[bucket] += 1
-        self._below += bucket < self._place
-        self._settle()
-        self.expected = _end_of(self._place)
+            self._below = below
+            self._settle()
+            return
+        at = self._at
+        old = self._recent[at]
+        self._recent[at] = bucket
+        self._at = (at + 1) % ANSWERS_KEPT
+        counts[old] -= 1
+        self._below = below = below - (old < place)
+        if not below < _ENOUGH <= below + counts[place]:
+            self._settle()
+
+    def heard(self, tokens: int) -> None:
+        """Take note that so many came at once, while an answer went on."""
+        if tokens > self.batch:
+            self.batch = min(tokens, BATCH_MAX)
 
     def _settle(self) -> None:
         """Move to the first bucket up to whose end there are enough."""
@@ -64,6 +81,7 @@ class Answers:
         while self._place and self._below >= wanted:
             self._place -= 1
             self._below -= counts[self._place]
+        self.expected = _end_of(self._place)
 
 
 class Estimates:

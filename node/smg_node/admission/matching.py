@@ -120,6 +120,8 @@ class Tariff:
 
     def weigh(self, prompt: int, cached: int, answer: int) -> int:
         """Return what so many tokens count; `cached` are some of the prompt's."""
+        if not cached:
+            return math.ceil(prompt * self.prompt + answer * self.answer)
         exact = (prompt - cached) * self.prompt + cached * self.cached + answer * self.answer
         return math.ceil(exact)
 
@@ -127,7 +129,16 @@ class Tariff:
 class Matched:
     """What requests of one kind meet: limits that are charged when they enter, and when their tokens are known."""
 
-    __slots__ = ("answers", "entry", "entry_shares", "tariffs", "token_shares", "who")
+    __slots__ = (
+        "answers",
+        "entry",
+        "entry_shares",
+        "finish",
+        "measures",
+        "tariffs",
+        "who",
+        "worst_case",
+    )
 
     def __init__(
         self,
@@ -140,18 +151,19 @@ class Matched:
         self.entry = tuple(entry)
         self.tariffs = tuple(tariffs)
         self.answers = answers
-        self.entry_shares: list[Share] = []
-        self.token_shares: list[Share] = []
+        self.measures = (*self.entry, *(tariff.measure for tariff in self.tariffs))
+        """All of them, in the order in which they are charged."""
+        self.worst_case = any(tariff.worst_case for tariff in self.tariffs)
+        """Whether it matters how long an answer may be at most."""
+        self.finish = any(tariff.finish for tariff in self.tariffs)
+        """Whether one of them ends answers."""
+        self.entry_shares: tuple[Share, ...] = ()
+        """What requests are charged to when they enter; whoever was charged may keep it."""
         self.look()
-
-    def measures(self) -> list[Measure]:
-        """Return all of them, in the order in which they are charged."""
-        return [*self.entry, *(tariff.measure for tariff in self.tariffs)]
 
     def look(self) -> None:
         """Charge what the measures hold now."""
-        self.entry_shares = [measure.share for measure in self.entry]
-        self.token_shares = [tariff.measure.share for tariff in self.tariffs]
+        self.entry_shares = tuple(measure.share for measure in self.entry)
 
 
 class Matcher:
@@ -194,7 +206,7 @@ class Matcher:
 
         Where one of these limits is gone, return what such requests meet instead, perhaps nothing.
         """
-        for measure in matched.measures():
+        for measure in matched.measures:
             share = self._rights.share(measure.key)
             if share is None:
                 self.drop()
@@ -242,7 +254,7 @@ class Matcher:
                 measure.key: measure
                 for kind in self._kinds.values()
                 if kind is not None
-                for measure in kind.measures()
+                for measure in kind.measures
             }
             if len(self._measures) > 2 * len(used):
                 self._measures = used

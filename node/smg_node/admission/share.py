@@ -15,27 +15,12 @@ def admit(shares: Sequence[Share], cost: int) -> Share | None:
         if share.left < cost:
             return share
     for share in shares:
-        share.left -= cost
+        share.left = left = share.left - cost
         share.spent += cost
         share.offered += cost
-        if share.left < share.low:
+        if left < share.low:
             share.wants_more = True
     return None
-
-
-def admit_each(shares: Sequence[Share], costs: Sequence[int]) -> int:
-    """Charge each share its own cost, or none of them; return the place of the first that is too small, else -1."""
-    for at, share in enumerate(shares):
-        if share.left < costs[at]:
-            return at
-    for at, share in enumerate(shares):
-        cost = costs[at]
-        share.left -= cost
-        share.spent += cost
-        share.offered += cost
-        if share.left < share.low:
-            share.wants_more = True
-    return -1
 
 
 def take(share: Share, most: int) -> int:

@@ -10,23 +10,18 @@ its length is known. Settling and voiding may be tried any number of times and i
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
-from smg_node.admission.charge import Charge
+import msgspec
+
+from smg_node.admission.charge import Charge, Short, reserve
 from smg_node.admission.matching import Matched, Measure
 from smg_node.admission.ports import Share
-from smg_node.admission.share import admit, admit_each, give_back
+from smg_node.admission.share import admit, give_back
 from smg_node.admission.told import Family, Told, limit_headers
 
 ENDLESS_TOKENS: Final = 32_768
 """What an answer may have at most where nobody said."""
-
-
-class Short(NamedTuple):
-    """A limit that has less than was needed."""
-
-    measure: Measure
-    cost: int
 
 
 Attempt: TypeAlias = Callable[[Matched], Short | None]
@@ -62,41 +57,50 @@ class Door(Protocol):
         ...
 
 
-class Ticket:
-    """One of them. `metered` is whether its tokens are counted, so that `streamed` has to be called.
+class Ticket(msgspec.Struct, eq=False):
+    """One of them. `cut` is whether its answer was ended because there was no right to go on."""
 
-    `cut` is whether its answer was ended because there was no right to go on.
-    """
+    _door: Door
+    _matched: Matched
+    _entry: Sequence[Measure] = ()
+    """What it was charged to when it entered; beside them their shares, and the windows those were in."""
+    _shares: Sequence[Share] = ()
+    _windows: Sequence[int] = ()
+    _charges: Sequence[Charge] = ()
+    _answers: int = 1
+    _most: int = ENDLESS_TOKENS
+    """Its answers have no more tokens than this."""
+    _tokens: int = 0
+    """So many they have by now."""
+    _batch: int = 0
+    """So many came at once, at most."""
+    _over: bool = False
+    cut: bool = False
 
-    __slots__ = ("_answers", "_charges", "_door", "_entered", "_matched", "_over", "cut", "metered")
-
-    def __init__(self, door: Door, matched: Matched) -> None:
-        self._door = door
-        self._matched = matched
-        self._entered: list[tuple[Measure, Share, int]] = []
-        self._charges: list[Charge] = []
-        self._answers = 1
-        self._over = False
-        self.metered = bool(matched.tariffs)
-        self.cut = False
+    @property
+    def metered(self) -> bool:
+        """Whether its tokens are counted, so that `streamed` has to be called."""
+        return bool(self._matched.tariffs)
 
     @property
     def worst_case(self) -> bool:
         """Whether it matters how long its answer may be at most."""
-        return any(tariff.worst_case for tariff in self._matched.tariffs)
+        return self._matched.worst_case
 
     # ── In ───────────────────────────────────────────────────────────────────
 
     async def enter(self) -> None:
         """Charge the request itself; LimitedError if a limit does not let it in."""
-        if admit(self._matched.entry_shares, 1) is not None:
-            self._matched, short = await self._door.insist(self._matched, _entered)
+        matched = self._matched
+        if admit(matched.entry_shares, 1) is not None:
+            self._matched, short = await self._door.insist(matched, _entered)
+            matched = self._matched
             if short is not None:
-                raise self._door.refuse(self._matched, short)
+                raise self._door.refuse(matched, short)
+        self._entry = matched.entry
+        self._shares = shares = matched.entry_shares
         # Who leaves again gives back to the window of this moment, or to none if it is over by then.
-        self._entered = [
-            (measure, measure.share, measure.share.window) for measure in self._matched.entry
-        ]
+        self._windows = [share.window for share in shares]
 
     async def reserve(
         self, prompt_tokens: int, most_tokens: int | None = None, *, answers: int = 1
@@ -109,17 +113,20 @@ class Ticket:
         if not matched.tariffs:
             return
         self._answers = answers
-        most = ENDLESS_TOKENS * answers if most_tokens is None else most_tokens
-        costs = _costs(matched, prompt_tokens, most, answers)
-        if admit_each(matched.token_shares, costs) >= 0:
+        self._most = most = ENDLESS_TOKENS * answers if most_tokens is None else most_tokens
+        if self._reserve(matched, prompt_tokens, most) is not None:
+            await self._insist(lambda renewed: self._reserve(renewed, prompt_tokens, most))
 
-            def attempt(matched: Matched) -> Short | None:
-                costs[:] = _costs(matched, prompt_tokens, most, answers)
-                at = admit_each(matched.token_shares, costs)
-                return Short(matched.tariffs[at].measure, costs[at]) if at >= 0 else None
-
-            await self._insist(attempt)
-        self._charges = list(map(Charge, self._matched.tariffs, self._matched.token_shares, costs))
+    def _reserve(self, matched: Matched, prompt: int, most: int) -> Short | None:
+        """Charge a prompt and what its answers may need, or say what is short."""
+        expected = matched.answers.expected * self._answers
+        if expected > most:
+            expected = most
+        charges = reserve(matched.tariffs, prompt, expected=expected, most=most)
+        if isinstance(charges, Short):
+            return charges
+        self._charges = charges
+        return None
 
     async def _insist(self, attempt: Attempt) -> None:
         """Try until it works; if it does not, leave as if nobody had come."""
@@ -134,24 +141,47 @@ class Ticket:
     # ── On the way ───────────────────────────────────────────────────────────
 
     def streamed(self, prompt_tokens: int, answer_tokens: int) -> bool:
-        """Take note that there are so many tokens by now. False if the answer must have more rights to go on."""
-        enough = True
+        """Take note that there are so many tokens by now. False if the answer must have more rights to go on.
+
+        Where a limit ends answers, that is so before more comes than there is a right to: what an engine has said
+        is spent. So there has to be room for one more batch as large as any so far.
+        """
+        enough, next_tokens = True, answer_tokens
+        if self._matched.finish:
+            self._hear(answer_tokens)
+            next_tokens = self._next(answer_tokens)
         for charge in self._charges:
-            used = charge.tariff.weigh(prompt_tokens, 0, answer_tokens)
+            tariff = charge.tariff
+            used = tariff.weigh(prompt_tokens, 0, next_tokens if tariff.finish else answer_tokens)
             if charge.covers(used) or (self._wake() and charge.covers(used)):
                 continue
-            if charge.tariff.finish:
+            if tariff.finish:
                 enough = False
             else:
                 charge.overdraw(used)
         return enough
 
+    def _hear(self, answer_tokens: int) -> None:
+        """Take note of a batch. One that is a whole answer says nothing of others, which may come in pieces."""
+        batch = answer_tokens - self._tokens
+        if batch > self._batch:
+            self._batch = batch
+        if self._tokens:
+            self._matched.answers.heard(batch)
+        self._tokens = answer_tokens
+
+    def _next(self, answer_tokens: int) -> int:
+        """Return how many tokens there may be after the next batch."""
+        batch = max(self._batch, self._matched.answers.batch)
+        return max(answer_tokens, min(answer_tokens + batch, self._most))
+
     async def more(self, prompt_tokens: int, answer_tokens: int) -> bool:
         """Wait for these rights. False if the answer is to end here."""
+        next_tokens = self._next(answer_tokens)
 
         def attempt(_: Matched) -> Short | None:
             for charge in self._charges:
-                used = charge.tariff.weigh(prompt_tokens, 0, answer_tokens)
+                used = charge.tariff.weigh(prompt_tokens, 0, next_tokens)
                 if charge.tariff.finish and not charge.covers(used):
                     missing = used - charge.held - charge.owed
                     return Short(charge.tariff.measure, missing)
@@ -176,17 +206,21 @@ class Ticket:
         self._close()
         self._wake()
         for charge in self._charges:
-            charge.settle(charge.tariff.weigh(prompt_tokens, cached_tokens, answer_tokens))
-        for measure, share, window in self._entered:
-            measure.tally.admitted += 1
+            tariff = charge.tariff
+            charge.settle(tariff.weigh(prompt_tokens, cached_tokens, answer_tokens))
+            tariff.measure.tally.admitted += 1
+        for at, measure in enumerate(self._entry):
+            tally = measure.tally
+            tally.admitted += 1
             if measure.window_ms:
-                measure.tally.charged += 1
+                tally.charged += 1
             else:
-                give_back(share, window, 1)
-        for charge in self._charges:
-            charge.tariff.measure.tally.admitted += 1
+                give_back(self._shares[at], self._windows[at], 1)
         if complete and not self.cut:
-            self._matched.answers.add(math.ceil(answer_tokens / self._answers))
+            answers = self._answers
+            self._matched.answers.add(
+                answer_tokens if answers == 1 else math.ceil(answer_tokens / answers)
+            )
 
     def settle_reserved(self) -> None:
         """End where nobody knows what was used: it counts as what was reserved."""
@@ -195,7 +229,7 @@ class Ticket:
         for charge in self._charges:
             charge.settle(charge.held)
             charge.tariff.measure.tally.admitted += 1
-        self._charges = []
+        self._charges = ()
         self.settle(0, 0, 0)
 
     def void(self) -> None:
@@ -206,8 +240,8 @@ class Ticket:
         self._wake()
         for charge in self._charges:
             charge.settle(0)
-        for _, share, window in self._entered:
-            give_back(share, window, 1)
+        for at, share in enumerate(self._shares):
+            give_back(share, self._windows[at], 1)
 
     def headers(self, family: Family) -> dict[str, str]:
         """Return the headers that tell of its limits as of now."""
@@ -215,23 +249,15 @@ class Ticket:
 
     def _wake(self) -> bool:
         """Whether a share slept that something is to be taken from, or to go back to; none does any more."""
-        asleep = any(charge.tariff.measure.share.window < 0 for charge in self._charges)
-        if asleep:
-            self._door.wake(self._matched)
-        return asleep
+        for charge in self._charges:
+            if charge.tariff.measure.share.window < 0:
+                self._door.wake(self._matched)
+                return True
+        return False
 
     def _close(self) -> None:
         self._over = True
         self._door.closed()
-
-
-def _costs(matched: Matched, prompt: int, most: int, answers: int) -> list[int]:
-    """Return what each limit is to be charged for a prompt and what its answers may need, at most so much."""
-    expected = min(most, matched.answers.expected * answers)
-    return [
-        tariff.weigh(prompt, 0, most if tariff.worst_case else expected)
-        for tariff in matched.tariffs
-    ]
 
 
 def _entered(matched: Matched) -> Short | None:

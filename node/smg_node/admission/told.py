@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
+
+import msgspec
 
 from smg_node.admission.ports import State, Unit
 
@@ -30,8 +31,7 @@ _GROUPS: Final[Mapping[Family, Mapping[str, tuple[Unit, ...]]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(msgspec.Struct, frozen=True):
     """One limit as of now. `reset_ms` is how long its window goes on, `resets_ms` when it ends by the wall clock."""
 
     name: str

@@ -1,6 +1,9 @@
 from typing import Literal
 
-from smg_node.admission.charge import Charge
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smg_node.admission.charge import Charge, Short, reserve
 from smg_node.admission.matching import EARLY_TOKENS, LEAST_TOKENS, STEP_TOKENS, Measure, Tariff
 from smg_node.admission.tally import Tally
 from support.fake_rights import FakeShare, limit, whole
@@ -14,21 +17,140 @@ def charge_of(
     answer: float = 1.0,
 ) -> tuple[Charge, FakeShare]:
     """A charge of which so much has just been reserved, and its share with what is left after that."""
+    tariff, share = tariff_of(left + reserved, on_exhausted=on_exhausted, answer=answer)
+    return reserved_of(tariff, reserved), share
+
+
+def tariff_of(
+    left: int,
+    *,
+    on_exhausted: Literal["debt", "finish"] = "debt",
+    prompt: float = 1.0,
+    answer: float = 1.0,
+    worst_case: bool = False,
+) -> tuple[Tariff, FakeShare]:
+    """What tokens count for a limit, and its share with so much left."""
     match = limit("tokens", on_exhausted=on_exhausted)
-    share = FakeShare(match.key, left, left + reserved, spent=reserved)
-    measure = Measure(match, share, Tally())
+    share = FakeShare(match.key, left, left)
     tariff = Tariff(
-        measure,
-        1.0,
+        Measure(match, share, Tally()),
+        prompt,
         0.5,
         answer,
-        worst_case=False,
+        worst_case=worst_case,
         finish=on_exhausted == "finish",
         step=int(STEP_TOKENS * answer),
         least=int(LEAST_TOKENS * answer),
         early=int(EARLY_TOKENS * answer),
     )
-    return Charge(tariff, share, reserved), share
+    return tariff, share
+
+
+def reserved_of(tariff: Tariff, units: int) -> Charge:
+    """A charge of so many units of a limit where a token of a prompt counts one."""
+    charges = reserve([tariff], units, expected=0, most=0)
+    assert not isinstance(charges, Short)
+    (charge,) = charges
+    return charge
+
+
+# ── What is reserved ─────────────────────────────────────────────────────────
+
+
+def test_a_prompt_and_what_is_expected_of_its_answers_is_charged_or_what_they_may_have_at_most() -> (
+    None
+):
+    estimate, one = tariff_of(10_000)
+    worst, two = tariff_of(10_000, worst_case=True)
+    charges = reserve([estimate, worst], 1_000, expected=600, most=4_000)
+    assert not isinstance(charges, Short)
+    assert [charge.held for charge in charges] == [1_600, 5_000]
+    assert (whole(one), whole(two)) == ((8_400, 1_600), (5_000, 5_000))
+    assert (one.offered, two.offered) == (1_600, 5_000)
+    assert estimate.measure.open == worst.measure.open == 1
+
+
+def test_no_limit_is_charged_where_one_has_too_little_and_that_one_is_named() -> None:
+    first, one = tariff_of(10_000)
+    second, two = tariff_of(99)
+    third, three = tariff_of(0)
+    for share in (one, two, three):
+        share.low = 20_000
+    short = reserve([first, second, third], 60, expected=40, most=40)
+    assert short == Short(second.measure, 100)
+    assert [whole(share) for share in (one, two, three)] == [(10_000, 0), (99, 0), (0, 0)]
+    assert not any(share.offered or share.wants_more for share in (one, two, three))
+    assert not any(tariff.measure.open for tariff in (first, second, third))
+
+
+def test_more_is_wanted_where_a_reservation_leaves_little() -> None:
+    tariff, share = tariff_of(1_000)
+    share.low = 500
+    reserved_of(tariff, 500)
+    assert not share.wants_more
+    reserved_of(tariff, 1)
+    assert share.wants_more
+
+
+def test_parts_of_a_unit_are_rounded_up() -> None:
+    tariff, share = tariff_of(100, prompt=0.25, answer=1.5)
+    charges = reserve([tariff], 10, expected=3, most=9)
+    assert not isinstance(charges, Short)
+    assert charges[0].held == tariff.weigh(10, 0, 3) == 7
+    assert whole(share) == (93, 7)
+
+
+def test_a_share_that_was_exchanged_is_what_is_reserved_of() -> None:
+    tariff, old = tariff_of(1_000)
+    new = tariff.measure.share = FakeShare(old.key, 500, 1_000, window=9)
+    charge = reserved_of(tariff, 80)
+    assert (whole(old), whole(new)) == ((1_000, 0), (420, 80))
+    new.window, new.left, new.spent = 10, 500, 0
+    charge.settle(0)
+    assert whole(new) == (500, 0), "that window is over"
+
+
+LIMITS = st.lists(
+    st.tuples(
+        st.integers(0, 3_000),
+        st.sampled_from([0.0, 0.3, 1.0, 2.5]),
+        st.sampled_from([0.0, 0.7, 1.0, 10.0]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(LIMITS, st.integers(0, 900), st.integers(0, 300), st.integers(0, 300))
+def test_all_limits_are_charged_what_the_tokens_weigh_or_none_anything(
+    limits: list[tuple[int, float, float, bool]], prompt: int, expected: int, more: int
+) -> None:
+    most = expected + more
+    made = [
+        tariff_of(left, prompt=each, answer=answer, worst_case=worst)
+        for left, each, answer, worst in limits
+    ]
+    wanted = [
+        tariff.weigh(prompt, 0, most if tariff.worst_case else expected) for tariff, _ in made
+    ]
+    charges = reserve([tariff for tariff, _ in made], prompt, expected=expected, most=most)
+    fits = [left >= cost for (left, *_), cost in zip(limits, wanted, strict=True)]
+    if isinstance(charges, Short):
+        at = fits.index(False)
+        assert charges == Short(made[at][0].measure, wanted[at])
+        assert [whole(share) for _, share in made] == [(left, 0) for left, *_ in limits]
+        return
+    assert all(fits)
+    assert [share.spent for _, share in made] == [charge.held for charge in charges] == wanted
+    for charge in charges:
+        charge.settle(0)
+    assert [whole(share) for _, share in made] == [(left, 0) for left, *_ in limits]
+    assert not any(tariff.measure.open for tariff, _ in made)
+
+
+# ── What becomes of it ───────────────────────────────────────────────────────
 
 
 def test_the_worked_example_reserves_twice_more_and_gives_212_back() -> None:
@@ -61,7 +183,8 @@ def test_more_is_reserved_a_little_before_it_is_needed() -> None:
 
 def test_where_little_is_left_it_is_not_held_by_who_asks_first() -> None:
     first, share = charge_of(320, 100)
-    others = [Charge(first.tariff, share, 100) for _ in range(19)]
+    share.left += 1_900
+    others = [reserved_of(first.tariff, 100) for _ in range(19)]
     assert first.covers(100)
     assert (first.held, share.left) == (116, 304)
     assert all(charge.covers(100) for charge in others)
@@ -94,7 +217,7 @@ def test_what_is_left_is_used_up_before_anything_is_owed() -> None:
     assert not charge.covers(131)
     charge.overdraw(131)
     assert (charge.owed, share.debt, share.left) == (1, 1, 0)
-    assert share.offered == 31
+    assert share.offered == 131
     charge.overdraw(131)
     assert share.debt == 1
 

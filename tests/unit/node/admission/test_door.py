@@ -301,6 +301,31 @@ async def test_a_limit_that_vanishes_meanwhile_does_not_count_and_the_others_do(
     assert whole(kept) == (4, 0)
 
 
+async def test_a_limit_on_tokens_that_is_set_while_a_request_waits_counts_its_tokens() -> None:
+    world = LimitWorld()
+    door = door_of(world)
+    gone = world.add(limit(), 0, 10)
+    gone.pool = 3
+    tokens: list[FakeShare] = []
+
+    async def changes(share: FakeShare, cost: int, within_s: float) -> bool:
+        world.rules.matches.clear()
+        del world.rights.shares[gone.key]
+        tokens.append(world.add(limit("tokens", reserve="worst_case"), 1_000))
+        return True
+
+    world.rights.refill = changes
+    ticket = ticket_of(door)
+    assert not ticket.metered
+    await ticket.enter()
+    assert ticket.metered
+    assert ticket.worst_case
+    await ticket.reserve(10, 40)
+    assert whole(tokens[0]) == (950, 50)
+    ticket.settle(10, 0, 15)
+    assert whole(tokens[0]) == (975, 25)
+
+
 async def test_when_the_last_limit_vanishes_the_request_goes_on_unlimited() -> None:
     world = LimitWorld()
     door = door_of(world)

@@ -1,9 +1,10 @@
 import math
+import random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.admission.estimate import ANSWERS_KEPT, FIRST_TOKENS, Answers, Estimates
+from smg_node.admission.estimate import ANSWERS_KEPT, BATCH_MAX, FIRST_TOKENS, Answers, Estimates
 
 LENGTHS = st.one_of(st.integers(0, 40), st.integers(0, 5_000), st.integers(0, 1 << 42))
 
@@ -46,6 +47,35 @@ def test_old_answers_are_forgotten() -> None:
     for _ in range(ANSWERS_KEPT):
         answers.add(12)
     assert answers.expected == 12
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 1 << 32), st.lists(st.integers(0, 14), min_size=2, max_size=5))
+def test_among_the_last_answers_the_percentile_moves_with_what_comes_and_what_goes(
+    seed: int, longest: list[int]
+) -> None:
+    rng = random.Random(seed)
+    answers, seen = Answers(), [rng.randint(0, 14) for _ in range(ANSWERS_KEPT)]
+    for tokens in seen:
+        answers.add(tokens)
+    for most in longest:
+        for _ in range(120):
+            seen.append(rng.randint(0, most))
+            answers.add(seen[-1])
+            assert answers.expected == percentile(seen)
+
+
+def test_the_largest_batch_is_remembered_for_a_while_and_a_stall_is_not_one() -> None:
+    answers = Answers()
+    for tokens in (3, 20, 10):
+        answers.heard(tokens)
+    assert answers.batch == 20
+    answers.heard(10_000)
+    assert answers.batch == BATCH_MAX
+    for _ in range(30):
+        answers.heard(10)
+        answers.add(100)
+    assert 9 <= answers.batch <= 10
 
 
 def test_one_long_answer_of_a_hundred_changes_nothing() -> None:

@@ -1,5 +1,9 @@
 """Requests that were let in: reserved, topped up while they go on, and settled."""
 
+from typing import Literal
+
+import pytest
+
 from smg_node.admission.door import Admission
 from smg_node.admission.ticket import Ticket
 from smg_node.core.context import RequestContext
@@ -88,12 +92,99 @@ async def test_an_answer_is_to_end_where_nothing_is_left() -> None:
     share = world.add(limit("tokens", on_exhausted="finish"), 300)
     ticket = ticket_of(door_of(world))
     await ticket.reserve(10, None)
-    going_on = [ticket.streamed(10, answered) for answered in range(1, 292)]
-    assert going_on == [True] * 290 + [False]
-    assert not await ticket.more(10, 291)
-    ticket.settle(10, 0, 291)
-    # The token that showed it is out already.
-    assert (whole(share), share.debt) == ((0, 300), 1)
+    going_on = [ticket.streamed(10, answered) for answered in range(1, 291)]
+    assert going_on == [True] * 289 + [False]
+    assert not await ticket.more(10, 290)
+    ticket.settle(10, 0, 290)
+    assert (whole(share), share.debt) == ((0, 300), 0)
+
+
+async def test_an_answer_ends_before_a_batch_that_there_is_no_right_to() -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens", on_exhausted="finish"), 305)
+    ticket = ticket_of(door_of(world))
+    await ticket.reserve(10, None)
+    going_on = [ticket.streamed(10, answered) for answered in (1, 11, 15, *range(25, 286, 10))]
+    assert all(going_on)
+    assert not ticket.streamed(10, 295)
+    assert not await ticket.more(10, 295)
+    ticket.settle(10, 0, 295)
+    assert (whole(share), share.debt) == ((0, 305), 0)
+
+
+async def test_answers_learn_of_each_other_how_much_comes_at_once() -> None:
+    world = LimitWorld()
+    share = world.add(limit("output_tokens", on_exhausted="finish"), 1_000)
+    door = door_of(world)
+    one, two = ticket_of(door), ticket_of(door)
+    for ticket in (one, two):
+        await ticket.reserve(10, None)
+    assert all(one.streamed(10, answered) for answered in (10, 20, 30))
+    share.left = 0
+    assert all(two.streamed(10, answered) for answered in range(1, 256 - 9))
+    assert not two.streamed(10, 256 - 9)
+    one.settle(10, 0, 30)
+    two.settle(10, 0, 256 - 9)
+    assert not share.debt
+
+
+async def test_an_answer_reckons_with_its_own_batches_however_large() -> None:
+    world = LimitWorld()
+    share = world.add(limit("output_tokens", on_exhausted="finish"), 480)
+    ticket = ticket_of(door_of(world))
+    await ticket.reserve(10, None)
+    assert all(ticket.streamed(10, answered) for answered in (100, 200, 300))
+    assert not ticket.streamed(10, 400)
+    ticket.settle(10, 0, 400)
+    assert (whole(share), share.debt) == ((80, 400), 0)
+
+
+async def test_a_limit_that_lets_answers_owe_is_charged_what_they_have_and_no_more() -> None:
+    world = LimitWorld()
+    world.add(limit("tokens", on_exhausted="finish"), 10_000)
+    owing = world.add(limit("output_tokens"), 256)
+    ticket = ticket_of(door_of(world))
+    await ticket.reserve(10, None)
+    assert all(ticket.streamed(10, answered) for answered in range(10, 261, 10))
+    assert owing.debt == 4
+
+
+async def test_an_answer_that_comes_whole_says_nothing_of_those_that_come_in_pieces() -> None:
+    world = LimitWorld()
+    share = world.add(limit("output_tokens", on_exhausted="finish"), 1_000)
+    door = door_of(world)
+    whole_one, other = ticket_of(door), ticket_of(door)
+    for ticket in (whole_one, other):
+        await ticket.reserve(10, None)
+    assert whole_one.streamed(10, 200)
+    share.left = 0
+    assert all(other.streamed(10, answered) for answered in range(1, 256))
+    assert not other.streamed(10, 256)
+
+
+@pytest.mark.parametrize("reserve", ["worst_case", "estimate"])
+async def test_an_answer_that_can_have_all_it_may_is_not_ended_before(
+    reserve: Literal["worst_case", "estimate"],
+) -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens", reserve=reserve, on_exhausted="finish"), 50)
+    ticket = ticket_of(door_of(world))
+    await ticket.reserve(10, 40)
+    assert all(ticket.streamed(10, answered) for answered in (1, 11, 21, 31, 40))
+    ticket.settle(10, 0, 40)
+    assert (whole(share), share.debt) == ((0, 50), 0)
+
+
+async def test_an_answer_waits_where_an_owner_is_sought_as_long_as_a_request_does() -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens", on_exhausted="finish"), 300, 10_000)
+    share.pool = -1
+    world.rights.refill = gives(world, 500, after_s=1.1)
+    ticket = ticket_of(door_of(world))
+    await ticket.reserve(10, None)
+    assert not ticket.streamed(10, 291)
+    assert await ticket.more(10, 291)
+    assert [round(within_s, 3) for _, _, within_s in world.rights.waited] == [1.3]
 
 
 async def test_an_answer_that_is_to_end_waits_for_rights_first() -> None:

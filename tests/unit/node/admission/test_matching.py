@@ -42,15 +42,15 @@ def test_a_change_of_definitions_is_seen_at_once() -> None:
     world.add(limit(), 5)
     one = found(matcher)
     world.add(limit("tokens"), 5)
-    assert len(one.measures()) == 1
-    assert len(found(matcher).measures()) == 2
+    assert len(one.measures) == 1
+    assert len(found(matcher).measures) == 2
 
 
 def test_requests_are_charged_before_what_is_open_and_both_before_tokens() -> None:
     world = LimitWorld()
     for unit in ("tokens", "concurrent", "requests", "cost"):
         world.add(limit(unit, window_ms=0 if unit == "concurrent" else 60_000), 5)
-    units = [measure.unit for measure in found(matcher_of(world)).measures()]
+    units = [measure.unit for measure in found(matcher_of(world)).measures]
     assert units == ["requests", "concurrent", "tokens", "cost"]
 
 
@@ -82,10 +82,10 @@ def test_a_share_that_was_exchanged_is_found_again() -> None:
     old = world.add(limit(), 5)
     matcher = matcher_of(world)
     one = found(matcher)
-    assert one.entry_shares == [old]
+    assert one.entry_shares == (old,)
     new = world.rights.shares[old.key] = FakeShare(old.key, 9)
     assert matcher.renew(one) is one
-    assert one.entry_shares == [new]
+    assert one.entry_shares == (new,)
     assert one.entry[0].share is new
 
 
@@ -99,10 +99,10 @@ def test_a_limit_that_is_gone_is_met_no_more_and_the_others_are() -> None:
     del world.rights.shares[gone.key]
     world.rules.matches.remove(gone)
     two = matcher.renew(one)
-    assert [measure.key for measure in two.measures()] == [tokens.key]
+    assert [measure.key for measure in two.measures] == [tokens.key]
     del world.rights.shares[tokens.key]
     world.rules.matches.clear()
-    assert matcher.renew(two).measures() == []
+    assert matcher.renew(two).measures == ()
 
 
 def test_tokens_count_by_what_the_limit_is_on() -> None:

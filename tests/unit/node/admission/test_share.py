@@ -1,4 +1,4 @@
-from smg_node.admission.share import admit, admit_each, give_back, take
+from smg_node.admission.share import admit, give_back, take
 from support.fake_rights import FakeShare, whole
 
 
@@ -38,17 +38,6 @@ def test_more_is_wanted_below_the_mark() -> None:
     assert not share.wants_more
     admit([share], 1)
     assert share.wants_more
-
-
-def test_each_share_has_its_own_cost_and_all_pay_or_none() -> None:
-    one, two = shares(10, 4)
-    assert admit_each([one, two], [10, 5]) == 1
-    assert (whole(one), whole(two)) == ((10, 0), (4, 0))
-    assert admit_each([one, two], [10, 4]) == -1
-    assert (whole(one), whole(two)) == ((0, 10), (0, 4))
-    one.low = 1
-    assert admit_each([one], [0]) == -1
-    assert one.wants_more
 
 
 def test_what_there_is_can_be_taken_where_it_is_less_than_wanted() -> None:

@@ -197,15 +197,30 @@ async def test_an_answer_ends_with_length_where_nothing_is_left(tmp_path: Path) 
     async with bench_of(tmp_path, {"a": engine}, admission=door) as it:
         events = await it.events(Sampling(temperature=1.0))
         assert finish_of(events) == ["length"]
-        # The token that showed that there is none left had come already.
-        assert usage_of(events).completion_tokens == 301
+        assert usage_of(events).completion_tokens == 300
         assert it.outcomes[0].kind == "ok"
         async with asyncio.timeout(5):
             while engine.open:  # noqa: ASYNC110 - from outside
                 await asyncio.sleep(0.005)
         assert it.idle()
-    assert (whole(tokens), tokens.debt) == ((0, 300), 1)
+    assert (whole(tokens), tokens.debt) == ((0, 300), 0)
     assert door.tallies.open == 0
+
+
+async def test_nothing_is_owed_where_an_engine_says_many_tokens_at_once(tmp_path: Path) -> None:
+    async def in_tens(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        for _ in range(100):
+            yield [Chunk(0, (97,) * 10)]
+            await asyncio.sleep(0)
+
+    world = LimitWorld()
+    tokens = world.add(limit("output_tokens", on_exhausted="finish"), 305, 10_000)
+    engine = roomy(FakeEngine(in_tens))
+    async with bench_of(tmp_path, {"a": engine}, admission=door_of(world)) as it:
+        events = await it.events(Sampling(temperature=1.0))
+        assert finish_of(events) == ["length"]
+        assert usage_of(events).completion_tokens == 300
+    assert (whole(tokens), tokens.debt) == ((5, 300), 0)
 
 
 async def test_all_answers_of_a_request_end_together(tmp_path: Path) -> None:
@@ -217,8 +232,8 @@ async def test_all_answers_of_a_request_end_together(tmp_path: Path) -> None:
         events = await it.events(Sampling(n=2, temperature=1.0))
         assert finish_of(events) == ["length", "length"]
         made = usage_of(events).completion_tokens
-    assert 601 <= made <= 602
-    assert (tokens.left, tokens.spent + tokens.debt) == (0, made)
+    assert made == 600
+    assert (whole(tokens), tokens.debt) == ((0, 600), 0)
 
 
 async def test_an_answer_that_may_not_go_on_waits_for_rights_that_are_on_their_way(
@@ -241,7 +256,7 @@ async def test_an_answer_that_may_not_go_on_waits_for_rights_that_are_on_their_w
     async with bench_of(tmp_path, {"a": engine}, admission=door_of(world)) as it:
         events = await it.events(Sampling(temperature=1.0))
     assert given == [300]
-    assert usage_of(events).completion_tokens == 401
+    assert usage_of(events).completion_tokens == 400
 
 
 async def test_an_answer_that_may_owe_goes_on_to_its_own_end(tmp_path: Path) -> None:
