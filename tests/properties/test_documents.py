@@ -108,6 +108,7 @@ def same(world: DocumentWorld) -> Node:
 
 @settings(max_examples=300, deadline=None)
 @given(histories, st.integers(0, 2**32))
+@example([("remove", "a", "x"), ("remove", "b", "x")], 0)
 def test_all_replicas_end_equal_and_nothing_held_is_lost_or_comes_back(
     history: list[Step], seed: int
 ) -> None:

@@ -235,12 +235,15 @@ def last_words(words: Sequence[Word]) -> list[Word]:
 
 
 def expected_conflicts(words: Sequence[Word]) -> list[Word]:
-    """What is concurrent with the winner: nobody who wrote later has seen it."""
+    """What is concurrent with the winner and says something else: nobody who wrote later has seen it."""
     winner = expected_winner(words)
+    if winner is None:
+        return []
+    won = winner[1]
     return [
         (origin, entry)
         for origin, entry in last_words(words)
-        if (origin, entry) != winner
+        if (entry.hlc, entry.value) != (won.hlc, won.value)
         and not any(
             other.seen >= entry.hlc and (other.hlc, name) > (entry.hlc, origin)
             for name, other in words
