@@ -217,6 +217,10 @@ def _import_wiring() -> "Callable[[Settings], Coroutine[Any, Any, int]]":
     # The reference encoder would start a thread for every core; encoding in parallel is our business.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+    from smg_node.memory import without_certificates
+
+    with without_certificates():
+        import aiohttp  # noqa: F401 - only to have it, before anybody imports it with them
     from smg_node.serve import serve
 
     return serve

@@ -6,9 +6,11 @@ Fleet, models and what chooses workers, and the desk that answers the HTTP surfa
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from ipaddress import ip_address
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from smg_node.cluster.life import Doubts
 from smg_node.cluster.registry import ClusterRegistry

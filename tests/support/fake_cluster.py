@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.ports import ClusterCard, ClusterEvent, KeyringView, MemberRow

@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
 
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from smg_node.admission.ticket import Ticket

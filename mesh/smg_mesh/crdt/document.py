@@ -16,9 +16,10 @@ An array that turns up in an update and was not declared is found afterwards and
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
 
 from smg_mesh.crdt.mirror import Mirror, Row
 from smg_mesh.crdt.slot import Slot
@@ -46,8 +47,7 @@ class DocumentError(Exception):
         self.reason: Final = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """What one transaction here made: the bytes for the others, and up to which entry we have written."""
 
     update: bytes
@@ -57,8 +57,7 @@ class Change:
     dropped: Sequence[Slot]
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(msgspec.Struct, frozen=True):
     """Which entries an update of others brought and took, in the order of the document."""
 
     added: Sequence[Slot]

@@ -11,8 +11,9 @@ anyway: own entries written again when `summary`, `merge` or `load` move up to a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from smg_mesh.config import StateOptions
 from smg_mesh.crdt import envelope
@@ -32,8 +33,7 @@ RESERVE_SHARE: Final = 8
 _NOTHING_SEEN: Final = b"\0"
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """An own write for the others: `upto` is how far `client` has written with it, in that epoch."""
 
     update: bytes
@@ -42,16 +42,14 @@ class Written:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(msgspec.Struct, frozen=True):
     """Keys for which another write may count now, sorted; `gap`: something before it did not come."""
 
     changed: tuple[str, ...]
     gap: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Tended:
+class Tended(msgspec.Struct, frozen=True):
     """What `tend` changed and wrote; `due_ms`: when to call it again even if nothing changes.
 
     `writes` only add and may go as rumors. `deleted` says that needless entries were deleted, which is for

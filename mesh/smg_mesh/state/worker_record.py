@@ -8,6 +8,8 @@ operator changed decides over all of them.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from smg_mesh.crdt.entry import Held
 from smg_mesh.state.unreadable import Unreadable, unreadable
 from smg_mesh.state.worker_keys import DRAIN, LISTINGS, PATCH, SOURCES, WorkerKey
@@ -21,8 +23,7 @@ from smg_mesh.state.worker_spec import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRecord:
+class WorkerRecord(msgspec.Struct, frozen=True):
     """A worker of the cluster, not of a node.
 
     `sources`: who says that it exists, the most trusted first. `registered_by`: the node that wrote
@@ -37,8 +38,7 @@ class WorkerRecord:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """One live entry about a worker, read: `said` by sources and patches, `on` by drains.
 
     One that cannot be read says neither.

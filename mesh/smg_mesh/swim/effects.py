@@ -3,9 +3,10 @@
 Nothing is ever cancelled: a timer carries a token, and the core ignores tokens that are stale.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, Protocol, TypeAlias
+
+import msgspec
 
 from smg_mesh.swim.messages import Address, News, Rank
 
@@ -22,8 +23,7 @@ class Rng(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Timer:
+class Timer(msgspec.Struct, frozen=True):
     """What the driver hands back when it is due. `subject` is a member's name, or empty."""
 
     kind: str
@@ -31,8 +31,7 @@ class Timer:
     token: int
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """One row of the member table, as others may see it. Times are the core's monotonic milliseconds."""
 
     name: str
@@ -53,24 +52,21 @@ class Member:
     """Who last raised or confirmed the doubt, or empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class SendDatagram:
+class SendDatagram(msgspec.Struct, frozen=True):
     """Send a clear packet; sealing it is the driver's. A full socket is a lost packet."""
 
     to: Address
     packet: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SetTimer:
+class SetTimer(msgspec.Struct, frozen=True):
     """Hand `timer` back at `due_ms`."""
 
     timer: Timer
     due_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class StreamPing:
+class StreamPing(msgspec.Struct, frozen=True):
     """Ask over TCP whether the process at `address` is `name` of `boot`; the answer goes to `handle_stream_ping`."""
 
     name: str
@@ -100,8 +96,7 @@ ExchangeReason: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class OpenExchange:
+class OpenExchange(msgspec.Struct, frozen=True):
     """Converse with that member. When it ends, well or not, `handle_exchange_end(name)` is owed."""
 
     name: str
@@ -109,8 +104,7 @@ class OpenExchange:
     why: ExchangeReason
 
 
-@dataclass(frozen=True, slots=True)
-class MemberUp:
+class MemberUp(msgspec.Struct, frozen=True):
     """A member that subscribers may count on from now."""
 
     member: Member
@@ -118,75 +112,65 @@ class MemberUp:
     """It was announced down or left before."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemberSuspected:
+class MemberSuspected(msgspec.Struct, frozen=True):
     """Doubted here; still a member."""
 
     member: Member
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class MemberRefuted:
+class MemberRefuted(msgspec.Struct, frozen=True):
     """The doubt was answered."""
 
     member: Member
 
 
-@dataclass(frozen=True, slots=True)
-class MemberDown:
+class MemberDown(msgspec.Struct, frozen=True):
     """Dead for us."""
 
     member: Member
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class MemberLeft:
+class MemberLeft(msgspec.Struct, frozen=True):
     """It said goodbye."""
 
     member: Member
 
 
-@dataclass(frozen=True, slots=True)
-class MemberChanged:
+class MemberChanged(msgspec.Struct, frozen=True):
     """Another address, other meta, or another life of the same name that was never announced down."""
 
     member: Member
     restarted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NewsHeard:
+class NewsHeard(msgspec.Struct, frozen=True):
     """A newer rumor that is not about membership."""
 
     news: News
 
 
-@dataclass(frozen=True, slots=True)
-class BootChanged:
+class BootChanged(msgspec.Struct, frozen=True):
     """This node took a larger boot because a peer remembered one; keep it."""
 
     boot: int
 
 
-@dataclass(frozen=True, slots=True)
-class Superseded:
+class Superseded(msgspec.Struct, frozen=True):
     """A living process with this node's name and a larger boot answered: step down."""
 
     boot: int
     address: Address
 
 
-@dataclass(frozen=True, slots=True)
-class Isolated:
+class Isolated(msgspec.Struct, frozen=True):
     """Whether this node believes that it is the one cut off."""
 
     on: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(msgspec.Struct, frozen=True):
     """Count `value` under `name` (counters of the mesh; `detail` is a label or empty)."""
 
     name: str

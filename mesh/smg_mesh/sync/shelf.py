@@ -5,9 +5,10 @@ one says so (`changed`): the digest follows, and what changed belongs on disk.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, TypeAlias
+
+import msgspec
 
 from smg_mesh.config import StateOptions
 from smg_mesh.crdt.clock import HybridClock
@@ -21,8 +22,7 @@ from smg_mesh.sync.wishes import Count, DigestIs, Keep, Wish
 _NUMBER_CHARS_MAX: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceState:
+class NamespaceState(msgspec.Struct, frozen=True):
     """What a node holds of one kind of shared state; equal digests mean that the same counts."""
 
     name: str
@@ -34,8 +34,7 @@ class NamespaceState:
     """The largest of its documents'; 0 for a table."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentPiece:
+class DocumentPiece(msgspec.Struct, frozen=True):
     """A document, which may not exist yet."""
 
     space: DocumentNamespace
@@ -57,8 +56,7 @@ class DocumentPiece:
         return b"" if document is None or document.empty else document.dump()
 
 
-@dataclass(frozen=True, slots=True)
-class ShardPiece:
+class ShardPiece(msgspec.Struct, frozen=True):
     """A shard of a table."""
 
     table: Table

@@ -1,13 +1,13 @@
 """What the replicated state asks of who runs it. Nothing of it is urgent enough to fail loudly."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
 
 ConverseReason: TypeAlias = Literal["push", "gap"]
 
 
-@dataclass(frozen=True, slots=True)
-class Say:
+class Say(msgspec.Struct, frozen=True):
     """Spread this as news of this node's own; at most 512 bytes."""
 
     kind: str
@@ -15,8 +15,7 @@ class Say:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Converse:
+class Converse(msgspec.Struct, frozen=True):
     """Open exchanges with `count` random members, or with the one of that name."""
 
     why: ConverseReason
@@ -24,29 +23,25 @@ class Converse:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DigestIs:
+class DigestIs(msgspec.Struct, frozen=True):
     """8 bytes over all pieces, carried by every packet from now on."""
 
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(msgspec.Struct, frozen=True):
     """A piece has changed and belongs on disk; `dump(name)` gives it. Gather a few seconds of these."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Wake:
+class Wake(msgspec.Struct, frozen=True):
     """Call `tick` at `due_ms` (the monotonic clock), or sooner."""
 
     due_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(msgspec.Struct, frozen=True):
     """Count `value` under `name`; `detail` is a label or empty."""
 
     name: str

@@ -7,8 +7,9 @@ all in what it tells of itself. What concerns all is asked of all that live.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from smg_mesh.mesh import AskError, MemberView, MeshError, MeshEvent
 from smg_node.cluster.alone import no_member

@@ -4,12 +4,13 @@
     block  = BlockStart { Delta } BlockEnd
 
 Blocks of different choices interleave; within one choice they follow each other. Every block that
-starts is ended, also on failure. `Delta` is the only hot event, so it alone is not frozen: a frozen
-slotted dataclass costs 0.5 us to make, a plain one 0.17.
+starts is ended, also on failure. `Delta` is the hot one: as a struct it costs 0.06 us to make, where a
+slotted dataclass costs 0.12, or 0.5 if it is frozen; and each such class takes 12 KB less.
 """
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from smg_node.core.errors import SmgError
 
@@ -17,8 +18,7 @@ BlockKind: TypeAlias = Literal["text", "reasoning", "call"]
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
 
 
-@dataclass(frozen=True, slots=True)
-class TopLogprob:
+class TopLogprob(msgspec.Struct, frozen=True):
     """One alternative at a position: its id, text, exact bytes and log probability."""
 
     token_id: int
@@ -27,8 +27,7 @@ class TopLogprob:
     logprob: float
 
 
-@dataclass(frozen=True, slots=True)
-class TokenLogprob:
+class TokenLogprob(msgspec.Struct, frozen=True):
     """The token drawn at a position and its best alternatives, most likely first.
 
     `logprob` is None where it has no meaning (the first token of a prompt); -9999.0 stands for an
@@ -42,8 +41,7 @@ class TokenLogprob:
     top: tuple[TopLogprob, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(msgspec.Struct, frozen=True):
     """A generation starts; sent once, when its first token or its end is known.
 
     `id` is 32 hex digits; a presenter puts its dialect's prefix before it. `prompt_tokens` counts all
@@ -57,8 +55,7 @@ class Begin:
     fingerprint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BlockStart:
+class BlockStart(msgspec.Struct, frozen=True):
     """A block of one kind starts in a choice; `block` counts up from 0 within the choice."""
 
     choice: int
@@ -68,8 +65,7 @@ class BlockStart:
     call_id: str = ""
 
 
-@dataclass(slots=True)
-class Delta:
+class Delta(msgspec.Struct, frozen=True):
     """More text of an open block. `tokens` are the tokens generated since the choice's last delta.
 
     `logprobs` travels with the text it belongs to and is empty unless asked for; `ids` likewise.
@@ -83,8 +79,7 @@ class Delta:
     ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BlockEnd:
+class BlockEnd(msgspec.Struct, frozen=True):
     """A block is over; `text` is the whole of it."""
 
     choice: int
@@ -95,8 +90,7 @@ class BlockEnd:
     call_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(msgspec.Struct, frozen=True):
     """A choice is over. `matched` is the stop string or stop id that ended it, if one did."""
 
     choice: int
@@ -104,8 +98,7 @@ class Finish:
     matched: str | int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """What the generation cost, in tokens; prompts are counted once whatever `n` is."""
 
     prompt_tokens: int
@@ -114,20 +107,17 @@ class Usage:
     reasoning_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(msgspec.Struct, frozen=True):
     """The generation is complete."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(msgspec.Struct, frozen=True):
     """The generation broke; nothing follows."""
 
     error: SmgError
 
 
-@dataclass(frozen=True, slots=True)
-class PromptEcho:
+class PromptEcho(msgspec.Struct, frozen=True):
     """A prompt given back before its choices' first block, for `echo` and `prompt_logprobs`.
 
     Sent at most once per choice, directly after Begin. `logprobs` is empty unless asked for.

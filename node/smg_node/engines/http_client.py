@@ -3,10 +3,14 @@
 No redirect is followed (a worker could send us anywhere), no cookie kept, nothing inflated, no proxy taken from
 the environment, no header added. Kept connections are let go a little before common servers do so themselves,
 because a request on one that is just being closed is lost.
+
+Which certificates this machine trusts is read with the first call by https, in a thread: the library's own
+contexts, made when it is imported, know none (`memory.without_certificates`).
 """
 
 import asyncio
-from collections.abc import Sequence
+import ssl
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from aiohttp import (
@@ -35,18 +39,35 @@ KEPT_S: Final = 4.0
 _ADDED: Final = frozenset({"accept", "accept-encoding", "user-agent", "content-type"})
 
 
-class AiohttpTransport:
-    """Connections to the worker at `base` (`http://host:port`)."""
+def trusting() -> ssl.SSLContext:
+    """Return what checks whom we speak to by the certificates that this machine trusts: 20 ms, and a megabyte."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(("http/1.1",))
+    return context
 
-    def __init__(self, base: str, *, connect_s: float) -> None:
-        self.target = base.partition("://")[2]
+
+class AiohttpTransport:
+    """Connections to the worker at `base` (`http://host:port`, or `https://…`, which `trust` checks).
+
+    `trust` is called in a thread, and may return the same for all.
+    """
+
+    def __init__(
+        self, base: str, *, connect_s: float, trust: Callable[[], ssl.SSLContext] = trusting
+    ) -> None:
+        scheme, _, self.target = base.partition("://")
+        self._secure = scheme == "https"
         self._base = base
         self._connect_s = connect_s
+        self._trust = trust
+        self._trusted: ssl.SSLContext | None = None
         self._session: ClientSession | None = None
         self._closed = False
 
     async def send(self, call: HttpCall) -> HttpAnswer:
         """See `HttpTransport`."""
+        if self._secure and self._trusted is None:
+            self._trusted = await asyncio.to_thread(self._trust)
         if self._closed:
             raise TransportError(StatusCode.UNAVAILABLE, "the connections are closed")
         try:
@@ -75,7 +96,10 @@ class AiohttpTransport:
     def _open(self) -> ClientSession:
         if self._session is None:
             self._session = ClientSession(
-                connector=TCPConnector(limit=0, keepalive_timeout=KEPT_S),
+                # True trusts nobody: what the library made of it when it was imported knows no certificates.
+                connector=TCPConnector(
+                    ssl=self._trusted or True, limit=0, keepalive_timeout=KEPT_S
+                ),
                 cookie_jar=DummyCookieJar(),
                 timeout=ClientTimeout(total=None, sock_connect=self._connect_s),
                 skip_auto_headers=_ADDED,

@@ -5,9 +5,10 @@ one, full or not at all. Its hash is the engine's own and means nothing to anybo
 from its ids, those of its parent, and the namespace (adapter and salt) they were computed under.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeAlias
+
+import msgspec
 
 from smg_node.core.request import TokenIds
 from smg_node.engines.engine import Load
@@ -27,8 +28,7 @@ class Tier(IntEnum):
     EXTERNAL = 3
 
 
-@dataclass(frozen=True, slots=True)
-class KvBlock:
+class KvBlock(msgspec.Struct, frozen=True):
     """One block. `plain` is False where more than its ids went into it, as an image does: nobody can match it."""
 
     hash: int
@@ -36,8 +36,7 @@ class KvBlock:
     plain: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class KvStored:
+class KvStored(msgspec.Struct, frozen=True):
     """Blocks are cached, each the parent of the next; `parent` is None at the beginning of a prompt."""
 
     parent: int | None
@@ -47,24 +46,21 @@ class KvStored:
     salt: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class KvRemoved:
+class KvRemoved(msgspec.Struct, frozen=True):
     """One copy of each of these is gone from that tier. A hash may be held twice, and is then removed twice."""
 
     hashes: tuple[int, ...]
     tier: Tier = Tier.DEVICE
 
 
-@dataclass(frozen=True, slots=True)
-class KvCleared:
+class KvCleared(msgspec.Struct, frozen=True):
     """Nothing is cached any more."""
 
 
 KvEvent: TypeAlias = KvStored | KvRemoved | KvCleared
 
 
-@dataclass(frozen=True, slots=True)
-class KvSnapshot:
+class KvSnapshot(msgspec.Struct, frozen=True):
     """Which chunk of a whole this batch is: `index` of `count`. `unknown_before`: batches it knows nothing of."""
 
     index: int
@@ -72,8 +68,7 @@ class KvSnapshot:
     unknown_before: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class KvBatch:
+class KvBatch(msgspec.Struct, frozen=True):
     """What one rank did in one step. Sequences grow by one a batch, for each rank; a hole means loss.
 
     A batch that is `load_only` repeats the last sequence and carries nothing but `load`.

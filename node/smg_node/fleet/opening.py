@@ -18,6 +18,8 @@ from smg_node.fleet.networks import Networks
 from smg_node.memory import keep
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from smg_node.engines.http_worker import HttpEngine
 
 PROBE_S: Final = 2.0
@@ -34,13 +36,20 @@ def engine_opener(options: EngineOptions, networks: Networks, observe: Observe) 
         import_module("smg_node.engines.detect")
         keep()
 
+    @cache
+    def trust() -> "SSLContext":
+        # One for all: the certificates that a machine trusts are a megabyte.
+        from smg_node.engines.http_client import trusting
+
+        return trusting()
+
     def open_http(url: WorkerUrl, api_key: str | None) -> "HttpEngine":
         # With the first worker that speaks it, as above.
         from smg_node.engines.http_client import AiohttpTransport
         from smg_node.engines.http_worker import HttpEngine
 
         base = f"{url.scheme or 'http'}://{url.address}"
-        transport = AiohttpTransport(base, connect_s=options.connect_s)
+        transport = AiohttpTransport(base, connect_s=options.connect_s, trust=trust)
         return HttpEngine(transport, options, model=url.model, api_key=api_key, on_event=observe)
 
     async def open_grpc(url: WorkerUrl, api_key: str | None) -> Engine:

@@ -1,31 +1,38 @@
-"""What each `action` of the table of routes means: the routes, put together."""
+"""What each `action` of the table of routes means: the routes, put together.
+
+What every node answers from its first minute on is here at once: generations, models, probes. What operators ask for,
+and what many nodes are never asked, is loaded with the first request for it; that takes one to five milliseconds.
+"""
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from smg_node.http.about import AboutRoutes
-from smg_node.http.audit import AuditRoutes
 from smg_node.http.body import BodyReader
-from smg_node.http.cluster import ClusterRoutes
 from smg_node.http.drain import Drain
-from smg_node.http.embeddings import EmbeddingRoutes
-from smg_node.http.events import EventRoutes
-from smg_node.http.explain import ExplainRoutes
 from smg_node.http.generation import GenerationRoutes
 from smg_node.http.inflight import Inflight
-from smg_node.http.keys import KeyRoutes
-from smg_node.http.limits import LimitRoutes
 from smg_node.http.middleware import Action
 from smg_node.http.models import ModelRoutes
 from smg_node.http.parts import HttpParts
 from smg_node.http.probes import ProbeRoutes
 from smg_node.http.pulse import Pulse
 from smg_node.http.routes import ROUTES
-from smg_node.http.settings import SettingsRoutes
-from smg_node.http.state import StateRoutes
-from smg_node.http.tokens import TokenRoutes
-from smg_node.http.usage import UsageRoutes
-from smg_node.http.workers import WorkerRoutes
+
+if TYPE_CHECKING:
+    from smg_node.http.audit import AuditRoutes
+    from smg_node.http.cluster import ClusterRoutes
+    from smg_node.http.embeddings import EmbeddingRoutes
+    from smg_node.http.events import EventRoutes
+    from smg_node.http.explain import ExplainRoutes
+    from smg_node.http.keys import KeyRoutes
+    from smg_node.http.limits import LimitRoutes
+    from smg_node.http.settings import SettingsRoutes
+    from smg_node.http.state import StateRoutes
+    from smg_node.http.tokens import TokenRoutes
+    from smg_node.http.usage import UsageRoutes
+    from smg_node.http.workers import WorkerRoutes
 
 
 def build_actions(
@@ -34,101 +41,190 @@ def build_actions(
     """Return the action of every name in the table of routes."""
     return {
         **_for_tenants(parts, bodies, pulse),
+        **_of_texts(parts, bodies, pulse),
+        **_of_usage(parts),
         **_for_the_fleet(parts, bodies),
-        **_for_members(parts, bodies, pulse, inflight),
-        **_for_shared_state(parts, bodies),
+        **_for_members(parts, bodies),
+        **_of_what_happens(parts, pulse, inflight),
+        **_of_settings(parts, bodies),
+        **_of_keys_and_limits(parts, bodies),
+        **_of_shared_state(parts),
         **_about_the_node(parts, drain),
     }
 
 
 def _for_tenants(parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> Mapping[str, Action]:
     generation = GenerationRoutes(parts, bodies, pulse)
-    embeddings = EmbeddingRoutes(parts, bodies, pulse)
-    tokens = TokenRoutes(parts, bodies)
     models = ModelRoutes(parts.catalog)
-    usage = UsageRoutes(parts.identity.node, parts.usage, parts.clock.now_ms)
     return {
         "chat": partial(generation.serve, "chat"),
         "completions": partial(generation.serve, "completions"),
-        "embeddings": embeddings.embeddings,
-        "rerank": partial(embeddings.relay, "rerank"),
-        "classify": partial(embeddings.relay, "classify"),
-        "tokenize": tokens.tokenize,
-        "detokenize": tokens.detokenize,
         "models": models.models,
         "model": models.model,
         "model_card": models.model_card,
-        "usage": usage.usage,
-        "own_usage": usage.own,
+    }
+
+
+def _of_texts(parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> Mapping[str, Action]:
+    @cache
+    def embeddings() -> "EmbeddingRoutes":
+        from smg_node.http.embeddings import EmbeddingRoutes
+
+        return EmbeddingRoutes(parts, bodies, pulse)
+
+    @cache
+    def tokens() -> "TokenRoutes":
+        from smg_node.http.tokens import TokenRoutes
+
+        return TokenRoutes(parts, bodies)
+
+    return {
+        "embeddings": lambda request: embeddings().embeddings(request),
+        "rerank": lambda request: embeddings().relay("rerank", request),
+        "classify": lambda request: embeddings().relay("classify", request),
+        "tokenize": lambda request: tokens().tokenize(request),
+        "detokenize": lambda request: tokens().detokenize(request),
+    }
+
+
+def _of_usage(parts: HttpParts) -> Mapping[str, Action]:
+    @cache
+    def usage() -> "UsageRoutes":
+        from smg_node.http.usage import UsageRoutes
+
+        return UsageRoutes(parts.identity.node, parts.usage, parts.clock.now_ms)
+
+    return {
+        "usage": lambda request: usage().usage(request),
+        "own_usage": lambda request: usage().own(request),
     }
 
 
 def _for_the_fleet(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
-    workers = WorkerRoutes(parts.workers, parts.audit, bodies)
+    @cache
+    def workers() -> "WorkerRoutes":
+        from smg_node.http.workers import WorkerRoutes
+
+        return WorkerRoutes(parts.workers, parts.audit, bodies)
+
     return {
-        "workers": workers.workers,
-        "worker": workers.worker,
-        "add_worker": workers.add_worker,
-        "patch_worker": workers.patch_worker,
-        "replace_worker": workers.replace_worker,
-        "remove_worker": workers.remove_worker,
-        "drain_worker": workers.drain_worker,
-        "undrain_worker": workers.undrain_worker,
-        "probe_worker": workers.probe_worker,
-        "loads": workers.loads,
-        "cluster_workers": workers.cluster_workers,
+        "workers": lambda request: workers().workers(request),
+        "worker": lambda request: workers().worker(request),
+        "add_worker": lambda request: workers().add_worker(request),
+        "patch_worker": lambda request: workers().patch_worker(request),
+        "replace_worker": lambda request: workers().replace_worker(request),
+        "remove_worker": lambda request: workers().remove_worker(request),
+        "drain_worker": lambda request: workers().drain_worker(request),
+        "undrain_worker": lambda request: workers().undrain_worker(request),
+        "probe_worker": lambda request: workers().probe_worker(request),
+        "loads": lambda request: workers().loads(request),
+        "cluster_workers": lambda request: workers().cluster_workers(request),
     }
 
 
-def _for_members(
-    parts: HttpParts, bodies: BodyReader, pulse: Pulse, inflight: Inflight
-) -> Mapping[str, Action]:
-    cluster = ClusterRoutes(parts.cluster, parts.cluster_settings, parts.audit, bodies)
-    events = EventRoutes(parts.cluster, pulse, inflight)
+def _for_members(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
+    @cache
+    def cluster() -> "ClusterRoutes":
+        from smg_node.http.cluster import ClusterRoutes
+
+        return ClusterRoutes(parts.cluster, parts.cluster_settings, parts.audit, bodies)
+
     return {
-        "cluster": cluster.cluster,
-        "members": cluster.members,
-        "member": cluster.member,
-        "join": cluster.join,
-        "leave": cluster.leave,
-        "drain_member": cluster.drain_member,
-        "undrain_member": cluster.undrain_member,
-        "forget_member": cluster.forget_member,
-        "keyring": cluster.keyring,
-        "change_keyring": cluster.change_keyring,
-        "events": events.events,
-        "explain": ExplainRoutes(parts.explain, parts.workers).explain,
+        "cluster": lambda request: cluster().cluster(request),
+        "members": lambda request: cluster().members(request),
+        "member": lambda request: cluster().member(request),
+        "join": lambda request: cluster().join(request),
+        "leave": lambda request: cluster().leave(request),
+        "drain_member": lambda request: cluster().drain_member(request),
+        "undrain_member": lambda request: cluster().undrain_member(request),
+        "forget_member": lambda request: cluster().forget_member(request),
+        "keyring": lambda request: cluster().keyring(request),
+        "change_keyring": lambda request: cluster().change_keyring(request),
     }
 
 
-def _for_shared_state(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
-    node = parts.identity.node
-    settings = SettingsRoutes(node, parts.cluster_settings, parts.audit, bodies)
-    keys = KeyRoutes(parts.keys, parts.audit, bodies)
-    limits = LimitRoutes(node, parts.limits, parts.audit, bodies)
-    audit = AuditRoutes(parts.audit)
-    state = StateRoutes(parts.state, parts.sessions, parts.audit)
+def _of_what_happens(parts: HttpParts, pulse: Pulse, inflight: Inflight) -> Mapping[str, Action]:
+    @cache
+    def events() -> "EventRoutes":
+        from smg_node.http.events import EventRoutes
+
+        return EventRoutes(parts.cluster, pulse, inflight)
+
+    @cache
+    def explain() -> "ExplainRoutes":
+        from smg_node.http.explain import ExplainRoutes
+
+        return ExplainRoutes(parts.explain, parts.workers)
+
+    @cache
+    def audit() -> "AuditRoutes":
+        from smg_node.http.audit import AuditRoutes
+
+        return AuditRoutes(parts.audit)
+
     return {
-        "settings": settings.settings,
-        "setting": settings.setting,
-        "change_setting": settings.change,
-        "unset_setting": settings.unset,
-        "settings_difference": settings.difference,
-        "settings_history": settings.history,
-        "validate_settings": settings.validate,
-        "rollback_settings": settings.rollback,
-        "keys": keys.keys,
-        "create_key": keys.create,
-        "revoke_key": keys.revoke,
-        "limits": limits.limits,
-        "limit": limits.limit,
-        "change_limit": limits.change,
-        "unset_limit": limits.unset,
-        "audit": audit.audit,
-        "state": state.state,
-        "namespace": state.namespace,
-        "session": state.session,
-        "end_session": state.end_session,
+        "events": lambda request: events().events(request),
+        "explain": lambda request: explain().explain(request),
+        "audit": lambda request: audit().audit(request),
+    }
+
+
+def _of_settings(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
+    @cache
+    def settings() -> "SettingsRoutes":
+        from smg_node.http.settings import SettingsRoutes
+
+        node = parts.identity.node
+        return SettingsRoutes(node, parts.cluster_settings, parts.audit, bodies)
+
+    return {
+        "settings": lambda request: settings().settings(request),
+        "setting": lambda request: settings().setting(request),
+        "change_setting": lambda request: settings().change(request),
+        "unset_setting": lambda request: settings().unset(request),
+        "settings_difference": lambda request: settings().difference(request),
+        "settings_history": lambda request: settings().history(request),
+        "validate_settings": lambda request: settings().validate(request),
+        "rollback_settings": lambda request: settings().rollback(request),
+    }
+
+
+def _of_keys_and_limits(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
+    @cache
+    def keys() -> "KeyRoutes":
+        from smg_node.http.keys import KeyRoutes
+
+        return KeyRoutes(parts.keys, parts.audit, bodies)
+
+    @cache
+    def limits() -> "LimitRoutes":
+        from smg_node.http.limits import LimitRoutes
+
+        return LimitRoutes(parts.identity.node, parts.limits, parts.audit, bodies)
+
+    return {
+        "keys": lambda request: keys().keys(request),
+        "create_key": lambda request: keys().create(request),
+        "revoke_key": lambda request: keys().revoke(request),
+        "limits": lambda request: limits().limits(request),
+        "limit": lambda request: limits().limit(request),
+        "change_limit": lambda request: limits().change(request),
+        "unset_limit": lambda request: limits().unset(request),
+    }
+
+
+def _of_shared_state(parts: HttpParts) -> Mapping[str, Action]:
+    @cache
+    def state() -> "StateRoutes":
+        from smg_node.http.state import StateRoutes
+
+        return StateRoutes(parts.state, parts.sessions, parts.audit)
+
+    return {
+        "state": lambda request: state().state(request),
+        "namespace": lambda request: state().namespace(request),
+        "session": lambda request: state().session(request),
+        "end_session": lambda request: state().end_session(request),
     }
 
 

@@ -1,14 +1,14 @@
 """What the HTTP surface asks of the API keys of the cluster."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+import msgspec
 
 from smg_node.http.identity import Role
 
 
-@dataclass(frozen=True, slots=True)
-class KeyView:
+class KeyView(msgspec.Struct, frozen=True):
     """One key, without anything secret. Times are Unix milliseconds.
 
     `source` is where it comes from: `cluster`, or `file` for one that this node was started with.
@@ -26,8 +26,7 @@ class KeyView:
     revoked_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class KeyWish:
+class KeyWish(msgspec.Struct, frozen=True):
     """A key somebody wants to have; `expires_in_s` is None for one that does not expire."""
 
     tenant: str
@@ -36,8 +35,7 @@ class KeyWish:
     expires_in_s: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NewKey:
+class NewKey(msgspec.Struct, frozen=True):
     """A key that was made, and its text: the only time it is seen. `closes`: it is the first admin key."""
 
     view: KeyView
@@ -48,8 +46,7 @@ class NewKey:
         return f"NewKey({self.view.id})"
 
 
-@dataclass(frozen=True, slots=True)
-class RevokedKey:
+class RevokedKey(msgspec.Struct, frozen=True):
     """A key before and after; `opens`: no admin key is left, and the node is open again."""
 
     before: KeyView

@@ -1,14 +1,14 @@
 """What the HTTP surface shows of the cluster's limits, and whom it asks."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
 
 
-@dataclass(frozen=True, slots=True)
-class AmountView:
+class AmountView(msgspec.Struct, frozen=True):
     """So many units in each window. Cost is in millionths of the currency."""
 
     unit: str
@@ -17,8 +17,7 @@ class AmountView:
     window_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class LimitRival:
+class LimitRival(msgspec.Struct, frozen=True):
     """What was written without knowledge of the rule that counts. Without any amounts it took the rule away."""
 
     version: str
@@ -28,8 +27,7 @@ class LimitRival:
     concurrency: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class LimitView:
+class LimitView(msgspec.Struct, frozen=True):
     """The limit of one scope. `rule` is the scope of what counts: another one if a `*` speaks of this scope.
 
     Version "0" says that this scope has no rule of its own.
@@ -52,8 +50,7 @@ class LimitView:
     conflicts: Sequence[LimitRival] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NodeUse:
+class NodeUse(msgspec.Struct, frozen=True):
     """What one node says of one limit in its present window. `given` is what the owner gave it and has not back."""
 
     window: int
@@ -66,8 +63,7 @@ class NodeUse:
     given: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class LimitUse:
+class LimitUse(msgspec.Struct, frozen=True):
     """One limit in the window of this moment, added up over the nodes that answered and are in that window.
 
     `spent` has what is reserved for answers under way in it. `minted` and `pool` are the owner's, None if there is
@@ -95,8 +91,7 @@ class LimitUse:
     nodes: Mapping[str, NodeUse]
 
 
-@dataclass(frozen=True, slots=True)
-class LimitUses:
+class LimitUses(msgspec.Struct, frozen=True):
     """What all nodes say. `silent` did not answer, and why; `exact` if what is added up is all there is.
 
     `cut` counts what more there is than is shown. `rows` are the halves of each node's book.
@@ -105,12 +100,11 @@ class LimitUses:
     uses: Sequence[LimitUse]
     exact: bool
     cut: int = 0
-    silent: Mapping[str, str] = field(default_factory=dict)
-    rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    silent: Mapping[str, str] = {}
+    rows: Mapping[str, Sequence[Mapping[str, Any]]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class LimitChange:
+class LimitChange(msgspec.Struct, frozen=True):
     """What a write did: the rule before, and now; None where there was none."""
 
     before: LimitView | None

@@ -4,12 +4,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
 from smg_node.core.journey import Journey
 from smg_node.core.request import Prompt
 
 
-@dataclass(frozen=True, slots=True)
-class ModelView:
+class ModelView(msgspec.Struct, frozen=True):
     """One served model, as `/v1/models` shows it. `created_s` is when this node first saw it."""
 
     id: str
@@ -20,12 +21,11 @@ class ModelView:
     workers_ready: int
     """Those that can take part in its requests: of a prefill and a decode worker neither can alone."""
     context: int | None
-    roles: Mapping[str, int] = field(default_factory=dict)
+    roles: Mapping[str, int] = {}
     """How many of those that are ready play which part."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerView:
+class WorkerView(msgspec.Struct, frozen=True):
     """One worker, as `/workers` shows it; no secrets. `status` is pending, ready, not_ready, failed or draining.
 
     It is a worker of the whole cluster: `owner` is the node that registered it, `sources` are who says that
@@ -51,8 +51,8 @@ class WorkerView:
     sources: tuple[str, ...] = ()
     owner: str = ""
     seen_by: tuple[str, ...] = ()
-    busy: Mapping[str, Any] = field(default_factory=dict)
-    breaker: Mapping[str, Any] = field(default_factory=dict)
+    busy: Mapping[str, Any] = {}
+    breaker: Mapping[str, Any] = {}
     ranks: int = 1
     pairing: str = ""
     bootstrap_port: int | None = None
@@ -91,8 +91,7 @@ class WorkerChange:
     bootstrap_port: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSight:
+class WorkerSight(msgspec.Struct, frozen=True):
     """What one node says of a worker that it looks at. `age_ms` is how long ago it said so."""
 
     up: bool
@@ -100,8 +99,7 @@ class WorkerSight:
     age_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterWorkerView:
+class ClusterWorkerView(msgspec.Struct, frozen=True):
     """One worker as the cluster holds it, and what each node says of it.
 
     `status` is this node's own judgement, `probers` who is in charge of looking, `sights` what the nodes
@@ -133,16 +131,14 @@ class ClusterWorkerView:
     load_age_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Tokenized:
+class Tokenized(msgspec.Struct, frozen=True):
     """The ids of a prompt and how many characters its text had."""
 
     ids: Sequence[int]
     characters: int
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(msgspec.Struct, frozen=True):
     """What the probes report.
 
     `reasons` say why the node is not ready, empty when it is; `degraded` what is not as it should be
@@ -158,8 +154,7 @@ class Health:
     degraded: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MemberRow:
+class MemberRow(msgspec.Struct, frozen=True):
     """One member of the cluster as this node sees it. `state` is alive, suspect, dead or left.
 
     `since_ms` is when it entered that state here, wall-clock milliseconds since the epoch; `lag_ms` how long
@@ -183,8 +178,7 @@ class MemberRow:
     accuser: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterCard:
+class ClusterCard(msgspec.Struct, frozen=True):
     """The cluster as this node sees it. `security` is encrypted, insecure or alone (no mesh at all).
 
     `seeds` are rows of `peer` and, if it failed last time, `error`. `keys` are fingerprints, the first one
@@ -209,8 +203,7 @@ class ClusterCard:
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEvent:
+class ClusterEvent(msgspec.Struct, frozen=True):
     """One event of the cluster's life as this node saw it; `id` grows by one from event to event."""
 
     id: int
@@ -220,8 +213,7 @@ class ClusterEvent:
     detail: Mapping[str, str | int]
 
 
-@dataclass(frozen=True, slots=True)
-class KeyringView:
+class KeyringView(msgspec.Struct, frozen=True):
     """The keyring, by fingerprint: which key encrypts, who holds which, who could not be asked."""
 
     primary: str
@@ -229,8 +221,7 @@ class KeyringView:
     members: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
+class Explained(msgspec.Struct, frozen=True):
     """What is known of the request `wanted`, as `node` found out: its journeys, newest first.
 
     `silent` are the members that could not be asked, each with the reason.

@@ -6,9 +6,10 @@ should send besides.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 from urllib.parse import unquote
+
+import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
 
@@ -16,8 +17,7 @@ Access: TypeAlias = Literal["public", "data", "view", "admin"]
 """Who may ask: anyone; any tenant; operators and administrators; administrators."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """One method of one path. `dialect` names the error envelope; "" is the OpenAI one."""
 
     method: str
@@ -33,8 +33,7 @@ class Route:
     headers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """A route and the parts of the path it names."""
 
     route: Route

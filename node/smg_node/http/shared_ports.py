@@ -4,14 +4,14 @@ Versions are 64 bits, more than a double holds, so they are text wherever a clie
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """Whose request it is: `who` as far as it is known, from which address, under which request id."""
 
     who: str
@@ -22,8 +22,7 @@ class Caller:
 # ── Settings ─────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class SettingRival:
+class SettingRival(msgspec.Struct, frozen=True):
     """A value written without knowledge of the one that counts."""
 
     value: Any
@@ -32,8 +31,7 @@ class SettingRival:
     time_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class SettingView:
+class SettingView(msgspec.Struct, frozen=True):
     """One setting that may be changed while the cluster runs.
 
     `value` is the cluster's word where `is_set`, `own` this node's; `effective` is what it runs, `source`
@@ -55,8 +53,7 @@ class SettingView:
     about: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class SettingProblem:
+class SettingProblem(msgspec.Struct, frozen=True):
     """Why a value is refused. `where` is its JSON path."""
 
     key: str
@@ -64,8 +61,7 @@ class SettingProblem:
     where: str
 
 
-@dataclass(frozen=True, slots=True)
-class SettingChange:
+class SettingChange(msgspec.Struct, frozen=True):
     """What a write did: the cluster's value before (None: it was not set) and the setting now."""
 
     before: Any
@@ -84,8 +80,7 @@ class StaleSettingError(SmgError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SettingDifference:
+class SettingDifference(msgspec.Struct, frozen=True):
     """One setting for which two sides differ: their values, and whose word each is."""
 
     key: str
@@ -95,8 +90,7 @@ class SettingDifference:
     right_source: str
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigState:
+class ConfigState(msgspec.Struct, frozen=True):
     """What a node says that it runs.
 
     `hash` is over the cluster's settings as it follows them: equal on all nodes soon after a change.
@@ -151,8 +145,7 @@ class SettingsDesk(Protocol):
 # ── Audit ────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class AuditView:
+class AuditView(msgspec.Struct, frozen=True):
     """One change that somebody made. Ids sort by time; `address` is where the request came from."""
 
     id: str
@@ -167,8 +160,7 @@ class AuditView:
     request_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class AuditQuery:
+class AuditQuery(msgspec.Struct, frozen=True):
     """Which rows: all that match what is not empty. `before` and `after` are ids, neither is included.
 
     `action` matches whole or up to a dot: `worker` is `worker.add` as well.
@@ -204,8 +196,7 @@ class AuditDesk(Protocol):
 # ── State ────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceView:
+class NamespaceView(msgspec.Struct, frozen=True):
     """One kind of replicated state: equal digests, equal contents. `epoch` is the latest of its documents."""
 
     name: str
@@ -216,8 +207,7 @@ class NamespaceView:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class StateView:
+class StateView(msgspec.Struct, frozen=True):
     """All replicated state of this node, and the digest of all of it.
 
     `held`: it has taken in what the cluster had when it joined.
@@ -228,11 +218,10 @@ class StateView:
     held: bool
     digest: str
     namespaces: Sequence[NamespaceView]
-    members: Mapping[str, "PeerState"] = field(default_factory=dict)
+    members: Mapping[str, "PeerState"] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class PeerState:
+class PeerState(msgspec.Struct, frozen=True):
     """How a member's state compares with this node's; `error` says why that is not known."""
 
     same: bool
@@ -251,8 +240,7 @@ class StateDesk(Protocol):
 # ── Sessions ─────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class SessionView:
+class SessionView(msgspec.Struct, frozen=True):
     """Where the requests of one routing key go. `id` is the hash under which the cluster knows it.
 
     `node` is who said so last and `age_ms` how long ago; `why` how the worker was chosen.

@@ -1,16 +1,16 @@
 """What the HTTP surface shows of what requests used, and whom it asks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
+
+import msgspec
 
 Aspect: TypeAlias = Literal["hour", "day", "tenant", "key", "model"]
 ASPECTS: Final[tuple[Aspect, ...]] = ("hour", "day", "tenant", "key", "model")
 """What rows may be apart by, in the order in which they are sorted."""
 
 
-@dataclass(frozen=True, slots=True)
-class UsageWish:
+class UsageWish(msgspec.Struct, frozen=True):
     """Whose usage, when: whole UTC hours since the epoch, `first` and before `end`. None is everybody's, everything's."""
 
     first: int
@@ -21,8 +21,7 @@ class UsageWish:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
+class Amounts(msgspec.Struct, frozen=True):
     """So much was used. Cached tokens are a part of the prompt's; cost is in millionths of the currency."""
 
     requests: int = 0
@@ -33,8 +32,7 @@ class Amounts:
     cost_micro: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class UsageRow:
+class UsageRow(msgspec.Struct, frozen=True):
     """What is apart by some aspects. `hour` is that in which it, or its day, begins; None where rows are put together."""
 
     hour: int | None
@@ -44,8 +42,7 @@ class UsageRow:
     used: Amounts
 
 
-@dataclass(frozen=True, slots=True)
-class UsageSums:
+class UsageSums(msgspec.Struct, frozen=True):
     """What all nodes say. `silent` did not, and why; `exact` if nothing is missing.
 
     `first` and `end` are the hours that are summed up. `cut` counts rows that were too many, and are one.
@@ -57,7 +54,7 @@ class UsageSums:
     total: Amounts
     exact: bool
     cut: int = 0
-    silent: Mapping[str, str] = field(default_factory=dict)
+    silent: Mapping[str, str] = {}
 
 
 class UsageDesk(Protocol):

@@ -19,6 +19,8 @@ request may have died of it: when another one does the same, no third is tried.
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from smg_node.core.errors import SmgError
 from smg_node.core.ports import Rng
 from smg_node.engines.status import (
@@ -38,8 +40,7 @@ _GONE: Final = frozenset({UNREACHABLE_CODE, CLOSED_CODE, STALLED_CODE})
 """Codes of a worker that is not there, or as good as: calling it again at once is useless."""
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(msgspec.Struct, frozen=True):
     """A call that ended with an error. `said` is whether any id came of it.
 
     `alone`: its worker had no other call of this node. `took_s` is the time since it was begun.
@@ -52,22 +53,19 @@ class Broken:
     took_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
+class Again(msgspec.Struct, frozen=True):
     """Call another worker, `pause_s` from now."""
 
     pause_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUp(msgspec.Struct, frozen=True):
     """Do not; the reason is "" where the error speaks for itself."""
 
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Avoid:
+class Avoid(msgspec.Struct, frozen=True):
     """Workers that failed a leg. Of `failed` ones one may be chosen again where nobody else can be.
 
     Those of `gone` are waited for, and called again only when the wait is over.

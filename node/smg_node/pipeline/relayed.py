@@ -5,7 +5,6 @@ to say: which engine computes what for whom is this cluster's own business.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -39,8 +38,7 @@ _CHARACTERS_PER_TOKEN: Final = 4
 _encode: Final = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
+class Api(msgspec.Struct, frozen=True):
     """One of them. `paths` are its spellings, the commonest first; `prompt` the fields that hold its text."""
 
     name: str
@@ -61,8 +59,7 @@ APIS: Final[Mapping[str, Api]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Relayable:
+class Relayable(msgspec.Struct, frozen=True):
     """A client's request, looked at. `raw` is what it sent, `fields` what that says.
 
     `ids` stand for the tokens of its prompt where it may be found in a cache, `prompt_tokens` is about how many

@@ -5,7 +5,8 @@ Calls that must avoid somebody, or do not fit everybody, get a stage of their ow
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from smg_node.core.journey import DROPPED_MAX
 from smg_node.fleet.model import AnyModel
@@ -17,16 +18,14 @@ from smg_node.routing.ring import Ring
 ZONE_LABEL = "zone"
 
 
-@dataclass(frozen=True, slots=True)
-class Choosable:
+class Choosable(msgspec.Struct, frozen=True):
     """Workers to choose from, in the order of the pool's candidates."""
 
     workers: Sequence[Worker]
     pool: Pool
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True):
     """One model's workers as of one version of the fleet. `all` is None where nobody can be chosen."""
 
     version: int

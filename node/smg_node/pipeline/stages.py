@@ -8,7 +8,8 @@ All filters hold for each half by itself. A pair can be had where both halves ha
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from smg_node.core.journey import DROPPED_MAX
 from smg_node.fleet.model import AnyModel
@@ -18,8 +19,7 @@ from smg_node.pipeline.sieve import Allowed
 from smg_node.pipeline.stage import ZONE_LABEL, Choosable, Stage, choosables, spilled, stage_of
 
 
-@dataclass(frozen=True, slots=True)
-class Partnered:
+class Partnered(msgspec.Struct, frozen=True):
     """Who may draw the answers of one group's prompts: all, and those of each zone."""
 
     all: Choosable
@@ -31,8 +31,7 @@ class Partnered:
         return self.all if near is None or spilled(near, spill) else near
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(msgspec.Struct, frozen=True):
     """Who can be put together now: first halves that have a partner, and the partners by group."""
 
     first: Choosable
@@ -45,8 +44,7 @@ class Pairs:
         return self.first if near is None or spilled(near, spill) else near
 
 
-@dataclass(frozen=True, slots=True)
-class Stages:
+class Stages(msgspec.Struct, frozen=True):
     """One model's workers as of one version of the fleet, by what they do.
 
     `prefill` and `decode` are None where no worker is half of a pair; `pairs` where none can be had now. Without

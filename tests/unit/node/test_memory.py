@@ -1,9 +1,13 @@
+import os
+import ssl
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from smg_node.memory import unchanged_mappings
+from smg_node.memory import unchanged_mappings, without_certificates
+from support.authority import Authority
 
 
 def mapping(head: str, *, anonymous_kb: int) -> list[str]:
@@ -85,3 +89,46 @@ assert len(gc.get_objects()) < 1_000
 assert gc.get_freeze_count() >= 50_000
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_certificates_are_kept_out_for_as_long_as_asked(
+    said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "trusted.pem"
+    file.write_bytes(Authority("mine").certificate)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    if not said:
+        monkeypatch.delenv("SSL_CERT_FILE")
+    with without_certificates():
+        assert ssl.create_default_context().get_ca_certs() == []
+    assert os.environ.get("SSL_CERT_FILE") == (str(file) if said else None)
+    if said:
+        assert len(ssl.create_default_context().get_ca_certs()) == 1
+    with pytest.raises(ImportError), without_certificates():
+        raise ImportError
+    assert os.environ.get("SSL_CERT_FILE") == (str(file) if said else None)
+
+
+def test_a_node_imports_the_web_framework_without_certificates_and_calls_with_them(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "trusted.pem"
+    file.write_bytes(Authority("mine").certificate)
+    code = """
+from smg_node.cli import _import_wiring
+_import_wiring()
+from aiohttp import connector
+print(len(connector._SSL_CONTEXT_VERIFIED.get_ca_certs()))
+from smg_node.engines.http_client import trusting
+print(len(trusting().get_ca_certs()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={**os.environ, "SSL_CERT_FILE": str(file)},
+    )
+    assert done.stdout.split() == ["0", "1"]

@@ -4,8 +4,9 @@ What counts is that the ids are those a generation would use, so the prompt is r
 functions the chat and completions readers use, with the same defaults.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from smg_node.core.cursor import Cursor, Problems, kind_of
 from smg_node.core.request import Prompt, TokenIds, TokenPrompt
@@ -17,8 +18,7 @@ from smg_node.dialects.openai.extras import take_model
 from smg_node.dialects.options import ReaderOptions
 
 
-@dataclass(frozen=True, slots=True)
-class TokenizeBody:
+class TokenizeBody(msgspec.Struct, frozen=True):
     """What to tokenize; `many`: the client sent a list, so the answer has one too."""
 
     model: str
@@ -27,8 +27,7 @@ class TokenizeBody:
     ignored: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DetokenizeBody:
+class DetokenizeBody(msgspec.Struct, frozen=True):
     """What to detokenize; `many`: the client sent a list of lists, so the answer has a list too."""
 
     model: str

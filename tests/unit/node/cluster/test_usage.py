@@ -1,11 +1,11 @@
 import asyncio
 import errno
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from smg_node.admission.usage import NONE, OTHER, Line, UsageBook
 from smg_node.cluster import usage as module
