@@ -92,7 +92,12 @@ KNOBS: Final = (
         minimum=1,
     ),
     Knob("context", int, "prompt and answer, in tokens", _MODEL, minimum=16),
-    Knob("script", str, f"{', '.join(NAMES)}; or a file: text, or ids in .ids or .json", _SAYS),
+    Knob(
+        "script",
+        str,
+        f"{', '.join(NAMES)}; any-length:LEAST,MORE,MOST; or a file: text, or ids in .ids or .json",
+        _SAYS,
+    ),
     Knob(
         "coalesce",
         int | None,

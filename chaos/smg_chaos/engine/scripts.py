@@ -27,12 +27,13 @@ TEXTS: Final = {
     "The answer is 42.",
     "split-utf8": "A parrot 🦜, a family 👩‍👩‍👧, an arrow → and straẞe: 你好, мир, ñandú.",
 }
-_LEAST_SAID: Final = 4
-_MEAN_SAID: Final = 60
-_MOST_SAID: Final = 600
-"""Tokens of an answer of any length: most are short, and some are ten times as long as the others."""
+_ANY_LENGTH: Final = "any-length"
+_LENGTHS: Final = (4, 60, 600)
+"""Tokens of an answer of any length: at least, how many more on average, and at most. Most are short, and some
+are ten times as long as the others."""
+_LENGTH_MAX: Final = 1_000_000
 
-NAMES: Final = (*TEXTS, "echo", "random", "endless", "any-length", "following")
+NAMES: Final = (*TEXTS, "echo", "random", "endless", _ANY_LENGTH, "following")
 
 
 class Script(Protocol):
@@ -67,16 +68,23 @@ class Endless:
 
 
 class AnyLength:
-    """The ids of the endless answer, ended where nobody can know before: the seed alone says where."""
+    """The ids of the endless answer, ended where nobody can know before: the seed alone says where.
 
-    def __init__(self, ids: Sequence[int], eos: int) -> None:
+    `lengths`: how many there are at least, how many more on average, and how many at most.
+    """
+
+    def __init__(
+        self, ids: Sequence[int], eos: int, lengths: tuple[int, int, int] = _LENGTHS
+    ) -> None:
         self._ids = tuple(ids)
         self._eos = eos
+        self._lengths = lengths
 
     def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
         """Return a few ids or many, and then the end of text."""
-        said = random.Random(f"{seed}/{choice}").expovariate(1 / _MEAN_SAID)
-        length = min(_MOST_SAID, _LEAST_SAID + int(said))
+        least, more, most = self._lengths
+        said = random.Random(f"{seed}/{choice}").expovariate(1 / more)
+        length = min(most, least + int(said))
         turns = length // len(self._ids) + 1
         whole = Answer((*(self._ids * turns)[:length], self._eos), self._ids)
         return whole.after(prompt)
@@ -133,7 +141,8 @@ def script_of(name: str, bundle: Bundle) -> Script:
     """Return the script called `name`, or the one in the file `name`.
 
     A file that ends in `.ids` or `.json` holds token ids (a JSON list, or numbers between blanks and
-    commas), any other holds text. ValueError names the nearest known script.
+    commas), any other holds text. `any-length:LEAST,MORE,MOST` has lengths of its own, in tokens: at least, so
+    many more on average, at most. ValueError names the nearest known script.
     """
     eos = bundle.eos_ids[0] if bundle.eos_ids else 0
     if name in TEXTS:
@@ -142,8 +151,9 @@ def script_of(name: str, bundle: Bundle) -> Script:
         return Echo(eos)
     if name == "endless":
         return Endless(bundle.encode(TEXTS["fixed"] + " "))
-    if name == "any-length":
-        return AnyLength(bundle.encode(TEXTS["fixed"] + " "), eos)
+    said, _, lengths = name.partition(":")
+    if said == _ANY_LENGTH:
+        return AnyLength(bundle.encode(TEXTS["fixed"] + " "), eos, _lengths(name, lengths))
     if name == "following":
         return Continuing(bundle.encode(TEXTS["fixed"] + " " + TEXTS["split-utf8"]))
     if name == "random":
@@ -155,6 +165,20 @@ def script_of(name: str, bundle: Bundle) -> Script:
     if path.suffix in (".ids", ".json"):
         return Fixed(_read_ids(text, path), eos)
     return Fixed(bundle.encode(text), eos)
+
+
+def _lengths(name: str, text: str) -> tuple[int, int, int]:
+    """Return what stands behind the name of an answer of any length."""
+    if name == _ANY_LENGTH:
+        return _LENGTHS
+    words = text.split(",")
+    if len(words) == 3 and all(word.isascii() and word.isdigit() for word in words):
+        least, more, most = map(int, words)
+        if more >= 1 and least <= most <= _LENGTH_MAX:
+            return least, more, most
+    raise ValueError(
+        f"{name}: say {_ANY_LENGTH}:LEAST,MORE,MOST in tokens, as in {_ANY_LENGTH}:4,60,600"
+    )
 
 
 def _read_ids(text: str, path: Path) -> list[int]:

@@ -106,11 +106,14 @@ class Definer:
         raise ClusterError(f"nobody owns the limit of {model}")
 
     async def books(self, model: str, unit: str) -> dict[tuple[str, int], int]:
-        """Return what each node's books say that it spent, by its name and the window, as far as it keeps them."""
+        """Return how many rights each node's books say that it spent, by its name and the window, as far as they go.
+
+        What was used without a right is not among them until it is paid for.
+        """
         rows: Mapping[str, Sequence[Mapping[str, Any]]]
         rows = (await self._said(model, "?rows=true"))["rows"]
         return {
-            (name, int(row["window"])): int(row["spent"])
+            (name, int(row["window"])): int(row["spent"]) - int(row["owed"])
             for name, told in rows.items()
             for row in told
             if row["kind"] == "held"

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,15 @@ from smg_chaos.gameday.lab import Program
 _FIRST_PORT: Final = 61000
 _START_S: Final = 60.0
 _LOOK_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """What engines say and how fast: a token every `step_ms`, so many of them to a message."""
+
+    script: str
+    step_ms: float
+    chunk_tokens: int = 1
 
 
 class Engines:
@@ -23,12 +33,12 @@ class Engines:
         model: str,
         *,
         workers: int,
-        script: str,
-        step_ms: float,
+        speech: Speech,
         first_port: int = _FIRST_PORT,
     ) -> None:
         self._cluster = cluster
         self._place = place
+        self.model = model
         self._folder = cluster.agents[0].folder.parent
         self._log = self._folder / f"engines-{model}.log"
         self.account = self._folder / f"engines-{model}.account"
@@ -37,8 +47,9 @@ class Engines:
         self._command: list[str | Path] = [
             Path(sys.executable).with_name("smg-chaos"),
             *("engine", "--host", host, "--port", str(first_port), "--workers", str(workers)),
-            *("--contract", "vllm", "--model", model, "--script", script),
-            *("--itl-ms", str(step_ms), "--pace", "each", "--prefill-tokens-per-s", "0"),
+            *("--contract", "vllm", "--model", model, "--script", speech.script),
+            *("--itl-ms", str(speech.step_ms), "--coalesce", str(speech.chunk_tokens)),
+            *("--pace", "each", "--prefill-tokens-per-s", "0"),
             *("--slots", "4096", "--blocks", "131072", "--no-cache", "--events", "none"),
             *("--account", str(self.account)),
         ]

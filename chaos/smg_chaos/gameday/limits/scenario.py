@@ -23,9 +23,6 @@ NODES_MIN: Final = 5
 """Two can be cut off, and the others are still a majority."""
 LONG_S: Final = 10.0
 """Chapters of just under the limit; from here on everything is played at full length."""
-_STEP_MS: Final = 200.0
-_QUICK_STEP_MS: Final = 70.0
-"""Between two tokens of a stream of unknown length: a thousand are to be open at once, on two cores."""
 
 
 async def limits(stage: Stage) -> Sequence[Figure]:
@@ -35,7 +32,8 @@ async def limits(stage: Stage) -> Sequence[Figure]:
     if len(stage.cluster.agents) < NODES_MIN:
         raise ClusterError(f"the limits are played with {NODES_MIN} nodes or more")
     full = stage.seconds >= LONG_S
-    scene = Scene(stage, talk_step_ms=_STEP_MS if full else _QUICK_STEP_MS)
+    crowd = budget.FULL if full else budget.QUICK
+    scene = Scene(stage, talk=crowd.talk)
     async with scene.playing():
         definer = await begun(scene)
         lengths = overload.FULL if full else overload.QUICK
@@ -44,7 +42,7 @@ async def limits(stage: Stage) -> Sequence[Figure]:
         figures += await light.burst(scene, definer)
         figures += await light.waiting(scene, definer, stage.seconds)
         figures += await budget.at_a_time(scene, definer)
-        figures += await budget.budget(scene, definer, budget.FULL if full else budget.QUICK)
+        figures += await budget.budget(scene, definer, crowd)
         return [*figures, *loaded(scene.replies, scene.headroom.least)]
 
 

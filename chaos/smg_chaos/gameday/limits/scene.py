@@ -9,10 +9,10 @@ import msgspec
 
 from smg_chaos.gameday.agent import Agent
 from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.limits.engines import Engines
+from smg_chaos.gameday.limits.engines import Engines, Speech
 from smg_chaos.gameday.limits.headroom import Headroom
 from smg_chaos.gameday.limits.orders import MODEL, TALK, Asks, Command, Reply
-from smg_chaos.gameday.limits.records import read_answers, read_arrivals
+from smg_chaos.gameday.limits.records import Arrival, read_answers, read_arrivals
 from smg_chaos.gameday.limits.steering import Clients
 from smg_chaos.gameday.limits.story import Chapter, Hurt, Record
 from smg_chaos.gameday.pool import Operator, until
@@ -31,10 +31,10 @@ _TALK_PORT: Final = 61500
 class Scene:
     """Engines and clients around a cluster. `hurt` knows which nodes could not answer, and when.
 
-    `talk_step_ms` is the time between two tokens of streams whose length nobody knows; 0: nobody asks for those.
+    `talk` is how streams go on whose length nobody knows; None: nobody asks for those.
     """
 
-    def __init__(self, stage: Stage, *, talk_step_ms: float = 0.0) -> None:
+    def __init__(self, stage: Stage, *, talk: Speech | None = None) -> None:
         self.stage = stage
         self.cluster = stage.cluster
         self.hurt = Hurt()
@@ -43,19 +43,11 @@ class Scene:
         folder = stage.cluster.agents[0].folder.parent
         self._told = folder / "chapters.jsonl"
         self._engines = [
-            Engines(self.cluster, ENGINES, MODEL, workers=2, script="endless", step_ms=1.0)
+            Engines(self.cluster, ENGINES, MODEL, workers=2, speech=Speech("endless", 1.0))
         ]
-        if talk_step_ms:
+        if talk is not None:
             self._engines.append(
-                Engines(
-                    self.cluster,
-                    ENGINES,
-                    TALK,
-                    workers=2,
-                    script="any-length",
-                    step_ms=talk_step_ms,
-                    first_port=_TALK_PORT,
-                )
+                Engines(self.cluster, ENGINES, TALK, workers=2, speech=talk, first_port=_TALK_PORT)
             )
         self._clients = [
             Clients(self.cluster, CLIENTS, number, seed=stage.rng.getrandbits(32), folder=folder)
@@ -151,6 +143,10 @@ class Scene:
         answers = read_answers([clients.record for clients in self._clients])
         arrivals = read_arrivals([engines.account for engines in self._engines])
         return Record([one for one in answers if one.sent_us >= since_us], arrivals)
+
+    def arrivals(self, model: str) -> dict[int, Arrival]:
+        """Return what has arrived so far at the engines of a model, by serial number."""
+        return read_arrivals([one.account for one in self._engines if one.model == model])
 
     async def _all(self, command: Command) -> list[Reply]:
         return await self._each([command] * len(self._clients))

@@ -233,6 +233,36 @@ def test_where_an_answer_of_any_length_ends_follows_from_its_seed_alone() -> Non
     assert rest.slice(0, 5) == whole.slice(3, 8)
 
 
+def test_how_long_an_answer_of_any_length_is_can_be_said() -> None:
+    eos = bundle().eos_ids[0]
+    script = script_of("any-length:260,100,370", bundle())
+    ends = [script.answer([1, 2], seed, 0).first_of(frozenset([eos])) or 0 for seed in range(300)]
+    assert min(ends) >= 260
+    assert max(ends) == 370
+    assert len(set(ends)) > 60
+    assert 310 < sum(ends) / len(ends) < 345
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        "",
+        "4",
+        "4,60",
+        "4,60,600,1",
+        "4,0,600",
+        "9,1,8",
+        "-4,60,600",
+        "a,b,c",
+        "1,1,1000001",
+        "4,,6",
+    ],
+)
+def test_lengths_that_make_no_sense_are_refused_by_name(lengths: str) -> None:
+    with pytest.raises(ValueError, match="say any-length:LEAST,MORE,MOST"):
+        script_of(f"any-length:{lengths}", bundle())
+
+
 # ── Bundles ─────────────────────────────────────────────────────────────────
 
 

@@ -23,14 +23,17 @@ ASKS = Asks()
 RULE = Rule(requests="40/second")
 
 
-def held(name: str, window: int, spent: int, key: str = "model=sim#tokens/1000") -> dict[str, Any]:
-    return {"kind": "held", "name": name, "window": window, "spent": spent, "key": key}
+def held(
+    name: str, window: int, spent: int, key: str = "model=sim#tokens/1000", owed: int = 0
+) -> dict[str, Any]:
+    said = {"kind": "held", "name": name, "window": window, "key": key}
+    return {**said, "spent": spent, "owed": owed}
 
 
 ROWS = {
     "n0": [
         held("n0", 6, 100),
-        held("n0", 7, 3),
+        held("n0", 7, 8, owed=5),
         held("n0", 8, 4),
         {**held("n0", 8, 0), "kind": "minting"},
     ],

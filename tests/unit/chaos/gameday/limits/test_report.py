@@ -5,7 +5,8 @@ from random import Random
 import pytest
 
 from smg_chaos.gameday.figures import Figure
-from smg_chaos.gameday.limits.budget import Crowd, audit, budget_figures
+from smg_chaos.gameday.limits.budget import Crowd, budget_figures
+from smg_chaos.gameday.limits.engines import Speech
 from smg_chaos.gameday.limits.headers import Headers
 from smg_chaos.gameday.limits.judge import Allowance, Amount
 from smg_chaos.gameday.limits.orders import Reply
@@ -144,7 +145,7 @@ def test_headers_and_the_load_generators_own_troubles_are_told() -> None:
 
 # ── Tokens ──────────────────────────────────────────────────────────────────
 
-CROWD = Crowd(4, 1.0, 100, 10_000_000, 1.0)
+CROWD = Crowd(4, 1.0, 100, 10_000_000, 1.0, Speech("any-length", 10.0))
 
 
 def stream(
@@ -189,17 +190,3 @@ def test_a_stream_that_broke_off_counts_with_what_was_made_of_it() -> None:
 def test_a_stream_that_ends_as_none_should_is_unclear() -> None:
     figures = told_of(stream(1, 11, 12, 3, 3, "error"), stream(2, 11, 12, 3, 3, ""))
     assert figures["budget: streams that end unclear"].value == 2
-
-
-def test_books_are_compared_with_what_clients_were_told() -> None:
-    said, _ = stream(1, 11, 12, 30, 31)
-    other = Answer(2, 1, 5, 6, 200, prompt_tokens=10, answer_tokens=5)
-    refused, lost = Answer(3, 0, 5, 6, 429), Answer(4, 2, 5, 6, 0, "lost")
-    record = Record([said, other, refused, lost], {})
-    names = ["n0", "n1", "n2"]
-    exact = {("n0", 6): 99, ("n0", 7): 30, ("n0", 8): 10, ("n1", 7): 15, ("n4", 7): 9}
-    assert audit(record, names, exact, 7).is_met
-    assert audit(record, names, {**exact, ("n0", 8): 14}, 7).is_met
-    figure = audit(record, names, {**exact, ("n0", 8): 9}, 7)
-    assert (figure.value, figure.says) == (1, "39 for 40, 15 for 15, 0 for 0")
-    assert audit(record, names, {}, 7).value == 2
