@@ -32,6 +32,8 @@ class Price:
 
 
 _UNKNOWN: Final = -1
+_ASLEEP: Final = -1
+"""In place of the window of a share that nobody used for a while."""
 _SHORT_MS: Final = 10_000
 """In windows up to here whatever was told stands until the next one."""
 FREE: Final = Price()
@@ -44,7 +46,18 @@ Kind: TypeAlias = tuple[str, str, str]
 class Measure:
     """One limit; everybody who meets it shares this."""
 
-    __slots__ = ("_least", "_window", "key", "name", "open", "share", "tally", "unit", "window_ms")
+    __slots__ = (
+        "_amount",
+        "_least",
+        "_window",
+        "key",
+        "name",
+        "open",
+        "share",
+        "tally",
+        "unit",
+        "window_ms",
+    )
 
     def __init__(self, match: Match, share: Share, tally: Tally) -> None:
         self.key = match.key
@@ -56,6 +69,7 @@ class Measure:
         self.open = 0
         """Answers under way that are charged to it."""
         self._window = -1
+        self._amount = 0
         self._least = _UNKNOWN
 
     def told(self, now_ms: int, *, most: int | None = None) -> Told:
@@ -86,14 +100,16 @@ class Measure:
         )
 
     def _fallen(self, remaining: int, *, heard: bool, refused: bool) -> int:
-        """Return what remains of this window, which is no more than was told before."""
+        """Return what remains of this window, which is no more than was told before, unless the limit was raised."""
         share, short = self.share, self.window_ms <= _SHORT_MS
-        if share.window != self._window:
+        # One that sleeps says nothing of windows: it may wake up in the same one.
+        if share.window not in (self._window, _ASLEEP) or share.amount > self._amount:
             self._window, self._least = share.window, _UNKNOWN
+        self._amount = share.amount
         if self._least != _UNKNOWN:
             waits = share.pool < 0 and not refused and not short
             remaining = self._least if waits else min(remaining, self._least)
-        if short or (heard and (share.pool == 0 or not refused)):
+        if short or (heard and share.window >= 0 and (share.pool == 0 or not refused)):
             self._least = remaining
         return remaining
 
@@ -186,6 +202,8 @@ class Matcher:
         self._version = rules.version
         self._kinds: dict[Kind, Matched | None] = {}
         self._measures: dict[str, Measure] = {}
+        self._former: dict[str, Measure] = {}
+        """Those of before the definitions changed: what clients were told counts on."""
         self._estimates = Estimates()
 
     def __len__(self) -> int:
@@ -224,7 +242,8 @@ class Matcher:
         """Forget all that was found; the definitions have changed. What is known of answers stays."""
         self._version = self._rules.version
         self._kinds.clear()
-        self._measures.clear()
+        if self._measures:
+            self._former, self._measures = self._measures, {}
 
     def _found(self, who: Kind) -> Matched | None:
         tenant, key_id, model = who
@@ -267,7 +286,9 @@ class Matcher:
             if share is None:
                 return None
             tally = self._tallies.of(limit_name(match.scope, match.unit, match.window_ms))
-            known = self._measures[match.key] = Measure(match, share, tally)
+            known = self._former.pop(match.key, None) or Measure(match, share, tally)
+            known.share, known.tally = share, tally
+            self._measures[match.key] = known
         return known
 
 

@@ -201,3 +201,43 @@ def test_what_is_open_at_a_time_may_rise_again() -> None:
     share.left = 5
     told = measure.told(world.wall_ms)
     assert (told.remaining, told.reset_ms) == (5, 0)
+
+
+def test_what_clients_were_told_counts_on_when_a_share_sleeps_and_when_definitions_change() -> None:
+    world = LimitWorld()
+    share = world.add(limit(window_ms=10_000), 3, 100)
+    matcher = matcher_of(world)
+    measure = found(matcher).entry[0]
+    assert measure.told(world.wall_ms).remaining == 3
+    window = share.window
+    share.window, share.left = -1, 0
+    assert measure.told(world.wall_ms).remaining == 0
+    share.window, share.left, share.pool = window, 20, 0
+    assert measure.told(world.wall_ms).remaining == 0
+    world.add(limit("tokens"), 5)
+    again = found(matcher).entry[0]
+    assert again is measure
+    assert again.told(world.wall_ms).remaining == 0
+
+
+def test_a_share_that_sleeps_does_not_end_a_long_window() -> None:
+    world = LimitWorld()
+    share = world.add(limit(), 30, 100)
+    measure = found(matcher_of(world)).entry[0]
+    assert measure.told(world.wall_ms).remaining == 30
+    window = share.window
+    share.window, share.left = -1, 0
+    measure.told(world.wall_ms)
+    share.window, share.left = window, 50
+    assert measure.told(world.wall_ms).remaining == 30
+
+
+def test_a_limit_that_was_raised_has_more_at_once() -> None:
+    world = LimitWorld()
+    share = world.add(limit(), 3, 100)
+    measure = found(matcher_of(world)).entry[0]
+    assert measure.told(world.wall_ms).remaining == 3
+    share.amount, share.left = 300, 203
+    assert measure.told(world.wall_ms).remaining == 203
+    share.amount, share.left = 250, 240
+    assert measure.told(world.wall_ms).remaining == 203
