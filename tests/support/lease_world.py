@@ -110,7 +110,7 @@ class Node:
         self.wall_max_ms = max(self.wall_max_ms, wall_ms)
         self.keeper.members(lives, self.world.left_names(), now_ms=now_ms)
         self.voter.roster, self.voter.founder = self.keeper.roster, self.keeper.founder
-        self.voter.tidy(now_ms=now_ms)
+        self.voter.tidy(now_ms=now_ms, wall_ms=self.wall_ms)
         for to, ask in self.voter.asks(now_ms=now_ms):
             self.world.send(self.name, to, ask)
         self._lease(alive, now_ms, wall_ms)

@@ -1,6 +1,7 @@
 """Rights that need nobody else: right ones that waste, naive ones, and ones that are broken in small ways."""
 
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 from smg_mesh.escrow.definitions import Limits
 from smg_mesh.escrow.effects import Effect, Rng
@@ -73,6 +74,9 @@ class FixedRights:
 
     def want(self, share: Share, cost: int) -> None:
         share.wants_more = True
+
+    def inherit(self, before: Self) -> None:
+        """Take nothing over: windows are spent by one life each."""
 
     def retire(self) -> None:
         self._retired = True

@@ -44,7 +44,7 @@ _HEARD_FOR_MS: Final = 2_000
 _PAST_MAX: Final = 3
 _ROUND_TRIP_MAX_MS: Final = 500
 _NEVER_MS: Final = 1 << 62
-_PACE_MS: Final = 50
+_PACE_MS: Final = 100
 """Who needs nothing is looked at so often, and what is asked for measured."""
 _PACE_MIN_MS: Final = 5
 
@@ -52,14 +52,14 @@ _PACE_MIN_MS: Final = 5
 class Account:
     """One key; `share` is what admission sees of it."""
 
-    def __init__(self, limit: Limit, footing: Footing, *, visited: int, now_ms: int) -> None:
-        """Windows up to `visited` were visited and forgotten."""
+    def __init__(
+        self, limit: Limit, footing: Footing, *, visited: Visited | None = None, now_ms: int
+    ) -> None:
+        """Windows that were `visited` have been forgotten since."""
         self.limit: Limit | None = limit
         self.share = Share(limit)
         self.slot = slot_of(limit.key)
-        self.visited = Visited()
-        if visited >= 0:
-            self.visited.bury(visited)
+        self.visited = visited or Visited()
         self.page: Page | None = None
         self.early: Page | None = None
         self.past: list[Page] = []

@@ -88,8 +88,9 @@ class Desk:
         """Return all that is to be done since the last time, in order, packets last."""
         effects, self._effects = self._effects, []
         letters, self._letters = self._letters, {}
+        known: dict[int, Sequence[bytes]] = {}
         for to, messages in letters.items():
-            effects += [Send(to, packet) for packet in packets(messages)]
+            effects += [Send(to, packet) for packet in packets(messages, known)]
         return effects
 
     def _take(self, wait: Wait) -> int:

@@ -1,10 +1,11 @@
 """All rights of one node, as its driver and a simulator see them: data and time in, effects out, in order.
 
-The parts know nothing of each other; here they are put together:
+The parts (`parts`) know nothing of each other; here they are put together:
 
     ledger      what this node may spend, and what it asks for      treasury   what it owns, mints and gives
     voter       what it promised, and stores for owners             leases     what it wants to own, slot by slot
     keeper      which names vote                                    desk       packets that wait for the disk
+    lending     what of this node's permits others have, and it of theirs
 
 Messages of a node to itself take the same way, without a packet. A vote leaves only after what it stores is on disk.
 
@@ -12,20 +13,20 @@ Nothing is asked of anybody, and nobody is woken, unless somebody wants rights: 
 in. Which node to ask follows from this node's own voter: to whom it promised the slot, else who has the best claim.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from smg_mesh.escrow.definitions import Limits
-from smg_mesh.escrow.desk import Desk
-from smg_mesh.escrow.effects import Effect, Note, Rng
-from smg_mesh.escrow.keeper import RosterKeeper
-from smg_mesh.escrow.leases import Leases
-from smg_mesh.escrow.ledger import Ledger
-from smg_mesh.escrow.lived import Lived, without_lived
+import msgspec
+
+from smg_mesh.escrow.effects import Effect, Note
 from smg_mesh.escrow.messages import (
     EscrowError,
     LeaseAsk,
     LeaseVote,
+    LoanAsk,
+    LoanGive,
+    LoanLook,
+    LoanTell,
     Message,
     RecordsAsk,
     RecordsTell,
@@ -33,20 +34,16 @@ from smg_mesh.escrow.messages import (
     RightsGive,
     decode,
 )
+from smg_mesh.escrow.parts import LEASE_TICK_MS, Parts
 from smg_mesh.escrow.report import Report
 from smg_mesh.escrow.reporting import report_of
 from smg_mesh.escrow.rows import Row
 from smg_mesh.escrow.share import Share
-from smg_mesh.escrow.sight import Sight
 from smg_mesh.escrow.speaker import speaker
-from smg_mesh.escrow.treasury import Treasury
-from smg_mesh.escrow.voter import Voter
-from smg_mesh.escrow.words import ROSTER_SLOT, Life, Roster, slot_of
+from smg_mesh.escrow.words import ROSTER_SLOT, Life, slot_of
 
 OWN_TICK_MS: Final = 10
 """What is to be minted leaves after this at most, and later where there is a lot: 26 ms with all slots in use."""
-LEASE_TICK_MS: Final = 25
-"""While there is a slot to own: a tenth of what lies between two renewals."""
 TEND_MS: Final = 100
 """While records are gathered, after a boot and after a change of the roster."""
 ALONE_MS: Final = 60_000
@@ -56,57 +53,8 @@ NOTHING: Final = bytes(8)
 """The basis while nothing is defined."""
 
 
-class Escrow:
+class Escrow(Parts):
     """One life of one node; every method returns what is to be done, in order."""
-
-    def __init__(
-        self,
-        me: Life,
-        *,
-        limits: Limits,
-        expect: int,
-        roster: Roster | None,
-        remembered: Mapping[tuple[str, int], int] | None,
-        rng: Rng,
-        now_ms: int,
-        wall_ms: int,
-        lived: Lived | None = None,
-        adopted_ms: int | None = None,
-    ) -> None:
-        """Begin with what is on disk, going by what is defined since `adopted_ms`; `lived` is of a life before, here."""
-        self.me = me
-        self._limits = limits
-        self.lived = Lived(remembered, now_ms=now_ms, wall_ms=wall_ms, before=lived)
-        self._voter = Voter(
-            me,
-            now_ms=now_ms,
-            wall_ms=wall_ms,
-            remembered=without_lived(remembered),
-            fresh=roster is None,
-            volatile=self._is_volatile,
-        )
-        self._voter.basis, self._voter.adopted_ms = limits.basis(), adopted_ms or wall_ms
-        self._keeper = RosterKeeper(
-            me, expect=expect, roster=roster, rng=rng, now_ms=now_ms, wall_ms=wall_ms
-        )
-        self._ledger = Ledger(me, limits, now_ms=now_ms, wall_ms=wall_ms, lived=self.lived)
-        self._treasury = Treasury(me, limits)
-        self._sight = Sight(me)
-        self._leases = Leases(me, self._sight, self._voter)
-        self._followed: tuple[Roster | None, int] = (None, 0)
-        self._desk = Desk(me.name)
-        self._retired = False
-        self._now_ms = now_ms
-        self._tidied_ms = now_ms
-        self._tend_due_ms = now_ms
-        self._owned_ms = now_ms - LEASE_TICK_MS
-        self._soon = False
-        self._follow(now_ms=now_ms, wall_ms=wall_ms)
-
-    @property
-    def roster(self) -> Roster | None:
-        """The names that vote, as this node goes by them."""
-        return self._keeper.roster
 
     # ── Inputs ───────────────────────────────────────────────────────────────
 
@@ -138,12 +86,13 @@ class Escrow:
         if now_ms >= self._tend_due_ms and self._voter.basis != NOTHING:
             self._tend(now_ms, wall_ms)
         self._give(now_ms, wall_ms)
+        self._lending.tick(now_ms=now_ms)
         if soon or now_ms - self._owned_ms >= OWN_TICK_MS + len(self._leases) // 4:
             self._owned_ms = now_ms
             self._own(now_ms, wall_ms)
         if now_ms - self._tidied_ms >= TIDY_MS:
             self._tidied_ms = now_ms
-            self._voter.tidy(now_ms=now_ms)
+            self._voter.tidy(now_ms=now_ms, wall_ms=wall_ms)
             self._desk.write_down(self._voter.unwritten(), now_ms)
             self._desk.tidy(now_ms)
         return self._done(now_ms, wall_ms)
@@ -152,19 +101,20 @@ class Escrow:
         """Return when the next tick is needed (monotonic); None: not before something else happens."""
         if self._retired:
             return None
-        dues = [self._ledger.due_ms(self._now_ms), self._treasury.due_ms()]
         if self._soon:
-            dues.append(self._now_ms)
-        if len(self._leases):
-            dues.append(self._owned_ms + max(LEASE_TICK_MS, OWN_TICK_MS + len(self._leases) // 4))
+            return self._now_ms
+        dues = [self._ledger.due_ms(self._now_ms), self._treasury.due_ms(), self._lending.due_ms()]
+        if slots := len(self._leases):
+            dues.append(self._owned_ms + max(LEASE_TICK_MS, OWN_TICK_MS + slots // 4))
         if self._voter.basis != NOTHING:
             dues.append(self._tend_due_ms)
-        return min((due_ms for due_ms in dues if due_ms is not None), default=None)
+        return min([due_ms for due_ms in dues if due_ms is not None], default=None)
 
     def members(self, alive: Sequence[Life], left: Sequence[str], *, now_ms: int) -> None:
         """Learn who lives, sorted by name, this node among them, and who said goodbye."""
         self._sight.see(alive)
         self._keeper.members(alive, left, now_ms=now_ms)
+        self._lending.members(alive, now_ms=now_ms)
         self._tend_due_ms = now_ms
 
     def persisted(self, token: int, *, now_ms: int, wall_ms: int) -> list[Effect]:
@@ -174,6 +124,7 @@ class Escrow:
         self._now_ms = now_ms
         waits = self._desk.written(token)
         self.lived.written(() if waits is None else waits.rows)
+        self._lending.written(() if waits is None else waits.rows)
         if waits is not None and waits.roster is not None:
             self._keeper.kept(waits.roster, wall_ms=wall_ms)
             self._tend_due_ms = now_ms
@@ -216,12 +167,15 @@ class Escrow:
             for name in () if self.roster is None else self.roster.names:
                 if name != self.me.name:
                     self._desk.send(name, ask)
+        self._lending.farewell()
+        self._lend(now_ms)
         self.retire()
         return self._desk.clear()
 
     def inherit(self, before: "Escrow") -> None:
         """Go on with the requests that a life before has open in this process, before that one retires."""
         self._ledger.inherit(before._ledger)
+        self._lending.inherited()
 
     def retire(self) -> None:
         """Have no rights any more: every share is empty for ever."""
@@ -272,7 +226,10 @@ class Escrow:
                     self._desk.send(sender, told)
             case RecordsTell():
                 self._voter.records_told(message, now_ms=now_ms)
+            case LoanAsk() | LoanGive() | LoanLook() | LoanTell():
+                self._lending.heard(message, now_ms=now_ms)
             case _:
+                self._keeper.settled = self._lending.permits.settled()
                 for to, answer in self._keeper.heard(message, now_ms=now_ms, wall_ms=wall_ms):
                     self._say(to, answer, now_ms, wall_ms)
 
@@ -377,24 +334,16 @@ class Escrow:
         unkept = self._keeper.unkept
         if unkept is not None:
             self._desk.write_down(self._voter.unwritten(), now_ms)
-            self._desk.keep_roster(unkept, now_ms)
+            places = self._lending.permits.places()
+            self._desk.keep_roster(msgspec.structs.replace(unkept, places=places), now_ms)
+        self._lend(now_ms)
         return self._desk.clear()
 
-    def _follow(self, *, now_ms: int, wall_ms: int) -> None:
-        """Let all parts go by the roster that this node goes by."""
-        roster, divisor = self._keeper.roster, self._keeper.divisor()
-        self._voter.roster, self._voter.founder = roster, self._keeper.founder
-        if (roster, divisor) != self._followed:
-            self._followed = (roster, divisor)
-            self._sight.follow(roster)
-            self._ledger.follow(roster, divisor, wall_ms=wall_ms)
-            self._treasury.changed(now_ms=now_ms)
-
-    def _owner(self, slot: int) -> str:
-        """Return who owns a slot, as far as this node knows; empty if there is nobody."""
-        promise = self._voter.promised(slot, now_ms=self._now_ms)
-        return promise.name if promise is not None and promise.name else self._sight.best(slot)
-
-    def _is_volatile(self, key: str) -> bool:
-        limit = self._limits.get(key.partition("\x1f")[0])
-        return limit is not None and limit.volatile
+    def _lend(self, now_ms: int) -> None:
+        """Say and write what is due of what is lent."""
+        said, rows, taken = self._lending.clear()
+        for name in taken:
+            self._desk.note("permits_taken_back", name)
+        for to, message in said:
+            self._desk.send(to, message)
+        self._desk.write_down(rows, now_ms)

@@ -63,6 +63,8 @@ class RosterKeeper:
         """To be written to disk; then say `kept`."""
         self.founder = False
         """Whether this life of this node has begun the roster it goes by."""
+        self.settled = True
+        """Whether newcomers may have their part of what is open at a time, as far as this node knows."""
         self._me = me
         self._expect = expect
         self._spoken = roster is not None
@@ -257,7 +259,7 @@ class RosterKeeper:
         if not roster.proven and not ask.term:
             # Whoever has it on disk counts, also a name that came too late to be in it.
             self._spoken = True
-            return [(ask.name, self._acceptor.vote(ask, self._me, self._standing_in_words()))]
+            return [(ask.name, self._vote(ask))]
         if not self._is_member() or ask.name not in roster.names:
             return []
         if ask.term and not self._whole:
@@ -266,10 +268,11 @@ class RosterKeeper:
         self._acceptor.asked(ask)
         if ask.kind == "leave" and ask.member == self._me.name:
             self._confirmed, self._peeks, self._holders = False, {}, {}
-        return [(ask.name, self._acceptor.vote(ask, self._me, self._standing_in_words()))]
+        return [(ask.name, self._vote(ask))]
 
-    def _standing_in_words(self) -> tuple[bool, bool, int]:
-        return self._whole, self._synced, self._adopted_ms
+    def _vote(self, ask: RosterAsk) -> RosterVote:
+        said = (self._whole, self._synced, self._adopted_ms)
+        return self._acceptor.vote(ask, self._me, said, settled=self.settled)
 
     def _voted(self, vote: RosterVote, now_ms: int, wall_ms: int) -> Out:
         roster = self.roster

@@ -24,6 +24,7 @@ class Leases:
         self._voter = voter
         self._holders: dict[int, Holder] = {}
         self._wanted_ms: dict[int, int] = {}
+        self._unwanted: tuple[int, ...] = ()
         self._saw: tuple[Roster | None, tuple[str, ...]] = (None, ())
 
     def __len__(self) -> int:
@@ -63,25 +64,20 @@ class Leases:
 
     def step(self, *, roster_too: bool, now_ms: int, wall_ms: int) -> Iterator[LeaseAsk]:
         """Yield what all names of the roster are to be asked for; answers may come in between."""
-        wanted = self._wanted(now_ms)
-        if roster_too:
-            wanted[ROSTER_SLOT] = None
-        for slot in wanted:
-            if slot not in self._holders:
-                self._holders[slot] = Holder(slot, self._me)
-        sees = (self._sight.roster, self._sight.names)
-        news, self._saw = sees != self._saw, sees
-        for slot, holder in sorted(self._holders.items()):
-            if slot in wanted:
-                if news or not holder.rests(now_ms=now_ms):
-                    promise = self._voter.promised(slot, now_ms=now_ms)
-                    if news or not holder.waits(promise):
-                        yield from self._hold(holder, promise, now_ms, wall_ms)
-                continue
-            del self._holders[slot]
-            ask = holder.retire(now_ms)
-            if ask is not None:
-                yield ask
+        self._begin_and_end(roster_too=roster_too, now_ms=now_ms)
+        roster, names = self._sight.roster, self._sight.names
+        news = roster is not self._saw[0] or names is not self._saw[1]
+        self._saw = roster, names
+        for slot, holder in list(self._holders.items()):
+            if slot in self._unwanted:
+                del self._holders[slot]
+                ask = holder.retire(now_ms)
+                if ask is not None:
+                    yield ask
+            elif news or not holder.rests(now_ms=now_ms):
+                promise = self._voter.promised(slot, now_ms=now_ms)
+                if news or not holder.waits(promise):
+                    yield from self._hold(holder, promise, now_ms, wall_ms)
 
     def release(self, *, now_ms: int) -> Iterator[LeaseAsk]:
         """Yield what lets others have all slots of this node at once, and want none any more."""
@@ -107,10 +103,17 @@ class Leases:
             yield ask
             promise = self._voter.promised(holder.slot, now_ms=now_ms)
 
-    def _wanted(self, now_ms: int) -> dict[int, None]:
-        self._wanted_ms = {
-            slot: asked_ms
-            for slot, asked_ms in self._wanted_ms.items()
-            if now_ms - asked_ms < WANTED_MS
-        }
-        return dict.fromkeys(sorted(self._wanted_ms))
+    def _begin_and_end(self, *, roster_too: bool, now_ms: int) -> None:
+        """Have a holder for each slot that is wanted, in order, and know which are not wanted any more."""
+        wanted_ms, holders = self._wanted_ms, self._holders
+        for slot in [one for one, at_ms in wanted_ms.items() if now_ms - at_ms >= WANTED_MS]:
+            del wanted_ms[slot]
+        slots = [*wanted_ms, ROSTER_SLOT] if roster_too else wanted_ms
+        new = [slot for slot in slots if slot not in holders]
+        if new:
+            holders.update((slot, Holder(slot, self._me)) for slot in new)
+            self._holders = holders = dict(sorted(holders.items()))
+        if len(holders) == len(slots):
+            self._unwanted = ()
+        else:
+            self._unwanted = tuple(slot for slot in holders if slot not in slots)

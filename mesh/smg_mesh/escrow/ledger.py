@@ -7,8 +7,10 @@ leave at most every 25 ms.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
+from itertools import count
+from operator import attrgetter
 from typing import Final
 
 from smg_mesh.escrow.account import Account
@@ -19,6 +21,7 @@ from smg_mesh.escrow.messages import ROWS_MAX, AskRow, RightsAsk, RightsGive
 from smg_mesh.escrow.permits import Permits
 from smg_mesh.escrow.rows import Held
 from smg_mesh.escrow.share import ASLEEP, Share
+from smg_mesh.escrow.visited import Visited
 from smg_mesh.escrow.words import Life, Limit, Roster, window_of
 
 TICK_MS: Final = 5
@@ -27,6 +30,8 @@ TOGETHER_MS: Final = 25
 _KEPT_MS: Final = 60_000
 """Windows that are over are shown to auditors for so long at most."""
 _DROPPED_MAX: Final = 20_000
+_NEVER_MS: Final = 1 << 62
+_WANTS_MORE: Final = attrgetter("wants_more")
 
 
 class Ledger:
@@ -40,16 +45,24 @@ class Ledger:
         now_ms: int,
         wall_ms: int,
         lived: Lived | None = None,
+        permits: Permits | None = None,
     ) -> None:
         self._me = me
         self._limits = limits
         self._footing = Footing(now_ms=now_ms, wall_ms=wall_ms, lived=lived)
-        self._permits = Permits(me, limits)
+        self._permits = Permits(me, limits, now_ms=now_ms) if permits is None else permits
         self._accounts: dict[str, Account] = {}
         self._awake: dict[str, Account] = {}
+        self._line: list[tuple[int, int, Account]] = []
+        """Those that are awake, by when they must be looked at. Who is in it twice is so at its own `due_ms` only."""
+        self._lined_up = count()
+        self._looked: tuple[list[Account], list[Share]] | None = None
+        """Those that are awake, as long as they are the same."""
+        self._slots: list[int] | None = None
+        """Theirs, once somebody has asked for them."""
         self._expiring: list[tuple[int, str]] = []
-        self._dropped: OrderedDict[str, int] = OrderedDict()
-        """The last window of keys that were forgotten."""
+        self._dropped: OrderedDict[str, Visited] = OrderedDict()
+        """The windows of keys that were forgotten."""
         self._owners: Callable[[int], str] = _nobody
         self._retired = False
         self._leave_ms: dict[str, int] = {}
@@ -74,6 +87,7 @@ class Ledger:
             account.limit = limit
             account.active_ms = now_ms
             account.turn(now_ms=now_ms, wall_ms=wall_ms)
+            self._line_up(account)
         account.active_ms = now_ms
         return account.share
 
@@ -96,17 +110,17 @@ class Ledger:
         self._footing.clocks(now_ms=now_ms, wall_ms=wall_ms)
         self._footing.see(majority=majority, now_ms=now_ms)
         told: dict[str, list[AskRow]] = {}
-        next_ms = now_ms + TICK_MS
-        for account in list(self._awake.values()):
-            share = account.share
-            if now_ms >= account.due_ms or (share.wants_more and now_ms >= account.try_ms):
-                share.wants_more = False
-                if account.look(now_ms=now_ms, wall_ms=wall_ms):
-                    self._attend(account, told, now_ms=now_ms, wall_ms=wall_ms)
-                account.plan(now_ms=now_ms, wall_ms=wall_ms)
-            if account.due_ms < next_ms:
-                next_ms = account.due_ms
-        self._due_ms = next_ms
+        for account in self._to_be_looked_at(now_ms):
+            account.share.wants_more = False
+            if account.look(now_ms=now_ms, wall_ms=wall_ms):
+                self._attend(account, told, now_ms=now_ms, wall_ms=wall_ms)
+            account.plan(now_ms=now_ms, wall_ms=wall_ms)
+            if account.share.window != ASLEEP:
+                self._line_up(account)
+        line = self._line
+        while line and line[0][0] != line[0][2].due_ms:
+            heappop(line)
+        self._due_ms = min(now_ms + TICK_MS, line[0][0]) if line else now_ms + TICK_MS
         self._forget(wall_ms)
         return [(owner, ask) for owner in told for ask in self._asks(owner, told[owner], now_ms)]
 
@@ -131,12 +145,16 @@ class Ledger:
                 account = self._wake(limit, now_ms=now_ms, wall_ms=wall_ms)
             if account.take(give.owner, row, give.asked_ms, now_ms=now_ms):
                 more.append(account.share)
-            account.due_ms = now_ms
+            if account.due_ms > now_ms:
+                account.due_ms = now_ms
+                self._line_up(account)
         return more
 
-    def slots(self) -> list[int]:
+    def slots(self) -> Sequence[int]:
         """Return the slots of keys in use, in order: this node wants an owner for them."""
-        return sorted({account.slot for account in self._awake.values()})
+        if self._slots is None:
+            self._slots = sorted({account.slot for account in self._awake.values()})
+        return self._slots
 
     @property
     def spends(self) -> bool:
@@ -162,6 +180,8 @@ class Ledger:
         for account in self._awake.values():
             account.sleep()
         self._awake.clear()
+        self._line.clear()
+        self._slots = self._looked = None
 
     def rows(self) -> list[Held]:
         """Return the last windows of every key, oldest first."""
@@ -171,7 +191,7 @@ class Ledger:
     def _wake(self, limit: Limit, *, now_ms: int, wall_ms: int) -> Account:
         account = self._accounts.get(limit.key)
         if account is None:
-            visited = self._dropped.pop(limit.key, -1)
+            visited = self._dropped.pop(limit.key, None)
             account = Account(limit, self._footing, visited=visited, now_ms=now_ms)
             self._accounts[limit.key] = account
         if account.share.window == ASLEEP and not self._retired:
@@ -179,7 +199,35 @@ class Ledger:
             account.enter(limit, wall_ms=wall_ms)
             account.follow(self._owner_of(account))
             self._awake[limit.key] = account
+            self._line_up(account)
+            self._slots = self._looked = None
         return account
+
+    def _line_up(self, account: Account) -> None:
+        """Have an account looked at when it is due."""
+        heappush(self._line, (account.due_ms, next(self._lined_up), account))
+
+    def _to_be_looked_at(self, now_ms: int) -> list[Account]:
+        """Return the accounts that are due, and those whose shares became small since: shares cannot call."""
+        line, accounts = self._line, []
+        while line and line[0][0] <= now_ms:
+            due_ms, _, account = heappop(line)
+            if due_ms == account.due_ms and account.share.window != ASLEEP:
+                account.due_ms = _NEVER_MS
+                accounts.append(account)
+        if self._looked is None:
+            awake = list(self._awake.values())
+            self._looked = (awake, [account.share for account in awake])
+        awake, shares = self._looked
+        if any(map(_WANTS_MORE, shares)):
+            accounts += [
+                account
+                for account in awake
+                if account.share.wants_more
+                and account.due_ms != _NEVER_MS
+                and now_ms >= account.try_ms
+            ]
+        return accounts
 
     def _attend(
         self, account: Account, told: dict[str, list[AskRow]], *, now_ms: int, wall_ms: int
@@ -214,6 +262,7 @@ class Ledger:
     def _put_to_rest(self, account: Account) -> None:
         key = account.share.key
         del self._awake[key]
+        self._slots = self._looked = None
         if not account.expires:
             account.expires = True
             kept_ms = min(_KEPT_MS, 4 * account.share.window_ms)
@@ -232,7 +281,7 @@ class Ledger:
                 heappush(self._expiring, (max(wall_ms, account.ends_ms()) + _KEPT_MS, key))
                 continue
             del self._accounts[key]
-            self._dropped[key] = account.visited.largest
+            self._dropped[key] = account.visited
             if len(self._dropped) > _DROPPED_MAX:
                 self._dropped.popitem(last=False)
 

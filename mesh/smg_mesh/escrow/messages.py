@@ -13,6 +13,10 @@ nothing: each side keeps the largest it was told. Totals are those of one (node,
     RosterWant   ──▶  anybody: this is the roster I know; is there a better one?
     FoundAsk     ──▶  those who see each other and have no roster: begin one with me
     FoundVote    ◀──  yes or no
+    LoanAsk      ──▶  a lender: so many permits of yours I hold, and so many more I could use
+    LoanGive     ◀──  so many of mine you hold, and so many you may keep
+    LoanLook     ──▶  every name of the roster, after a life that nobody remembers: what do you hold of mine?
+    LoanTell     ◀──  this, page by page
 """
 
 from collections.abc import Iterable, Sequence
@@ -166,7 +170,7 @@ class RecordsTell(msgspec.Struct, frozen=True, array_like=True, tag=6):
     """One page of that, in order of (key, window); `more` if it is not the last one.
 
     `blind_short_ms` and `blind_long_ms`: of windows (shorter than 10 s, and others) that began before these moments
-    the teller may have forgotten something itself. `synced`: it has what was stored under earlier rosters.
+    the teller may have forgotten something itself; of short ones for `blind_short_for_ms` yet. `synced`: it has what was stored under earlier rosters.
     """
 
     voter: _Name
@@ -181,6 +185,7 @@ class RecordsTell(msgspec.Struct, frozen=True, array_like=True, tag=6):
     synced: bool
     blind_short_ms: _U64
     blind_long_ms: _U64
+    blind_short_for_ms: _U64
     rows: Annotated[tuple[Minted, ...], Meta(max_length=ROWS_MAX)] = ()
     terms: Annotated[tuple[tuple[_Slot, _U64], ...], Meta(max_length=ROSTER_SLOT + 1)] = ()
     """(slot, largest term seen), on the first page."""
@@ -220,6 +225,8 @@ class RosterVote(msgspec.Struct, frozen=True, array_like=True, tag=8):
     kind: _Kind = ""
     member: _Member = ""
     since_ms: _U64 = 0
+    settled: bool = True
+    """No more is open and lent there than its part of this version, and what it holds of others."""
 
 
 class RosterTell(msgspec.Struct, frozen=True, array_like=True, tag=9):
@@ -261,27 +268,108 @@ class FoundVote(msgspec.Struct, frozen=True, array_like=True, tag=12):
     accepted: bool
 
 
+class LoanRow(msgspec.Struct, frozen=True, array_like=True):
+    """Of this key the speaker holds `level` of the lender, by the `number` it was given last; it could use more."""
+
+    key: _Key
+    number: _U64
+    level: _Count
+    wants: _Count = 0
+
+
+class LoanAsk(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """What one life holds of a lender, of whose lives it has heard of `lender_boot` as the largest."""
+
+    name: _Name
+    boot: _U64
+    lender_boot: _U64
+    rows: Annotated[tuple[LoanRow, ...], Meta(max_length=ROWS_MAX)]
+
+
+class LentRow(msgspec.Struct, frozen=True, array_like=True):
+    """Of this key the other holds `level`, and should keep `keep`; `free` could be lent to somebody now."""
+
+    key: _Key
+    number: _U64
+    level: _Count
+    keep: _Count
+    free: _Count
+
+
+class LoanGive(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """What a lender lends to one life of a borrower; 0: it has not heard of one yet."""
+
+    name: _Name
+    boot: _U64
+    borrower_boot: _U64
+    rows: Annotated[tuple[LentRow, ...], Meta(max_length=ROWS_MAX)]
+
+
+class LoanLook(msgspec.Struct, frozen=True, array_like=True, tag=15):
+    """A lender that does not know what its lives before have lent, asks: what after this key?"""
+
+    name: _Name
+    boot: _U64
+    after_key: Annotated[str, Meta(max_length=KEY_CHARS_MAX)] = ""
+
+
+class LoanTell(msgspec.Struct, frozen=True, array_like=True, tag=16):
+    """One page of that, in order of keys, `more` if it is not the last one.
+
+    `width`: so many names the speaker divides by, or has in mind of rosters before.
+    """
+
+    name: _Name
+    boot: _U64
+    lender_boot: _U64
+    width: Annotated[int, Meta(ge=0, le=NAMES_MAX)]
+    after_key: Annotated[str, Meta(max_length=KEY_CHARS_MAX)]
+    more: bool
+    rows: Annotated[tuple[LoanRow, ...], Meta(max_length=ROWS_MAX)] = ()
+
+
 RosterMessage: TypeAlias = RosterAsk | RosterVote | RosterTell | RosterWant | FoundAsk | FoundVote
 LeaseMessage: TypeAlias = LeaseAsk | LeaseVote | RecordsAsk | RecordsTell
-Message: TypeAlias = LeaseMessage | RosterMessage | RightsAsk | RightsGive
+LoanMessage: TypeAlias = LoanAsk | LoanGive | LoanLook | LoanTell
+Message: TypeAlias = LeaseMessage | RosterMessage | RightsAsk | RightsGive | LoanMessage
 
+_ARRAY_BYTES: Final = 3
+"""Before the messages of a packet, at most."""
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(list[Message])
 
 
 def encode(messages: Iterable[Message]) -> list[bytes]:
     """Return packets with all of these messages, in order, as few as fit; one message is never larger than a packet."""
+    return together(encoded(message) for message in messages)
+
+
+def encoded(message: Message) -> bytes:
+    """Return one message, which is not a packet yet."""
+    return _encoder.encode(message)
+
+
+def together(parts: Iterable[bytes]) -> list[bytes]:
+    """Return packets with all of these encoded messages, in order, as few as fit."""
     packets: list[bytes] = []
-    together: list[Message] = []
-    for message in messages:
-        whole = _encoder.encode([*together, message])
-        if len(whole) > PACKET_BYTES_MAX and together:
-            packets.append(_encoder.encode(together))
-            together = []
-        together.append(message)
-    if together:
-        packets.append(_encoder.encode(together))
+    group: list[bytes] = []
+    size = 0
+    for part in parts:
+        if group and size + len(part) + _ARRAY_BYTES > PACKET_BYTES_MAX:
+            packets.append(_array(group))
+            group, size = [], 0
+        group.append(part)
+        size += len(part)
+    if group:
+        packets.append(_array(group))
     return packets
+
+
+def _array(parts: list[bytes]) -> bytes:
+    """Return MessagePack for a list of what is encoded already."""
+    count = len(parts)
+    head = bytes((0x90 | count,)) if count < 16 else b"\xdc" + count.to_bytes(2, "big")
+    return head + b"".join(parts)
 
 
 def decode(data: bytes) -> Sequence[Message]:

@@ -3,8 +3,8 @@
     left  =  made + returned - given          all of this term; with the term, what is left is gone
 
 Short windows are minted whole, before they open. Longer ones come in tranches of a second of demand or one per
-cent of the amount, the next when half of it is gone, so that a dead owner takes little with it. What stood with
-nodes and lapsed, as they say in totals, may be minted again.
+cent of the amount, budgets of minutes and days in smaller ones, the next when half of it is gone, so that a dead
+owner takes little with it. What stood with nodes and lapsed, as they say in totals, may be minted again.
 
 Who asks gets what somebody waits for, and of the rest at most a third of what is left, as far as what the others
 may still need of this window is not touched: that is reserved, max-min fair over reported demand. A need
@@ -22,6 +22,9 @@ from smg_mesh.escrow.words import AMOUNT_MAX, SHORT_MS, Life, Limit, Roster
 
 _TRANCHES: Final = 100
 """One of so many at least."""
+_BUDGET_MS: Final = 120_000
+"""What is lost of windows from this length on is lost for long: less of them is minted at once, and more often."""
+_BUDGET_TRANCHES: Final = 500
 _HUNGRY_FOR_MS: Final = 1_000
 """A need that is older was met elsewhere, or nobody waits any more."""
 
@@ -63,7 +66,10 @@ class Customer:
 class Pool:
     """One key and window, under one term (0: alone, without a lease)."""
 
-    def __init__(self, limit: Limit, window: int, term: int) -> None:
+    def __init__(
+        self, limit: Limit, window: int, term: int, *, before: "Pool | None" = None
+    ) -> None:
+        """Begin with nothing; `before` is the pool of the window before, under the same term."""
         self.limit = limit
         self.window = window
         self.term = term
@@ -79,6 +85,8 @@ class Pool:
         self.stands = self.stands_most = 0
         """What may have stood with all nodes, and with one of them, in this window: for the audit."""
         self.audited = False
+        self.turns: int = 0 if before is None else before.turns + 1
+        """So many windows before this one had a pool under this term."""
         self.opened = False
         self.called_ms = -1
         self.allowed_ms = -(1 << 62)
@@ -125,8 +133,7 @@ class Pool:
         elif self.minted < 0:
             total = 0
         else:
-            demand = sum(customer.demand for customer in self.customers.values()) // 1000
-            tranche = max(demand, self.limit.amount // _TRANCHES, 1)
+            tranche = self._tranche()
             hunger = 0 if next_one else sum(c.hungry for c in self.customers.values())
             if self.left - hunger > tranche // 2 or self.wished > self.minted:
                 return None
@@ -135,6 +142,13 @@ class Pool:
             return None
         self.wished = total
         return total
+
+    def _tranche(self) -> int:
+        """Return how much of a long window is minted at once: what a dead owner takes with it, and half as much again."""
+        demand = sum(customer.demand for customer in self.customers.values()) // 1000
+        if self.limit.window_ms < _BUDGET_MS:
+            return max(demand, self.limit.amount // _TRANCHES, 1)
+        return max(demand // 2, self.limit.amount // _BUDGET_TRANCHES, 1)
 
     def learn(self, life: Life, row: AskRow, sent_ms: int, *, now_ms: int) -> Customer:
         """Take what a node says of itself: totals at their largest, the rest if it is the newest."""

@@ -55,7 +55,9 @@ class Acceptor:
             self._stored_term = vote.stored_term
             self._stored = Change(vote.kind, vote.member, vote.since_ms)
 
-    def vote(self, ask: RosterAsk, me: Life, said: tuple[bool, bool, int]) -> RosterVote:
+    def vote(
+        self, ask: RosterAsk, me: Life, said: tuple[bool, bool, int], *, settled: bool = True
+    ) -> RosterVote:
         """Return the answer; `said` is whether the node is whole and synced, and since when it goes by the version."""
         return RosterVote(
             ask.roster,
@@ -68,6 +70,7 @@ class Acceptor:
             self._ballot,
             self._stored_term,
             *self._stored,
+            settled=settled,
         )
 
 
@@ -148,7 +151,7 @@ class Proposer:
         if wish is None or sum(vote.synced for vote in votes) < roster.majority:
             return None
         if wish.kind == "grow":
-            if len(votes) < len(roster.names):
+            if len(votes) < len(roster.names) or not all(vote.settled for vote in votes):
                 return None
             since_ms = max(vote.adopted_ms for vote in votes) + GROW_AFTER_MS
             return Change("grow", "", since_ms)

@@ -6,8 +6,9 @@
     durable  how much of the total is known to be on disk
 
 Records are forgotten a while after they were touched, by the monotonic clock, never by the wall clock, which may
-jump. What is forgotten leaves a *floor* for its key: windows up to it are not stored any more, so that a clock that
-jumps back cannot mint a window again.
+jump. What is forgotten leaves its mark for its key (see `forgotten`): such windows are not stored any more, so that
+a clock that jumps back cannot mint a window again. What is to be forgotten stands in line, the soonest first: what
+was touched meanwhile gets in line again, and what is not due costs nothing.
 
 A key with LEVEL_MARK in it is a *level*: how much of a limit without windows one node holds. Its windows are numbers
 of writes; only the record of the largest one is kept. Such records are not forgotten while anything touches them.
@@ -15,16 +16,17 @@ of writes; only the record of the largest one is kept. Such records are not forg
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from heapq import nsmallest
+from heapq import heappop, heappush, nsmallest
 from typing import Final
 
+from smg_mesh.escrow.forgotten import Forgotten
 from smg_mesh.escrow.messages import Minted
 
 LEVEL_MARK: Final = "\x1f"
 RECORDS_MAX: Final = 65_536
 """Some 20 MB. Above that a voter stores nothing new: mints wait, standing rights go on."""
 KEPT_MIN_MS: Final = 10_000
-FLOORS_KEPT_MS: Final = 3_600_000
+FORGOTTEN_KEPT_MS: Final = 3_600_000
 WINDOWS_KEPT: Final = 3
 """A record is kept for so many windows after it was touched: its own, and two more."""
 
@@ -40,12 +42,6 @@ class Record:
     touched_ms: int
 
 
-@dataclass(slots=True)
-class _Floor:
-    window: int
-    touched_ms: int
-
-
 def window_ms_of(key: str) -> int:
     """Return how long the windows of a key are, as the key says; 0 for those without windows, and for odd keys."""
     digits = key.rpartition("/")[2].partition(LEVEL_MARK)[0]
@@ -58,7 +54,10 @@ class Records:
     def __init__(self) -> None:
         self._records: dict[tuple[str, int], Record] = {}
         self._levels: dict[str, int] = {}
-        self._floors: dict[str, _Floor] = {}
+        self._forgotten: dict[str, Forgotten] = {}
+        self._line: list[tuple[int, str, int]] = []
+        """(when it may be forgotten, key, window): one for each record, or for each level."""
+        self._forgotten_line: list[tuple[int, str]] = []
 
     def __len__(self) -> int:
         return len(self._records)
@@ -67,10 +66,10 @@ class Records:
         """Return what is stored, if anything is."""
         return self._records.get((key, window))
 
-    def floor(self, key: str) -> int:
-        """Return the last window of a key of which something was forgotten; -1 if nothing was."""
-        floor = self._floors.get(key)
-        return floor.window if floor is not None else -1
+    def has_forgotten(self, key: str, window: int) -> bool:
+        """Return whether something of that window was stored and forgotten, or may have been."""
+        forgotten = self._forgotten.get(key)
+        return forgotten is not None and window in forgotten
 
     def level(self, key: str) -> int:
         """Return the number of the write that a level was stored with last; -1 if there is none."""
@@ -121,26 +120,39 @@ class Records:
             rows.append(Minted(*place, self._records[place].total))
         return rows, len(rows) < len(places)
 
-    def tidy(self, *, now_ms: int) -> None:
+    def tidy(self, *, now_ms: int, wall_ms: int) -> None:
         """Forget what nobody can ask for any more."""
-        over = [
-            place
-            for place, record in self._records.items()
-            if now_ms - record.touched_ms > _kept_ms(place[0])
-        ]
-        for key, window in over:
-            del self._records[key, window]
-            if self._levels.get(key) == window:
-                del self._levels[key]
-            elif LEVEL_MARK not in key:
-                self._floors[key] = _Floor(max(window, self.floor(key)), now_ms)
-        idle = [
-            key
-            for key, floor in self._floors.items()
-            if now_ms - floor.touched_ms > FLOORS_KEPT_MS + _kept_ms(key)
-        ]
-        for key in idle:
-            del self._floors[key]
+        line = self._line
+        while line and line[0][0] < now_ms:
+            _, key, window = heappop(line)
+            of = self.level(key) if LEVEL_MARK in key else window
+            self._look(key, of, now_ms=now_ms, wall_ms=wall_ms)
+        forgotten_line = self._forgotten_line
+        while forgotten_line and forgotten_line[0][0] < now_ms:
+            _, key = heappop(forgotten_line)
+            due_ms = self._forgotten[key].touched_ms + FORGOTTEN_KEPT_MS + _kept_ms(key)
+            if due_ms < now_ms:
+                del self._forgotten[key]
+            else:
+                heappush(forgotten_line, (due_ms, key))
+
+    def _look(self, key: str, window: int, *, now_ms: int, wall_ms: int) -> None:
+        """Forget a record whose time has come, or let it get in line again: it was touched since."""
+        due_ms = self._records[key, window].touched_ms + _kept_ms(key)
+        if due_ms >= now_ms:
+            heappush(self._line, (due_ms, key, window))
+            return
+        del self._records[key, window]
+        if LEVEL_MARK in key:
+            del self._levels[key]
+            return
+        forgotten = self._forgotten.get(key)
+        if forgotten is None:
+            forgotten = self._forgotten[key] = Forgotten()
+            heappush(self._forgotten_line, (now_ms + FORGOTTEN_KEPT_MS + _kept_ms(key), key))
+        # What is as old as this by the wall clock of now was forgotten by all; later windows still run.
+        old_ms = wall_ms - _kept_ms(key)
+        forgotten.add(window, window_ms=window_ms_of(key), now_ms=now_ms, wall_ms=old_ms)
 
     def _made(self, row: Minted, now_ms: int) -> Record | None:
         """Begin a record; None where there is no room, or where it was forgotten."""
@@ -148,10 +160,14 @@ class Records:
             last = self.level(row.key)
             if row.window <= last or (last < 0 and len(self._records) >= RECORDS_MAX):
                 return None
-            self._records.pop((row.key, last), None)
             self._levels[row.key] = row.window
-        elif row.window <= self.floor(row.key) or len(self._records) >= RECORDS_MAX:
+            in_line = self._records.pop((row.key, last), None) is not None
+        elif self.has_forgotten(row.key, row.window) or len(self._records) >= RECORDS_MAX:
             return None
+        else:
+            in_line = False
+        if not in_line:
+            heappush(self._line, (now_ms + _kept_ms(row.key), row.key, row.window))
         record = self._records[row.key, row.window] = Record(0, 0, 0, 0, now_ms)
         return record
 
@@ -163,5 +179,5 @@ def row_bytes(key: str) -> int:
 
 def _kept_ms(key: str) -> int:
     if LEVEL_MARK in key:
-        return FLOORS_KEPT_MS
+        return FORGOTTEN_KEPT_MS
     return max(KEPT_MIN_MS, WINDOWS_KEPT * window_ms_of(key))

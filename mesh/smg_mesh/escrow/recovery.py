@@ -30,10 +30,14 @@ PAGE_BYTES: Final = 900
 
 
 class Blind(NamedTuple):
-    """Windows that began before these moments of the wall clock: something of them may be forgotten."""
+    """Windows that began before these moments of the wall clock: something of them may be forgotten.
+
+    For so long yet, that is: then all short windows are over that may be meant, whatever clock it was.
+    """
 
     short_ms: int
     long_ms: int
+    short_for_ms: int = 0
 
 
 NOT_BLIND: Final = Blind(0, 0)
@@ -133,7 +137,7 @@ class Recovery:
             self._tellers[tell.voter] = _Teller(read=teller.read)
             return ()
         first = teller.after == ("", 0)
-        blind = Blind(tell.blind_short_ms, tell.blind_long_ms)
+        blind = Blind(tell.blind_short_ms, tell.blind_long_ms, tell.blind_short_for_ms)
         teller.boot = tell.boot
         teller.synced = tell.synced and (first or teller.synced)
         teller.blind = blind if first else _worse(teller.blind, blind)
@@ -167,8 +171,8 @@ class Recovery:
 
 
 def _worse(one: Blind, other: Blind) -> Blind:
-    return Blind(max(one.short_ms, other.short_ms), max(one.long_ms, other.long_ms))
+    return Blind(*map(max, one, other))
 
 
 def _worst(blinds: Sequence[Blind]) -> Blind:
-    return Blind(max(blind.short_ms for blind in blinds), max(blind.long_ms for blind in blinds))
+    return Blind(*map(max, zip(*blinds, strict=True)))

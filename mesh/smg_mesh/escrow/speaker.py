@@ -5,6 +5,10 @@ from smg_mesh.escrow.messages import (
     FoundVote,
     LeaseAsk,
     LeaseVote,
+    LoanAsk,
+    LoanGive,
+    LoanLook,
+    LoanTell,
     Message,
     RecordsAsk,
     RecordsTell,
@@ -27,6 +31,8 @@ def speaker(message: Message) -> str:
         case LeaseVote(voter=name) | RecordsTell(voter=name):
             return name
         case RosterVote(voter=name) | FoundVote(voter=name):
+            return name
+        case LoanAsk(name=name) | LoanGive(name=name) | LoanLook(name=name) | LoanTell(name=name):
             return name
         case RightsGive(owner=name):
             return name

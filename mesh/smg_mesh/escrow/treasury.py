@@ -249,7 +249,8 @@ class Treasury:
         if pool is None:
             if window in book.forgotten:
                 return None
-            pool = book.pools[window, term] = Pool(limit, window, term)
+            before = book.pools.get((window - 1, term))
+            pool = book.pools[window, term] = Pool(limit, window, term, before=before)
             book.sweep_ms = min(book.sweep_ms, pool.ends_ms + _AUDIT_MS)
         if pool.limit is not limit and pool.limit != limit:
             pool.limit = limit

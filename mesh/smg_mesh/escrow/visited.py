@@ -11,18 +11,16 @@ _NEAR: Final = 4
 class Visited:
     """A set of window numbers as a few ranges, in the order of their first visit."""
 
-    __slots__ = ("_ranges", "largest")
+    __slots__ = ("_ranges",)
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int]] = []
-        self.largest = -1
 
     def __contains__(self, window: int) -> bool:
         return any(low <= window <= high for low, high in self._ranges)
 
     def add(self, window: int) -> None:
         """Remember that window."""
-        self.largest = max(self.largest, window)
         if window in self:
             return
         for index, (low, high) in enumerate(self._ranges):
@@ -33,8 +31,3 @@ class Visited:
         if len(self._ranges) > _RANGES_MAX:
             first, second = self._ranges[:2]
             self._ranges[:2] = [(min(first[0], second[0]), max(first[1], second[1]))]
-
-    def bury(self, window: int) -> None:
-        """Remember every window up to that one."""
-        self._ranges = [(0, window)]
-        self.largest = window

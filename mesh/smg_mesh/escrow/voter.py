@@ -124,7 +124,9 @@ class Voter:
             return self._vote(ask, (), why), ()
         promise = Promise(ask.name, ask.boot, ask.term)
         before = self._last.get(ask.slot)
-        if before is not None and before != promise:
+        if before is not None and before == promise:
+            promise = before  # Whoever waits for it to end knows it by its identity.
+        elif before is not None:
             self._before[ask.slot] = before
         self._last[ask.slot] = promise
         self._promises[ask.slot] = promise, now_ms + LEASE_MS
@@ -176,7 +178,9 @@ class Voter:
             return None
         if self._me.name not in roster.names or now_ms < self._silent_until_ms:
             return None
-        blind = self._blind_now()
+        seeing = self._short_blind_until_ms >= _NEVER_MS
+        for_ms = 0 if seeing else max(0, self._short_blind_until_ms - now_ms)
+        blind = self._blind_now()._replace(short_for_ms=for_ms)
         return self._recovery.told_to(ask, self.records, self._terms(), blind, synced=self.synced)
 
     def records_told(self, tell: RecordsTell, *, now_ms: int) -> None:
@@ -191,15 +195,16 @@ class Voter:
                 self._before.pop(slot, None)
         blind = self._recovery.gathered(self.roster, self._blind_now())
         if blind is not None:
-            self._blind = blind
-            self._short_blind_until_ms = now_ms + SILENT_AFTER_BOOT_MS + LONG_MS
+            until_ms = self._short_blind_until_ms if self._short_blind_until_ms < _NEVER_MS else 0
+            self._short_blind_until_ms = max(until_ms, now_ms + blind.short_for_ms)
+            self._blind = Blind(blind.short_ms, blind.long_ms)
             self._remembers = True
         if self._recovery.recovered:
             self._volatile_blind_until_ms = now_ms
 
-    def tidy(self, *, now_ms: int) -> None:
+    def tidy(self, *, now_ms: int, wall_ms: int) -> None:
         """Forget what nobody can ask for any more; about once a second."""
-        self.records.tidy(now_ms=now_ms)
+        self.records.tidy(now_ms=now_ms, wall_ms=wall_ms)
 
     def _refusal(self, ask: LeaseAsk, now_ms: int) -> str:
         roster = self.roster

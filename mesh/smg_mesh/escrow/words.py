@@ -118,6 +118,8 @@ class Roster(msgspec.Struct, frozen=True):
     """Nobody goes by it before this moment of its wall clock: others may go by an older one in earlier windows."""
     proven: bool = False
     """Enough names had it on their disks at some time that no other first roster of some of them can say the same."""
+    places: tuple[tuple[int, int], ...] = ()
+    """On the disk of one name only: its place, and of how many, in rosters before, as long as that matters (`permits`)."""
 
     @property
     def majority(self) -> int:

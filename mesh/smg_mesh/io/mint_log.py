@@ -8,6 +8,9 @@ A vote leaves only after its frame is synced, so what was never synced was never
 is cut off. A broken frame with a good one behind it is damage: then nobody can say what this node has voted
 for, and it says that it does not remember, as it does when the log is missing and the roster is there.
 
+Of what was lent of permits (`escrow/loans`) only the line with the largest revision is in force, and for good as
+long as it is not 0.
+
 Everything here blocks: call it in a thread, one call at a time.
 """
 
@@ -22,6 +25,7 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from smg_mesh.escrow.loans import LENT
 from smg_mesh.escrow.words import Roster
 from smg_mesh.io.durable import lock_file, replace_file, sync_folder, write_durably
 
@@ -133,7 +137,8 @@ class MintLog:
             self._take(line)
         self._read = True
         self._begin_anew(wall_ms)
-        minted = {key: line.total for key, line in self._totals.items()} if whole else None
+        totals = {(line.key, line.window): line.total for line in self._totals.values()}
+        minted = totals if whole else None
         return Recalled(minted, roster, "; ".join(filter(None, (damage, trouble))))
 
     def append(self, lines: Sequence[Line], *, wall_ms: int) -> None:
@@ -188,6 +193,11 @@ class MintLog:
             os.close(log)
 
     def _take(self, line: Line) -> None:
+        if line.key.startswith(LENT):
+            last = self._totals.get((line.key, 0))
+            if last is None or line.window >= last.window:
+                self._totals[line.key, 0] = line
+            return
         known = self._totals.get((line.key, line.window))
         if known is None or line.total > known.total:
             self._totals[line.key, line.window] = line

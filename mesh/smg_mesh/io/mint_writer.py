@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from smg_mesh.escrow.effects import KeepRoster, Persist
+from smg_mesh.escrow.loans import LENT, WHOLE_KEY
 from smg_mesh.escrow.messages import Minted
 from smg_mesh.escrow.words import Roster
 from smg_mesh.io.counters import Counters
@@ -26,6 +27,8 @@ WAITING_MAX: Final = 1_000
 """Of packets with up to 50 rows each."""
 LEVEL_KEPT_MS: Final = 86_400_000
 """What is no window of time is remembered for a day."""
+FOR_GOOD_MS: Final = 1 << 62
+"""What was lent is remembered until it is back."""
 KEPT_MS: Final = 60_000
 """After a window and the one after it, for clocks that differ."""
 
@@ -140,6 +143,8 @@ class MintWriter:
 
 def kept_until_ms(row: Minted, wall_ms: int) -> int:
     """Return until when a row may be of interest; its key ends with the length of its windows."""
+    if row.key == WHOLE_KEY or (row.key.startswith(LENT) and row.total):
+        return FOR_GOOD_MS
     length = row.key.partition("\x1f")[0].rpartition("/")[2]
     window_ms = int(length) if length.isascii() and length.isdigit() else 0
     if window_ms == 0 or "\x1f" in row.key:

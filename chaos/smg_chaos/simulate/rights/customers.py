@@ -62,6 +62,8 @@ class Customers:
         self._answers: list[tuple[int, int, _Answer]] = []
         """A heap: (when it is settled, number, answer)."""
         self._numbered = 0
+        self._open: list[tuple[int, int, Share]] = []
+        """A heap of what is open at a time: (until when, number, share)."""
 
     @property
     def any(self) -> bool:
@@ -72,6 +74,9 @@ class Customers:
         """Let everything happen that was due since the last time."""
         while self._answers and self._answers[0][0] <= now_us:
             self._settle(heappop(self._answers)[2])
+        while self._open and self._open[0][0] <= now_us:
+            _, number, share = heappop(self._open)
+            self._close(number, share)
         for counter in self._counters:
             flow = counter.flow
             if not flow.from_ms * MS <= now_us < flow.until_ms * MS:
@@ -135,6 +140,10 @@ class Customers:
         share.offered += cost
         if share.left < share.low:
             share.wants_more = True
+        if not share.window_ms:
+            for _ in range(cost):
+                self._begin(counter.flow, share)
+            return
         page = self._teller.charge(share, cost)
         page.offered += cost
         if counter.flow.settles:
@@ -174,9 +183,31 @@ class Customers:
         if share is None or share.window < 0:
             return
         share.offered += cost
+        if not share.window_ms:
+            return
         page = self._teller.page(share)
         page.offered += cost
         page.refused += cost
+
+    # ── What is open at a time ───────────────────────────────────────────────
+
+    def end(self) -> None:
+        """Let nothing be open any more: the process is over."""
+        for _, number, share in self._open:
+            self._teller.market.openings.closed(share.key, number)
+        self._open = []
+
+    def _begin(self, flow: Flow, share: Share) -> None:
+        shortest_ms, longest_ms = flow.holds_ms
+        held_us = int((shortest_ms + (longest_ms - shortest_ms) * self._own.random()) * MS)
+        number = self._teller.market.openings.opened(share.key, self._teller.node.name)
+        heappush(self._open, (self._teller.now_us + held_us, number, share))
+
+    def _close(self, number: int, share: Share) -> None:
+        self._teller.market.openings.closed(share.key, number)
+        if share.window >= 0:
+            share.left += 1
+            share.spent -= 1
 
     # ── Settlement ───────────────────────────────────────────────────────────
 

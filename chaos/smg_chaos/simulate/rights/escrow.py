@@ -1,7 +1,7 @@
 """What the world needs of the rights of a node, so that tests can put simple and broken ones in their place."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, Self
 
 from smg_mesh.escrow.definitions import Limits
 from smg_mesh.escrow.effects import Effect, Rng
@@ -51,6 +51,10 @@ class RightsCore(Protocol):
 
     def want(self, share: Share, cost: int) -> None:
         """Ask for so much at least, soon."""
+        ...
+
+    def inherit(self, before: Self) -> None:
+        """Go on with what is open of a life before in this process."""
         ...
 
     def retire(self) -> None:

@@ -27,6 +27,8 @@ _SHEETS_MAX: Final = 512
 """Windows that are looked at; the oldest make room."""
 
 _SAID_MAX: Final = 2_000
+_ROOMS_EVERY: Final = 4
+"""Looks after which the room that all nodes have for what is open is added up."""
 
 _Place: TypeAlias = tuple[str, int]
 _Office: TypeAlias = tuple[str, int, int]
@@ -56,13 +58,18 @@ class Judge:
         """Take a node's rows, and add up the windows of which something is new."""
         self.looks += 1
         changed: dict[_Place, int] = {}
+        permits = False
         for row in teller.core.rows():
-            if self._take(row, teller):
+            if not teller.window_ms(row.key):
+                permits = True
+            elif self._take(row, teller):
                 changed[row.key, row.window] = teller.window_ms(row.key)
                 if isinstance(row, Minting):
                     self._books.minted(row, teller.window_ms(row.key), wall_ms=teller.wall_ms)
         for place, window_ms in changed.items():
             self._add_up(place, window_ms, teller.me)
+        if permits and self.looks % _ROOMS_EVERY == 0:
+            teller.market.openings.look(teller.market.tellers())
 
     def _take(self, row: Row, teller: "Teller") -> bool:
         place = (row.key, row.window)

@@ -8,6 +8,7 @@ from smg_chaos.simulate.rights.books import Books
 from smg_chaos.simulate.rights.definitions import Definitions
 from smg_chaos.simulate.rights.escrow import RightsFactory
 from smg_chaos.simulate.rights.judge import Judge
+from smg_chaos.simulate.rights.openings import Openings
 from smg_chaos.simulate.rights.setting import RightsSetting
 from smg_chaos.simulate.rights.teller import Teller
 from smg_mesh.escrow.effects import Effect
@@ -37,6 +38,7 @@ class Market:
         settling = frozenset(
             flow.key for flow in setting.flows if flow.settles and flow.used[1] > 1.0
         )
+        self.openings = Openings(world, self.definitions)
         self.judge = Judge(world, self.books, settling=settling)
         self.packets: dict[str, int] = {}
         self.offices: list[tuple[int, Minting]] = []
@@ -63,7 +65,7 @@ class Market:
     def ended(self, node: "Node") -> None:
         """Take note that a life is over."""
         if node.teller is not None:
-            node.teller.end()
+            node.teller.over()
         self.held()
 
     def tellers(self) -> list[Teller]:

@@ -1,7 +1,7 @@
 """Random histories of limits, by seed: which limits, who asks, how well clocks and disks are, what befalls whom."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, TypeAlias
 
@@ -78,9 +78,11 @@ def random_limits_plan(seed: int, nodes: int, profile: ProfileName = "lan") -> P
         lot = _Lot(own, names, limits, at_ms)
         drawn.append(own.choices(_KINDS, _WEIGHTS)[0](lot))
     calm_clocks = own.random() < 0.4
+    places, holds, changes = _places(seed, names)
+    drawn = sorted([*drawn, *changes], key=lambda happening: happening.at_ms)
     setting = RightsSetting(
-        limits=limits,
-        flows=tuple(_flow(own, limit, count) for limit in limits),
+        limits=(*limits, *places),
+        flows=(*(_flow(own, limit, count) for limit in limits), *holds),
         expect=count // 2 + 1 if own.random() < 0.5 else count,
         phase_ms=own.randrange(60_000),
         clock_wrong_ms=tuple(
@@ -106,6 +108,36 @@ def random_limits_plan(seed: int, nodes: int, profile: ProfileName = "lan") -> P
     )
 
 
+def random_places_plan(seed: int, nodes: int, profile: ProfileName = "lan") -> Plan:
+    """Return a history of the same weather in which all limits are on what is open at a time."""
+    plan = random_limits_plan(seed, nodes, profile)
+    assert plan.rights is not None
+    names = [name_of(number) for number in range(plan.nodes)]
+    drawn = [_places(seed, names, scope) for scope in ("tenant=a", "tenant=b", "tenant=c")]
+    kept = [
+        fault
+        for fault in plan.faults
+        if not isinstance(fault, ChangeLimit | KillOwner | PauseOwner)
+    ]
+    own = chance(seed, "limits-places")
+    more: list[_Happening] = [
+        Restart(
+            at_ms=own.randrange(_FIRST_MS, HEAL_MS - 100),
+            who=names[own.randrange(len(names))],
+            lost_disk=own.random() < 0.5,
+        )
+        for _ in range(own.randint(0, 4))
+    ]
+    changes = [change for _, _, several in drawn for change in several]
+    setting = replace(
+        plan.rights,
+        limits=tuple(limit for limits, _, _ in drawn for limit in limits),
+        flows=tuple(flow for _, flows, _ in drawn for flow in flows),
+    )
+    faults = sorted([*kept, *more, *changes], key=lambda happening: happening.at_ms)
+    return replace(plan, faults=tuple(faults), rights=setting)
+
+
 def _limits(own: Random) -> tuple[Limit, ...]:
     """Draw two to four limits; the first has short windows, and some have one scope."""
     limits = [_limit(own, "model=m", 1_000)]
@@ -115,6 +147,49 @@ def _limits(own: Random) -> tuple[Limit, ...]:
             _limit(own, scope, own.choice((1_000, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000)))
         )
     return tuple({limit.key: limit for limit in limits}.values())
+
+
+def _places(
+    seed: int, names: Sequence[str], scope: str = "tenant=c"
+) -> tuple[tuple[Limit, ...], tuple[Flow, ...], list[ChangeLimit]]:
+    """Draw a limit on what is open at a time, who asks for it, and how it changes; by chance of its own."""
+    own = chance(seed, "limits-places", scope)
+    if own.random() < 0.2:
+        return (), (), []
+    amount = own.choice((1, 3, 8, 8, 40, 40, 200))
+    key = f"{scope}#concurrent/0"
+    limit = Limit(
+        key=key,
+        unit="concurrent",
+        amount=amount,
+        window_ms=0,
+        mode=_MODES[own.randrange(len(_MODES))],
+    )
+    longest_ms = own.choice((200, 1_000, 8_000))
+    per_s = min(400.0, amount * own.choice((0.5, 1.0, 2.0, 4.0)) / longest_ms * 2_000)
+    busy = own.randrange(len(names))
+    even = own.random() < 0.3
+    weights = [1.0 if even or number == busy else 0.02 for number in range(len(names))]
+    whole = sum(weights)
+    rates = tuple(per_s * weight / whole for weight in weights)
+    other = own.randrange(len(names))
+    later = (*rates[other:], *rates[:other])
+    turn_ms = own.randrange(_FIRST_MS, HEAL_MS)
+    holds = (longest_ms // 20, longest_ms)
+    flows = (
+        Flow(key=key, rates_per_s=rates, holds_ms=holds, until_ms=turn_ms),
+        Flow(key=key, rates_per_s=later, holds_ms=holds, from_ms=turn_ms),
+    )
+    changes = [
+        ChangeLimit(
+            at_ms=own.randrange(_FIRST_MS, HEAL_MS - 100),
+            who=names[own.randrange(len(names))],
+            key=key,
+            amount=max(1, int(amount * own.choice((0.2, 0.5, 2.0)))),
+        )
+        for _ in range(own.choice((0, 0, 0, 1, 2)))
+    ]
+    return (limit,), flows, changes
 
 
 def _limit(own: Random, scope: str, window_ms: int) -> Limit:

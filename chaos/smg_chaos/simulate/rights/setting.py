@@ -20,6 +20,8 @@ class Flow:
     cost: tuple[int, int] = (1, 1)
     settles: bool = False
     used: tuple[float, float] = (0.2, 1.0)
+    holds_ms: tuple[int, int] = (0, 0)
+    """So long an answer is open, of a limit on what is open at a time."""
     from_ms: int = 0
     until_ms: int = 1 << 40
 

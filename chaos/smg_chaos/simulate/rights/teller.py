@@ -154,9 +154,12 @@ class Teller:
         self._plan_tick()
 
     def rebooted(self, boot: int) -> None:
-        """Begin anew: the node goes on under a larger boot, as another life."""
-        self.leave()
-        self.begin(boot, self.core.lived)
+        """Begin anew: the node goes on under a larger boot, as another life, with what is open."""
+        before = self.core
+        self.end()
+        self.begin(boot, before.lived)
+        self.core.inherit(before)
+        before.retire()
 
     def learn(self, limit: Limit) -> None:
         """Tell it of another version of a limit."""
@@ -173,6 +176,11 @@ class Teller:
     def end(self) -> None:
         """It is over: what its books say last, stays."""
         self._look()
+
+    def over(self) -> None:
+        """Its process is over, and all that was open in it."""
+        self.end()
+        self._customers.end()
 
     def _see(self, alive: Sequence[Life]) -> None:
         roster = self.core.roster
@@ -246,6 +254,8 @@ class Teller:
                 case KeepRoster(token, roster):
                     self.market.roster_us = self.now_us
                     self._write(token, (), roster)
+                case Note("permits_taken_back", detail=name):
+                    self.market.openings.taken_back(name)
                 case Note(name, value):
                     world.notes[name] = world.notes.get(name, 0) + value
                 case Difference():

@@ -21,8 +21,9 @@ from smg_mesh.escrow.standing import standing_right
 
 OVERLOADED: Final = 1.3
 """Asked for that many times the amount, a limit should be used up."""
-RECOVERED_S: Final = 10.0
-"""From when the members agree until every limit is used again as far as it can be."""
+RECOVERED_S: Final = 12.0
+"""From when the members agree until every limit is used again as far as it can be: a voter that booted, and finds too
+few others to ask, sees again after 11.1 s."""
 MEASURED_S: Final = 3.0
 _USED_LEAST: Final = 0.85
 """Of what living nodes may spend, in the end, whatever the weather was."""
@@ -160,6 +161,10 @@ def _figures(world: World, market: Market, plan: Plan) -> Figures:
         elif 0 < page.offered <= amount:
             figures["refused_share"].append(page.refused / page.offered)
     seconds = world.agenda.now_us / SECOND
+    figures["places_unused"] = [
+        max(0.0, 1.0 - used)
+        for used in market.openings.used(setting.judged_from_ms * MS, world.agenda.now_us)
+    ]
     figures["packets_per_s"] = [count / seconds for count in market.packets.values()]
     figures["owed"] = [float(owed)]
     return figures

@@ -1,3 +1,6 @@
+from collections.abc import Sequence
+
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -5,6 +8,7 @@ from smg_mesh.escrow.messages import (
     PACKET_BYTES_MAX,
     ROWS_MAX,
     AskRow,
+    FoundVote,
     GiveRow,
     LeaseAsk,
     LeaseVote,
@@ -15,6 +19,7 @@ from smg_mesh.escrow.messages import (
     RightsGive,
     Stored,
     decode,
+    encode,
 )
 from smg_mesh.escrow.packing import fitting, packets
 from smg_mesh.escrow.words import AMOUNT_MAX, KEY_CHARS_MAX
@@ -79,6 +84,7 @@ def test_a_page_of_records_that_is_too_long_is_cut_and_says_so() -> None:
         synced=True,
         blind_short_ms=0,
         blind_long_ms=0,
+        blind_short_for_ms=0,
         rows=rows,
     )
     (cut,) = fitting(page)
@@ -92,3 +98,19 @@ def test_what_fits_stays_as_it_is_and_together() -> None:
     small = [ask(()), ask(())]
     (packet,) = packets(small)
     assert list(decode(packet)) == small
+
+
+def test_what_goes_to_many_is_encoded_once_and_says_the_same() -> None:
+    messages = [FoundVote(bytes(16), "n1", at, True) for at in range(40)]
+    known: dict[int, Sequence[bytes]] = {}
+    first, second = packets(messages, known), packets(messages[::-1], known)
+    assert len(known) == len(messages)
+    assert [one for packet in first for one in decode(packet)] == messages
+    assert [one for packet in second for one in decode(packet)] == messages[::-1]
+    assert all(len(packet) <= PACKET_BYTES_MAX for packet in (*first, *second))
+
+
+def test_more_messages_than_a_short_head_can_count_are_one_packet() -> None:
+    for many in (15, 16, 17):
+        messages = [FoundVote(bytes(16), "n1", at, True) for at in range(many)]
+        assert encode(messages) == [msgspec.msgpack.encode(messages)]

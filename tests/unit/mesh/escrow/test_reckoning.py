@@ -17,10 +17,11 @@ B = Life("b", 1)
 C = Life("c", 1)
 
 
-def pool(*, minted: int = 50, made: int | None = None, term: int = 7) -> Pool:
-    """A limit of 100: 16 stand with each of three names, 50 were minted."""
+def pool(*, minted: int = 50, made: int | None = None, term: int = 7, long: bool = True) -> Pool:
+    """A limit of 100: 16 stand with each of three names, 50 were minted by an owner of `long` standing or a new one."""
     limit = Limit(KEY, "requests", 100, 1_000, "balanced", 0.5)
-    one = Pool(limit, 5, term)
+    before = Pool(limit, 4, term, before=Pool(limit, 3, term))
+    one = Pool(limit, 5, term, before=before if long else None)
     one.roster = ROSTER
     one.allow(limit.mintable(ROSTER, ()))
     one.minted = minted
@@ -65,6 +66,10 @@ def test_a_node_that_spends_more_than_it_had_is_found_though_others_spent_less()
 def test_what_a_node_had_of_an_owner_before_is_not_held_against_it() -> None:
     one = pool(made=0)
     said(one, B, spent=60)
+    assert reckon(one, ME) is None
+    # The one before may have minted nothing, and given what others had returned to it.
+    one = pool(long=False)
+    said(one, B, spent=60, given=40)
     assert reckon(one, ME) is None
 
 

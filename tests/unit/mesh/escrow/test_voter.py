@@ -223,7 +223,7 @@ def test_of_a_level_only_the_last_write_is_kept_and_may_be_asked_for() -> None:
 def test_what_is_forgotten_is_never_stored_again() -> None:
     one = voter()
     assert vote(one, ask(rows=(Minted(SHORT, window(2_000), 5),)), 1_500).stored
-    one.tidy(now_ms=11_501)
+    one.tidy(now_ms=11_501, wall_ms=11_501)
     assert len(one.records) == 0
     late = one.asked(
         ask(2, rows=(Minted(SHORT, window(2_000), 5), Minted(SHORT, window(3_000), 5))),

@@ -102,6 +102,17 @@ def test_what_is_over_is_not_kept(tmp_path: Path) -> None:
     assert reopened(tmp_path, wall_ms=501).minted == {("k#tokens/60000", 2): 20}
 
 
+def test_of_what_was_lent_the_last_line_counts_in_any_order(tmp_path: Path) -> None:
+    key, other = "!lent\x1fb\x1fk#concurrent/0", "!lent\x1fc\x1fk#concurrent/0"
+    written(
+        tmp_path,
+        [line(4, window=5, key=key), line(9, window=7, key=key)],
+        [line(2, window=8, key=key), line(7, window=6, key=key), line(1, window=3, key=other)],
+    )
+    assert reopened(tmp_path).minted == {(key, 8): 2, (other, 3): 1}
+    assert reopened(tmp_path).minted == {(key, 8): 2, (other, 3): 1}
+
+
 def test_a_long_log_is_begun_anew_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,12 +121,19 @@ async def test_what_waits_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("k#concurrent/0", 0, NOW_MS + mint_writer.LEVEL_KEPT_MS),
         ("k#concurrent/0\x1fa", 7 << 32, NOW_MS + mint_writer.LEVEL_KEPT_MS),
         ("nonsense", 7, NOW_MS + mint_writer.LEVEL_KEPT_MS),
+        ("!lent\x1fb\x1fk#concurrent/0", 7, mint_writer.FOR_GOOD_MS),
+        ("!lent", 0, mint_writer.FOR_GOOD_MS),
     ],
 )
 def test_a_row_is_kept_until_its_window_and_the_next_are_over(
     key: str, window: int, until_ms: int
 ) -> None:
     assert kept_until_ms(Minted(key, window, 1), NOW_MS) == until_ms
+
+
+def test_what_is_not_lent_any_more_is_kept_for_a_day() -> None:
+    row = Minted("!lent\x1fb\x1fk#concurrent/0", 7, 0)
+    assert kept_until_ms(row, NOW_MS) == NOW_MS + mint_writer.LEVEL_KEPT_MS
 
 
 @pytest.fixture

@@ -1,0 +1,107 @@
+"""The parts of one life of a node's rights, and how they go by one roster. What they do together: `escrow`."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from smg_mesh.escrow.definitions import Limits
+from smg_mesh.escrow.desk import Desk
+from smg_mesh.escrow.effects import Rng
+from smg_mesh.escrow.keeper import RosterKeeper
+from smg_mesh.escrow.leases import Leases
+from smg_mesh.escrow.ledger import Ledger
+from smg_mesh.escrow.lending import Lending
+from smg_mesh.escrow.lived import Lived, without_lived
+from smg_mesh.escrow.loans import without_lent
+from smg_mesh.escrow.sight import Sight
+from smg_mesh.escrow.treasury import Treasury
+from smg_mesh.escrow.voter import Voter
+from smg_mesh.escrow.words import Life, Roster
+
+LEASE_TICK_MS: Final = 25
+"""While there is a slot to own: a tenth of what lies between two renewals."""
+
+
+class Parts:
+    """One life's."""
+
+    def __init__(
+        self,
+        me: Life,
+        *,
+        limits: Limits,
+        expect: int,
+        roster: Roster | None,
+        remembered: Mapping[tuple[str, int], int] | None,
+        rng: Rng,
+        now_ms: int,
+        wall_ms: int,
+        lived: Lived | None = None,
+        adopted_ms: int | None = None,
+    ) -> None:
+        """Begin with what is on disk, going by what is defined since `adopted_ms`; `lived` is of a life before, here."""
+        self.me = me
+        self._limits = limits
+        self.lived = Lived(remembered, now_ms=now_ms, wall_ms=wall_ms, before=lived)
+        self._voter = Voter(
+            me,
+            now_ms=now_ms,
+            wall_ms=wall_ms,
+            remembered=without_lent(without_lived(remembered)),
+            fresh=roster is None,
+            volatile=self._is_volatile,
+        )
+        self._voter.basis, self._voter.adopted_ms = limits.basis(), adopted_ms or wall_ms
+        self._keeper = RosterKeeper(
+            me, expect=expect, roster=roster, rng=rng, now_ms=now_ms, wall_ms=wall_ms
+        )
+        self._lending = Lending(
+            me, limits, roster=roster, remembered=remembered, now_ms=now_ms, wall_ms=wall_ms
+        )
+        self._ledger = Ledger(
+            me,
+            limits,
+            now_ms=now_ms,
+            wall_ms=wall_ms,
+            lived=self.lived,
+            permits=self._lending.permits,
+        )
+        self._treasury = Treasury(me, limits)
+        self._sight = Sight(me)
+        self._leases = Leases(me, self._sight, self._voter)
+        self._followed: tuple[Roster | None, int] = (None, 0)
+        self._desk = Desk(me.name)
+        self._retired = False
+        self._now_ms = now_ms
+        self._tidied_ms = now_ms
+        self._tend_due_ms = now_ms
+        self._owned_ms = now_ms - LEASE_TICK_MS
+        self._soon = False
+        self._follow(now_ms=now_ms, wall_ms=wall_ms)
+
+    @property
+    def roster(self) -> Roster | None:
+        """The names that vote, as this node goes by them."""
+        return self._keeper.roster
+
+    def _follow(self, *, now_ms: int, wall_ms: int) -> None:
+        """Let all parts go by the roster that this node goes by."""
+        roster, divisor = self._keeper.roster, self._keeper.divisor()
+        self._voter.roster, self._voter.founder = roster, self._keeper.founder
+        if self._keeper.founder and roster is not None and roster.proven:
+            self._lending.founded()
+        if (roster, divisor) != self._followed:
+            self._followed = (roster, divisor)
+            self._lending.permits.pass_time(now_ms)
+            self._sight.follow(roster)
+            self._ledger.follow(roster, divisor, wall_ms=wall_ms)
+            self._lending.members(self._sight.alive, now_ms=now_ms)
+            self._treasury.changed(now_ms=now_ms)
+
+    def _owner(self, slot: int) -> str:
+        """Return who owns a slot, as far as this node knows; empty if there is nobody."""
+        promise = self._voter.promised(slot, now_ms=self._now_ms)
+        return promise.name if promise is not None and promise.name else self._sight.best(slot)
+
+    def _is_volatile(self, key: str) -> bool:
+        limit = self._limits.get(key.partition("\x1f")[0])
+        return limit is not None and limit.volatile
