@@ -19,6 +19,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # The contract of stores is written in support, and says what differs like any other test.
+    pytest.register_assert_rewrite("support.store_contract")
     # An environment variable, because the runner is called far from any fixture; removed first,
     # so that a forgotten one in the shell cannot hide a difference.
     os.environ.pop(REWRITE_VARIABLE, None)

@@ -120,7 +120,7 @@ lock() {
   configure_uv .venv
   local options=(--universal --python-version 3.11 --generate-hashes --no-annotate --no-header
     --no-emit-index-url --no-emit-find-links --quiet "$@")
-  .venv/bin/uv pip compile pyproject.toml --extra all --group dev --group conformance \
+  .venv/bin/uv pip compile pyproject.toml --extra all --group dev --group conformance --group stores \
     "${options[@]}" -o requirements.lock
   .venv/bin/uv pip compile --group vocab --no-deps "${options[@]}" -o requirements-vocab.lock
   .venv/bin/uv pip compile tools/mlx.in "${options[@]}" -o requirements-mlx.lock

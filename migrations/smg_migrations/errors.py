@@ -1,0 +1,5 @@
+"""Why a migration is not done."""
+
+
+class MigrationError(Exception):
+    """It cannot be done, and nothing was changed; the message says what somebody has to do first."""

@@ -1,0 +1,96 @@
+"""What a store in memory keeps of each thing, and which thread it goes with."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from smg_storage.memory.ordered import Ordered
+from smg_storage.records import Conversation, EventBlob, Idempotency, Item, Location, StoredResponse
+
+Key = tuple[str, str]
+"""A tenant, and an id or a name of its own."""
+
+# About what a row costs besides its documents, as tracemalloc sees it: a struct, its strings, its places in dictionaries
+# and indices, and its share of a thread.
+ROW_BYTES: Final = 1_500
+
+
+class Kind(Enum):
+    """What a row is about."""
+
+    CONVERSATION = "conversation"
+    ITEM = "item"
+    RESPONSE = "response"
+    LOCATION = "location"
+    LOG = "log"
+    KEY = "key"
+
+
+@dataclass(slots=True)
+class Row:
+    """What all rows have: the thread they are forgotten with, what they cost, and when they are over."""
+
+    thread: Key
+    bytes: int
+    expires_us: int
+
+
+@dataclass(slots=True)
+class ConversationRow(Row):
+    """A conversation, and which of its items is where."""
+
+    record: Conversation
+    next_position: int = 1
+    positions: Ordered[int] = field(default_factory=Ordered)
+    item_at: dict[int, str] = field(default_factory=dict)
+    position_of: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ItemRow(Row):
+    """An item, and the conversations it is in: a dictionary keeps their order."""
+
+    record: Item
+    conversations: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ResponseRow(Row):
+    """A response, and the items whose documents are inside of its own."""
+
+    record: StoredResponse
+    located: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class LocationRow(Row):
+    """Where an item is that has no row."""
+
+    record: Location
+
+
+@dataclass(slots=True)
+class LogRow(Row):
+    """The events of a response, by the first number of each blob."""
+
+    firsts: Ordered[int] = field(default_factory=Ordered)
+    blobs: dict[int, EventBlob] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class KeyRow(Row):
+    """A key of a client's choice."""
+
+    record: Idempotency
+    response_id: str
+
+
+@dataclass(slots=True)
+class Thread:
+    """What goes together when there is no room."""
+
+    touched_us: int
+    bytes: int = 0
+    items: int = 0
+    responses: int = 0
+    members: dict[tuple[Kind, Key], None] = field(default_factory=dict)

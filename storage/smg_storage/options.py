@@ -1,0 +1,76 @@
+"""Every number of every store, with its default; the node's configuration fills it in."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+_DAY_S: Final = 86_400
+_MIB: Final = 1 << 20
+
+
+class TableNames(msgspec.Struct, frozen=True):
+    """What a table and its columns are called in somebody's own database, and what else is in it."""
+
+    table: str = ""
+    """Empty: our own name."""
+    columns: Mapping[str, str] = MappingProxyType({})
+    """Our name of a column to theirs."""
+    extra_columns: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    """Columns that hooks fill: name to `type` and `default`."""
+    skip_columns: tuple[str, ...] = ()
+
+
+class SchemaNames(msgspec.Struct, frozen=True):
+    """Whose tables they are, and what they are called."""
+
+    owner: str = ""
+    """A schema of the database, or the prefix of all keys in Redis; empty: the default of either."""
+    tables: Mapping[str, TableNames] = MappingProxyType({})
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """How much a store in memory keeps before the oldest thread goes."""
+
+    responses_max: int = 10_000
+    items_max: int = 100_000
+    bytes_max: int = 512 * _MIB
+    age_max_s: int = _DAY_S
+    """Since a thread was written to last."""
+
+
+class StoreOptions(msgspec.Struct, frozen=True):
+    """How a store is used, whichever it is; each store reads what concerns it."""
+
+    application_name: str = "smg-node"
+    """What the server of a database is told about who is connected."""
+    schema: SchemaNames = SchemaNames()
+    auto_migrate: bool | None = None
+    """Whether to bring old tables up to date at start; None: only where nobody else uses them (SQLite)."""
+
+    pool_size: int = 4
+    acquire_timeout_s: float = 2.0
+    connect_timeout_s: float = 5.0
+    statement_timeout_s: float = 5.0
+    recycle_s: int = 1_800
+    """A connection older than this is replaced: firewalls forget what is idle."""
+    pre_ping: bool = True
+    group_turns_max: int = 64
+    """How many turns share a commit."""
+    group_wait_ms: float = 5.0
+    """How long a commit waits for more of them at most."""
+
+    sqlite_readers: int = 2
+    sqlite_busy_timeout_ms: int = 5_000
+    sqlite_mmap_bytes: int = 256 * _MIB
+    sqlite_checkpoint_bytes: int = 64 * _MIB
+
+    redis_connections: int = 16
+    redis_wait_replicas: int = 0
+    """How many copies a commit waits for; what a server says it keeps is else only on that server."""
+    redis_wait_ms: int = 100
+
+    deflate_bytes_min: int = 256 << 10
+    """Documents longer than this are kept deflated, where the store does not do so itself."""
+    memory: Bounds = Bounds()

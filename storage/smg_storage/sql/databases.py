@@ -1,0 +1,132 @@
+"""Where operations run: in threads over SQLite, or on the event loop over a pool of connections.
+
+SQLite is a library, and blocks: one thread writes, a few read, each operation from beginning to end in one go. (A
+driver that hands every single call to a thread and back would cost four hand-overs per statement.) Servers are waited
+for by their driver; operations run in a greenlet that is suspended meanwhile.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Protocol, TypeVar
+
+from sqlalchemy import Engine
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from smg_storage.errors import StoreError, StoreErrorKind
+from smg_storage.sql.errors import is_ours, translated
+from smg_storage.sql.transact import Asked, Operation, consult, transact
+
+T = TypeVar("T")
+
+WAITING_MAX: Final = 4_096
+"""Operations that wait for a thread; whoever comes later is told that the store is too slow."""
+
+
+class Database(Protocol):
+    """Where operations run. Whatever goes wrong there comes out as a StoreError."""
+
+    async def read(self, asked: Asked, operation: Operation[T], *, timeout_s: float) -> T:
+        """Run an operation that only reads."""
+        ...
+
+    async def write(self, asked: Asked, operation: Operation[T], *, timeout_s: float) -> T:
+        """Run an operation as one transaction."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        ...
+
+
+class Threads:
+    """SQLite, in threads of its own."""
+
+    def __init__(self, writer: Engine, readers: Engine, *, readers_max: int) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._writing = ThreadPoolExecutor(1, thread_name_prefix="history-writer")
+        self._reading = ThreadPoolExecutor(readers_max, thread_name_prefix="history-reader")
+        self._waiting = 0
+
+    async def read(self, asked: Asked, operation: Operation[T], *, timeout_s: float) -> T:
+        """Run an operation that only reads."""
+
+        def run() -> T:
+            with self._readers.connect() as connection:
+                return consult(connection, asked, operation)
+
+        return await self._in(self._reading, run, timeout_s)
+
+    async def write(self, asked: Asked, operation: Operation[T], *, timeout_s: float) -> T:
+        """Run an operation as one transaction, after those that came before."""
+
+        def run() -> T:
+            with self._writer.connect() as connection:
+                return transact(connection, asked, operation)
+
+        return await self._in(self._writing, run, timeout_s)
+
+    async def _in(self, threads: ThreadPoolExecutor, run: Callable[[], T], timeout_s: float) -> T:
+        if self._waiting >= WAITING_MAX:
+            raise StoreError(StoreErrorKind.UNAVAILABLE, "too many are waiting for sqlite")
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.get_running_loop().run_in_executor(threads, run)
+        # The door: drivers have many ways to fail, and a store has one.
+        except Exception as error:
+            if not is_ours(error):
+                raise
+            raise translated(error, "sqlite") from None
+        finally:
+            self._waiting -= 1
+
+    async def close(self) -> None:
+        """Finish what was begun, then close the file."""
+        for threads in (self._reading, self._writing):
+            await asyncio.to_thread(threads.shutdown, wait=True)
+        self._readers.dispose()
+        self._writer.dispose()
+
+
+class Connections:
+    """A server, over a pool of connections."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        # A read is one statement: without a transaction around it, it is one round trip as well.
+        self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._name = engine.dialect.name
+
+    async def read(self, asked: Asked, operation: Operation[T], *, timeout_s: float) -> T:
+        """Run an operation that only reads."""
+
+        async def run() -> T:
+            async with self._reading.connect() as connection:
+                return await connection.run_sync(consult, asked, operation)
+
+        return await self._within(run, timeout_s)
+
+    async def write(self, asked: Asked, operation: Operation[T], *, timeout_s: float) -> T:
+        """Run an operation as one transaction."""
+
+        async def run() -> T:
+            async with self._engine.connect() as connection:
+                return await connection.run_sync(transact, asked, operation)
+
+        return await self._within(run, timeout_s)
+
+    async def _within(self, run: Callable[[], Awaitable[T]], timeout_s: float) -> T:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await run()
+        # The door: drivers have many ways to fail, and a store has one.
+        except Exception as error:
+            if not is_ours(error):
+                raise
+            raise translated(error, self._name) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._engine.dispose()

@@ -1,0 +1,1 @@
+"""Every statement, once; each with the tenant in it."""

@@ -1,0 +1,71 @@
+"""The part of the store that is about who is at which response, and what its stream said."""
+
+from collections.abc import Sequence
+
+from smg_storage.records import (
+    Access,
+    EventBlob,
+    Idempotency,
+    Lease,
+    Reserved,
+    StoredResponse,
+)
+from smg_storage.sql import runs
+from smg_storage.sql.door import Door
+
+
+class SqlRuns:
+    """Leases, events and keys, in tables."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    async def claim_run(
+        self, access: Access, response_id: str, owner: str, *, now_us: int, until_us: int
+    ) -> Lease | None:
+        """Become the owner of a response that has none."""
+        return await self._door.write(
+            access, lambda work: runs.claim_run(work, response_id, owner, now_us, until_us)
+        )
+
+    async def renew_run(self, access: Access, lease: Lease, *, until_us: int) -> Lease:
+        """Stay the owner."""
+        return await self._door.write(access, lambda work: runs.renew_run(work, lease, until_us))
+
+    async def release_run(self, access: Access, lease: Lease) -> None:
+        """Be the owner no longer."""
+        await self._door.write(access, lambda work: runs.release_run(work, lease))
+
+    async def orphan_runs(self, *, now_us: int, limit: int, timeout_s: float) -> Sequence[Lease]:
+        """Return responses of all tenants whose owners are gone."""
+        return await self._door.read_for_all(
+            lambda work: runs.orphan_runs(work, now_us, limit), timeout_s=timeout_s
+        )
+
+    async def request_cancel(self, access: Access, response_id: str) -> StoredResponse | None:
+        """Note that somebody wants it cancelled."""
+        return await self._door.write(access, lambda work: runs.request_cancel(work, response_id))
+
+    async def append_events(
+        self, access: Access, response_id: str, blobs: Sequence[EventBlob], *, expires_us: int
+    ) -> None:
+        """Keep a part of a stream."""
+        await self._door.write(
+            access, lambda work: runs.append_events(work, response_id, blobs, expires_us)
+        )
+
+    async def read_events(
+        self, access: Access, response_id: str, *, after: int, limit: int
+    ) -> Sequence[EventBlob]:
+        """Return the parts that have later events."""
+        return await self._door.read(
+            access, lambda work: runs.read_events(work, response_id, after, limit)
+        )
+
+    async def reserve_key(
+        self, access: Access, key: Idempotency, response_id: str, *, now_us: int
+    ) -> Reserved:
+        """Reserve a key for a response."""
+        return await self._door.write(
+            access, lambda work: runs.reserve_key(work, key, response_id, now_us)
+        )
