@@ -11,7 +11,8 @@ import msgspec
 
 from smg_node.core.cursor import Cursor, kind_of, quoted
 from smg_node.core.request import Part, Role, ToolCall, Turn
-from smg_node.dialects.chat.parts import Shelf, read_content
+from smg_node.dialects.chat.parts import read_content
+from smg_node.dialects.openai.shelf import Shelf
 from smg_node.dialects.options import ReaderOptions
 
 _ROLES: Final[dict[str, Role]] = {

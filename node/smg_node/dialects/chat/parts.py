@@ -1,11 +1,10 @@
 """The content of a message: a string, or parts of text and media."""
 
-from dataclasses import dataclass, field
 from typing import Final
 
 from smg_node.core.cursor import Cursor, kind_of
 from smg_node.core.request import MediaKind, MediaPart, Part, TextPart
-from smg_node.dialects.options import ReaderOptions
+from smg_node.dialects.openai.shelf import Shelf
 
 _KINDS: Final = (
     "text", "image_url", "video_url", "audio_url", "input_audio", "file", "refusal",
@@ -16,26 +15,6 @@ _URL_KINDS: Final[dict[str, MediaKind]] = {
     "video_url": "video",
     "audio_url": "audio",
 }
-
-
-@dataclass(slots=True)
-class Shelf:
-    """Counts the parts of one request against the limits."""
-
-    options: ReaderOptions
-    parts: int = 0
-    media: dict[str, int] = field(default_factory=dict)
-
-    def limit(self, kind: MediaKind) -> int:
-        """Return how many of a kind a request may hold."""
-        options = self.options
-        limits = {
-            "image": options.images_max,
-            "audio": options.audios_max,
-            "video": options.videos_max,
-            "file": options.parts_max,
-        }
-        return limits[kind]
 
 
 def read_content(message: Cursor, role: str, shelf: Shelf) -> str | tuple[Part, ...] | None:

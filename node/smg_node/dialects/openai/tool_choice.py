@@ -32,7 +32,14 @@ def _take_choice(
     elif choice == "auto":
         if not cursor.values.get(tools_key):
             cursor.problem(key, f"is only allowed when {tools_key} are given")
-    elif type(choice) is dict or choice in forced:
+    else:
+        refuse_forced(cursor, key, forced)
+
+
+def refuse_forced(cursor: Cursor, key: str, forced: tuple[str, ...] = ("required",)) -> None:
+    """Note that a choice other than `none` and `auto` cannot be honoured, or is none at all."""
+    choice = cursor.values[key]
+    if type(choice) is dict or choice in forced:
         cursor.unsupported(key, _FORCED)
     elif type(choice) is str:
         cursor.problem(

@@ -1,0 +1,99 @@
+"""The types of items: what each must hold, what its ids begin with, and whether a prompt can show it.
+
+What is not rendered is still accepted, stored and given back as it came, so that a client may hand us the history
+of another server.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+_SLUG: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}:[A-Za-z0-9_.:-]{1,64}\Z")
+_TYPES: Final[Mapping[type, str]] = {
+    dict: "an object",
+    list: "an array",
+    bool: "a boolean",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ItemKind:
+    """One type of item. `required` maps a key to the JSON type of its value.
+
+    `has_status`: an item that came without a status is a completed one. `rendered`: a prompt can show it.
+    """
+
+    prefix: str
+    required: Mapping[str, type] = field(default_factory=dict)
+    has_status: bool = True
+    rendered: bool = False
+
+
+def _call(prefix: str, *, rendered: bool = True, **required: type) -> ItemKind:
+    return ItemKind(prefix, {"call_id": str, **required}, rendered=rendered)
+
+
+ITEM_REFERENCE: Final = "item_reference"
+
+KINDS: Final[Mapping[str, ItemKind]] = {
+    "message": ItemKind("msg", rendered=True),
+    "reasoning": ItemKind("rs", has_status=False, rendered=True),
+    "function_call": _call("fc", name=str, arguments=str),
+    "function_call_output": _call("fco"),
+    "custom_tool_call": _call("ctc", name=str, input=str),
+    "custom_tool_call_output": _call("ctco"),
+    "compaction": ItemKind("cmp", {"encrypted_content": str}, has_status=False, rendered=True),
+    ITEM_REFERENCE: ItemKind("", {"id": str}, has_status=False),
+    "mcp_list_tools": ItemKind("mcpl", {"server_label": str, "tools": list}, has_status=False),
+    "mcp_call": ItemKind("mcp", {"server_label": str, "name": str, "arguments": str}),
+    "mcp_approval_request": ItemKind(
+        "mcpr", {"server_label": str, "name": str, "arguments": str}, has_status=False
+    ),
+    "mcp_approval_response": ItemKind(
+        "mcpa", {"approval_request_id": str, "approve": bool}, has_status=False
+    ),
+    "web_search_call": ItemKind("ws"),
+    "file_search_call": ItemKind("fs", {"queries": list}),
+    "code_interpreter_call": ItemKind("ci"),
+    "image_generation_call": ItemKind("ig"),
+    "computer_call": _call("cu"),
+    "computer_call_output": _call("cuo", output=dict),
+    "local_shell_call": _call("lsh", action=dict),
+    "local_shell_call_output": ItemKind("lsho", {"output": str}, rendered=True),
+    "shell_call": _call("sh", action=dict),
+    "shell_call_output": _call("sho", output=list),
+    "apply_patch_call": _call("apc", operation=dict),
+    "apply_patch_call_output": _call("apco"),
+    "tool_search_call": ItemKind("tsc"),
+    "tool_search_output": ItemKind("tso", {"tools": list}),
+    "additional_tools": ItemKind("adt", {"tools": list}, has_status=False),
+    "configuration_update": ItemKind("cfg", has_status=False),
+    "program": ItemKind("prg", {"call_id": str, "code": str}, has_status=False),
+    "program_output": ItemKind("prgo", {"call_id": str, "result": str}),
+}
+"""Every type with a name of its own. `compaction_trigger` is none of them: nothing here would compact."""
+
+CALL_OUTPUTS: Final[Mapping[str, str]] = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "shell_call": "shell_call_output",
+    "apply_patch_call": "apply_patch_call_output",
+    "computer_call": "computer_call_output",
+}
+"""What the model asked the client to do, and what the client says came of it."""
+
+OUTPUTS: Final = frozenset(CALL_OUTPUTS.values())
+
+_SLUGGED: Final = ItemKind("ext", has_status=False)
+
+
+def kind_named(name: str) -> ItemKind | None:
+    """Return the type of that name; None if there is none. `vendor:anything` is opaque, and kept."""
+    return KINDS.get(name) or (_SLUGGED if _SLUG.match(name) else None)
+
+
+def json_type(kind: type) -> str:
+    """Return what a value of that kind, no string, is called in a message."""
+    return _TYPES[kind]

@@ -1,0 +1,54 @@
+"""Events of the public API, numbered; and how they stand in an SSE stream."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from smg_node.dialects.openai.frames import DONE, json_line
+
+__all__ = ["DONE", "Script", "Told", "frame"]
+
+
+class Told(NamedTuple):
+    """One event: its number, its type, and itself as one line of JSON."""
+
+    sequence: int
+    type: str
+    data: bytes
+
+
+def frame(told: Told) -> bytes:
+    """Return the event as bytes of an SSE stream."""
+    opening = _OPENINGS.get(told.type) or _opening(told.type)
+    return opening + told.data + b"\n\n"
+
+
+def _opening(kind: str) -> bytes:
+    return b"event: %b\ndata: " % kind.encode()
+
+
+# Of the types that come once per token.
+_OPENINGS: Final[Mapping[str, bytes]] = {
+    kind: _opening(kind)
+    for kind in (
+        "response.output_text.delta",
+        "response.reasoning_text.delta",
+        "response.reasoning.delta",
+        "response.function_call_arguments.delta",
+    )
+}
+
+
+class Script:
+    """Numbers what is told, from 0, without gaps. `next` is the number of the next event."""
+
+    __slots__ = ("next",)
+
+    def __init__(self) -> None:
+        self.next = 0
+
+    def say(self, kind: str, fields: Mapping[str, Any]) -> Told:
+        """Return the next event, of this type and with these fields."""
+        sequence = self.next
+        self.next = sequence + 1
+        data = json_line({"type": kind, "sequence_number": sequence, **fields})
+        return Told(sequence, kind, data)

@@ -1,0 +1,37 @@
+"""An ask and its history, joined: what is to be generated."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from smg_node.core.request import ChatPrompt, GenerateRequest, Turn
+from smg_node.dialects.responses.ask import ResponseAsk
+from smg_node.dialects.responses.item import ItemDoc
+from smg_node.dialects.responses.turns import not_rendered, turns_of
+
+_IGNORED_MAX: Final = 32
+
+
+def wish_of(
+    ask: ResponseAsk, items: Sequence[ItemDoc], *, opened: Mapping[str, str] | None = None
+) -> GenerateRequest:
+    """Return the request for these items: history, then the ask's own input with its references resolved.
+
+    INVALID_REQUEST `invalid_encrypted_content` where sealed content is needed that `opened` does not hold.
+    """
+    assert len(items) >= len(ask.items), "the ask's own input is always part of it"
+    new_from = len(items) - len(ask.items)
+    turns = turns_of(items, reasoning=ask.reasoning_context, opened=opened, new_from=new_from)
+    if ask.instructions:
+        turns = (Turn("system", ask.instructions), *turns)
+    prompt = ChatPrompt(
+        turns, tools=ask.tools, tools_hidden=ask.tools_hidden, kwargs=ask.kwargs, where="input"
+    )
+    unseen = [f"input[{place}]" for place in not_rendered(items[new_from:])]
+    return GenerateRequest(
+        model=ask.model,
+        prompts=(prompt,),
+        sampling=ask.sampling,
+        stream=ask.stream,
+        routing_key=ask.routing_key,
+        ignored=(*ask.ignored, *unseen)[:_IGNORED_MAX],
+    )

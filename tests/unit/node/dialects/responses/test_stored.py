@@ -1,0 +1,138 @@
+"""Stored responses told again, with everything in them that our own engines never say."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smg_node.dialects.responses.response_object import ResponseObject
+from smg_node.dialects.responses.stored import told_again
+from support.responses import (
+    RESPONSE_ID,
+    SAMPLES,
+    ask_of,
+    checked,
+    decoded,
+    items_from,
+    json_values,
+)
+
+CITED = {"type": "url_citation", "start_index": 0, "end_index": 1, "title": "t", "url": "u"}
+# The SDK's list of what an answer may hold has no place for these.
+_NO_OUTPUT = frozenset({"acme:note", "configuration_update"})
+
+
+def stored(rows: list[dict[str, Any]], status: str = "completed") -> bytes:
+    named = [{"id": f"x{'yz'[n % 2]}_{n}", **row} for n, row in enumerate(rows)]
+    shown = ResponseObject(ask_of(), response_id=RESPONSE_ID, created_s=5)
+    return shown.body(status, items_from(named))
+
+
+def steps(rows: list[dict[str, Any]]) -> list[str]:
+    told = told_again(stored(rows))
+    checked(told)
+    assert [one.type for one in told[:2]] == ["response.created", "response.in_progress"]
+    return [one.type.removeprefix("response.") for one in told[2:-1]]
+
+
+def test_a_refusal_has_events_of_its_own() -> None:
+    part = {"type": "refusal", "refusal": "no"}
+    assert steps([{"role": "assistant", "content": [part]}]) == [
+        "output_item.added",
+        "content_part.added",
+        "refusal.delta",
+        "refusal.done",
+        "content_part.done",
+        "output_item.done",
+    ]
+
+
+def test_annotations_and_further_parts_are_told() -> None:
+    part = {"type": "output_text", "text": "ab", "annotations": [CITED, CITED], "logprobs": []}
+    told = told_again(stored([{"role": "assistant", "content": [part, part]}]))
+    checked(told)
+    rows = [row for row in decoded(told) if "annotation" in row]
+    assert [(row["content_index"], row["annotation_index"]) for row in rows] == [
+        (0, 0), (0, 1), (1, 0), (1, 1),
+    ]  # fmt: skip
+    assert all(row["annotation"] == CITED for row in rows)
+
+
+def test_a_summary_is_told_before_the_thought() -> None:
+    row = {"type": "reasoning", **SAMPLES["reasoning"]}
+    assert steps([row]) == [
+        "output_item.added",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.done",
+        "reasoning_summary_part.done",
+        "content_part.added",
+        "reasoning_text.delta",
+        "reasoning_text.done",
+        "content_part.done",
+        "output_item.done",
+    ]
+
+
+def test_thoughts_can_have_the_names_of_the_open_schema() -> None:
+    document = stored([{"type": "reasoning", **SAMPLES["reasoning"]}])
+    kinds = [one.type for one in told_again(document, reasoning_events="open")]
+    assert kinds[8:10] == ["response.reasoning.delta", "response.reasoning.done"]
+
+
+@pytest.mark.parametrize("kind", sorted(SAMPLES.keys() - _NO_OUTPUT - {"message"}))
+def test_every_type_of_item_can_be_told_again(kind: str) -> None:
+    told = told_again(stored([{"type": kind, **SAMPLES[kind]}]))
+    response = checked(told)
+    assert [item.type for item in response.output] == [kind]
+    added = decoded(told)[2]["item"]
+    assert (added["type"], added["id"]) == (kind, "xy_0")
+
+
+@pytest.mark.parametrize(
+    ("status", "last"),
+    [
+        ("completed", "response.completed"),
+        ("incomplete", "response.incomplete"),
+        ("cancelled", "response.incomplete"),
+        ("failed", "response.failed"),
+        ("in_progress", "response.in_progress"),
+        ("queued", "response.in_progress"),
+    ],
+)
+def test_only_what_has_ended_has_an_end(status: str, last: str) -> None:
+    told = told_again(stored([], status))
+    assert told[-1].type == last
+    assert decoded(told)[0]["response"]["status"] == "in_progress"
+    assert [one.sequence for one in told] == list(range(len(told)))
+
+
+def test_the_end_is_the_stored_document_byte_for_byte() -> None:
+    document = stored([{"type": "acme:note", "x": [1.0, 1e22, "\u2028"]}])
+    assert told_again(document)[-1].data.endswith(b'"response":' + document + b"}")
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.binary(max_size=30)
+    | json_values.map(lambda value: json.dumps(value).encode())
+    | st.builds(
+        lambda status, output: json.dumps({"status": status, "output": output}).encode(),
+        json_values.filter(lambda value: not isinstance(value, str)),
+        st.just([]),
+    )
+)
+def test_garbage_is_no_response(garbage: bytes) -> None:
+    with pytest.raises(ValueError, match="not"):
+        told_again(garbage)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(st.sampled_from(["content", "summary", "arguments", "input"]), json_values))
+def test_an_item_of_any_shape_is_told(values: dict[str, Any]) -> None:
+    for kind in ("message", "reasoning", "function_call", "custom_tool_call"):
+        document = {"status": "completed", "output": [{"id": "a_1", "type": kind, **values}]}
+        told = told_again(json.dumps(document).encode())
+        assert [one.sequence for one in told] == list(range(len(told)))
