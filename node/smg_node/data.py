@@ -37,6 +37,7 @@ from smg_node.fleet.model import ServedModel
 from smg_node.fleet.models import ModelParts
 from smg_node.fleet.networks import Networks
 from smg_node.fleet.opening import engine_opener as open_with
+from smg_node.history.door import HistoryDoor
 from smg_node.http.chosen import http_options, reader_options
 from smg_node.http.identity import KeyAuthenticator
 from smg_node.http.parts import HttpParts, Identity
@@ -173,6 +174,7 @@ def build_http_parts(
     sticky: Bindings,
     mesh: Asking | None = None,
     prefixes: Prefixes | None = None,
+    history: HistoryDoor,
     admission: Admission | None = None,
 ) -> HttpParts:
     """Return everything the HTTP surface needs; all of it follows the cluster's settings."""
@@ -188,6 +190,7 @@ def build_http_parts(
         generations=pipeline.generator,
         relays=pipeline.relays,
         embedder=pipeline.embedder,
+        history=history.desks(pipeline.generator, pipeline.placer, pipeline.preparer),
         catalog=desk,
         tokens=TokenDesk(pipeline.placer, pipeline.preparer, base.clock),
         workers=desk,

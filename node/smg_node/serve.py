@@ -22,12 +22,13 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
+from smg_mesh.shared import Shared
 from smg_node import __version__
 from smg_node.cluster.build import build_cluster, build_shared, build_sharing
 from smg_node.cluster.desks import SharedDesks, build_desks, listen
 from smg_node.cluster.farewell import Farewell
 from smg_node.cluster.hints import PrefixSharing
-from smg_node.cluster.life import ClusterLife
+from smg_node.cluster.life import ClusterLife, Doubts
 from smg_node.cluster.registry import ClusterRegistry
 from smg_node.cluster.sessions import Sessions
 from smg_node.cluster.usage_build import UsageParts, build_usage
@@ -39,6 +40,7 @@ from smg_node.data import Base, build_admission, build_http_parts, engine_opener
 from smg_node.demo import demo_engines, say_demo
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.networks import Networks
+from smg_node.history.door import HistoryDoor
 from smg_node.http.app import Server
 from smg_node.memory import settle, spare
 from smg_node.pipeline.engine_meters import watch_listening, watch_prefixes
@@ -68,6 +70,7 @@ class _Node:
     cluster: ClusterLife
     sharing: PrefixSharing | None
     usage: UsageParts
+    history: HistoryDoor
     farewell: Farewell
     server: Server
 
@@ -84,6 +87,7 @@ async def serve(settings: Settings) -> int:
         await cluster.start()
         node.desks.live.refresh()
         stack.push_async_callback(node.usage.keeper.close)
+        stack.push_async_callback(node.history.close)
         stack.push_async_callback(server.stop)
         await server.start()
         cluster.publish(server.address, server.metrics_address)
@@ -122,18 +126,11 @@ def _build(settings: Settings, base: Base) -> _Node:
         shared, fleet, monotonic_s=clock.monotonic_s, patience_s=settings.mesh.join_grace_s
     )
     farewell = Farewell()
-    cluster = build_cluster(
-        settings,
-        farewell,
-        shared=shared,
-        version=__version__,
-        clock=clock,
-        rng=base.rng,
-        meters=base.meters,
-    )
+    cluster = _build_cluster(settings, base, shared, farewell)
     sharing = build_sharing(
         settings, shared, prefixes, fleet, monotonic_s=clock.monotonic_s, meters=base.meters
     )
+    history = _build_history(settings, base, shared)
     desk = FleetDesk(
         fleet,
         networks,
@@ -142,7 +139,7 @@ def _build(settings: Settings, base: Base) -> _Node:
         clock=clock,
         workers_ready_min=settings.readiness.min_workers,
         draining=lambda: farewell.draining,
-        doubts=cluster.doubts if sharing is None else sharing.after(cluster.doubts),
+        doubts=_doubts(cluster, sharing, history),
     )
     desks = build_desks(settings, shared, cluster.mesh, wall_ms=clock.now_ms)
     listen(settings, shared, desks)
@@ -160,10 +157,53 @@ def _build(settings: Settings, base: Base) -> _Node:
         sticky=registry.sticky,
         mesh=cluster.mesh,
         prefixes=prefixes,
+        history=history,
         admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
     )
     farewell.server = Server(parts)
-    return _Node(base, fleet, registry, desks, cluster, sharing, usage, farewell, farewell.server)
+    return _Node(
+        base, fleet, registry, desks, cluster, sharing, usage, history, farewell, farewell.server
+    )
+
+
+def _build_history(settings: Settings, base: Base, shared: Shared) -> HistoryDoor:
+    """Return the door to what is remembered; nothing is open yet."""
+    return HistoryDoor(
+        settings,
+        clock=base.clock,
+        rng=base.rng,
+        meters=base.meters,
+        living=shared.living,
+        vault=shared,
+    )
+
+
+def _build_cluster(
+    settings: Settings, base: Base, shared: Shared, farewell: Farewell
+) -> ClusterLife:
+    """Return this node's life among others; it has not begun."""
+    return build_cluster(
+        settings,
+        farewell,
+        shared=shared,
+        version=__version__,
+        clock=base.clock,
+        rng=base.rng,
+        meters=base.meters,
+    )
+
+
+def _doubts(
+    cluster: ClusterLife, sharing: PrefixSharing | None, history: HistoryDoor
+) -> Callable[[], Doubts]:
+    """Return what says why this node should not be sent work, or what is not as it should be."""
+    others = cluster.doubts if sharing is None else sharing.after(cluster.doubts)
+
+    def all_of_them() -> Doubts:
+        said = others()
+        return Doubts((*said.reasons, *history.reasons()), (*said.degraded, *history.degraded()))
+
+    return all_of_them
 
 
 def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
@@ -176,6 +216,7 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
         "loop lag": LoopLag(node.base.meters, node.base.clock, busy=node.fleet.has_workers).run,
         "mesh": node.cluster.run,
         "usage": node.usage.keeper.run,
+        "history": node.history.run,
         **sharing,
     }
 

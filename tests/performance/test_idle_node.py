@@ -66,6 +66,8 @@ NOT_OURS: Final = frozenset(
         "smg_node.engines.http_client",
         "smg_node.engines.wire",
         "smg_node.fleet.assembly",
+        "smg_node.history.desk",
+        "smg_node.history.keeping",
         "smg_node.http.audit",
         "smg_node.http.cluster",
         "smg_node.http.embeddings",

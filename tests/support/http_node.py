@@ -53,6 +53,7 @@ from smg_node.telemetry.tracing import TraceOptions, Tracer
 from smg_node.world import SystemClock
 from support.fake_cluster import FakeCluster
 from support.fake_shared import FakeSessions, SharedWorld
+from support.no_history import MakeHistory, no_history
 from support.spending import SpentDesk, UsageBook
 
 Script = Callable[["FakeRun"], AsyncIterator[Sequence[Event]]]
@@ -341,10 +342,12 @@ def quick(**changes: Any) -> HttpOptions:
 
 @contextlib.asynccontextmanager
 async def node(
-    script: Script = hello, tracer: Tracer | None = None, **changes: Any
+    script: Script = hello,
+    tracer: Tracer | None = None,
+    history: MakeHistory = no_history,
+    **changes: Any,
 ) -> AsyncIterator[Node]:
-    clock = SystemClock()
-    rng = random.Random(7)
+    clock, rng = SystemClock(), random.Random(7)
     meters = Meters(CollectorRegistry(), version="1.2.3")
     generations = FakeGenerations(script)
     workers, health, lines, cluster = FakeWorkers(), FakeHealth(), LineList(), FakeCluster()
@@ -356,6 +359,7 @@ async def node(
         generations=generations,
         relays=cast("Relays", FakeRelays()),
         embedder=cast("Embedder", FakeEmbedder()),
+        history=lambda: history(generations),
         catalog=FakeCatalog(),
         tokens=FakeTokens(),
         workers=workers,

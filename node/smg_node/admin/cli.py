@@ -20,6 +20,7 @@ from smg_node.admin.client import AdminClient, AdminError
 from smg_node.admin.cluster import cluster_app
 from smg_node.admin.completion import PROGRAM, completion
 from smg_node.admin.config import config_app
+from smg_node.admin.db import db_app
 from smg_node.admin.explain import explain
 from smg_node.admin.keys import keys_app
 from smg_node.admin.limits import limits_app
@@ -97,6 +98,7 @@ def build_app() -> typer.Typer:
     app.add_typer(workers_app, name="workers")
     app.add_typer(cluster_app, name="cluster")
     app.add_typer(config_app, name="config")
+    app.add_typer(db_app, name="db")
     app.add_typer(keys_app, name="keys")
     app.add_typer(limits_app, name="limits")
     app.add_typer(models_app, name="models")

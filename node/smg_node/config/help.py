@@ -64,8 +64,18 @@ def render_help(schema: Schema, *, version: str, width: int) -> str:
         " SMG_STREAM__KEEPALIVE_S=20, and keepalive_s: 20 below stream:.",
         indent=2,
     )
-    for group, knobs in _sections(schema):
-        page.entry(f"--{group.dotted}.*", f"{group.says} ({len(knobs)})")
+    shown = dict(_sections(schema))
+    for group in shown:
+        # What lies below another section is told of there, and by --help-all.
+        if not any(
+            group.path[: len(other.path)] == other.path for other in shown if other != group
+        ):
+            count = sum(
+                len(knobs)
+                for of, knobs in shown.items()
+                if of.path[: len(group.path)] == group.path
+            )
+            page.entry(f"--{group.dotted}.*", f"{group.says} ({count})")
     _ending(page)
     return page.render()
 

@@ -17,6 +17,7 @@ from smg_node.config.plugins import installed
 from smg_node.config.sections.admission import Admission
 from smg_node.config.sections.auth import Auth
 from smg_node.config.sections.engine import EngineCalls
+from smg_node.config.sections.history import History, Responses, Retention
 from smg_node.config.sections.http import Http
 from smg_node.config.sections.kv import Kv
 from smg_node.config.sections.lifecycle import Drain, Readiness
@@ -25,6 +26,7 @@ from smg_node.config.sections.mesh import MeshSection
 from smg_node.config.sections.models import Model
 from smg_node.config.sections.resilience import Breaker, Overload, Queue, Retry
 from smg_node.config.sections.routing import Routing
+from smg_node.config.sections.storage import Storage
 from smg_node.config.sections.stream import Stream
 from smg_node.config.sections.telemetry import Telemetry
 from smg_node.config.sections.templates import Templates
@@ -88,6 +90,10 @@ class Settings(BaseSettings):
     templates: Templates = Field(default_factory=Templates)
     models: dict[ModelName, Model] = Field(default_factory=dict, max_length=_MODELS_MAX)
     limits: Limits = Field(default_factory=Limits)
+    storage: Storage = Field(default_factory=Storage)
+    retention: Retention = Field(default_factory=Retention)
+    history: History = Field(default_factory=History)
+    responses: Responses = Field(default_factory=Responses)
     mesh: MeshSection = Field(default_factory=MeshSection)
     drain: Drain = Field(default_factory=Drain)
     readiness: Readiness = Field(default_factory=Readiness)

@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
 _HEAD: Final = "# The effective configuration. A comment says where a value comes from; the others are defaults."
 _USER_INFO: Final = re.compile(r"//[^/@\s]*@")
+_SECRET_QUERY: Final = re.compile(
+    r"([?&][^=&\s]*(?:pass|pwd|secret|token|key|credential|auth)[^=&\s]*=)[^&\s]+", re.IGNORECASE
+)
 _MASK: Final = "**********"
 
 
 def render_settings(settings: "BaseModel", origins: "Mapping[KnobPath, str]") -> str:
     """Return all knobs with their values; a comment names where one that was said comes from.
 
-    Reading it back gives equal settings, except for what is masked: secrets, and user names and
-    passwords in URLs. Unset knobs are left out.
+    Reading it back gives equal settings, except for what is masked: secrets, and user names,
+    passwords and the like in URLs. Unset knobs are left out.
     """
     return "\n".join([_HEAD, *_lines(dict(settings), (), origins)]) + "\n"
 
@@ -54,7 +57,7 @@ def _plain(value: object) -> object:
         case _ if hasattr(value, "get_secret_value"):
             return _MASK
         case _:
-            return _USER_INFO.sub(f"//{_MASK}@", str(value))
+            return _SECRET_QUERY.sub(rf"\1{_MASK}", _USER_INFO.sub(f"//{_MASK}@", str(value)))
 
 
 def _yaml(value: object) -> str:

@@ -23,11 +23,13 @@ from smg_node.http.routes import ROUTES
 if TYPE_CHECKING:
     from smg_node.http.audit import AuditRoutes
     from smg_node.http.cluster import ClusterRoutes
+    from smg_node.http.conversations import ConversationRoutes
     from smg_node.http.embeddings import EmbeddingRoutes
     from smg_node.http.events import EventRoutes
     from smg_node.http.explain import ExplainRoutes
     from smg_node.http.keys import KeyRoutes
     from smg_node.http.limits import LimitRoutes
+    from smg_node.http.responses import ResponseRoutes
     from smg_node.http.settings import SettingsRoutes
     from smg_node.http.state import StateRoutes
     from smg_node.http.tokens import TokenRoutes
@@ -42,6 +44,7 @@ def build_actions(
     return {
         **_for_tenants(parts, bodies, pulse),
         **_of_texts(parts, bodies, pulse),
+        **_of_history(parts, bodies, pulse),
         **_of_usage(parts),
         **_for_the_fleet(parts, bodies),
         **_for_members(parts, bodies),
@@ -84,6 +87,38 @@ def _of_texts(parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> Mapping[str
         "classify": lambda request: embeddings().relay("classify", request),
         "tokenize": lambda request: tokens().tokenize(request),
         "detokenize": lambda request: tokens().detokenize(request),
+    }
+
+
+def _of_history(parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> Mapping[str, Action]:
+    @cache
+    def responses() -> "ResponseRoutes":
+        from smg_node.http.responses import ResponseRoutes
+
+        return ResponseRoutes(parts, parts.history(), bodies, pulse)
+
+    @cache
+    def conversations() -> "ConversationRoutes":
+        from smg_node.http.conversations import ConversationRoutes
+
+        return ConversationRoutes(parts, parts.history(), bodies)
+
+    return {
+        "create_response": lambda request: responses().create(request),
+        "response": lambda request: responses().retrieve(request),
+        "delete_response": lambda request: responses().delete(request),
+        "cancel_response": lambda request: responses().cancel(request),
+        "input_items": lambda request: responses().input_items(request),
+        "input_tokens": lambda request: responses().input_tokens(request),
+        "compact": lambda request: responses().compact(request),
+        "create_conversation": lambda request: conversations().create(request),
+        "conversation": lambda request: conversations().retrieve(request),
+        "change_conversation": lambda request: conversations().update(request),
+        "delete_conversation": lambda request: conversations().delete(request),
+        "items": lambda request: conversations().items(request),
+        "add_items": lambda request: conversations().add_items(request),
+        "item": lambda request: conversations().item(request),
+        "delete_item": lambda request: conversations().delete_item(request),
     }
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.http.generation import close_events
+from smg_node.http.answering import close_events
 from smg_node.http.inflight import Inflight
 from smg_node.http.ports import Cluster, ClusterEvent
 from smg_node.http.pulse import Pulse

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from smg_node.http.explain_shape import EXPLAIN_EXAMPLE
+from smg_node.http.history_shape import HISTORY_EXAMPLES
 from smg_node.http.key_shape import KEY_EXAMPLES
 from smg_node.http.limit_shape import LIMIT_EXAMPLES
 from smg_node.http.usage_shape import USAGE_EXAMPLES
@@ -148,6 +149,7 @@ _SESSION: Final = {
 }
 
 EXAMPLES: Final[Mapping[str, Any]] = {
+    **HISTORY_EXAMPLES,
     **KEY_EXAMPLES,
     **LIMIT_EXAMPLES,
     **USAGE_EXAMPLES,

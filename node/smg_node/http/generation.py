@@ -8,9 +8,8 @@ the last event of the stream, and if even that cannot be said, the connection is
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
 
 from smg_node.core.answer import Collector
 from smg_node.core.errors import SmgError
@@ -18,21 +17,19 @@ from smg_node.core.events import End, Event, Fail
 from smg_node.core.request import GenerateRequest
 from smg_node.dialects.dialect import Presenter
 from smg_node.dialects.json_body import read_json
+from smg_node.http.answering import Answering, close_events, uncancel
 from smg_node.http.asking import context_of, routing_key
 from smg_node.http.body import BodyReader
-from smg_node.http.errors import family_of, internal
+from smg_node.http.errors import internal
 from smg_node.http.parts import HttpParts
 from smg_node.http.pulse import Pulse
 from smg_node.http.relaying import Relaying
-from smg_node.http.reply import Reply, Streamed, name_list
+from smg_node.http.reply import Reply, Streamed
 from smg_node.http.request import Headers, HttpRequest
 from smg_node.http.sse import EventStream
 from smg_node.pipeline.relayed import APIS, relayable
-from smg_node.pipeline.run import Run
 
 _log = logging.getLogger(__name__)
-
-_OPENAI_VERSION: Final = "2020-10-01"
 
 
 class GenerationRoutes:
@@ -60,12 +57,12 @@ class GenerationRoutes:
             dialect_name, wish, context_of(request, parts.options, streamed=wish.stream)
         )
         presenter = dialect.presenter(reading)
-        answering = _Answering(parts, request, wish, run)
+        answering = Answering(parts, request, wish, run)
         if wish.stream:
             return await self._stream(answering, presenter)
         return await self._collect(answering, presenter)
 
-    async def _collect(self, answering: "_Answering", presenter: Presenter) -> Reply:
+    async def _collect(self, answering: Answering, presenter: Presenter) -> Reply:
         collector = Collector(answering.wish.choices)
         events = answering.run.events()
         try:
@@ -76,7 +73,7 @@ class GenerationRoutes:
             answering.over()
         return Reply(200, presenter.answer(collector.answer()))
 
-    async def _stream(self, answering: "_Answering", presenter: Presenter) -> Streamed:
+    async def _stream(self, answering: Answering, presenter: Presenter) -> Streamed:
         request = answering.request
         stream = EventStream(request.wire, answering.note)
         self._pulse.add(stream)
@@ -86,7 +83,7 @@ class GenerationRoutes:
         except asyncio.CancelledError:
             if request.cut is None:
                 raise
-            _uncancel()
+            uncancel()
             self._fail(request, stream, presenter, request.cut)
         except SmgError as error:
             self._fail(request, stream, presenter, error)
@@ -118,46 +115,6 @@ class GenerationRoutes:
         stream.end(frames)
 
 
-class _Answering:
-    """One generation and the headers that tell how it was served."""
-
-    __slots__ = ("_parts", "request", "run", "wish")
-
-    def __init__(
-        self, parts: HttpParts, request: HttpRequest, wish: GenerateRequest, run: Run
-    ) -> None:
-        self._parts = parts
-        self.request = request
-        self.wish = wish
-        self.run = run
-
-    def note(self) -> Mapping[str, str]:
-        """Put what is known now into the answer's headers and the access log; return the headers."""
-        request, run, parts = self.request, self.run, self._parts
-        headers = request.reply_headers
-        request.worker = run.worker
-        taken_s = parts.clock.monotonic_s() - request.received_s
-        headers["openai-processing-ms"] = str(round(taken_s * 1000))
-        headers["openai-version"] = _OPENAI_VERSION
-        if run.ticket is not None:
-            headers.update(run.ticket.headers(family_of(request.route)))
-        if parts.options.expose_routing_headers:
-            headers["x-smg-node"] = parts.identity.node
-            headers["x-smg-attempts"] = str(run.attempts)
-            if run.worker:
-                headers["x-smg-routed-worker-id"] = run.worker
-        ignored = run.ignored or self.wish.ignored
-        if ignored:
-            headers["x-smg-ignored-params"] = name_list(ignored)
-        return headers
-
-    def over(self) -> None:
-        """Take note for the last time, and count what had no effect."""
-        self.note()
-        for name in self.run.ignored or self.wish.ignored:
-            self._parts.meters.ignored_parameter(name)
-
-
 async def _pump(
     events: AsyncIterator[Sequence[Event]], stream: EventStream, presenter: Presenter
 ) -> SmgError | None:
@@ -183,19 +140,6 @@ async def _pump(
         return last.error
     assert type(last) is End, "a run ended without End or Fail"
     return None
-
-
-async def close_events(events: AsyncIterator[Any]) -> None:
-    """Close a run's events, which cancels what is still under way for them."""
-    close = getattr(events, "aclose", None)
-    if close is not None:
-        await close()
-
-
-def _uncancel() -> None:
-    task = asyncio.current_task()
-    assert task is not None
-    task.uncancel()
 
 
 def _with_routing_key(

@@ -38,7 +38,7 @@ _UNPARSED: Final = "unparsed"
 _UNKNOWN: Final = "unknown"
 _CLIENT_GONE: Final = 499
 _PREFLIGHT: Final[Mapping[str, str]] = {
-    "access-control-allow-methods": "GET, POST, OPTIONS",
+    "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
     "access-control-max-age": "600",
 }
 _EXPOSED: Final = (
@@ -46,7 +46,7 @@ _EXPOSED: Final = (
     "x-smg-ignored-params, retry-after, retry-after-ms, x-should-retry, openai-processing-ms, "
     "openai-version, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, "
     "x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "
-    "x-ratelimit-reset-tokens, x-smg-limit, x-smg-limit-state"
+    "x-ratelimit-reset-tokens, x-smg-limit, x-smg-limit-state, x-smg-history, x-smg-store"
 )
 
 

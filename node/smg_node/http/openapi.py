@@ -13,7 +13,7 @@ _ACCESS: Final = {
     "view": "For operators and administrators.",
     "admin": "For administrators.",
 }
-_STREAMS: Final = frozenset({"ChatRequest", "CompletionRequest"})
+_STREAMS: Final = frozenset({"ChatRequest", "CompletionRequest", "ResponseRequest"})
 
 
 def document(routes: Iterable[Route], *, version: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock
@@ -22,6 +22,10 @@ from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.metrics import Meters
 from smg_node.telemetry.tracing import Tracer
 
+if TYPE_CHECKING:
+    # Loaded with the first request that asks what was said before.
+    from smg_node.http.history_ports import History
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -37,7 +41,7 @@ class HttpParts:
     """The node, as the HTTP surface sees it.
 
     `reading` are the limits of those readers that belong to no dialect. `dialects` maps a dialect's name
-    (`chat`, `completions`) to it. `settings` returns the node's configuration without secrets, for
+    (`chat`, `completions`) to it. `history` returns what remembers, built when it is first asked for. `settings` returns the node's configuration without secrets, for
     `/get_server_info`. `options`, `reading` and `dialects` may be exchanged while the node serves, by `retune`
     only: who keeps something made of the options hears of it.
     """
@@ -46,6 +50,7 @@ class HttpParts:
     generations: Generations
     relays: Relays
     embedder: Embedder
+    history: "Callable[[], History]"
     catalog: Catalog
     tokens: TokenService
     workers: Workers

@@ -10,8 +10,8 @@ from smg_node.core.answer import Collector
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import SmgError
 from smg_node.core.request import GenerateRequest, Sampling, TextPrompt
+from smg_node.http.answering import close_events
 from smg_node.http.drain import Drain
-from smg_node.http.generation import close_events
 from smg_node.http.parts import HttpParts
 from smg_node.http.ports import Health
 from smg_node.http.reply import Reply, json_reply

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from smg_node.http.explain_shape import EXPLAIN_SCHEMAS
+from smg_node.http.history_shape import HISTORY_SCHEMAS
 from smg_node.http.key_shape import KEY_SCHEMAS
 from smg_node.http.limit_shape import LIMIT_SCHEMAS
 from smg_node.http.usage_shape import USAGE_SCHEMAS
@@ -169,6 +170,7 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
 SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **_SHARED,
     **EXPLAIN_SCHEMAS,
+    **HISTORY_SCHEMAS,
     **KEY_SCHEMAS,
     **LIMIT_SCHEMAS,
     **USAGE_SCHEMAS,

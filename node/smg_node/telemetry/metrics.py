@@ -29,7 +29,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from smg_node.core.outcome import Outcome
-from smg_node.telemetry import declared
+from smg_node.telemetry import declared, store_metrics
 from smg_node.telemetry.metric import Metric
 
 Reading: TypeAlias = Callable[[], Mapping[tuple[str, ...], float]]
@@ -161,6 +161,7 @@ class Meters:
         self._tenants: dict[str, dict[int, Counter]] = {}
         self._engine_errors: dict[tuple[str, str], Counter] = {}
         self._ignored: dict[str, Counter] = {}
+        self._stores: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         self._codes: set[str] = set()
         self._lag = self._series.histogram(declared.LOOP_LAG_SECONDS)
         self._stalls = self._series.counter(declared.LOOP_STALLS)
@@ -244,6 +245,17 @@ class Meters:
             counter = self._series.counter(declared.IGNORED_PARAMETERS, name[:64])
             self._ignored[name] = counter
         counter.inc()
+
+    def store_operation(self, operation: str, outcome: str, duration_s: float) -> None:
+        """Count what was asked of the store; both words are of a few of our own."""
+        key = (operation, outcome)
+        series = self._stores.get(key)
+        if series is None:
+            counter = self._series.counter(store_metrics.STORE_OPERATIONS, operation, outcome)
+            duration = self._series.histogram(store_metrics.STORE_SECONDS, operation)
+            series = self._stores[key] = (counter, duration)
+        series[0].inc()
+        series[1].observe(duration_s)
 
     def loop_lag(self, lag_s: float) -> None:
         """Observe how late the event loop was."""

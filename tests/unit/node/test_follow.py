@@ -20,6 +20,7 @@ from smg_node.control import FleetDesk
 from smg_node.core.ids import IdSource
 from smg_node.data import Base, build_admission, build_http_parts
 from smg_node.fleet.fleet import Fleet
+from smg_node.history.door import HistoryDoor
 from smg_node.http.parts import HttpParts
 from smg_node.pipeline.place import Placer
 from smg_node.pipeline.prepare import Preparer
@@ -109,6 +110,7 @@ class Wired:
             desks,
             usage,
             sticky=OwnBindings(),
+            history=cast("HistoryDoor", SimpleNamespace(desks=lambda *_: None)),
         )
         build_admission(self.live.own, self.base, self.live, FakeRules(), FakeRights())
         shared = SimpleNamespace(rights=self.rights, watch_held=self.rights.watch_held)

@@ -68,7 +68,9 @@ def test_help_shows_what_matters_first() -> None:
     places = [page.index(word) for word in order]
     assert places == sorted(places)
     assert "--stream.*" in page
-    assert len(page.splitlines()) < 110
+    assert "--storage.*" in page
+    assert "--storage.pool.*" not in page
+    assert len(page.splitlines()) < 116
 
 
 def test_what_is_printed_can_be_given_back(tmp_path: Path) -> None:

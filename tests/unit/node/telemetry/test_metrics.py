@@ -14,6 +14,7 @@ from smg_node.telemetry import (
     resilience_metrics,
     rights_metrics,
     state_metrics,
+    store_metrics,
     usage_metrics,
 )
 from smg_node.telemetry.metric import Metric
@@ -211,6 +212,7 @@ def test_declarations_follow_the_rules_for_names() -> None:
             resilience_metrics,
             rights_metrics,
             state_metrics,
+            store_metrics,
             usage_metrics,
         )
         for thing in vars(module).values()

@@ -1,0 +1,73 @@
+"""How what goes wrong with history is told: the one place where a store's errors become the node's."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from smg_node.core.cursor import quoted
+from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_storage.errors import StoreError, StoreErrorKind
+
+RETRY_AFTER_S: Final = 2.0
+"""How soon to ask again a store that is away."""
+
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def asking_store() -> Iterator[None]:
+    """Turn what a store says is wrong into what a client may be told."""
+    try:
+        yield
+    except StoreError as error:
+        raise failure_of(error) from error
+
+
+def failure_of(error: StoreError) -> SmgError:
+    """Return what a client is told about a store's error; what it says of itself stays in the log."""
+    match error.kind:
+        case StoreErrorKind.UNAVAILABLE:
+            return SmgError(
+                ErrorKind.OVERLOADED,
+                "the store of responses and conversations does not answer",
+                code="store_unavailable",
+                retry_after_s=RETRY_AFTER_S,
+            )
+        case StoreErrorKind.CONFLICT:
+            return SmgError(ErrorKind.CONFLICT, "it was changed by somebody else meanwhile")
+        case StoreErrorKind.TOO_LARGE:
+            return SmgError(ErrorKind.TOO_LARGE, "it is larger than what the store keeps")
+        case StoreErrorKind.BAD_REFERENCE:
+            return SmgError(ErrorKind.NOT_FOUND, f"there is no {quoted(error.missing)} (any more)")
+        case StoreErrorKind.REJECTED:
+            return SmgError(
+                ErrorKind.FORBIDDEN, f"it is not stored: {error.message}", code="storage_rejected"
+            )
+        case StoreErrorKind.CORRUPT:
+            return corrupt(error.message)
+
+
+def corrupt(what: str) -> SmgError:
+    """Return the error for a record that makes no sense; `what` names it, for the log only."""
+    _log.error("a stored record makes no sense: %s", what)
+    return SmgError(ErrorKind.INTERNAL, "a stored record is damaged; it has been logged")
+
+
+def response_not_found(response_id: str) -> SmgError:
+    """Return the error for a response that nobody knows, or that is another tenant's."""
+    return SmgError(ErrorKind.NOT_FOUND, f"there is no response {quoted(response_id)}")
+
+
+def previous_not_found(response_id: str) -> SmgError:
+    """Return the error for a chain that ends in nothing, at that id."""
+    return invalid(
+        f"there is no response {quoted(response_id)}",
+        "previous_response_id",
+        "previous_response_not_found",
+    )
+
+
+def item_not_found(item_id: str) -> SmgError:
+    """Return the error for an item that a conversation does not have."""
+    return SmgError(ErrorKind.NOT_FOUND, f"there is no item {quoted(item_id)} in this conversation")
