@@ -5,6 +5,7 @@ one, full or not at all. Its hash is the engine's own and means nothing to anybo
 from its ids, those of its parent, and the namespace (adapter and salt) they were computed under.
 """
 
+from array import array  # noqa: F401 - whoever asks for the types of these records looks it up here
 from enum import IntEnum
 from typing import Final, TypeAlias
 
