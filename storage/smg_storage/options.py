@@ -55,11 +55,8 @@ class StoreOptions(msgspec.Struct, frozen=True):
     statement_timeout_s: float = 5.0
     recycle_s: int = 1_800
     """A connection older than this is replaced: firewalls forget what is idle."""
-    pre_ping: bool = True
     group_turns_max: int = 64
     """How many turns share a commit."""
-    group_wait_ms: float = 5.0
-    """How long a commit waits for more of them at most."""
 
     sqlite_readers: int = 2
     sqlite_busy_timeout_ms: int = 5_000

@@ -22,6 +22,9 @@ _OTHERS: Final = frozenset(
     {CONFIG_FILE, "SMG_ADMIN_URL", "SMG_ADMIN_KEY", "SMG_KEY", "SMG_KEY_FILE"}
 )
 
+# Where the tests of this distribution find servers; nodes that they start see it too.
+_OF_TESTS: Final = "SMG_TEST_"
+
 # Kubernetes describes every Service of a namespace to its pods; one called `smg-node` or `smg` gives
 # SMG_NODE_SERVICE_HOST, SMG_NODE_PORT_30000_TCP_ADDR and so on. They are nobody's typo.
 _SERVICE_LINK: Final = re.compile(
@@ -43,7 +46,9 @@ def read_environment(
     entries: list[Entry] = []
     problems: list[Problem] = []
     for name in sorted(environ):
-        if not name.startswith(PREFIX) or name in _OTHERS or _SERVICE_LINK.fullmatch(name):
+        if not name.startswith(PREFIX) or name in _OTHERS or name.startswith(_OF_TESTS):
+            continue
+        if _SERVICE_LINK.fullmatch(name):
             continue
         place = f"environment {name}"
         try:

@@ -49,7 +49,6 @@ def store_options(settings: Settings) -> StoreOptions:
         connect_timeout_s=pool.connect_s,
         statement_timeout_s=pool.statement_s,
         recycle_s=pool.recycle_s,
-        pre_ping=pool.check_first,
         group_turns_max=pool.group_turns,
         redis_connections=pool.redis_connections,
         redis_wait_replicas=pool.redis_replicas,

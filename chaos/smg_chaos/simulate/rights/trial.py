@@ -21,9 +21,8 @@ from smg_mesh.escrow.standing import standing_right
 
 OVERLOADED: Final = 1.3
 """Asked for that many times the amount, a limit should be used up."""
-RECOVERED_S: Final = 12.0
-"""From when the members agree until every limit is used again as far as it can be: a voter that booted, and finds too
-few others to ask, sees again after 11.1 s."""
+RECOVERED_S: Final = 10.0
+"""From when the members agree until every limit is used again as far as it can be."""
 MEASURED_S: Final = 3.0
 _USED_LEAST: Final = 0.85
 """Of what living nodes may spend, in the end, whatever the weather was."""

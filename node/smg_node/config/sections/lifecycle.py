@@ -16,7 +16,7 @@ class Readiness(Section):
 
 
 class Drain(Section):
-    """How the node leaves on SIGTERM: unready at once, then normal service, then only what runs."""
+    """How the node leaves on SIGTERM: unready, still serving, then done."""
 
     settle_s: float = number(
         5,

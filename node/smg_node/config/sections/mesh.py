@@ -70,7 +70,7 @@ class MeshTls(Section):
 
 
 class MeshSection(Section):
-    """How nodes become one cluster: where they meet, what keeps strangers out, how soon one is doubted."""
+    """How nodes become a cluster: where they meet, who is doubted when."""
 
     listen: ListenAddress = address(
         f"0.0.0.0:{DEFAULT_PORT}",

@@ -11,7 +11,7 @@ _PRICE_WHY = "nobody pays to be asked; a unit of currency a token is beyond any 
 
 
 class Model(Section):
-    """What the operator says about one served model. Anything unset is learned from its engines."""
+    """What is said of one served model; the rest is learned from engines."""
 
     aliases: tuple[str, ...] = words(
         (), "Other names clients may use for it.", most=64, metavar="NAME"

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from pydantic import Field, field_validator
 
-from smg_node.config.declare import Section, choice, number, switch, text, words
+from smg_node.config.declare import Section, choice, number, text, words
 from smg_node.config.plugins import installed
 from smg_storage.url import StoreUrlError, parse_store_url
 
@@ -85,7 +85,6 @@ class StoragePool(Section):
         high=86_400,
         why="firewalls forget what is idle; making one takes milliseconds",
     )
-    check_first: bool = switch(True, "Whether one that was idle is tried before it is used.")
     group_turns: int = number(
         64,
         "Most turns that are committed together.",
@@ -165,7 +164,7 @@ class StorageSpool(Section):
 
 
 class Storage(Section):
-    """Where conversations and responses are remembered, and what happens when that is away."""
+    """Where chats are remembered, and what happens when that is away."""
 
     url: str = text(
         "sqlite:///history.db",

@@ -4,7 +4,7 @@ from smg_node.config.declare import Section, number
 
 
 class Stream(Section):
-    """When a streamed answer begins, how it is kept alive, and what a slow reader costs."""
+    """When a stream begins, how it stays alive, what a slow reader costs."""
 
     commit_after_s: float = number(
         10,

@@ -10,7 +10,7 @@ from smg_node.core.errors import SmgError
 
 
 class Workers(Section):
-    """The engines behind this node, and how often and how patiently they are looked at."""
+    """The engines behind this node, and how patiently they are looked at."""
 
     urls: tuple[str, ...] = words(
         (),

@@ -104,3 +104,8 @@ def test_no_knob_looks_like_a_kubernetes_service() -> None:
     environ = {knob.environment: "x" for knob in SCHEMA.knobs if ANY_NAME not in knob.path}
     entries, problems = read_environment(environ, SCHEMA)
     assert len(entries) + len(problems) == len(environ)
+
+
+def test_where_tests_find_their_servers_is_no_knob() -> None:
+    assert read_environment({"SMG_TEST_POSTGRES_URL": "postgresql://x"}, SCHEMA) == ([], [])
+    assert len(read_environment({"SMG_TESTS": "1"}, SCHEMA)[1]) == 1
