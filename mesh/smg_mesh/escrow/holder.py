@@ -114,13 +114,17 @@ class Holder:
         self._waits_for = promise if others and ask is None else None
         return ask
 
-    def rests(self, *, now_ms: int) -> bool:
-        """Return whether an owner has nothing to say now, as long as roster and members are those of its last step."""
-        return self._owner and now_ms < self._due_ms
+    def idle(self, given: tuple[Promise, int] | None, now_ms: int) -> bool:
+        """Return whether a step would do nothing, as long as roster and members are those of the last one.
 
-    def waits(self, promise: Promise | None) -> bool:
-        """Return whether the slot is promised to somebody else, as it was at the last step: there is nothing to do."""
-        return promise is not None and promise is self._waits_for and not self._term
+        An owner has nothing to say yet; or the slot is promised to somebody else, as it was at the last step.
+        `given` is what this node's own voter promised last, and until when.
+        """
+        if self._owner:
+            return now_ms < self._due_ms
+        if given is None or given[0] is not self._waits_for:
+            return False
+        return now_ms < given[1] and not self._term
 
     def voted(self, vote: LeaseVote, *, now_ms: int) -> None:
         """Take what a voter says."""

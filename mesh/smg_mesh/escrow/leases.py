@@ -68,16 +68,16 @@ class Leases:
         roster, names = self._sight.roster, self._sight.names
         news = roster is not self._saw[0] or names is not self._saw[1]
         self._saw = roster, names
+        given = self._voter.given(now_ms=now_ms)
         for slot, holder in list(self._holders.items()):
             if slot in self._unwanted:
                 del self._holders[slot]
                 ask = holder.retire(now_ms)
                 if ask is not None:
                     yield ask
-            elif news or not holder.rests(now_ms=now_ms):
+            elif news or not holder.idle(given.get(slot), now_ms):
                 promise = self._voter.promised(slot, now_ms=now_ms)
-                if news or not holder.waits(promise):
-                    yield from self._hold(holder, promise, now_ms, wall_ms)
+                yield from self._hold(holder, promise, now_ms, wall_ms)
 
     def release(self, *, now_ms: int) -> Iterator[LeaseAsk]:
         """Yield what lets others have all slots of this node at once, and want none any more."""

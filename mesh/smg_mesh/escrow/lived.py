@@ -61,6 +61,8 @@ class Lived:
 
     def see(self, *, now_ms: int, wall_ms: int) -> None:
         """Look at both clocks; before anything is said to stand."""
+        if now_ms == self._now_ms and wall_ms == self._wall_ms:
+            return
         passed_ms = now_ms - self._now_ms
         if wall_ms - self._wall_ms > passed_ms + _JUMP_MS + passed_ms // _PACE:
             self._go_on_at(wall_ms)

@@ -16,6 +16,7 @@ of writes; only the record of the largest one is kept. Such records are not forg
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from heapq import heappop, heappush, nsmallest
 from typing import Final
 
@@ -27,6 +28,8 @@ RECORDS_MAX: Final = 65_536
 """Some 20 MB. Above that a voter stores nothing new: mints wait, standing rights go on."""
 KEPT_MIN_MS: Final = 10_000
 FORGOTTEN_KEPT_MS: Final = 3_600_000
+_LENGTHS_KEPT: Final = 1024
+"""Of so many keys the length is not read again: those that are hot."""
 WINDOWS_KEPT: Final = 3
 """A record is kept for so many windows after it was touched: its own, and two more."""
 
@@ -42,6 +45,7 @@ class Record:
     touched_ms: int
 
 
+@lru_cache(maxsize=_LENGTHS_KEPT)
 def window_ms_of(key: str) -> int:
     """Return how long the windows of a key are, as the key says; 0 for those without windows, and for odd keys."""
     digits = key.rpartition("/")[2].partition(LEVEL_MARK)[0]

@@ -61,6 +61,7 @@ class Promise(NamedTuple):
 UNKNOWN: Final = Promise("", 0, 0)
 """A life before this one may have promised it. Under a term of which nothing else is known, it was to whoever asks
 under it: no two lives do."""
+_NO_PROMISES: Final[Mapping[int, tuple[Promise, int]]] = {}
 
 
 class Voter:
@@ -164,6 +165,10 @@ class Voter:
             return UNKNOWN
         promise = self._promises.get(slot)
         return promise[0] if promise is not None and now_ms < promise[1] else None
+
+    def given(self, *, now_ms: int) -> Mapping[int, tuple[Promise, int]]:
+        """Return what is promised by slot, and until when, if this voter may say it; it changes as votes come."""
+        return _NO_PROMISES if now_ms < self._silent_until_ms else self._promises
 
     def asks(self, *, now_ms: int) -> list[tuple[str, RecordsAsk]]:
         """Return whom to ask for records now, and what: after a boot, and after a change of the roster."""

@@ -2,7 +2,8 @@
 
 Answers overtake each other on different connections, so only those are compared of which one was sent after the
 other had come: what the later one says of the same window, from the same node, may not be more. A window is known
-by its end, which is so long after the answer as the answer says.
+by its end, which is so long after the answer as the answer says. Nobody knows when an answer was said that was long
+on its way, as from a node that was stopped meanwhile: where its window could be one of two, it is not compared.
 """
 
 from collections.abc import Collection, Iterable
@@ -25,6 +26,8 @@ class Headers:
     negative: int = 0
     rising: int = 0
     left_at_refusal: int = 0
+    unplaced: int = 0
+    """Answers that may be of one window or of another: true as far as anybody knows."""
     states: dict[str, int] = field(default_factory=dict)
     shown: list[str] = field(default_factory=list)
 
@@ -59,17 +62,21 @@ def read_headers(
             found.left_at_refusal += 1
             _show(found, answer, f"refuses while {answer.remaining} are left")
         window = _window(answer, window_us)
-        if (answer.node, window) not in surprised:
+        if window is None:
+            found.unplaced += 1
+        elif (answer.node, window) not in surprised:
             rows.setdefault((answer.node, window), []).append(answer)
     for row in rows.values():
         _check_row(row, found)
     return found
 
 
-def _window(answer: Answer, window_us: int) -> int:
-    """Return the number of the window that ends when the answer says."""
-    said_us = (answer.sent_us + answer.got_us) // 2
-    return round((said_us + answer.reset_ms * 1000) / window_us) - 1
+def _window(answer: Answer, window_us: int) -> int | None:
+    """Return the number of the window that ends when the answer says, if there is but one that may."""
+    reset_us = answer.reset_ms * 1000
+    first = round((answer.sent_us + reset_us) / window_us)
+    last = round((answer.got_us + reset_us) / window_us)
+    return first - 1 if first == last else None
 
 
 def _check_row(row: list[Answer], found: Headers) -> None:

@@ -131,7 +131,8 @@ def headed(name: str, headers: Headers, say: Callable[[str], None]) -> Figure:
         "more than 0 with a 429": headers.left_at_refusal,
     }
     wrong = "".join(f", {count} {what}" for what, count in parts.items() if count)
-    says = f"of {headers.looked + headers.silent}{wrong}; {states}"
+    unplaced = f", {headers.unplaced} too long on their way to tell" if headers.unplaced else ""
+    says = f"of {headers.looked + headers.silent}{wrong}{unplaced}; {states}"
     return Figure(f"{name}: headers that cannot be true", headers.wrong, "", 0, says)
 
 

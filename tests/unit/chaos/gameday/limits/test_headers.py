@@ -39,6 +39,17 @@ def test_answers_that_overtook_each_other_prove_nothing() -> None:
     assert found.wrong == 0
 
 
+def test_what_was_long_on_its_way_is_compared_only_if_its_window_is_sure() -> None:
+    # A node that was stopped for seconds says what it would have said before, of a window nobody can be sure of.
+    late = Answer(1, 0, NOW_US, NOW_US + 1_900_000, 429, "", 40, 0, 500, state="exact")
+    found = read_headers([late, answer(2, 1950, 1960, 30), answer(3, 950, 960, 30)], SECOND_US)
+    assert (found.looked, found.unplaced, found.wrong) == (3, 1, 0)
+    # Half a window on its way, and its end is still that of one window alone.
+    slow = Answer(1, 0, NOW_US, NOW_US + 450_000, 429, "", 40, 0, 800, state="exact")
+    found = read_headers([slow, answer(2, 460, 470, 30)], SECOND_US)
+    assert (found.unplaced, found.rising) == (0, 1)
+
+
 def test_nodes_are_compared_with_themselves_alone() -> None:
     said = [answer(1, 100, 110, 3), answer(2, 200, 210, 30, node=1)]
     assert read_headers(said, SECOND_US).wrong == 0
