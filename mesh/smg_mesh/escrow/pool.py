@@ -148,7 +148,7 @@ class Pool:
         demand = sum(customer.demand for customer in self.customers.values()) // 1000
         if self.limit.window_ms < _BUDGET_MS:
             return max(demand, self.limit.amount // _TRANCHES, 1)
-        return max(demand // 2, self.limit.amount // _BUDGET_TRANCHES, 1)
+        return max(demand // 3, self.limit.amount // _BUDGET_TRANCHES, 1)
 
     def learn(self, life: Life, row: AskRow, sent_ms: int, *, now_ms: int) -> Customer:
         """Take what a node says of itself: totals at their largest, the rest if it is the newest."""

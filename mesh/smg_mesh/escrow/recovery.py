@@ -43,6 +43,13 @@ class Blind(NamedTuple):
 NOT_BLIND: Final = Blind(0, 0)
 
 
+class Gathered(NamedTuple):
+    """What came of asking: whether all that a boot made this voter forget is here again, and what tellers forgot."""
+
+    whole: bool
+    told: Blind
+
+
 @dataclass(slots=True)
 class _Teller:
     """One other voter, and how far its pages have been read."""
@@ -140,7 +147,7 @@ class Recovery:
         blind = Blind(tell.blind_short_ms, tell.blind_long_ms, tell.blind_short_for_ms)
         teller.boot = tell.boot
         teller.synced = tell.synced and (first or teller.synced)
-        teller.blind = blind if first else _worse(teller.blind, blind)
+        teller.blind = blind if first else _worst((teller.blind, blind))
         teller.tries = 1
         if tell.more and tell.rows:
             teller.after, teller.due_ms = (tell.rows[-1].key, tell.rows[-1].window), 0
@@ -149,19 +156,18 @@ class Recovery:
             teller.read_synced = teller.synced
         return tell.rows
 
-    def gathered(self, roster: Roster, own: Blind) -> Blind | None:
-        """Return for what this voter is blind from now on, if it has just got enough; else None."""
+    def gathered(self, roster: Roster) -> Gathered | None:
+        """Return what this voter goes by from now on, if it has just got enough; else None."""
         needed = (len(roster.names) - 1) // 2 + 1
         told = [teller.blind for teller in self._tellers.values() if teller.read_synced]
-        blind: Blind | None = None
-        if not self.recovered and len(told) >= needed:
-            self.recovered = True
-            blind = own = _worst(told)
+        whole = not self.recovered and len(told) >= needed
+        blinds = told if whole else []
+        self.recovered = self.recovered or whole
         told = [teller.blind for teller in self._tellers.values() if teller.read]
         if self._synced != self._version and len(told) >= roster.majority - 1:
             self._synced = self._version
-            blind = _worse(own, _worst(told or [own]))
-        return blind
+            return Gathered(whole, _worst([*blinds, *told]))
+        return Gathered(whole, _worst(blinds)) if whole else None
 
     def _at(self, roster: Roster) -> None:
         """Begin anew for another version of the roster: what was read before it counts no more."""
@@ -170,9 +176,5 @@ class Recovery:
             self._tellers = {name: _Teller() for name in roster.names if name != self._me.name}
 
 
-def _worse(one: Blind, other: Blind) -> Blind:
-    return Blind(*map(max, one, other))
-
-
 def _worst(blinds: Sequence[Blind]) -> Blind:
-    return Blind(*map(max, zip(*blinds, strict=True)))
+    return Blind(*map(max, zip(NOT_BLIND, *blinds, strict=True)))

@@ -64,6 +64,29 @@ under it: no two lives do."""
 _NO_PROMISES: Final[Mapping[int, tuple[Promise, int]]] = {}
 
 
+class _Spell(NamedTuple):
+    """Something of short windows that began before `short_ms`, on somebody's wall clock, may be forgotten.
+
+    Until then, on this node's other clock, all are over that may be meant, whatever the wall clock was.
+    """
+
+    short_ms: int
+    until_ms: int
+
+    def rest_ms(self, now_ms: int) -> int:
+        """Return how long it goes on."""
+        return 0 if self.until_ms >= _NEVER_MS else max(0, self.until_ms - now_ms)
+
+    def over(self, wall_ms: int) -> "_Spell":
+        """Return it from then on: windows to come are not meant."""
+        return _Spell(min(self.short_ms, wall_ms), _NEVER_MS)
+
+    def worse(self, told: Blind, now_ms: int) -> "_Spell":
+        """Return it with what somebody tells."""
+        until_ms = now_ms + max(self.rest_ms(now_ms), told.short_for_ms)
+        return _Spell(max(self.short_ms, told.short_ms), until_ms)
+
+
 class Voter:
     """One life of one node, for all slots. `roster`, `basis`, `adopted_ms` and `founder` are set by its owner."""
 
@@ -91,12 +114,15 @@ class Voter:
         self._volatile = volatile
         self._silent_until_ms = now_ms + SILENT_AFTER_BOOT_MS
         self._volatile_blind_until_ms = now_ms + SILENT_AFTER_BOOT_MS + LONG_MS
-        self._short_blind_until_ms = self._volatile_blind_until_ms
         self._remembers = remembered is not None and not (fresh and not remembered)
         self._empty = remembered is not None and not self._remembers
         blind_ms = wall_ms + SILENT_AFTER_BOOT_MS
         long_ms = _blind_before_ms(remembered or {}) if self._remembers else blind_ms
-        self._blind = Blind(short_ms=blind_ms, long_ms=long_ms)
+        self._forgot = _Spell(blind_ms, self._volatile_blind_until_ms)
+        """What its own boot took from it, of short windows."""
+        self._told = _Spell(0, _NEVER_MS)
+        """What those forgot from whom it has its records."""
+        self._long_ms = long_ms
         self._written = long_ms if self._remembers else 0
         self._promises: dict[int, tuple[Promise, int]] = {}
         self._last: dict[int, Promise] = {}
@@ -183,9 +209,7 @@ class Voter:
             return None
         if self._me.name not in roster.names or now_ms < self._silent_until_ms:
             return None
-        seeing = self._short_blind_until_ms >= _NEVER_MS
-        for_ms = 0 if seeing else max(0, self._short_blind_until_ms - now_ms)
-        blind = self._blind_now()._replace(short_for_ms=for_ms)
+        blind = self._blind_yet(now_ms)
         return self._recovery.told_to(ask, self.records, self._terms(), blind, synced=self.synced)
 
     def records_told(self, tell: RecordsTell, *, now_ms: int) -> None:
@@ -198,11 +222,13 @@ class Voter:
             if term > self._seen(slot):
                 self._last[slot] = Promise(*UNKNOWN[:2], term)
                 self._before.pop(slot, None)
-        blind = self._recovery.gathered(self.roster, self._blind_now())
-        if blind is not None:
-            until_ms = self._short_blind_until_ms if self._short_blind_until_ms < _NEVER_MS else 0
-            self._short_blind_until_ms = max(until_ms, now_ms + blind.short_for_ms)
-            self._blind = Blind(blind.short_ms, blind.long_ms)
+        gathered = self._recovery.gathered(self.roster)
+        if gathered is not None:
+            long_ms = 0 if gathered.whole else self._blind_now().long_ms
+            self._long_ms = max(long_ms, gathered.told.long_ms)
+            if gathered.whole:
+                self._forgot = self._told = _Spell(0, _NEVER_MS)
+            self._told = self._told.worse(gathered.told, now_ms)
             self._remembers = True
         if self._recovery.recovered:
             self._volatile_blind_until_ms = now_ms
@@ -270,19 +296,25 @@ class Voter:
         if self._volatile(key):
             if length_ms == LONG_MS:
                 return began_ms < self._blind_now().short_ms
-            return now_ms < self._volatile_blind_until_ms and began_ms < self._blind.short_ms
+            return now_ms < self._volatile_blind_until_ms and began_ms < self._blind_now().short_ms
         return began_ms < self._blind_now().long_ms
 
     def _blind_now(self) -> Blind:
+        short_ms = max(self._forgot.short_ms, self._told.short_ms)
         if self.founder and self._empty and not self._remembers:
-            return Blind(self._blind.short_ms, 0)
-        return self._blind
+            return Blind(short_ms, 0)
+        return Blind(short_ms, self._long_ms)
+
+    def _blind_yet(self, now_ms: int) -> Blind:
+        for_ms = max(self._forgot.rest_ms(now_ms), self._told.rest_ms(now_ms))
+        return self._blind_now()._replace(short_for_ms=for_ms)
 
     def _see_again(self, now_ms: int, wall_ms: int) -> None:
         """Be blind for no window to come, once short ones have passed: a clock was far ahead that said so."""
-        if now_ms >= self._short_blind_until_ms:
-            self._short_blind_until_ms = _NEVER_MS
-            self._blind = Blind(min(self._blind.short_ms, wall_ms), self._blind.long_ms)
+        if now_ms >= self._forgot.until_ms:
+            self._forgot = self._forgot.over(wall_ms)
+        if now_ms >= self._told.until_ms:
+            self._told = self._told.over(wall_ms)
 
     def _on_disk(self, key: str) -> bool:
         return window_ms_of(key) >= LONG_MS and not self._volatile(key)

@@ -40,7 +40,7 @@ def first_tranche(one: Pool) -> int | None:
         (60_000, 5_000, 5_000),
         (300_000, 0, 200),
         (300_000, 300, 200),
-        (300_000, 5_000, 2_500),
+        (300_000, 6_000, 2_000),
         (86_400_000, 2, 200),
     ],
 )
@@ -60,15 +60,15 @@ def test_what_somebody_waits_for_is_minted_however_large_it_is() -> None:
 
 def test_the_next_tranche_is_wished_for_when_half_of_one_is_left() -> None:
     one = pool(300_000)
-    ask(one, per_s=1_000)
+    ask(one, per_s=1_500)
     assert first_tranche(one) == 500
     minted(one, 500)
     assert one.wish(next_one=False) is None
-    ask(one, per_s=1_000, wants=249, sent_ms=1)
+    ask(one, per_s=1_500, wants=249, sent_ms=1)
     one.meet(one.customers[ME], 249, wall_ms=0)
     assert one.left == 251
     assert one.wish(next_one=False) is None
-    ask(one, per_s=1_000, wants=250, sent_ms=2)
+    ask(one, per_s=1_500, wants=250, sent_ms=2)
     one.meet(one.customers[ME], 1, wall_ms=0)
     assert one.left <= 250
     assert one.wish(next_one=False) == 1_000

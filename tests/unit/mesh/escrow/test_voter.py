@@ -255,3 +255,45 @@ def test_a_clock_that_was_far_ahead_at_boot_does_not_blind_a_voter_for_long() ->
     assert one.asked(asked, now_ms=11_099, wall_ms=back_ms + 14_500)[0].stored == ()
     stored = one.asked(asked, now_ms=11_101, wall_ms=back_ms + 14_501)[0].stored
     assert stored == (Stored(SHORT, rows[1].window, 0, 5),)
+
+
+def blinded(tellers: str) -> Voter:
+    """Return one that booted at 8 s, and learned at 10 s from others that booted at 0 with clocks far ahead."""
+    one = Voter(Life("b", 2), now_ms=8_000, wall_ms=WALL_MS + 8_000, remembered={})
+    one.roster = ROSTER
+    others = {
+        name: Voter(Life(name, 1), now_ms=0, wall_ms=WALL_MS + 216_000, remembered={})
+        for name in tellers
+    }
+    for name, other in others.items():
+        other.roster, other.founder = ROSTER, True
+        for _ in range(2):
+            for asked, records_ask in other.asks(now_ms=9_000):
+                tell = (
+                    others[asked].records_asked(records_ask, now_ms=9_000)
+                    if asked in others
+                    else None
+                )
+                if tell is not None:
+                    other.records_told(tell, now_ms=9_000)
+        assert name in "ac"
+    for name, records_ask in one.asks(now_ms=10_000):
+        if name in others:
+            tell = others[name].records_asked(records_ask, now_ms=10_000)
+            assert tell is not None
+            one.records_told(tell, now_ms=10_000)
+    return one
+
+
+def test_what_others_forgot_blinds_for_as_long_as_it_blinds_them_whether_enough_of_them_told() -> (
+    None
+):
+    # Their blindness is over at 11 s and a little; that of its own boot would last until 19 s, if its clock were wrong.
+    for tellers in ("a", "ac"):
+        one = blinded(tellers)
+        rows = tuple(Minted(SHORT, window(at_ms), 5) for at_ms in (10_000, 13_000))
+        asked = ask(rows=rows)
+        early = one.asked(asked, now_ms=10_500, wall_ms=WALL_MS + 10_500)[0]
+        assert early.stored == ()
+        later = one.asked(asked, now_ms=12_900, wall_ms=WALL_MS + 12_900)[0]
+        assert [row.window for row in later.stored] == [rows[1].window], tellers
