@@ -15,6 +15,7 @@ from typer.main import get_command
 _COMMANDS: Final = {
     "engine": ("smg_chaos.engine.cli", "Serve a simulated inference engine."),
     "bench": ("smg_chaos.bench.cli", "Measure gateways side by side."),
+    "history": ("smg_chaos.history.cli", "Measure what a remembered response costs."),
     "gameday": ("smg_chaos.gameday.cli", "Hurt real clusters in a lab of namespaces."),
     "simulate": ("smg_chaos.simulate.cli", "Simulate a whole cluster on virtual time."),
     "routing": ("smg_chaos.routing.cli", "Compare routing policies on virtual time."),

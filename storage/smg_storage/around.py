@@ -4,12 +4,12 @@ Whoever wants something of all operations (a breaker, a stopwatch) overrides `_t
 one of them overrides that one. What is not overridden is done by the store inside.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
-import msgspec
-
+from smg_storage.calls import Around, Call, ids_of, mark_of
 from smg_storage.records import (
+    EVENTS_BYTES_MAX,
+    NEVER_US,
     Access,
     Chain,
     Committed,
@@ -21,6 +21,7 @@ from smg_storage.records import (
     Lease,
     PageAsk,
     Patch,
+    PoolFigures,
     Reserved,
     ResponsePage,
     Status,
@@ -28,49 +29,8 @@ from smg_storage.records import (
     StoreFigures,
     Turn,
 )
-from smg_storage.store import HistoryStore
 
-T = TypeVar("T")
-
-
-class Call(msgspec.Struct, frozen=True):
-    """What is asked of a store: on whose behalf (None: of all tenants), and about which ids."""
-
-    operation: str
-    access: Access | None
-    ids: Sequence[str] = ()
-    of_all: bool = False
-    """Whether it may be about everything the tenant has."""
-
-
-def mark_of(key: str) -> str:
-    """Return what stands for a client's key among ids; it is no id itself."""
-    return f"key {key}"
-
-
-def ids_of(turn: Turn) -> tuple[str, ...]:
-    """Return everything that a turn writes or appends to, by id."""
-    response, key = turn.response, turn.idempotency
-    ids = [
-        response.id,
-        response.conversation_id,
-        *(item.id for item in turn.items),
-        *turn.links,
-        *(location.item_id for location in turn.locations),
-        mark_of(key.key) if key is not None else "",
-    ]
-    return tuple(dict.fromkeys(filter(None, ids)))
-
-
-class Around:
-    """What goes around a store, `inner`."""
-
-    def __init__(self, inner: HistoryStore) -> None:
-        self.inner = inner
-
-    async def _through(self, call: Call, run: Callable[[], Awaitable[T]]) -> T:
-        """Do it."""
-        return await run()
+__all__ = ["Around", "AroundStore", "Call", "ids_of", "mark_of"]
 
 
 class AroundConversations(Around):
@@ -122,21 +82,37 @@ class AroundConversations(Around):
         )
 
     async def link_items(
-        self, access: Access, conversation_id: str, item_ids: Sequence[str], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        item_ids: Sequence[str],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """See `HistoryStore`."""
         return await self._through(
             Call("link_items", access, (conversation_id, *item_ids)),
-            lambda: self.inner.link_items(access, conversation_id, item_ids, now_us=now_us),
+            lambda: self.inner.link_items(
+                access, conversation_id, item_ids, now_us=now_us, expires_us=expires_us
+            ),
         )
 
     async def append_items(
-        self, access: Access, conversation_id: str, records: Sequence[Item], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        records: Sequence[Item],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """See `HistoryStore`."""
         return await self._through(
             Call("append_items", access, (conversation_id, *(record.id for record in records))),
-            lambda: self.inner.append_items(access, conversation_id, records, now_us=now_us),
+            lambda: self.inner.append_items(
+                access, conversation_id, records, now_us=now_us, expires_us=expires_us
+            ),
         )
 
     async def list_items(
@@ -305,21 +281,37 @@ class AroundRuns(Around):
         )
 
     async def append_events(
-        self, access: Access, response_id: str, blobs: Sequence[EventBlob], *, expires_us: int
+        self,
+        access: Access,
+        response_id: str,
+        blobs: Sequence[EventBlob],
+        *,
+        expires_us: int,
+        token: int = 0,
     ) -> None:
         """See `HistoryStore`."""
         return await self._through(
             Call("append_events", access, (response_id,)),
-            lambda: self.inner.append_events(access, response_id, blobs, expires_us=expires_us),
+            lambda: self.inner.append_events(
+                access, response_id, blobs, expires_us=expires_us, token=token
+            ),
         )
 
     async def read_events(
-        self, access: Access, response_id: str, *, after: int, limit: int
+        self,
+        access: Access,
+        response_id: str,
+        *,
+        after: int,
+        limit: int,
+        bytes_max: int = EVENTS_BYTES_MAX,
     ) -> Sequence[EventBlob]:
         """See `HistoryStore`."""
         return await self._through(
             Call("read_events", access, (response_id,)),
-            lambda: self.inner.read_events(access, response_id, after=after, limit=limit),
+            lambda: self.inner.read_events(
+                access, response_id, after=after, limit=limit, bytes_max=bytes_max
+            ),
         )
 
     async def reserve_key(
@@ -329,6 +321,13 @@ class AroundRuns(Around):
         return await self._through(
             Call("reserve_key", access, (mark_of(key.key), response_id)),
             lambda: self.inner.reserve_key(access, key, response_id, now_us=now_us),
+        )
+
+    async def release_key(self, access: Access, key: str, response_id: str) -> None:
+        """See `HistoryStore`."""
+        return await self._through(
+            Call("release_key", access, (mark_of(key), response_id)),
+            lambda: self.inner.release_key(access, key, response_id),
         )
 
 
@@ -353,6 +352,16 @@ class AroundStore(AroundConversations, AroundResponses, AroundRuns):
         return await self._through(
             Call("figures", None, ()), lambda: self.inner.figures(timeout_s=timeout_s)
         )
+
+    async def tenant_figures(self, access: Access) -> StoreFigures:
+        """See `HistoryStore`."""
+        return await self._through(
+            Call("tenant_figures", access, ()), lambda: self.inner.tenant_figures(access)
+        )
+
+    def pool(self) -> PoolFigures | None:
+        """See `HistoryStore`."""
+        return self.inner.pool()
 
     async def start(self) -> None:
         """See `HistoryStore`."""

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from smg_storage.around import AroundStore, Call
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import (
+    NEVER_US,
     Access,
     Committed,
     Conversation,
@@ -194,23 +195,39 @@ class HookedStore(AroundStore):
         return made
 
     async def link_items(
-        self, access: Access, conversation_id: str, item_ids: Sequence[str], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        item_ids: Sequence[str],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """See `HistoryStore`."""
         shown = Links(conversation_id, item_ids)
         await self._before("link_items", access, shown)
-        positions = await self.inner.link_items(access, conversation_id, item_ids, now_us=now_us)
+        positions = await self.inner.link_items(
+            access, conversation_id, item_ids, now_us=now_us, expires_us=expires_us
+        )
         await self._after("link_items", access, shown, positions)
         return positions
 
     async def append_items(
-        self, access: Access, conversation_id: str, records: Sequence[Item], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        records: Sequence[Item],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """See `HistoryStore`."""
         agreed = [await self._record("create_item", access, record) for record in records]
         links = Links(conversation_id, [record.id for record in agreed])
         await self._before("link_items", access, links)
-        positions = await self.inner.append_items(access, conversation_id, agreed, now_us=now_us)
+        positions = await self.inner.append_items(
+            access, conversation_id, agreed, now_us=now_us, expires_us=expires_us
+        )
         for record in agreed:
             await self._after("create_item", access, record, record)
         await self._after("link_items", access, links, positions)

@@ -10,6 +10,8 @@ from typing import NoReturn
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.options import StoreOptions
 from smg_storage.records import (
+    EVENTS_BYTES_MAX,
+    NEVER_US,
     Access,
     Chain,
     Committed,
@@ -22,6 +24,7 @@ from smg_storage.records import (
     Lease,
     PageAsk,
     Patch,
+    PoolFigures,
     Reserved,
     ResponsePage,
     Status,
@@ -69,13 +72,25 @@ class _NoConversations:
         _refuse()
 
     async def link_items(
-        self, access: Access, conversation_id: str, item_ids: Sequence[str], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        item_ids: Sequence[str],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """Refuse."""
         _refuse()
 
     async def append_items(
-        self, access: Access, conversation_id: str, records: Sequence[Item], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        records: Sequence[Item],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """Refuse."""
         _refuse()
@@ -186,13 +201,25 @@ class _NoRuns:
         return None
 
     async def append_events(
-        self, access: Access, response_id: str, blobs: Sequence[EventBlob], *, expires_us: int
+        self,
+        access: Access,
+        response_id: str,
+        blobs: Sequence[EventBlob],
+        *,
+        expires_us: int,
+        token: int = 0,
     ) -> None:
         """Refuse."""
         _refuse()
 
     async def read_events(
-        self, access: Access, response_id: str, *, after: int, limit: int
+        self,
+        access: Access,
+        response_id: str,
+        *,
+        after: int,
+        limit: int,
+        bytes_max: int = EVENTS_BYTES_MAX,
     ) -> Sequence[EventBlob]:
         """Return none."""
         return ()
@@ -202,6 +229,9 @@ class _NoRuns:
     ) -> Reserved:
         """Return that it is new: what was answered before is not known."""
         return Reserved(KeyState.NEW)
+
+    async def release_key(self, access: Access, key: str, response_id: str) -> None:
+        """Do nothing: none was kept."""
 
 
 class NoStore(_NoConversations, _NoResponses, _NoRuns):
@@ -230,6 +260,14 @@ class NoStore(_NoConversations, _NoResponses, _NoRuns):
     async def figures(self, *, timeout_s: float) -> StoreFigures:
         """Return that there is nothing."""
         return StoreFigures(conversations=0, items=0, responses=0, bytes=0)
+
+    async def tenant_figures(self, access: Access) -> StoreFigures:
+        """Return that nobody has anything."""
+        return StoreFigures(conversations=0, items=0, responses=0, bytes=0)
+
+    def pool(self) -> PoolFigures | None:
+        """Return None: there are no connections."""
+        return None
 
     async def close(self) -> None:
         """End."""

@@ -14,8 +14,15 @@ import msgspec
 NO_TENANT: Final = "-"
 """The tenant where there are none: an empty string is no value in Oracle."""
 DOCUMENT_BYTES_MAX: Final = 64 << 20
+EVENTS_BYTES_MAX: Final = 4 << 20
+"""Of what a stream said in one read, unless its first part alone is longer."""
 NEVER_US: Final = 0
 """In place of a time: it is not over by itself, or has not happened."""
+
+
+def later_end(one_us: int, other_us: int) -> int:
+    """Return when something is over that is not over before `other_us`, where 0 says nothing; it was `one_us`."""
+    return NEVER_US if one_us == NEVER_US else max(one_us, other_us)
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -27,6 +34,8 @@ class Access(msgspec.Struct, frozen=True):
     request_id: str = ""
     headers: Mapping[str, str] = MappingProxyType({})
     """Of the request, those that hooks were promised."""
+    thread: str = ""
+    """Which thread it is about, where ids do not tell: a client's own id may be of any."""
 
 
 class Status(Enum):
@@ -135,6 +144,8 @@ class Turn(msgspec.Struct, frozen=True):
     locations: Sequence[Location] = ()
     idempotency: Idempotency | None = None
     token: int = 0
+    conversation_expires_us: int = NEVER_US
+    """The conversation is not over before that if something is linked; 0: that stays as it is."""
 
 
 class Committed(msgspec.Struct, frozen=True):
@@ -224,9 +235,22 @@ class Reserved(msgspec.Struct, frozen=True):
 
 
 class StoreFigures(msgspec.Struct, frozen=True):
-    """What a store says of itself; -1 where it does not know."""
+    """How much there is; -1 where a store does not know."""
 
     conversations: int = -1
     items: int = -1
     responses: int = -1
     bytes: int = -1
+
+
+class PoolFigures(msgspec.Struct, frozen=True):
+    """How busy the connections of a store are: of `size`, how many are in use, and who waits for one."""
+
+    size: int
+    in_use: int
+    waiting: int
+    """How many operations wait for a connection now."""
+    waits: int
+    """How many had to wait since the store was opened."""
+    waited_s: float
+    """So long they waited, all together."""

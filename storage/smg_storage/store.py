@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from smg_storage.records import (
+    EVENTS_BYTES_MAX,
+    NEVER_US,
     Access,
     Chain,
     Committed,
@@ -20,6 +22,7 @@ from smg_storage.records import (
     Lease,
     PageAsk,
     Patch,
+    PoolFigures,
     Reserved,
     ResponsePage,
     Status,
@@ -61,16 +64,30 @@ class ConversationStore(Protocol):
         ...
 
     async def link_items(
-        self, access: Access, conversation_id: str, item_ids: Sequence[str], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        item_ids: Sequence[str],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """Append items in this order, all or none, and return their positions; what is linked stays where it is.
 
-        BAD_REFERENCE for a conversation or an item that is not there.
+        BAD_REFERENCE for a conversation or an item that is not there. If something is appended, the conversation is
+        not over before `expires_us`; 0 leaves that as it is, and so does a time before the one it has. Items need no
+        end of their own: they go with the last conversation that they are in.
         """
         ...
 
     async def append_items(
-        self, access: Access, conversation_id: str, records: Sequence[Item], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        records: Sequence[Item],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """Keep new items and append them, in one step."""
         ...
@@ -187,21 +204,46 @@ class RunStore(Protocol):
         ...
 
     async def append_events(
-        self, access: Access, response_id: str, blobs: Sequence[EventBlob], *, expires_us: int
+        self,
+        access: Access,
+        response_id: str,
+        blobs: Sequence[EventBlob],
+        *,
+        expires_us: int,
+        token: int = 0,
     ) -> None:
-        """Keep a part of a stream; what is there already stays."""
+        """Keep parts of a stream, all or none; one whose first number is there already stays as it was.
+
+        With a token, CONFLICT unless the response is there, is not final, and has that token: checked as one step
+        with the writing. A log is over as one, at the time that was given with its first part; then it may begin
+        again.
+        """
         ...
 
     async def read_events(
-        self, access: Access, response_id: str, *, after: int, limit: int
+        self,
+        access: Access,
+        response_id: str,
+        *,
+        after: int,
+        limit: int,
+        bytes_max: int = EVENTS_BYTES_MAX,
     ) -> Sequence[EventBlob]:
-        """Return the parts that have events after that number (-1: all), in order, up to so many."""
+        """Return the parts that have events after that number (-1: all), in order; parts do not overlap.
+
+        Up to so many, and up to so many bytes of them, but one at least if there is one: only an empty answer means
+        that there are no more.
+        """
         ...
 
     async def reserve_key(
         self, access: Access, key: Idempotency, response_id: str, *, now_us: int
     ) -> Reserved:
         """Reserve a key for a response, or learn that it had been, for the same request or for another one."""
+        ...
+
+    async def release_key(self, access: Access, key: str, response_id: str) -> None:
+        """Give a key back, so that it is new again; nothing happens if it stands for another response."""
         ...
 
 
@@ -232,6 +274,14 @@ class HistoryStore(ConversationStore, ResponseStore, RunStore, Protocol):
 
     async def figures(self, *, timeout_s: float) -> StoreFigures:
         """Return about how much there is, of all tenants."""
+        ...
+
+    async def tenant_figures(self, access: Access) -> StoreFigures:
+        """Return about how much this tenant has; `bytes` is that of its documents. May take the time of a long read."""
+        ...
+
+    def pool(self) -> PoolFigures | None:
+        """Return how busy its connections are; None for what has none."""
         ...
 
     async def close(self) -> None:

@@ -37,6 +37,13 @@ def assert_sound(shelf: Shelf) -> None:
     assert {row.thread for _, _, row in rows} <= shelf._threads.keys()
     assert shelf._items == len(shelf.items) + len(shelf.locations)
     assert shelf._responses == len(shelf.responses)
+    for tenant, tally in shelf.tenants.items():
+        own_rows = [row for _, key, row in rows if key[0] == tenant]
+        assert (tally.rows, tally.bytes) == (len(own_rows), sum(row.bytes for row in own_rows))
+        assert tally.conversations == sum(key[0] == tenant for key in shelf.conversations)
+        assert tally.items == sum(key[0] == tenant for key in shelf.items)
+        assert tally.responses == sum(key[0] == tenant for key in shelf.responses)
+    assert {key[0] for _, key, _ in rows} == shelf.tenants.keys()
     endings = [(row.expires_us, kind.value, key) for kind, key, row in rows if row.expires_us]
     assert list(shelf._endings.ascending()) == sorted(endings)
     for key, row in shelf.conversations.items():

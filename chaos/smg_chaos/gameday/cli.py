@@ -28,6 +28,7 @@ late-seed  everyone joins through a seed that comes later
 workers    added on one node, used on all; kill -9 of who registered them under load
 changes    200 requests/s for 10 minutes, changes all the time, a rolling restart in the middle
 failover   kill -9, stall and removal of workers under paced streams that must not notice
+history    PostgreSQL, then Redis, killed for a minute under chats that are remembered, and a node with it
 limits     ten times a limit, with kill -9, SIGSTOP and cuts, counted at the engines; a budget of tokens
 idle       bytes, packets, CPU and memory of a node when nothing happens
 all        one after the other

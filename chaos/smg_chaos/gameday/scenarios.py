@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from smg_chaos.gameday import changes, crashes, failover, healing, idle, registry, weather
+from smg_chaos.gameday.history.scenario import history_on
+from smg_chaos.gameday.history.server import PLACE
 from smg_chaos.gameday.limits.scenario import limits
 from smg_chaos.gameday.limits.scene import PLACES
 from smg_chaos.gameday.stage import Play
@@ -114,6 +116,14 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
             Size(5, 12.0),
             Size(5, 3.0),
             places=PLACES,
+        ),
+        Scenario(
+            "history",
+            "chats on PostgreSQL, then on Redis, which is killed and comes back, and a node with it",
+            history_on("postgresql", "redis"),
+            Size(3, 60.0),
+            Size(3, 8.0),
+            places=(PLACE,),
         ),
         Scenario("idle", "what doing nothing costs", idle.idle, Size(10, 60.0), Size(5, 15.0)),
     )

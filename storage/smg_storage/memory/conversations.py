@@ -17,7 +17,15 @@ from smg_storage.memory.alike import (
 )
 from smg_storage.memory.rows import ConversationRow, ItemRow, Key, Kind, ResponseRow
 from smg_storage.memory.shelf import Shelf, home_of
-from smg_storage.records import NEVER_US, Access, Conversation, Item, ItemPage, PageAsk
+from smg_storage.records import (
+    NEVER_US,
+    Access,
+    Conversation,
+    Item,
+    ItemPage,
+    PageAsk,
+    later_end,
+)
 
 
 class MemoryConversations:
@@ -94,17 +102,33 @@ class MemoryConversations:
         return row.record
 
     async def link_items(
-        self, access: Access, conversation_id: str, item_ids: Sequence[str], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        item_ids: Sequence[str],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """Append items in this order, all or none, and return their positions; what is linked stays where it is."""
-        return self._append(access.tenant, conversation_id, (), item_ids, changed_us=now_us)
+        return self._append(
+            access.tenant, conversation_id, (), item_ids, changed_us=now_us, ends_us=expires_us
+        )
 
     async def append_items(
-        self, access: Access, conversation_id: str, records: Sequence[Item], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        records: Sequence[Item],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """Keep new items and append them, in one step."""
         links = [record.id for record in records]
-        return self._append(access.tenant, conversation_id, records, links, changed_us=now_us)
+        return self._append(
+            access.tenant, conversation_id, records, links, changed_us=now_us, ends_us=expires_us
+        )
 
     async def list_items(
         self, access: Access, conversation_id: str, page: PageAsk
@@ -235,6 +259,7 @@ class MemoryConversations:
         links: Sequence[str],
         *,
         changed_us: int,
+        ends_us: int,
     ) -> list[int]:
         now_us = self._begin()
         row = self._conversation((tenant, conversation_id), now_us)
@@ -244,10 +269,16 @@ class MemoryConversations:
         self._make_room_for(tenant, now_us, new, [row.thread], links=links)
         for record in new:
             self._keep_item(tenant, record, row.thread)
-        return self._link(tenant, row, links, changed_us)
+        return self._link(tenant, row, links, changed_us=changed_us, ends_us=ends_us)
 
     def _link(
-        self, tenant: str, row: ConversationRow, links: Sequence[str], changed_us: int
+        self,
+        tenant: str,
+        row: ConversationRow,
+        links: Sequence[str],
+        *,
+        changed_us: int,
+        ends_us: int,
     ) -> list[int]:
         """Append items that are there, and return where they all are."""
         before = row.next_position
@@ -261,8 +292,12 @@ class MemoryConversations:
                 self._shelf.move_item((tenant, item_id), row.thread)
         if (linked := row.next_position - before) > 0:
             row.record = msgspec.structs.replace(
-                row.record, updated_us=changed_us, version=row.record.version + linked
+                row.record,
+                updated_us=changed_us,
+                version=row.record.version + linked,
+                expires_us=later_end(row.expires_us, ends_us),
             )
+            self._shelf.end_at(Kind.CONVERSATION, (tenant, row.record.id), row.record.expires_us)
         return [row.position_of[item_id] for item_id in links]
 
     def _alive(

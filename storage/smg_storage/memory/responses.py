@@ -71,7 +71,15 @@ class MemoryResponses(MemoryConversations):
         if conversation is None:
             return Committed()
         changed_us = record.completed_us or record.created_us
-        return Committed(self._link(tenant, conversation, turn.links, changed_us))
+        return Committed(
+            self._link(
+                tenant,
+                conversation,
+                turn.links,
+                changed_us=changed_us,
+                ends_us=turn.conversation_expires_us,
+            )
+        )
 
     async def store_response(self, access: Access, record: StoredResponse) -> str:
         """Keep a response without anything else, and return its id."""

@@ -27,6 +27,17 @@ class Kind(Enum):
 
 
 @dataclass(slots=True)
+class Tally:
+    """How much there is of something."""
+
+    conversations: int = 0
+    items: int = 0
+    responses: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+
+@dataclass(slots=True)
 class Row:
     """What all rows have: the thread they are forgotten with, what they cost, and when they are over."""
 

@@ -10,6 +10,7 @@ from smg_storage.memory.responses import MemoryResponses
 from smg_storage.memory.rows import ROW_BYTES, Key, Kind, LogRow, ResponseRow
 from smg_storage.memory.shelf import home_of
 from smg_storage.records import (
+    EVENTS_BYTES_MAX,
     NEVER_US,
     Access,
     EventBlob,
@@ -39,16 +40,14 @@ class MemoryRuns(MemoryResponses):
         key = access.tenant, lease.response_id
         row = self._owned(key, lease)
         if row is None or row.record.status.is_final:
-            raise StoreError(
-                StoreErrorKind.CONFLICT, f"response {lease.response_id} is run by somebody else"
-            )
+            raise _not_held(lease.response_id)
         return self._own(key, row, lease.owner, lease.token, until_us)
 
     async def release_run(self, access: Access, lease: Lease) -> None:
         """Be the owner no longer; nothing happens to who is not."""
         key = access.tenant, lease.response_id
         row = self._owned(key, lease)
-        if row is not None:
+        if row is not None and not row.record.status.is_final:
             self._own(key, row, "", lease.token, 0)
 
     async def orphan_runs(self, *, now_us: int, limit: int, timeout_s: float) -> Sequence[Lease]:
@@ -77,11 +76,24 @@ class MemoryRuns(MemoryResponses):
         return row.record
 
     async def append_events(
-        self, access: Access, response_id: str, blobs: Sequence[EventBlob], *, expires_us: int
+        self,
+        access: Access,
+        response_id: str,
+        blobs: Sequence[EventBlob],
+        *,
+        expires_us: int,
+        token: int = 0,
     ) -> None:
-        """Keep a part of a stream; what is there already stays."""
+        """Keep parts of a stream, all or none; one whose first number is there already stays as it was."""
         now_us = self._begin()
         key = access.tenant, response_id
+        held = self._response(key, now_us) if token else None
+        if token and (
+            held is None or held.record.status.is_final or held.record.lease_token != token
+        ):
+            raise _not_held(response_id)
+        if not blobs:
+            return
         row = self._log(key, now_us)
         known = row.blobs if row is not None else {}
         new = {blob.first: blob for blob in reversed(blobs) if blob.first not in known}
@@ -92,26 +104,34 @@ class MemoryRuns(MemoryResponses):
             row = LogRow(home_of(key), cost(), expires_us)
             self._shelf.add(Kind.LOG, key, row)
         self._shelf.weigh(row, size)
-        self._shelf.end_at(Kind.LOG, key, expires_us)
         row.blobs.update(new)
         for first in sorted(new):
             row.firsts.add(first)
 
     async def read_events(
-        self, access: Access, response_id: str, *, after: int, limit: int
+        self,
+        access: Access,
+        response_id: str,
+        *,
+        after: int,
+        limit: int,
+        bytes_max: int = EVENTS_BYTES_MAX,
     ) -> Sequence[EventBlob]:
-        """Return the parts that have events after that number (-1: all), in order, up to so many."""
+        """Return the parts that have events after that number (-1: all), in order, up to so many and so long."""
         row = self._log((access.tenant, response_id), self._begin())
         if row is None:
             return []
         # The one before the first that begins later may still go on after that number.
         before = next(row.firsts.descending(after + 1), None)
         found: list[EventBlob] = []
+        length = 0
         for first in row.firsts.ascending(before - 1 if before is not None else after):
-            if row.blobs[first].last > after:
-                if len(found) >= limit:
+            blob = row.blobs[first]
+            if blob.last > after:
+                length += len(blob.payload)
+                if len(found) >= limit or (found and length > bytes_max):
                     break
-                found.append(row.blobs[first])
+                found.append(blob)
         return found
 
     async def reserve_key(
@@ -132,6 +152,13 @@ class MemoryRuns(MemoryResponses):
             return Reserved(KeyState.SAME, held.response_id)
         own = held.response_id == response_id
         return Reserved(KeyState.NEW if own else KeyState.SAME)
+
+    async def release_key(self, access: Access, key: str, response_id: str) -> None:
+        """Give a key back, so that it is new again; nothing happens if it stands for another response."""
+        self._begin()
+        held = self._shelf.keys.get((access.tenant, key))
+        if held is not None and held.response_id == response_id:
+            self._shelf.forget(Kind.KEY, (access.tenant, key))
 
     def _owned(self, key: Key, lease: Lease) -> ResponseRow | None:
         row = self._response(key, self._begin())
@@ -155,6 +182,10 @@ class MemoryRuns(MemoryResponses):
         if row is None or (row.expires_us != NEVER_US and row.expires_us <= now_us):
             return None
         return row
+
+
+def _not_held(response_id: str) -> StoreError:
+    return StoreError(StoreErrorKind.CONFLICT, f"response {response_id} is run by somebody else")
 
 
 def _lease(tenant: str, record: StoredResponse) -> Lease:

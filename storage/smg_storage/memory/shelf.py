@@ -24,6 +24,7 @@ from smg_storage.memory.rows import (
     LogRow,
     ResponseRow,
     Row,
+    Tally,
     Thread,
 )
 from smg_storage.options import Bounds
@@ -54,6 +55,7 @@ class Shelf:
         }
         self.persons: dict[Key, Ordered[tuple[int, str]]] = {}
         self.runs: Ordered[tuple[int, str, str]] = Ordered()
+        self.tenants: dict[str, Tally] = {}
         self._threads: OrderedDict[Key, Thread] = OrderedDict()
         self._endings: Ordered[tuple[int, str, Key]] = Ordered()
         self.bytes = 0
@@ -156,6 +158,7 @@ class Shelf:
         row.bytes += bytes_more
         self.bytes += bytes_more
         self._threads[row.thread].bytes += bytes_more
+        self.tenants[row.thread[0]].bytes += bytes_more
 
     def end_at(self, kind: Kind, key: Key, expires_us: int) -> None:
         """Say when a row is over."""
@@ -267,6 +270,17 @@ class Shelf:
         if kind is Kind.RESPONSE:
             thread.responses += sign
             self._responses += sign
+        self._count_for(row.thread[0], kind, row.bytes, sign)
+
+    def _count_for(self, tenant: str, kind: Kind, size: int, sign: int) -> None:
+        tally = self.tenants.setdefault(tenant, Tally())
+        tally.rows += sign
+        tally.bytes += sign * size
+        tally.conversations += sign * (kind is Kind.CONVERSATION)
+        tally.items += sign * (kind is Kind.ITEM)
+        tally.responses += sign * (kind is Kind.RESPONSE)
+        if not tally.rows:
+            del self.tenants[tenant]
 
 
 def home_of(key: Key) -> Key:

@@ -7,10 +7,11 @@ is the oldest thread goes first. Other nodes see nothing of it.
 from collections.abc import Callable
 
 from smg_storage.errors import StoreError, StoreErrorKind
+from smg_storage.memory.rows import Tally
 from smg_storage.memory.runs import MemoryRuns
 from smg_storage.memory.shelf import Shelf
 from smg_storage.options import Bounds, StoreOptions
-from smg_storage.records import StoreFigures
+from smg_storage.records import Access, PoolFigures, StoreFigures
 from smg_storage.store import HistoryStore
 from smg_storage.url import StoreUrl
 
@@ -53,6 +54,21 @@ class MemoryStore(MemoryRuns):
             responses=len(self._shelf.responses),
             bytes=self._shelf.bytes,
         )
+
+    async def tenant_figures(self, access: Access) -> StoreFigures:
+        """Return how much a tenant has; `bytes` is what all of it takes here."""
+        self._begin()
+        tally = self._shelf.tenants.get(access.tenant, Tally())
+        return StoreFigures(
+            conversations=tally.conversations,
+            items=tally.items,
+            responses=tally.responses,
+            bytes=tally.bytes,
+        )
+
+    def pool(self) -> PoolFigures | None:
+        """Return None: there are no connections."""
+        return None
 
     async def close(self) -> None:
         """End; what was kept is forgotten with this object."""

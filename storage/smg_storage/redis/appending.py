@@ -12,7 +12,7 @@ import msgspec
 
 from smg_storage.errors import StoreError
 from smg_storage.ids import thread_of
-from smg_storage.records import Item
+from smg_storage.records import NEVER_US, Item
 from smg_storage.redis.library import Effect
 from smg_storage.redis.part import Part, by_thread, found, link
 from smg_storage.redis.server import Ask
@@ -25,6 +25,8 @@ class Additions(msgspec.Struct, frozen=True):
     items: Sequence[Item]
     links: Sequence[str]
     at_us: int
+    ends_us: int = NEVER_US
+    """It is not over before that if something is linked; 0: that stays as it is."""
 
 
 class Held(msgspec.Struct):
@@ -59,6 +61,7 @@ class Appending(Part):
             ask.arguments["c"] = additions.conversation_id
             ask.arguments["ct"] = thread_of(additions.conversation_id)
         ask.arguments["at"] = str(additions.at_us)
+        ask.arguments["ends"] = str(additions.ends_us)
         ask.arguments["items"] = [await self._item(ask, item) for item in additions.items]
         ask.arguments["links"] = [link(item_id) for item_id in additions.links]
 

@@ -16,6 +16,7 @@ from smg_storage.records import (
     DOCUMENT_BYTES_MAX,
     Conversation,
     Item,
+    Lease,
     Location,
     Side,
     Status,
@@ -205,6 +206,26 @@ async def open_response(response_id: str, row: Sequence[Any]) -> StoredResponse:
         )
     except (msgspec.DecodeError, ValueError, TypeError, AttributeError) as error:
         raise corrupt(response_id) from error
+
+
+class Run(msgspec.Struct, frozen=True):
+    """Who is at a response that is not final, and since when it is there."""
+
+    lease: Lease
+    created_us: int
+
+
+def open_run(tenant: str, response_id: str, row: Sequence[Any]) -> Run | None:
+    """Return who is at a response in the background; None if nobody has to be."""
+    status, owner, token, until, cancel, head = row
+    try:
+        rest = msgspec.msgpack.decode(head, type=_Head)
+        if Status(status.decode()).is_final or not rest.background:
+            return None
+        lease = Lease(tenant, response_id, owner.decode(), int(token), int(until), cancel == b"1")
+    except (msgspec.DecodeError, ValueError, TypeError, AttributeError) as error:
+        raise corrupt(response_id) from error
+    return Run(lease, rest.created_us)
 
 
 async def open_conversation(conversation_id: str, row: Sequence[Any]) -> Conversation:

@@ -5,7 +5,15 @@ from typing import Any, Final
 
 from smg_storage.ids import thread_of
 from smg_storage.located import located_item
-from smg_storage.records import Access, Conversation, Item, ItemPage, PageAsk, StoredResponse
+from smg_storage.records import (
+    NEVER_US,
+    Access,
+    Conversation,
+    Item,
+    ItemPage,
+    PageAsk,
+    StoredResponse,
+)
 from smg_storage.redis.appending import Additions, Appending
 from smg_storage.redis.codec import (
     check_size,
@@ -74,13 +82,25 @@ class RedisConversations(Appending):
         """Forget it; it is gone with the first call, and the next ones let go of its items some at a time."""
         async with door(access.timeout_s):
             ask = self._conversation("conv_delete", access, conversation_id)
-            there, away, left = found(await self._server.call(Effect.FREE, ask))
-            await self._sweep(access.tenant, conversation_id, away, left)
+            there, *sweep = found(await self._server.call(Effect.FREE, ask))
+            await self._sweep(access.tenant, conversation_id, sweep)
             return bool(there)
 
     async def sweep_conversation(self, tenant: str, conversation_id: str) -> int:
-        """Let go of what is left of a conversation that was deleted; return how many items that was at least."""
-        return await self._sweep(tenant, conversation_id, [], 1)
+        """Let go of what is left of a conversation that was deleted; return how many items that was."""
+        return await self._sweep(tenant, conversation_id, ([], 1, 0))
+
+    async def sweep_over(self, named: Sequence[tuple[str, str]]) -> int:
+        """Let go of what is left of those that are over, by tenant and id; return how many items that was."""
+        asks = [
+            self._ask("conv_over", tenant, one, c=one, ct=thread_of(one)) for tenant, one in named
+        ]
+        swept = 0
+        answers = await self._server.call_all(Effect.FREE, asks)
+        for (tenant, one), answer in zip(named, answers, strict=True):
+            _there, *sweep = found(answer)
+            swept += await self._sweep(tenant, one, sweep)
+        return swept
 
     async def create_item(self, access: Access, record: Item) -> Item:
         """Keep an item that is not linked yet."""
@@ -92,21 +112,33 @@ class RedisConversations(Appending):
             return await open_item(record.id, packed)
 
     async def link_items(
-        self, access: Access, conversation_id: str, item_ids: Sequence[str], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        item_ids: Sequence[str],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """Append items in this order, all or none, and return their positions; what is linked stays where it is."""
         async with door(access.timeout_s):
-            additions = Additions(conversation_id, (), item_ids, now_us)
+            additions = Additions(conversation_id, (), item_ids, now_us, expires_us)
             return await self.append(access.tenant, additions)
 
     async def append_items(
-        self, access: Access, conversation_id: str, records: Sequence[Item], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        records: Sequence[Item],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """Keep new items and append them, in one step."""
         async with door(access.timeout_s):
             check_size(*(record.document for record in records))
             links = [record.id for record in records]
-            additions = Additions(conversation_id, records, links, now_us)
+            additions = Additions(conversation_id, records, links, now_us, expires_us)
             return await self.append(access.tenant, additions)
 
     async def list_items(
@@ -167,19 +199,18 @@ class RedisConversations(Appending):
         thread = thread_of(conversation_id)
         return self._ask(function, access.tenant, conversation_id, c=conversation_id, ct=thread)
 
-    async def _sweep(
-        self, tenant: str, conversation_id: str, away: Sequence[bytes], left: int
-    ) -> int:
-        swept = 0
+    async def _sweep(self, tenant: str, conversation_id: str, begun: Sequence[Any]) -> int:
+        """Go on with a sweep: which items of other slots to let go, how many are left, how many are gone."""
+        away, left, swept = begun
         thread = thread_of(conversation_id)
         while left:
             ids = [text.decode().rpartition(" ")[0] for text in away]
             await self.let_go(tenant, conversation_id, ids)
             ask = self._ask("conv_sweep", tenant, conversation_id, c=conversation_id, ct=thread)
             ask.arguments["done"] = [link(item_id) for item_id in ids]
-            _there, away, left = found(await self._server.call(Effect.FREE, ask))
-            swept += len(ids) + (1 if not ids else 0)
-        return swept
+            _there, away, left, gone = found(await self._server.call(Effect.FREE, ask))
+            swept += gone
+        return int(swept)
 
     async def _page(self, access: Access, conversation_id: str, ask: Ask) -> ItemPage | None:
         answer = await self._server.call(Effect.READ, ask)

@@ -3,6 +3,7 @@
     smg:<tenant>:{<thread>}:<kind>:<id>     kinds: conv items trash item refs loc resp ev ex
     smg:<tenant>:safety:<digest>            a person's responses
     smg:<tenant>:idem:<digest>              a key of the client's choice
+    smg:<tenant>:used                       how much a tenant has
     smg:runs                                background responses that somebody has to be at
 
 A tenant is escaped, so no name of one can look like another's key or bring a tag of its own.
@@ -30,7 +31,8 @@ class Keys:
         self.runs: Final = f"{prefix}:runs"
         self.ping: Final = f"{prefix}:ping"
         self._kinds: Final = re.compile(
-            re.escape(prefix) + r":([^:{}]*):(?:\{([0-9a-f]+)\}:)?(trash|safety):(.*)", re.DOTALL
+            re.escape(prefix) + r":([^:{}]*):(?:\{([0-9a-f]+)\}:)?(trash|items|safety):(.*)",
+            re.DOTALL,
         )
 
     def base(self, tenant: str) -> str:
@@ -49,12 +51,16 @@ class Keys:
         """Return the key of what a client's own key stands for."""
         return f"{self.base(tenant)}idem:{_digest(key)}"
 
+    def used(self, tenant: str) -> str:
+        """Return the key of how much a tenant has."""
+        return f"{self.base(tenant)}used"
+
     def run(self, tenant: str, response_id: str) -> str:
         """Return how a response is called among those that somebody has to be at."""
         return f"{quote(tenant, safe='')} {response_id}"
 
     def swept(self, key: str) -> tuple[str, str, str] | None:
-        """Return tenant, kind and id of a key that may have to be swept: of trash, or of a person's list."""
+        """Return tenant, kind and id of a key that may have to be swept: items, trash, or a person's list."""
         found = self._kinds.fullmatch(key)
         return None if found is None else (unquote(found[1]), found[3], found[4])
 

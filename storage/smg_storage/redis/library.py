@@ -17,7 +17,11 @@ _RUN: Final = """
 local function run(keys, argv)
   local a = cjson.decode(argv[1])
   a.v = argv
+  a.sums = {}
   local answer = F[a.call](a)
+  if next(a.sums) then
+    keep_counts(a)
+  end
   if a.copies then -- what was there already is waited for too: a copy is waited for only after a write
     call('SET', keys[1] .. ':copied', '1', 'PX', GRACE_MS)
   end

@@ -9,6 +9,7 @@ from typing import Final
 
 from smg_storage.ids import thread_of
 from smg_storage.records import (
+    EVENTS_BYTES_MAX,
     Access,
     EventBlob,
     Idempotency,
@@ -17,11 +18,18 @@ from smg_storage.records import (
     Reserved,
     StoredResponse,
 )
-from smg_storage.redis.codec import check_size, open_document, open_response, pack_document
+from smg_storage.redis.codec import (
+    check_size,
+    open_document,
+    open_response,
+    open_run,
+    pack_document,
+)
 from smg_storage.redis.errors import corrupt, door
 from smg_storage.redis.keys import run_of
 from smg_storage.redis.library import Effect
 from smg_storage.redis.part import Part, found
+from smg_storage.redis.server import Ask
 
 EVENTS_MAX: Final = 1_000
 """Of parts of a stream in one read."""
@@ -39,6 +47,7 @@ class RedisRuns(Part):
         async with door(access.timeout_s):
             ask = self._ask("claim", access.tenant, response_id, id=response_id, owner=owner)
             ask.arguments |= {"at": now_us, "until_us": str(until_us)}
+            self._note_run(ask, access, response_id)
             answer = await self._server.call(Effect.WRITE, ask)
             if answer is None:
                 return None
@@ -54,6 +63,7 @@ class RedisRuns(Part):
                 "token": lease.token,
                 "until_us": str(until_us),
             }
+            self._note_run(ask, access, lease.response_id)
             answer = await self._server.call(Effect.WRITE, ask)
             (cancel,) = found(answer)
             return Lease(
@@ -70,6 +80,7 @@ class RedisRuns(Part):
         async with door(access.timeout_s):
             ask = self._ask("release", access.tenant, lease.response_id, id=lease.response_id)
             ask.arguments |= {"owner": lease.owner, "token": lease.token}
+            self._note_run(ask, access, lease.response_id)
             await self._server.call(Effect.FREE, ask)
 
     async def orphan_runs(self, *, now_us: int, limit: int, timeout_s: float) -> Sequence[Lease]:
@@ -79,7 +90,8 @@ class RedisRuns(Part):
             for _ in range(_LOOKS_MAX):
                 some, looked = await self._look(now_us, skip=len(orphans))
                 orphans += some
-                if len(orphans) >= limit or looked < _LOOK:
+                # In a cluster the set is behind: who has gone may come after many who have not.
+                if looked < _LOOK or (self._server.alone and len(orphans) >= limit):
                     break
         orphans.sort(key=lambda pair: (pair[1].until_us, pair[0], pair[1].response_id))
         return [lease for _, lease in orphans[:limit]]
@@ -92,13 +104,19 @@ class RedisRuns(Part):
             return None if answer is None else await open_response(response_id, answer[0])
 
     async def append_events(
-        self, access: Access, response_id: str, blobs: Sequence[EventBlob], *, expires_us: int
+        self,
+        access: Access,
+        response_id: str,
+        blobs: Sequence[EventBlob],
+        *,
+        expires_us: int,
+        token: int = 0,
     ) -> None:
-        """Keep a part of a stream; what is there already stays."""
+        """Keep parts of a stream, all or none; one whose first number is there already stays as it was."""
         async with door(access.timeout_s):
             check_size(*(blob.payload for blob in blobs))
             ask = self._ask("events_add", access.tenant, response_id, id=response_id)
-            ask.arguments["x"] = str(expires_us)
+            ask.arguments |= {"x": str(expires_us), "token": token}
             ask.arguments["blobs"] = [
                 (
                     str(blob.first),
@@ -110,19 +128,31 @@ class RedisRuns(Part):
             await self._server.call(Effect.WRITE, ask)
 
     async def read_events(
-        self, access: Access, response_id: str, *, after: int, limit: int
+        self,
+        access: Access,
+        response_id: str,
+        *,
+        after: int,
+        limit: int,
+        bytes_max: int = EVENTS_BYTES_MAX,
     ) -> Sequence[EventBlob]:
-        """Return the parts that have events after that number (-1: all), in order, up to so many."""
+        """Return the parts that have events after that number (-1: all), in order, up to so many and so long."""
         async with door(access.timeout_s):
             ask = self._ask("events_read", access.tenant, response_id, id=response_id)
             ask.arguments |= {"after": str(after), "limit": min(limit, EVENTS_MAX)}
+            ask.arguments["bytes_max"] = bytes_max
             (parts,) = found(await self._server.call(Effect.READ, ask))
-            blobs = []
+            blobs: list[EventBlob] = []
+            length = 0
             for first, part in parts:
                 last, _, packed = part.partition(b" ")
                 if not last.isdigit():
                     raise corrupt(response_id)
                 payload = await open_document(packed, response_id)
+                # The server counted those that it has deflated as shorter than they are.
+                length += len(payload)
+                if blobs and length > bytes_max:
+                    break
                 blobs.append(EventBlob(int(first), int(last), payload))
             return blobs
 
@@ -147,6 +177,17 @@ class RedisRuns(Part):
                 return Reserved(KeyState.NEW)
             return Reserved(KeyState(state.decode()), holder if there else "")
 
+    async def release_key(self, access: Access, key: str, response_id: str) -> None:
+        """Give a key back, so that it is new again; nothing happens if it stands for another response."""
+        async with door(access.timeout_s):
+            name = self._server.keys.idempotency(access.tenant, key)
+            ask = self._server.ask("release_key", access.tenant, "", name, k=name, id=response_id)
+            await self._server.call(Effect.FREE, ask)
+
+    def _note_run(self, ask: Ask, access: Access, response_id: str) -> None:
+        ask.arguments["runs"] = self._server.keys.runs
+        ask.arguments["run"] = self._server.keys.run(access.tenant, response_id)
+
     async def _look(self, now_us: int, *, skip: int) -> tuple[list[tuple[int, Lease]], int]:
         """Look at some that may have no owner; put right what the set says of those that have one, or need none."""
         runs = self._server.keys.runs
@@ -154,31 +195,20 @@ class RedisRuns(Part):
         due.arguments["upto"] = now_us
         (texts,) = found(await self._server.call(Effect.READ, due))
         names = [run_of(text.decode()) for text in texts]
-        asks = [self._ask("row", tenant, one, id=one) for tenant, one in names]
+        asks = [self._ask("run", tenant, one, id=one) for tenant, one in names]
         answers = await self._server.call_all(Effect.READ, asks)
         orphans: list[tuple[int, Lease]] = []
         gone: list[str] = []
         later: list[tuple[str, str]] = []
         for text, (tenant, one), answer in zip(texts, names, answers, strict=True):
-            record = None if answer is None else await open_response(one, answer[0])
-            if record is None or record.status.is_final or not record.background:
+            run = None if answer is None else open_run(tenant, one, answer[0])
+            if run is None:
                 gone.append(text.decode())
-            elif record.lease_until_us > now_us:
-                later.append((str(record.lease_until_us), text.decode()))
+            elif run.lease.until_us > now_us:
+                later.append((str(run.lease.until_us), text.decode()))
             else:
-                orphans.append((record.created_us, _lease(tenant, record)))
+                orphans.append((run.created_us, run.lease))
         if gone or later:
             note = self._server.ask("runs_note", "", "", runs, runs=runs, gone=gone, later=later)
             await self._server.call(Effect.FREE, note)
         return orphans, len(texts)
-
-
-def _lease(tenant: str, record: StoredResponse) -> Lease:
-    return Lease(
-        tenant,
-        record.id,
-        record.owner,
-        record.lease_token,
-        record.lease_until_us,
-        record.cancel_requested,
-    )

@@ -19,7 +19,9 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 from redis.maint_notifications import MaintNotificationsConfig
 
+from smg_storage.lines import Line
 from smg_storage.options import StoreOptions
+from smg_storage.records import PoolFigures
 from smg_storage.redis.errors import corrupt, refuse, unavailable
 from smg_storage.redis.keys import DEFAULT_PREFIX, Keys
 from smg_storage.redis.library import Effect, Library
@@ -78,6 +80,7 @@ class RedisServer:
         self._library: Final = Library()
         self._client: Final[Client] = _cluster(url, options) if clustered else _single(url, options)
         self._free: Final = asyncio.Semaphore(options.redis_connections)
+        self._line: Final = Line(options.redis_connections)
         self._functions = not clustered
         self._flags = True
 
@@ -157,6 +160,10 @@ class RedisServer:
             cursors[name] = int(cursor[name] if isinstance(cursor, Mapping) else cursor)
             found += keys
         return [key.decode(errors="replace") for key in found]
+
+    def pool(self) -> PoolFigures:
+        """Return how busy our connections are; of a cluster, those to all of its servers."""
+        return self._line.figures()
 
     async def close(self) -> None:
         """Give back all connections."""
@@ -241,15 +248,17 @@ class RedisServer:
         The driver's pool of one server lets those who come later pass by those who wait, until these give up; that of
         a cluster does not wait at all.
         """
-        try:
-            async with asyncio.timeout(self._options.acquire_timeout_s):
-                await self._free.acquire()
-        except TimeoutError as error:
-            raise unavailable("no connection is free") from error
-        try:
-            yield
-        finally:
-            self._free.release()
+        with self._line.place() as place:
+            try:
+                async with asyncio.timeout(self._options.acquire_timeout_s):
+                    await self._free.acquire()
+            except TimeoutError as error:
+                raise unavailable("no connection is free") from error
+            place.served()
+            try:
+                yield
+            finally:
+                self._free.release()
 
 
 def _answer(answer: Any) -> list[Any] | None:

@@ -5,10 +5,12 @@ from typing import Final
 
 from smg_storage.errors import StoreError
 from smg_storage.options import StoreOptions
-from smg_storage.records import StoreFigures
+from smg_storage.records import Access, PoolFigures, StoreFigures
 from smg_storage.redis.checks import look
 from smg_storage.redis.conversations import RedisConversations
 from smg_storage.redis.errors import door
+from smg_storage.redis.library import Effect
+from smg_storage.redis.part import found
 from smg_storage.redis.responses import RedisResponses
 from smg_storage.redis.runs import RedisRuns
 from smg_storage.redis.server import RedisServer
@@ -16,6 +18,8 @@ from smg_storage.url import StoreUrl
 
 _SCAN: Final = 1_000
 """Keys that a sweep looks at in one go, on each server: about a millisecond."""
+_SCANS: Final = 10
+"""So many times in one sweep."""
 
 
 class RedisStore(RedisConversations, RedisResponses, RedisRuns):
@@ -51,21 +55,32 @@ class RedisStore(RedisConversations, RedisResponses, RedisRuns):
     async def purge(self, *, now_us: int, batch: int, timeout_s: float) -> int:
         """Take away some of what leads to nothing any more; what is over goes by itself.
 
-        Looks at some keys each time, from where it was before: for items of conversations whose deletion was cut off,
-        and for what is gone of people's lists.
+        Looks at some keys each time, from where it was before: for items of conversations that are over or whose
+        deletion was cut off, and for what is gone of people's lists.
         """
         swept = 0
         async with door(timeout_s):
-            for key in await self._server.scan(self._cursors, _SCAN):
-                named = self._server.keys.swept(key)
-                if named is None or swept >= batch:
-                    continue
-                tenant, kind, conversation_id = named
-                if kind == "trash":
-                    swept += await self.sweep_conversation(tenant, conversation_id)
-                else:
-                    swept += await self.sweep_person(tenant, key)
+            for _ in range(_SCANS):
+                swept += await self._sweep_some()
+                if swept >= batch or not any(self._cursors.values()):
+                    break
         return swept
+
+    async def _sweep_some(self) -> int:
+        swept = 0
+        lists: list[tuple[str, str]] = []
+        for key in await self._server.scan(self._cursors, _SCAN):
+            named = self._server.keys.swept(key)
+            if named is None:
+                continue
+            tenant, kind, any_id = named
+            if kind == "items":
+                lists.append((tenant, any_id))
+            elif kind == "trash":
+                swept += await self.sweep_conversation(tenant, any_id)
+            else:
+                swept += await self.sweep_person(tenant, key)
+        return swept + await self.sweep_over(lists)
 
     async def figures(self, *, timeout_s: float) -> StoreFigures:
         """Return about how much there is: the bytes of the server's data, others' too."""
@@ -73,6 +88,20 @@ class RedisStore(RedisConversations, RedisResponses, RedisRuns):
             told = await self._server.told("memory")
         used = told.get("used_memory_dataset", -1)
         return StoreFigures(bytes=int(str(used)))
+
+    async def tenant_figures(self, access: Access) -> StoreFigures:
+        """Return how much a tenant has, with what is over until the end of its day; in a cluster that is not known."""
+        if not self._server.alone:
+            return StoreFigures()
+        async with door(access.timeout_s):
+            key = self._server.keys.used(access.tenant)
+            ask = self._server.ask("tenant_figures", access.tenant, "", key)
+            sums = found(await self._server.call(Effect.FREE, ask))
+            return StoreFigures(*(max(0, int(one)) for one in sums))
+
+    def pool(self) -> PoolFigures | None:
+        """Return how busy the connections are."""
+        return self._server.pool()
 
     async def close(self) -> None:
         """End in order; what was acknowledged is kept."""

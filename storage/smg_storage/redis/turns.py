@@ -87,7 +87,8 @@ class RedisTurns(Appending):
                 )
             if not turn.items:
                 return None
-        return Additions(conversation_id, turn.items, turn.links, self._server.now_us())
+        ends_us = turn.conversation_expires_us
+        return Additions(conversation_id, turn.items, turn.links, self._server.now_us(), ends_us)
 
     async def _row(self, tenant: str, turn: Turn) -> Ask:
         """Return the call that writes the row, and whatever is within its reach."""

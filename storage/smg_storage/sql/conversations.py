@@ -17,7 +17,7 @@ from smg_storage.records import (
     Status,
     StoredResponse,
 )
-from smg_storage.sql.plan import Plan
+from smg_storage.sql.plan import Growth, Plan
 from smg_storage.sql.rows import (
     check_size,
     conversation_of,
@@ -123,20 +123,14 @@ def create_item(work: Work, record: Item) -> Item:
     return found
 
 
-def append(
-    work: Work,
-    conversation_id: str,
-    records: Sequence[Item],
-    item_ids: Sequence[str],
-    now_us: int,
-) -> Sequence[int]:
+def append(work: Work, growth: Growth) -> Sequence[int]:
     """Insert items, and link items to a conversation."""
-    for record in records:
+    for record in growth.items:
         check_size(record.document)
-    seen = look(work, [], [conversation_id], records, item_ids)
+    seen = look(work, [], [growth.conversation_id], growth.items, growth.links)
     plan = Plan(seen, now_us=work.now_us, items_without=work.skipped(_ITEMS))
-    positions = plan.append(conversation_id, records, item_ids)
-    write(work, plan.writes, now_us=now_us)
+    positions = plan.append(growth)
+    write(work, plan.writes, now_us=growth.now_us)
     return positions
 
 

@@ -14,6 +14,8 @@ from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from smg_storage.errors import StoreError, StoreErrorKind
+from smg_storage.lines import Line, Place, together
+from smg_storage.records import PoolFigures
 from smg_storage.sql.errors import is_ours, translated
 from smg_storage.sql.transact import Asked, Operation, consult, transact
 
@@ -34,6 +36,10 @@ class Database(Protocol):
         """Run an operation as one transaction."""
         ...
 
+    def pool(self) -> PoolFigures:
+        """Return how busy the connections are."""
+        ...
+
     async def close(self) -> None:
         """Let go of all connections."""
         ...
@@ -47,6 +53,8 @@ class Threads:
         self._readers = readers
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="history-writer")
         self._reading = ThreadPoolExecutor(readers_max, thread_name_prefix="history-reader")
+        self._to_write: Final = Line(1)
+        self._to_read: Final = Line(readers_max)
         self._waiting = 0
 
     async def read(self, asked: Asked, operation: Operation[T], *, timeout_s: float) -> T:
@@ -56,7 +64,7 @@ class Threads:
             with self._readers.connect() as connection:
                 return consult(connection, asked, operation)
 
-        return await self._in(self._reading, run, timeout_s)
+        return await self._in(self._reading, self._to_read, run, timeout_s)
 
     async def write(self, asked: Asked, operation: Operation[T], *, timeout_s: float) -> T:
         """Run an operation as one transaction, after those that came before."""
@@ -65,15 +73,19 @@ class Threads:
             with self._writer.connect() as connection:
                 return transact(connection, asked, operation)
 
-        return await self._in(self._writing, run, timeout_s)
+        return await self._in(self._writing, self._to_write, run, timeout_s)
 
-    async def _in(self, threads: ThreadPoolExecutor, run: Callable[[], T], timeout_s: float) -> T:
+    async def _in(
+        self, threads: ThreadPoolExecutor, line: Line, run: Callable[[], T], timeout_s: float
+    ) -> T:
         if self._waiting >= WAITING_MAX:
             raise StoreError(StoreErrorKind.UNAVAILABLE, "too many are waiting for sqlite")
         self._waiting += 1
         try:
-            async with asyncio.timeout(timeout_s):
-                return await asyncio.get_running_loop().run_in_executor(threads, run)
+            with line.place() as place:
+                async with asyncio.timeout(timeout_s):
+                    loop = asyncio.get_running_loop()
+                    return await loop.run_in_executor(threads, _served, place, run)
         # The door: drivers have many ways to fail, and a store has one.
         except Exception as error:
             if not is_ours(error):
@@ -81,6 +93,10 @@ class Threads:
             raise translated(error, "sqlite") from None
         finally:
             self._waiting -= 1
+
+    def pool(self) -> PoolFigures:
+        """Return how busy the threads are, the one that writes and those that read: each has its connection."""
+        return together(self._to_write.figures(), self._to_read.figures())
 
     async def close(self) -> None:
         """Finish what was begun, then close the file."""
@@ -90,11 +106,17 @@ class Threads:
         self._writer.dispose()
 
 
+def _served(place: Place, run: Callable[[], T]) -> T:
+    place.served()
+    return run()
+
+
 class Connections:
     """A server, over a pool of connections."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, *, size: int) -> None:
         self._engine = engine
+        self._line: Final = Line(size)
         # A read is one statement: without a transaction around it, it is one round trip as well.
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._name = engine.dialect.name
@@ -103,8 +125,10 @@ class Connections:
         """Run an operation that only reads."""
 
         async def run() -> T:
-            async with self._reading.connect() as connection:
-                return await connection.run_sync(consult, asked, operation)
+            with self._line.place() as place:
+                async with self._reading.connect() as connection:
+                    place.served()
+                    return await connection.run_sync(consult, asked, operation)
 
         return await self._within(run, timeout_s)
 
@@ -112,8 +136,10 @@ class Connections:
         """Run an operation as one transaction."""
 
         async def run() -> T:
-            async with self._engine.connect() as connection:
-                return await connection.run_sync(transact, asked, operation)
+            with self._line.place() as place:
+                async with self._engine.connect() as connection:
+                    place.served()
+                    return await connection.run_sync(transact, asked, operation)
 
         return await self._within(run, timeout_s)
 
@@ -126,6 +152,10 @@ class Connections:
             if not is_ours(error):
                 raise
             raise translated(error, self._name) from None
+
+    def pool(self) -> PoolFigures:
+        """Return how busy the connections are."""
+        return self._line.figures()
 
     async def close(self) -> None:
         """Close all connections."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from smg_storage.errors import StoreError, StoreErrorKind
-from smg_storage.records import NO_TENANT, Access
+from smg_storage.records import NO_TENANT, Access, PoolFigures
 from smg_storage.sql.databases import Database
 from smg_storage.sql.statements.all import Statements
 from smg_storage.sql.transact import Asked, Operation
@@ -53,6 +53,10 @@ class Door:
     async def read_for_all(self, operation: Operation[T], *, timeout_s: float) -> T:
         """Run an operation that reads what belongs to more than one tenant."""
         return await self._there().read(self._asked(NO_TENANT), operation, timeout_s=timeout_s)
+
+    def pool(self) -> PoolFigures | None:
+        """Return how busy the connections are; None before there are any."""
+        return self._database.pool() if self._database is not None else None
 
     def _asked(self, tenant: str) -> Asked:
         return Asked(self._say, tenant, self._now_us())

@@ -49,9 +49,9 @@ def open_store(
 
 def _database(url: StoreUrl, options: StoreOptions) -> Database:
     if url.kind == "postgresql":
-        return Connections(postgresql_engine(url, options))
+        return Connections(postgresql_engine(url, options), size=options.pool_size)
     if url.kind == "oracle":
-        return Connections(oracle_engine(url, options))
+        return Connections(oracle_engine(url, options), size=options.pool_size)
     path = sqlite_path(url)
     return Threads(
         sqlite_engine(path, options, writes=True),

@@ -19,16 +19,40 @@ from smg_storage.records import (
     Location,
     StoredResponse,
     Turn,
+    later_end,
 )
 from smg_storage.sql.same import same_item, same_response
 
 
 @dataclass(slots=True)
 class Growing:
-    """A conversation, and where its next item goes."""
+    """A conversation, where its next item goes, and when it is over."""
 
     record: Conversation
     next_position: int
+    ends_us: int
+
+
+class Growth:
+    """What a conversation gets: `items` are new rows, `links` what is appended to it, in order."""
+
+    __slots__ = ("conversation_id", "ends_us", "items", "links", "now_us")
+
+    def __init__(
+        self,
+        conversation_id: str,
+        links: Sequence[str],
+        items: Sequence[Item] = (),
+        *,
+        now_us: int,
+        ends_us: int,
+    ) -> None:
+        self.conversation_id = conversation_id
+        self.links = links
+        self.items = items
+        self.now_us = now_us
+        self.ends_us = ends_us
+        """It is not over before that if something is appended; 0: that stays as it is."""
 
 
 @dataclass(slots=True)
@@ -97,20 +121,25 @@ class Plan:
         self._check_run(found, turn)
         if turn.links and not turn.response.conversation_id:
             raise _missing("a turn links items to no conversation", "")
-        self._check_append(turn.response.conversation_id, turn.items, turn.links)
+        growth = Growth(
+            turn.response.conversation_id,
+            turn.links,
+            turn.items,
+            now_us=self._now_us,
+            ends_us=turn.conversation_expires_us,
+        )
+        self._check_append(growth)
         self._check_key(turn)
         self._put_response(found, turn)
-        positions = self._put_items(turn.response.conversation_id, turn.items, turn.links)
+        positions = self._put_items(growth)
         self._put_locations(turn.locations)
         self._put_key(turn)
         return Committed(positions=positions)
 
-    def append(
-        self, conversation_id: str, items: Sequence[Item], links: Sequence[str]
-    ) -> Sequence[int]:
+    def append(self, growth: Growth) -> Sequence[int]:
         """Plan that items are kept, and linked; return the positions of the links."""
-        self._check_append(conversation_id, items, links)
-        return self._put_items(conversation_id, items, links)
+        self._check_append(growth)
+        return self._put_items(growth)
 
     def _positions_of(self, turn: Turn) -> Sequence[int]:
         keys = ((turn.response.conversation_id, item_id) for item_id in turn.links)
@@ -127,18 +156,17 @@ class Plan:
         if found.lease_token != turn.token:
             raise _conflict(f"response {response_id} has another owner")
 
-    def _check_append(
-        self, conversation_id: str, items: Sequence[Item], links: Sequence[str]
-    ) -> None:
+    def _check_append(self, growth: Growth) -> None:
+        conversation_id = growth.conversation_id
         if conversation_id and conversation_id not in self._seen.conversations:
             raise _missing(f"there is no conversation {conversation_id}", conversation_id)
         own: dict[str, Item] = {}
-        for item in items:
+        for item in growth.items:
             found = self._seen.items.get(item.id) or own.get(item.id)
             if found is not None and not same_item(found, item, without=self._items_without):
                 raise _conflict(f"item {item.id} is another one")
             own[item.id] = item
-        for item_id in links:
+        for item_id in growth.links:
             if item_id not in own and item_id not in self._seen.items:
                 raise _missing(f"there is no item {item_id}", item_id)
 
@@ -174,10 +202,8 @@ class Plan:
             self.writes.new_responses.append(response)
         self._seen.responses[response.id] = response
 
-    def _put_items(
-        self, conversation_id: str, items: Sequence[Item], links: Sequence[str]
-    ) -> Sequence[int]:
-        for item in items:
+    def _put_items(self, growth: Growth) -> Sequence[int]:
+        for item in growth.items:
             if item.id in self._seen.items:
                 continue
             if item.id in self._seen.items_over:
@@ -185,15 +211,17 @@ class Plan:
             else:
                 self.writes.new_items[item.id] = item
             self._seen.items[item.id] = item
-        return tuple(self._put_link(conversation_id, item_id) for item_id in links)
+        return tuple(self._put_link(growth, item_id) for item_id in growth.links)
 
-    def _put_link(self, conversation_id: str, item_id: str) -> int:
+    def _put_link(self, growth: Growth, item_id: str) -> int:
+        conversation_id = growth.conversation_id
         place = self._seen.linked.get((conversation_id, item_id))
         if place is not None:
             return place
         growing = self._seen.conversations[conversation_id]
         place = growing.next_position
         growing.next_position += 1
+        growing.ends_us = later_end(growing.ends_us, growth.ends_us)
         self.writes.grown[conversation_id] = growing
         self.writes.links.append((conversation_id, place, item_id))
         self._seen.linked[conversation_id, item_id] = place

@@ -1,6 +1,9 @@
 """Operations on runs: who is at which response, and what its stream said."""
 
 from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Row
 
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import (
@@ -97,11 +100,15 @@ def request_cancel(work: Work, response_id: str) -> StoredResponse | None:
 
 
 def append_events(
-    work: Work, response_id: str, blobs: Sequence[EventBlob], expires_us: int
+    work: Work, response_id: str, blobs: Sequence[EventBlob], expires_us: int, token: int
 ) -> None:
-    """Insert the blobs that are not there."""
+    """Insert the blobs that are not there, if the response is held under that token."""
     for blob in blobs:
         check_size(blob.payload)
+    log = _log(work, response_id, token)
+    if log is not None and 0 < log.ends <= work.now_us:
+        work.change(work.say.events.forget, of_id=response_id)
+        log = None
     known: set[int] = set()
     if work.careful and blobs:
         span = {"from_seq": min(b.first for b in blobs), "to_seq": max(b.first for b in blobs)}
@@ -114,7 +121,7 @@ def append_events(
             "first_seq": blob.first,
             "last_seq": blob.last,
             "payload": blob.payload,
-            "expires_at": expires_us,
+            "expires_at": log.ends if log is not None else expires_us,
         }
         for _, blob in sorted(new.items())
     ]
@@ -123,9 +130,27 @@ def append_events(
     )
 
 
-def read_events(work: Work, response_id: str, after: int, limit: int) -> Sequence[EventBlob]:
-    """Read blobs with later events."""
-    rows = work.rows(work.say.events.read, of_id=response_id, after=after, up_to=limit)
+def _log(work: Work, response_id: str, token: int) -> Row[Any] | None:
+    """Return where a log begins and ends, None if there is none.
+
+    Whoever has a token holds the response from here to the end of the transaction; CONFLICT for who does not.
+    """
+    if not token:
+        return work.row(work.say.events.log, of_id=response_id)
+    row = work.row(work.say.events.held, of_id=response_id, held_token=token)
+    if row is None:
+        message = f"response {response_id} has another owner, is final, or is not there"
+        raise StoreError(StoreErrorKind.CONFLICT, message)
+    return row if row.begins is not None else None
+
+
+def read_events(
+    work: Work, response_id: str, after: int, limit: int, bytes_max: int
+) -> Sequence[EventBlob]:
+    """Read blobs with later events, by number and bytes."""
+    rows = work.rows(
+        work.say.events.read, of_id=response_id, after=after, up_to=limit, bytes_max=bytes_max
+    )
     return tuple(EventBlob(row.first_seq, row.last_seq, row.payload) for row in rows)
 
 
@@ -146,9 +171,18 @@ def reserve_key(work: Work, key: Idempotency, response_id: str, now_us: int) -> 
         new = {f"new_{name}": value for name, value in values.items() if name != "idem_key"}
         work.change(work.say.keys.replace, of_id=key.key, **new)
         return Reserved(KeyState.NEW, response_id)
-    there = get_response(work, row.response_id) is not None
+    there = _is_there(work, row.response_id)
     if row.digest != key.digest:
         return Reserved(KeyState.DIFFERENT, row.response_id if there else "")
     if not there and row.response_id == response_id:
         return Reserved(KeyState.NEW, response_id)
     return Reserved(KeyState.SAME, row.response_id if there else "")
+
+
+def release_key(work: Work, key: str, response_id: str) -> None:
+    """Delete a key, if it stands for this response."""
+    work.change(work.say.keys.drop, of_id=key, held_for=response_id)
+
+
+def _is_there(work: Work, response_id: str) -> bool:
+    return work.row(work.say.responses.is_there, of_id=response_id) is not None

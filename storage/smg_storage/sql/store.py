@@ -6,7 +6,7 @@ from typing import Final
 
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.options import StoreOptions
-from smg_storage.records import Access, Committed, StoreFigures, Turn
+from smg_storage.records import Access, Committed, PoolFigures, StoreFigures, Turn
 from smg_storage.sql import turns, upkeep
 from smg_storage.sql.databases import Database
 from smg_storage.sql.door import Door
@@ -99,6 +99,14 @@ class SqlStore(SqlConversations, SqlResponses, SqlRuns):
     async def figures(self, *, timeout_s: float) -> StoreFigures:
         """Count."""
         return await self._door.read_for_all(upkeep.figures, timeout_s=timeout_s)
+
+    async def tenant_figures(self, access: Access) -> StoreFigures:
+        """Count what one tenant has, and estimate its documents by the newest."""
+        return await self._door.read(access, upkeep.tenant_figures)
+
+    def pool(self) -> PoolFigures | None:
+        """Return how busy the connections are."""
+        return self._door.pool()
 
     async def close(self) -> None:
         """Finish what was begun, and disconnect."""

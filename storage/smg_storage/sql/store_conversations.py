@@ -2,9 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
-from smg_storage.records import Access, Conversation, Item, ItemPage, PageAsk
+from smg_storage.records import (
+    NEVER_US,
+    Access,
+    Conversation,
+    Item,
+    ItemPage,
+    PageAsk,
+)
 from smg_storage.sql import conversations
 from smg_storage.sql.door import Door
+from smg_storage.sql.plan import Growth
 
 
 class SqlConversations:
@@ -53,22 +61,31 @@ class SqlConversations:
         return await self._door.write(access, lambda work: conversations.create_item(work, record))
 
     async def link_items(
-        self, access: Access, conversation_id: str, item_ids: Sequence[str], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        item_ids: Sequence[str],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """Append items in this order."""
-        return await self._door.write(
-            access, lambda work: conversations.append(work, conversation_id, (), item_ids, now_us)
-        )
+        growth = Growth(conversation_id, item_ids, now_us=now_us, ends_us=expires_us)
+        return await self._door.write(access, lambda work: conversations.append(work, growth))
 
     async def append_items(
-        self, access: Access, conversation_id: str, records: Sequence[Item], *, now_us: int
+        self,
+        access: Access,
+        conversation_id: str,
+        records: Sequence[Item],
+        *,
+        now_us: int,
+        expires_us: int = NEVER_US,
     ) -> Sequence[int]:
         """Keep new items and append them."""
         item_ids = [record.id for record in records]
-        return await self._door.write(
-            access,
-            lambda work: conversations.append(work, conversation_id, records, item_ids, now_us),
-        )
+        growth = Growth(conversation_id, item_ids, records, now_us=now_us, ends_us=expires_us)
+        return await self._door.write(access, lambda work: conversations.append(work, growth))
 
     async def list_items(
         self, access: Access, conversation_id: str, page: PageAsk

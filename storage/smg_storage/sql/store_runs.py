@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from smg_storage.records import (
+    EVENTS_BYTES_MAX,
     Access,
     EventBlob,
     Idempotency,
@@ -47,19 +48,31 @@ class SqlRuns:
         return await self._door.write(access, lambda work: runs.request_cancel(work, response_id))
 
     async def append_events(
-        self, access: Access, response_id: str, blobs: Sequence[EventBlob], *, expires_us: int
+        self,
+        access: Access,
+        response_id: str,
+        blobs: Sequence[EventBlob],
+        *,
+        expires_us: int,
+        token: int = 0,
     ) -> None:
-        """Keep a part of a stream."""
+        """Keep parts of a stream."""
         await self._door.write(
-            access, lambda work: runs.append_events(work, response_id, blobs, expires_us)
+            access, lambda work: runs.append_events(work, response_id, blobs, expires_us, token)
         )
 
     async def read_events(
-        self, access: Access, response_id: str, *, after: int, limit: int
+        self,
+        access: Access,
+        response_id: str,
+        *,
+        after: int,
+        limit: int,
+        bytes_max: int = EVENTS_BYTES_MAX,
     ) -> Sequence[EventBlob]:
         """Return the parts that have later events."""
         return await self._door.read(
-            access, lambda work: runs.read_events(work, response_id, after, limit)
+            access, lambda work: runs.read_events(work, response_id, after, limit, bytes_max)
         )
 
     async def reserve_key(
@@ -69,3 +82,7 @@ class SqlRuns:
         return await self._door.write(
             access, lambda work: runs.reserve_key(work, key, response_id, now_us)
         )
+
+    async def release_key(self, access: Access, key: str, response_id: str) -> None:
+        """Give a key back."""
+        await self._door.write(access, lambda work: runs.release_key(work, key, response_id))

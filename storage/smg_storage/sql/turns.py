@@ -86,10 +86,14 @@ def look(
     seen = Seen()
     for row in work.rows_of(work.say.conversations.lock, conversation_ids):
         if not _is_over(work, row.expires_at):
-            seen.conversations[row.id] = Growing(conversation_of(row), row.next_position)
+            seen.conversations[row.id] = Growing(
+                conversation_of(row), row.next_position, row.expires_at
+            )
     _look_at_responses(work, seen, turns)
     own = {item.id for item in items}
-    asked = {*links, *own} if work.careful else set(links) - own
+    # What is final may be this very turn, which is then answered with its items where they are.
+    maybe_there = work.careful or any(each.status.is_final for each in seen.responses.values())
+    asked = {*links, *own} if maybe_there else set(links) - own
     for row in work.rows_of(work.say.items.lock, sorted(asked)):
         if _is_over(work, row.expires_at):
             seen.items_over.add(row.id)
@@ -201,6 +205,7 @@ def _write_links(work: Work, writes: Writes, now_us: int) -> None:
                 "new_version": growing.record.version + added[conversation_id],
                 "new_position": growing.next_position,
                 "new_updated": max(growing.record.updated_us, now_us),
+                "new_expires": growing.ends_us,
             }
             for conversation_id, growing in sorted(writes.grown.items())
         ],

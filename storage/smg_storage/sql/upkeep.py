@@ -13,6 +13,10 @@ from smg_storage.sql.revision import NEEDED, is_older
 from smg_storage.sql.statements.upkeep import ESTIMATE, READ_ONLY
 from smg_storage.sql.work import Work
 
+COUNTED_MAX: Final = 1_000_000
+"""Of one tenant's rows of a kind: there may be more than so many. They are counted in an index."""
+SAMPLED_MAX: Final = 10_000
+"""So many documents say how long the others are."""
 _COUNTED_MAX: Final = 10_000
 """PostgreSQL counts by reading everything; from so many on it is asked for its guess."""
 
@@ -89,6 +93,21 @@ def figures(work: Work) -> StoreFigures:
         responses=counted[2][0],
         bytes=_bytes(work, [size for _, size in counted]),
     )
+
+
+def tenant_figures(work: Work) -> StoreFigures:
+    """Count what one tenant has; how long its documents are is told by those with the largest ids."""
+    row = work.row(work.say.upkeep.tenant_figures, counted_max=COUNTED_MAX, sampled_max=SAMPLED_MAX)
+    assert row is not None
+    size = _scaled(row.items_bytes, row.items) + _scaled(row.responses_bytes, row.responses)
+    return StoreFigures(
+        conversations=row.conversations, items=row.items, responses=row.responses, bytes=size
+    )
+
+
+def _scaled(sampled_bytes: int, count: int) -> int:
+    """Return how much it is in all: the sample is everything if there is no more than that."""
+    return int(sampled_bytes) * count // min(count, SAMPLED_MAX) if count else 0
 
 
 def _count(work: Work, name: str, count: Executable) -> tuple[int, int]:

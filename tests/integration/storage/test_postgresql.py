@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 from sqlalchemy import text
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.options import SchemaNames, StoreOptions
-from smg_storage.records import Access, Turn
+from smg_storage.records import Access, EventBlob, Turn
 from smg_storage.sql.engines import postgresql_engine
 from smg_storage.sql.open import open_store
 from smg_storage.url import parse_store_url
@@ -23,7 +24,8 @@ from support.sql_stores import (
     tell,
 )
 from support.store_contract.maker import Clock
-from support.store_contract.stage import Stage, refused
+from support.store_contract.registered import begun
+from support.store_contract.stage import CONFLICT, Stage, refused
 
 pytestmark = pytest.mark.integration
 AWAY = StoreErrorKind.UNAVAILABLE
@@ -127,6 +129,35 @@ async def test_who_waits_too_long_for_a_row_is_told_and_the_connection_is_well(u
             await other.rollback()
         await engine.dispose()
         await stage.store.commit_turn(stage.access, stage.turn(conversation_id))
+
+
+async def test_who_was_taken_over_while_it_wrote_keeps_nothing(url: str) -> None:
+    async with PostgresqlMaker(url).open() as opened:
+        stage = Stage(opened)
+        made = await stage.kept(begun(stage))
+        engine = create_async_engine(url.replace("postgresql:", "postgresql+asyncpg:", 1))
+        async with engine.connect() as other, asyncio.TaskGroup() as group:
+            taken = text("UPDATE responses SET lease_token = 2 WHERE id = :id")
+            await other.execute(taken, {"id": made.id})
+            late = group.create_task(_late_events(stage, made.id))
+            # It waits for what has begun, and then sees that it has lost.
+            done, _ = await asyncio.wait([late], timeout=0.3)
+            assert not done
+            await other.commit()
+        await engine.dispose()
+        assert late.result() is CONFLICT
+        assert not await stage.store.read_events(stage.access, made.id, after=-1, limit=9)
+
+
+async def _late_events(stage: Stage, response_id: str) -> StoreErrorKind | None:
+    parts = [EventBlob(0, 3, b"late")]
+    try:
+        await stage.store.append_events(
+            stage.access, response_id, parts, expires_us=stage.in_s(60), token=1
+        )
+    except StoreError as error:
+        return error.kind
+    return None
 
 
 async def test_many_write_to_the_same_conversations_in_any_order(url: str) -> None:

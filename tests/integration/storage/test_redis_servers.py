@@ -8,12 +8,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from smg_chaos.stores.redis import Durability
 from smg_storage.errors import StoreError, StoreErrorKind
-from smg_storage.records import Access, EventBlob, Idempotency, Location, Side, Turn
+from smg_storage.records import (
+    Access,
+    EventBlob,
+    Idempotency,
+    Location,
+    Patch,
+    Side,
+    Status,
+    StoreFigures,
+    Turn,
+)
 from smg_storage.redis.server import RedisServer
-from support.redis_cluster import client_of
+from support.redis_cluster import client_of, running_cluster
 from support.redis_counting import listening
-from support.redis_server import Durability, Redis, running_redis
+from support.redis_server import Redis, running_redis
 from support.redis_stores import RedisMaker, new_prefix, redis_store
 from support.store_contract.maker import Clock, Opened
 from support.store_contract.stage import HOUR_S, Stage, ids, refused
@@ -131,7 +142,9 @@ async def test_a_commit_waits_for_copies_where_that_is_wanted(
         with pytest.raises(StoreError, match="0 of 1 replicas") as told:
             await stage.store.commit_turn(stage.access, turn)
         assert told.value.kind is UNAVAILABLE
-        copy_of = ("--replicaof", f"127.0.0.1 {server.port}", "--repl-diskless-sync-delay", "0")
+        with client_of(server) as client:
+            client.config_set("repl-diskless-sync-delay", "0")  # it would wait for more copies
+        copy_of = ("--replicaof", f"127.0.0.1 {server.port}")
         with running_redis(tmp_path, own=True, arguments=copy_of) as replica:
             await until_copied(server)
             assert (await stage.store.commit_turn(stage.access, turn)).again is True
@@ -279,8 +292,13 @@ async def test_every_key_of_what_ends_has_an_end(server: Redis) -> None:
         await stage.store.append_events(stage.access, turn.response.id, [blob], expires_us=end_us)
         with client_of(server) as client:
             left = {key: client.pttl(key) for key in client.keys("*:acme:*")}
-            # A row, a conversation with its list, two items with who holds them, a place, a person's list, a key, events.
-            assert len(left) == 12
+            # A row, a conversation with its list, two items with who holds them, a place, a person's list, a key, events;
+            # and how much there is, to the end of a day.
+            assert len(left) == 13
+            assert 3_600_000 < left.pop(b"here:acme:used") <= 25 * 3_600_000 + 60_000
+            # The list stays until a sweep has let go of the items in it, which may have no end of their own.
+            (listed,) = (key for key in left if b":items:" in key)
+            assert left.pop(listed) == -1
             for key, left_ms in left.items():
                 # An hour, and the minute of grace in which only our own clock counts.
                 assert 3_600_000 < left_ms <= 3_660_000, key
@@ -305,3 +323,55 @@ async def test_who_waits_for_a_connection_is_not_passed_by(server: Redis) -> Non
             index for index, writer in enumerate(order) if order[: index + 1].count(writer) == 3
         )
         assert len(set(order[:first_third])) == 48
+
+
+async def test_a_conversation_that_is_over_leaves_nothing_when_it_was_swept(server: Redis) -> None:
+    async with staged(server.url) as stage:
+        made = msgspec.structs.replace(stage.conversation(), expires_us=stage.in_s(HOUR_S))
+        await stage.store.create_conversation(stage.access, made)
+        for _ in range(7):
+            await stage.append(made.id, 100)
+        kept_id = await stage.new_conversation()
+        kept = await stage.append(kept_id, 2)
+        stage.clock.advance_s(HOUR_S)
+        assert await stage.store.purge(now_us=stage.now_us, batch=9, timeout_s=30) >= 700
+        assert await stage.store.purge(now_us=stage.now_us, batch=9, timeout_s=30) == 0
+        with client_of(server) as client:
+            left = sorted(key.split(b":")[3] for key in client.keys("*:acme:{*"))
+        assert left == [b"conv", b"item", b"item", b"items", b"refs", b"refs"]
+        figures = await stage.store.tenant_figures(stage.access)
+        assert (figures.conversations, figures.items) == (1, 2)
+        assert await stage.listed(kept_id) == ids(kept)
+
+
+async def test_what_a_tenant_has_counts_until_the_end_of_its_day(server: Redis) -> None:
+    async with staged(server.url) as stage:
+        conversation_id = await stage.new_conversation()
+        items = await stage.append(conversation_id, 2)
+        running = msgspec.structs.replace(stage.running(), expires_us=stage.in_s(HOUR_S))
+        await stage.kept(running)
+        patch = Patch(response=bytes(1_000), expires_us=stage.in_s(2 * HOUR_S))
+        await stage.store.patch_response(
+            stage.access, running.id, patch, from_statuses=[Status.QUEUED]
+        )
+        kept = sum(len(item.document) for item in items)
+        ends = len(running.input) + 1_000
+        figures = await stage.store.tenant_figures(stage.access)
+        assert figures == StoreFigures(conversations=1, items=2, responses=1, bytes=kept + ends)
+        done = msgspec.structs.replace(running, status=Status.COMPLETED, response=bytes(9))
+        await stage.store.commit_turn(stage.access, Turn(done))
+        ends = len(running.input) + 9
+        figures = await stage.store.tenant_figures(stage.access)
+        assert figures == StoreFigures(conversations=1, items=2, responses=1, bytes=kept + ends)
+        stage.clock.advance_s(26 * HOUR_S)
+        for _ in range(2):
+            figures = await stage.store.tenant_figures(stage.access)
+            assert figures == StoreFigures(conversations=1, items=2, responses=0, bytes=kept)
+
+
+async def test_in_a_cluster_nobody_counts_for_a_tenant(tmp_path: Path) -> None:
+    with running_cluster(tmp_path) as (_, url):
+        async with RedisMaker(url).open() as opened:
+            stage = Stage(opened)
+            await stage.append(await stage.new_conversation(), 1)
+            assert await stage.store.tenant_figures(stage.access) == StoreFigures()

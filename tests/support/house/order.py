@@ -73,12 +73,12 @@ def tasks_belong_to_a_group(source: Source) -> Iterator[Finding]:
         return
     modules = {
         alias.asname or alias.name
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Import)
         for alias in node.names
         if alias.name == "asyncio"
     }
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if _spawns(node, modules):
             why = "a bare task can be collected mid-flight: use a TaskGroup"
             yield Finding(source.path, getattr(node, "lineno", 1), why)
@@ -90,9 +90,13 @@ def _spawns(node: ast.AST, modules: set[str]) -> bool:
     if isinstance(node, ast.Attribute) and node.attr in _SPAWN:
         owner = ast.unparse(node.value)
         return owner in modules or "loop" in owner.lower()
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr":
+    if isinstance(node, ast.Call) and _is_named(node.func, "getattr"):
         return any(isinstance(a, ast.Constant) and a.value in _SPAWN for a in node.args)
     return False
+
+
+def _is_named(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _pure(source: Source) -> bool:

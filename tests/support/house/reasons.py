@@ -12,16 +12,18 @@ _CODES: Final = re.compile(
 )
 
 
+_SILENCING: Final = re.compile(r"#\s*(?:type:\s*ignore|noqa)\b(?P<after>.*)")
+
 # A function that is not called in lower case has its name from the library that calls it.
 _SELF_EVIDENT: Final = frozenset({"N802"})
 
 
 def silencing_a_tool_has_a_reason(source: Source) -> Iterator[Finding]:
     """`type: ignore` and `noqa` name what they silence, and say why beside it or above it."""
-    if not source.is_python:
-        return
+    if not source.is_python or not _SILENCING.search(source.text):
+        return  # and its comments need not be told from its strings
     for line, comment in source.comments.items():
-        found = re.search(r"#\s*(?:type:\s*ignore|noqa)\b(?P<after>.*)", comment)
+        found = _SILENCING.search(comment)
         if not found:
             continue
         codes = _CODES.match(found["after"])
@@ -40,17 +42,19 @@ def catching_everything_has_a_reason(source: Source) -> Iterator[Finding]:
     """
     if not source.is_python:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.ExceptHandler):
             continue
         kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
         everything = any(k is None or last_name(k) in ("Exception", "BaseException") for k in kinds)
+        if not everything:
+            continue
         assert node.end_lineno is not None
         inside = range(node.lineno, node.end_lineno + 1)
         said = any(_says_something(source.comments.get(line, "")) for line in inside)
         last = node.body[-1]
         cleans_up = isinstance(last, ast.Raise) and last.exc is None
-        if everything and not cleans_up and not said and not _comment_above(source, node.lineno):
+        if not cleans_up and not said and not _comment_above(source, node.lineno):
             yield Finding(source.path, node.lineno, "catches everything and does not say why")
 
 
@@ -72,12 +76,11 @@ def tests_are_never_skipped(source: Source) -> Iterator[Finding]:
     """A test that cannot run is a failure; one that fails is mended, not repeated."""
     if not source.is_test:
         return
-    for node in ast.walk(source.tree):
-        owner = ast.unparse(node.value) if isinstance(node, ast.Attribute) else ""
+    for node in source.nodes:
         evades = (
             isinstance(node, ast.Attribute)
             and node.attr in _EVASIONS
-            and owner.split(".")[0] in ("pytest", "unittest", "mark", "self")
+            and ast.unparse(node.value).split(".")[0] in ("pytest", "unittest", "mark", "self")
         ) or (
             isinstance(node, ast.ImportFrom)
             and node.module in ("pytest", "unittest")
@@ -90,7 +93,7 @@ def tests_are_never_skipped(source: Source) -> Iterator[Finding]:
 def nothing_is_left_unwritten(source: Source) -> Iterator[Finding]:
     """No function of the product is there only to say that it is not."""
     if source.is_product:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Raise) and node.exc is not None:
                 raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
                 if last_name(raised) == "NotImplementedError":

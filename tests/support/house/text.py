@@ -18,16 +18,22 @@ _PLACES: Final = re.compile(
 _LOCKED_PLACE: Final = re.compile(r"://|^\s*-(?!-hash)")
 
 
+def _lines_with(wanted: re.Pattern[str], source: Source) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with their numbers, of one that has what is looked for anywhere."""
+    if wanted.search(source.text):
+        yield from enumerate(source.lines, 1)
+
+
 def nothing_is_left_to_do(source: Source) -> Iterator[Finding]:
     """What is to be done stands in the issues, not in the source."""
-    for number, line in enumerate(source.lines, 1):
+    for number, line in _lines_with(_UNFINISHED, source):
         if found := _UNFINISHED.search(line):
             yield Finding(source.path, number, f"{found[0]}: do it, or write an issue")
 
 
 def the_tree_stands_alone(source: Source) -> Iterator[Finding]:
     """Nothing names a package registry, somebody's disk, or papers that are not in the tree."""
-    for number, line in enumerate(source.lines, 1):
+    for number, line in _lines_with(_PLACES, source):
         if found := _PLACES.search(line):
             yield Finding(source.path, number, f"{found[0]!r} is only there where this was written")
 

@@ -7,7 +7,7 @@ import tokenize
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -52,12 +52,17 @@ class Source:
         return ast.parse(self.text, self.path)
 
     @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All of the syntax tree, as `ast.walk` goes through it; every rule looks at it."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
     def comments(self) -> dict[int, str]:
         """Line number to the comment on it."""
         tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
         return {t.start[0]: t.string for t in tokens if t.type == tokenize.COMMENT}
 
-    @property
+    @cached_property
     def lines(self) -> list[str]:
         """The lines, without their ends."""
         return self.text.splitlines()
@@ -123,6 +128,7 @@ def sources(root: Path = ROOT) -> list[Source]:
     return found
 
 
+@cache
 def pyproject(root: Path = ROOT) -> dict[str, Any]:
     """Return pyproject.toml."""
     return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
@@ -150,7 +156,7 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 def functions(source: Source) -> Iterator[Function]:
     """Yield every function and method of a Python file."""
     if source.is_python:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield node
 

@@ -78,7 +78,7 @@ def names_mean_something(source: Source) -> Iterator[Finding]:
     names = [(1, stem)]
     names += [
         (node.lineno, node.name)
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.ClassDef | Function)
     ]
     for line, name in names:
@@ -98,17 +98,24 @@ def numbers_have_units(source: Source) -> Iterator[Finding]:
     """A parameter or field that holds a time says in which unit."""
     if not source.is_product:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.arg):
             name, annotation = node.arg, node.annotation
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             name, annotation = node.target.id, node.annotation
         else:
             continue
-        words = set(re.findall(r"\w+", ast.unparse(annotation))) if annotation else set()
-        if _NEEDS_UNIT.search(name.lower()) and words & {"float", "int"}:
+        if annotation is None or not _NEEDS_UNIT.search(name.lower()):
+            continue
+        if {"float", "int"} & set(re.findall(r"\w+", ast.unparse(annotation))):
             why = f"{name}: in what unit? {name}_s, {name}_ms"
             yield Finding(source.path, node.lineno, why, name)
+
+
+def _is_truth_value(annotation: ast.expr) -> bool:
+    # Every annotation of the product is asked, so what cannot be one is not spelled out.
+    short = isinstance(annotation, ast.Name | ast.BinOp | ast.Constant)
+    return short and ast.unparse(annotation) in ("bool", "bool | None")
 
 
 def booleans_are_named(source: Source) -> Iterator[Finding]:
@@ -123,9 +130,9 @@ def booleans_are_named(source: Source) -> Iterator[Finding]:
             continue
         arguments = function.args
         for argument in [*arguments.posonlyargs, *arguments.args]:
-            if "FBT" in source.comments.get(argument.lineno, ""):
+            if argument.annotation is None or not _is_truth_value(argument.annotation):
                 continue
-            if argument.annotation and ast.unparse(argument.annotation) in ("bool", "bool | None"):
+            if "FBT" not in source.comments.get(argument.lineno, ""):
                 why = f"{function.name}({argument.arg}: bool) can be given by position"
                 yield Finding(source.path, argument.lineno, why, function.name)
 

@@ -64,6 +64,33 @@ class EventCases:
         assert [blob.first for blob in await self.read(stage, made.id, 4, 3)] == [5, 6, 7]
         assert [blob.first for blob in await self.read(stage, made.id, 18, 3)] == [19]
 
+    @pytest.mark.parametrize(
+        ("bytes_max", "expected"), [(0, 1), (11, 1), (12, 2), (17, 2), (18, 3), (99, 3)]
+    )
+    async def test_no_more_bytes_are_read_than_were_asked_for(
+        self, stage: Stage, bytes_max: int, expected: int
+    ) -> None:
+        made = await stage.kept(stage.running())
+        parts = blobs((0, 0), (1, 1), (2, 9), payload=b"12345")
+        await self.append(stage, made.id, parts)
+        for after in (-1, 0):
+            found = await stage.store.read_events(
+                stage.access, made.id, after=after, limit=99, bytes_max=bytes_max
+            )
+            assert list(found) == parts[after + 1 :][:expected]
+
+    async def test_long_parts_are_read_one_by_one(self, stage: Stage) -> None:
+        made = await stage.kept(stage.running())
+        parts = blobs((0, 0), (1, 1), (2, 2), (3, 3), payload=bytes(300_000))
+        await self.append(stage, made.id, parts)
+        read: list[EventBlob] = []
+        while page := await stage.store.read_events(
+            stage.access, made.id, after=len(read) - 1, limit=99, bytes_max=700_000
+        ):
+            assert len(page) == 2
+            read += page
+        assert read == parts
+
     async def test_events_that_are_there_stay(self, stage: Stage) -> None:
         made = await stage.kept(stage.running())
         kept = blobs((0, 3), (4, 6))
@@ -97,6 +124,30 @@ class EventCases:
         stage.clock.advance_s(HOUR_S)
         assert await self.read(stage, made.id) == []
         assert await stage.store.get_response(stage.access, made.id) is not None
+
+    @pytest.mark.parametrize("purge", [False, True])
+    async def test_a_log_is_over_as_one_and_may_begin_again(
+        self, stage: Stage, purge: bool
+    ) -> None:
+        made = await stage.kept(stage.running())
+        for number, hours in ((0, 1), (4, 9)):
+            await stage.store.append_events(
+                stage.access,
+                made.id,
+                blobs((number, number + 3)),
+                expires_us=stage.in_s(hours * HOUR_S),
+            )
+        stage.clock.advance_s(HOUR_S - 1)
+        assert await self.read(stage, made.id) == blobs((0, 3), (4, 7))
+        stage.clock.advance_s(1)
+        assert await self.read(stage, made.id) == []
+        if purge:
+            await stage.store.purge(now_us=stage.now_us, batch=1, timeout_s=30)
+        assert await self.read(stage, made.id) == []
+        await self.append(stage, made.id, blobs((0, 1), payload=b"anew"))
+        assert await self.read(stage, made.id) == blobs((0, 1), payload=b"anew")
+        stage.clock.advance_s(HOUR_S)
+        assert await self.read(stage, made.id) == []
 
 
 class KeyCases:
@@ -145,6 +196,27 @@ class KeyCases:
         await stage.kept(made)
         await stage.store.delete_response(stage.access, made.id)
         assert await self.reserve(stage, stage.new_id("resp")) == (KeyState.SAME, "")
+
+    async def test_a_key_that_was_given_back_is_new(self, stage: Stage) -> None:
+        first, second = stage.response(), stage.response()
+        assert (await self.reserve(stage, first.id))[0] is KeyState.NEW
+        await stage.store.release_key(stage.access, "other", first.id)
+        await stage.store.release_key(stage.access, "k", second.id)
+        assert (await self.reserve(stage, second.id))[0] is KeyState.SAME
+        for _ in range(2):
+            await stage.other.release_key(stage.access, "k", first.id)
+        other_digest = bytes(range(16))
+        state, _ = await self.reserve(stage, second.id, digest=other_digest)
+        assert state is KeyState.NEW
+        await stage.store.release_key(stage.access, "k", first.id)
+        assert (await self.reserve(stage, first.id))[0] is KeyState.DIFFERENT
+
+    async def test_a_key_may_be_given_back_of_what_is_there(self, stage: Stage) -> None:
+        made = await stage.kept(stage.response())
+        await self.reserve(stage, made.id)
+        await stage.store.release_key(stage.access, "k", made.id)
+        assert (await self.reserve(stage, stage.new_id("resp")))[0] is KeyState.NEW
+        assert await stage.store.get_response(stage.access, made.id) is not None
 
     async def test_a_key_that_is_over_is_new(self, stage: Stage) -> None:
         made = await stage.kept(stage.response())

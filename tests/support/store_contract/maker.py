@@ -1,7 +1,7 @@
 """How a store is given to the contract: two connections to the same fresh data, and a clock that tests turn."""
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -17,10 +17,15 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        self.now_us = int(datetime.now(UTC).timestamp() * 1_000_000)
+        self.now_us = 0
+        self.reset()
 
     def __call__(self) -> int:
         return self.now_us
+
+    def reset(self) -> None:
+        """Begin again, at the time it really is."""
+        self.now_us = int(datetime.now(UTC).timestamp() * 1_000_000)
 
     def advance_s(self, seconds: int) -> None:
         """Turn it on."""
@@ -37,6 +42,8 @@ class Opened:
     store: HistoryStore
     other: HistoryStore
     clock: Clock
+    holder: str = ""
+    """What all threads begin with, where it matters which node holds them."""
 
 
 class StoreMaker(Protocol):
@@ -50,6 +57,33 @@ class StoreMaker(Protocol):
     def open(self) -> AbstractAsyncContextManager[Opened]:
         """Open stores over data of which there is none yet; close and forget them afterwards."""
         ...
+
+
+class KeptMaker:
+    """Stores that go on from case to case, over data that is emptied before each.
+
+    To open two costs several times what most cases do: connections, tables and statements, functions of a server.
+    What a case closes it starts again.
+    """
+
+    def __init__(
+        self, opened: Opened, empty: Callable[[], Awaitable[None]], *, expires_by_itself: bool
+    ) -> None:
+        self._opened = opened
+        self._empty = empty
+        self._expires_by_itself = expires_by_itself
+
+    @property
+    def expires_by_itself(self) -> bool:
+        """See `StoreMaker`."""
+        return self._expires_by_itself
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Opened]:
+        """Give the stores that are open, over data of which there is none any more."""
+        await self._empty()
+        self._opened.clock.reset()
+        yield self._opened
 
 
 Stores = AsyncIterator[Opened]

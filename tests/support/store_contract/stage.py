@@ -45,7 +45,10 @@ class Stage:
         self.access = Access(tenant="acme", timeout_s=_TIMEOUT_S)
         self.foreign = Access(tenant="rival", timeout_s=_TIMEOUT_S)
         self._chance = Random(7)
-        self.thread = new_thread(self._chance)
+        self._holder = opened.holder
+        self.thread = new_thread(self._chance, holder=self._holder)
+        if self._holder:
+            self.access = msgspec.structs.replace(self.access, thread=self.thread)
 
     @property
     def now_us(self) -> int:
@@ -58,7 +61,7 @@ class Stage:
 
     def begin_thread(self) -> str:
         """Go on with ids of another thread."""
-        self.thread = new_thread(self._chance)
+        self.thread = new_thread(self._chance, holder=self._holder)
         return self.thread
 
     def new_id(self, prefix: str) -> str:

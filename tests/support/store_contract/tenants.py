@@ -86,6 +86,12 @@ async def everything(stage: Stage, owned: Owned) -> list[object]:
         await store.list_identifier_responses(access, "person", PageAsk()),
         list(await store.read_events(access, owned.response.id, after=-1, limit=9)),
         list(await store.orphan_runs(now_us=stage.in_s(HOUR_S), limit=9, timeout_s=30)),
+        await store.reserve_key(
+            access,
+            Idempotency("key", b"d" * 16, stage.in_s(HOUR_S)),
+            stage.new_id("resp"),
+            now_us=stage.now_us,
+        ),
     ]
 
 
@@ -148,6 +154,10 @@ ATTEMPTS: Final[Mapping[str, Attempt]] = {
     "renew_run": lambda s, o: s.store.renew_run(s.foreign, o.lease, until_us=s.in_s(HOUR_S)),
     "release_run": lambda s, o: s.store.release_run(s.foreign, o.lease),
     "request_cancel": lambda s, o: s.store.request_cancel(s.foreign, o.response.id),
+    "append_events_under_a_token": lambda s, o: s.store.append_events(
+        s.foreign, o.response.id, [EventBlob(4, 9, b"x")], expires_us=s.in_s(HOUR_S), token=1
+    ),
+    "release_key": lambda s, o: s.store.release_key(s.foreign, "key", o.response.id),
     "read_events": lambda s, o: s.store.read_events(s.foreign, o.response.id, after=-1, limit=9),
 }
 

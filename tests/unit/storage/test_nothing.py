@@ -91,6 +91,7 @@ async def test_every_key_is_new(stage: Stage) -> None:
     for _ in range(2):
         reserved = await stage.store.reserve_key(stage.access, key, "resp_x", now_us=1)
         assert (reserved.state, reserved.response_id) == (KeyState.NEW, "")
+        await stage.store.release_key(stage.access, "k", "resp_x")
 
 
 async def test_it_is_well_and_says_what_it_is(stage: Stage) -> None:
@@ -98,3 +99,5 @@ async def test_it_is_well_and_says_what_it_is(stage: Stage) -> None:
     assert (stage.store.kind, stage.store.shared) == ("none", True)
     assert await stage.store.purge(now_us=1, batch=9, timeout_s=1) == 0
     assert await stage.store.figures(timeout_s=1) == StoreFigures(0, 0, 0, 0)
+    assert await stage.store.tenant_figures(stage.access) == StoreFigures(0, 0, 0, 0)
+    assert stage.store.pool() is None

@@ -1,13 +1,18 @@
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
-from support.sql_stores import SqliteMaker
+from support.sql_stores import kept_sqlite
 from support.store_contract.maker import StoreMaker
 from support.store_contract.suite import HistoryStoreContract
 
 
+@pytest_asyncio.fixture(scope="class", loop_scope="class")
+async def maker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[StoreMaker]:
+    async with kept_sqlite(tmp_path_factory.mktemp("sqlite")) as maker:
+        yield maker
+
+
 class TestSqlite(HistoryStoreContract):
-    @pytest.fixture
-    def maker(self, tmp_path: Path) -> StoreMaker:
-        return SqliteMaker(tmp_path)
+    pass

@@ -7,6 +7,7 @@
 local F = {}
 local GRACE_MS = 60000 -- between the time at which something is over, by the caller's clock, and its end here
 local LINKS_MAX = 100000
+local DAY_US = 86400000000
 local FINAL = { completed = true, incomplete = true, failed = true, cancelled = true }
 local ROW = { 's', 'd', 'x', 'v', 'o', 'k', 'u', 'q', 'f', 'i', 'r' }
 
@@ -61,6 +62,31 @@ local function lasts_longest(a, k, x, left_ms)
   elseif left_ms ~= -1 and span_ms(a, x) > left_ms then
     call('PEXPIRE', k, span_ms(a, x))
   end
+end
+
+-- How much a tenant has is in one hash, by the day on which it is over: what goes by itself is then not counted any
+-- more from the end of that day on. 'day what' -> how many, of c conversations, i items, r responses, and b bytes of
+-- documents; day 0 is never. In a cluster it would lie in another slot than what is counted, so nothing is.
+local function count(a, x, what, rows, bytes)
+  if not a.alone then
+    return
+  end
+  local day = math.ceil(tonumber(x) / DAY_US)
+  for field, more in pairs({ [day .. ' ' .. what] = rows, [day .. ' b'] = bytes }) do
+    a.sums[field] = (a.sums[field] or 0) + more
+  end
+  a.furthest = (day == 0 or a.furthest == 0) and 0 or math.max(day, a.furthest or day)
+end
+
+local function keep_counts(a)
+  local k = a.b .. 'used'
+  local left_ms = call('PTTL', k)
+  for field, more in pairs(a.sums) do
+    if more ~= 0 and call('HINCRBY', k, field, more) == 0 then
+      call('HDEL', k, field)
+    end
+  end
+  lasts_longest(a, k, a.furthest * DAY_US, left_ms)
 end
 
 -- Many texts as one: their lengths, a line's end, themselves. Readers take much longer for a list of as many.

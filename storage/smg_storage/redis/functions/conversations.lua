@@ -1,7 +1,8 @@
 -- Conversations, and which items they have at which positions.
 --
 -- conv:<id>   c created, u updated, m metadata, v version, x end, n last position
--- items:<id>  position -> item id, followed by the item's thread if that is another one
+-- items:<id>  position -> item id, followed by the item's thread if that is another one; it stays when its conversation
+--             is over, until a sweep has let go of all items in it
 -- trash:<id>  items of one that was deleted, until all of them are let go
 
 local CONVERSATION = { 'c', 'u', 'm', 'v', 'x' }
@@ -85,8 +86,13 @@ local function append(a)
     call('HINCRBY', ck, 'v', added)
     call('HSET', ck, 'u', a.at)
     local x = call('HGET', ck, 'x')
+    if tonumber(x) > 0 and tonumber(a.ends) > tonumber(x) then
+      count(a, x, 'c', -1, 0)
+      count(a, a.ends, 'c', 1, 0)
+      x = a.ends
+      call('HSET', ck, 'x', x)
+    end
     lasts(a, ck, x)
-    lasts(a, zk, x)
     trim(a, zk)
   end
   return positions
@@ -119,7 +125,11 @@ end
 -- The items of a conversation that is gone wait for being let go.
 local function discard(a)
   local ck, zk, trash = key(a, a.ct, 'conv', a.c), key(a, a.ct, 'items', a.c), key(a, a.ct, 'trash', a.c)
-  call('DEL', ck)
+  local x = call('HGET', ck, 'x')
+  if x then
+    count(a, x, 'c', -1, 0)
+    call('DEL', ck)
+  end
   if call('EXISTS', zk) == 1 then
     call('ZUNIONSTORE', trash, 2, trash, zk)
     call('DEL', zk)
@@ -138,6 +148,7 @@ function F.conv_new(a)
   discard(a)
   call('HSET', k, 'c', a.created, 'u', a.updated, 'm', a.v[a.m], 'v', a.version, 'x', a.x, 'n', 0)
   lasts(a, k, a.x)
+  count(a, a.x, 'c', 1, 0)
   return { 'ok', conversation(a) }
 end
 
@@ -233,10 +244,12 @@ function F.unlink(a)
 end
 
 -- Let go of some items of a deleted conversation; those of other slots are answered, and come back in `a.done`.
+-- Also answered is how many are left, and how many were let go.
 local function sweep(a)
   local trash, zk = key(a, a.ct, 'trash', a.c), key(a, a.ct, 'items', a.c)
+  local gone = 0
   for _, item in ipairs(a.done or {}) do
-    call('ZREM', trash, member(a, item))
+    gone = gone + call('ZREM', trash, member(a, item))
   end
   local foreign = {}
   for _, text in ipairs(call('ZRANGE', trash, 0, SWEEP - 1)) do
@@ -246,15 +259,24 @@ local function sweep(a)
       if not again then
         unrefer(a, item, a.c)
       end
-      call('ZREM', trash, text)
+      gone = gone + call('ZREM', trash, text)
     else
       foreign[#foreign + 1] = text
     end
   end
-  return foreign, call('ZCARD', trash)
+  return foreign, call('ZCARD', trash), gone
 end
 
 function F.conv_sweep(a)
+  return { 'ok', 0, sweep(a) }
+end
+
+-- The same for one that may be over: what is left of it goes, if it is.
+function F.conv_over(a)
+  if live(a, key(a, a.ct, 'conv', a.c)) then
+    return { 'ok', 0, {}, 0, 0 }
+  end
+  discard(a)
   return { 'ok', 0, sweep(a) }
 end
 

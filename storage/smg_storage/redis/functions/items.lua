@@ -21,6 +21,7 @@ local function keep(a, item)
   call('DEL', k, key(a, item.t, 'refs', item.i))
   call('HSET', k, 'b', a.v[item.b], 'h', item.h, 'x', item.x, 'n', item.n)
   lasts(a, k, item.x)
+  count(a, item.x, 'i', 1, tonumber(item.n))
   return true
 end
 
@@ -54,7 +55,11 @@ local function unrefer(a, item, conversation)
   local k = key(a, item.t, 'refs', item.i)
   local was = call('SREM', k, conversation) == 1
   if (was or item.made) and not item.stays and call('EXISTS', k) == 0 then
-    call('DEL', item_key(a, item))
+    local row = call('HMGET', item_key(a, item), 'x', 'n')
+    if row[1] then
+      count(a, row[1], 'i', -1, -tonumber(row[2]))
+      call('DEL', item_key(a, item))
+    end
   end
 end
 

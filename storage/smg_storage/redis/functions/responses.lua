@@ -48,6 +48,13 @@ local function commit_refusal(a, row)
   return items_refusal(a)
 end
 
+local function count_response(a, k, sign)
+  local row = call('HMGET', k, 'x', 'b')
+  if row[1] then
+    count(a, row[1], 'r', sign, sign * tonumber(row[2]))
+  end
+end
+
 local function write_row(a, k, old)
   local version = a.version
   local lease = { a.o, a.k, a.u, a.q }
@@ -59,6 +66,7 @@ local function write_row(a, k, old)
       places = call('HGET', k, 'l')
     end
   end
+  count_response(a, k, -1)
   call('DEL', k)
   call('HSET', k, 's', a.s, 'd', a.d, 'x', a.x, 'v', version, 'o', lease[1], 'k', lease[2], 'u', lease[3],
     'q', lease[4], 'f', a.v[a.f], 'i', a.v[a.i], 'r', a.v[a.r], 'b', a.n, 'm', a.m, 'h', a.h, 'p', a.p, 't', a.t,
@@ -67,6 +75,7 @@ local function write_row(a, k, old)
     call('HSET', k, 'w', a.v[a.w])
   end
   lasts(a, k, a.x)
+  count(a, a.x, 'r', 1, tonumber(a.n))
 end
 
 local function there_already(a, left)
@@ -184,6 +193,7 @@ function F.patch(a)
   if FINAL[was[1]] or not a.from[was[1]] then
     return no('status', a.id)
   end
+  count_response(a, k, -1)
   for _, change in ipairs(a.changes) do
     call('HSET', k, change[1], change[2])
   end
@@ -191,6 +201,7 @@ function F.patch(a)
     call('HSET', k, 'r', a.v[a.r], 'b', tonumber(was[3]) + a.n)
   end
   call('HINCRBY', k, 'v', 1)
+  count_response(a, k, 1)
   lasts(a, k, call('HGET', k, 'x'))
   if a.alone and FINAL[call('HGET', k, 's')] then
     call('ZREM', a.runs, a.run)
@@ -203,6 +214,7 @@ function F.resp_delete(a)
   local k = key(a, a.g, 'resp', a.id)
   local there = live(a, k)
   local row = call('HMGET', k, 'l', 'y', 'z')
+  count_response(a, k, -1)
   call('DEL', k, key(a, a.g, 'ev', a.id), key(a, a.g, 'ex', a.id))
   if not row[1] then
     return { 'ok', 0, '[]', '', '' }
@@ -240,4 +252,19 @@ function F.person_page(a)
     from = rank + 1
   end
   return { 'ok', call(a.newest and 'ZREVRANGE' or 'ZRANGE', a.k, from, from + a.limit - 1) }
+end
+
+-- How much a tenant has; what was over by the end of a day that is over is forgotten.
+function F.tenant_figures(a)
+  local k, sums = a.b .. 'used', { c = 0, i = 0, r = 0, b = 0 }
+  local all = call('HGETALL', k)
+  for at = 1, #all, 2 do
+    local day, what = all[at]:match('^(%d+) (%a)$')
+    if tonumber(day) > 0 and tonumber(day) * DAY_US <= a.now then
+      call('HDEL', k, all[at])
+    else
+      sums[what] = sums[what] + tonumber(all[at + 1])
+    end
+  end
+  return { 'ok', sums.c, sums.i, sums.r, sums.b }
 end

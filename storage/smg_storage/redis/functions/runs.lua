@@ -1,5 +1,12 @@
 -- Who is at which response, what its stream said, keys of the client's choice, and what is over.
 
+-- The set of runs says when somebody has to look at one; in a cluster it lies elsewhere, and is put right there by who looks.
+local function look_at(a, until_us)
+  if a.alone then
+    call('ZADD', a.runs, 'XX', until_us, a.run)
+  end
+end
+
 function F.claim(a)
   local k = key(a, a.g, 'resp', a.id)
   if not live(a, k) then
@@ -10,6 +17,7 @@ function F.claim(a)
     return { 'none' }
   end
   call('HSET', k, 'o', a.owner, 'u', a.until_us)
+  look_at(a, a.until_us)
   return { 'ok', call('HINCRBY', k, 'k', 1), row[4] }
 end
 
@@ -27,6 +35,7 @@ function F.renew(a)
     return no('lease', a.id)
   end
   call('HSET', k, 'u', a.until_us)
+  look_at(a, a.until_us)
   return { 'ok', call('HGET', k, 'q') }
 end
 
@@ -34,6 +43,7 @@ function F.release(a)
   local k = key(a, a.g, 'resp', a.id)
   if holds(a, k) then
     call('HSET', k, 'o', '', 'u', '0')
+    look_at(a, '0')
   end
   return { 'ok' }
 end
@@ -47,6 +57,15 @@ function F.cancel(a)
     call('HSET', k, 'q', '1')
   end
   return { 'ok', row_of(a, k) }
+end
+
+-- Of a response no more than who is at it.
+function F.run(a)
+  local k = key(a, a.g, 'resp', a.id)
+  if not live(a, k) then
+    return { 'none' }
+  end
+  return { 'ok', call('HMGET', k, 's', 'o', 'k', 'u', 'q', 'f') }
 end
 
 function F.runs_due(a)
@@ -64,19 +83,32 @@ function F.runs_note(a)
 end
 
 function F.events_add(a)
-  local ev, ex = key(a, a.g, 'ev', a.id), key(a, a.g, 'ex', a.id)
+  local k, ev, ex = key(a, a.g, 'resp', a.id), key(a, a.g, 'ev', a.id), key(a, a.g, 'ex', a.id)
+  if a.token ~= 0 then
+    local row = live(a, k) and call('HMGET', k, 's', 'k')
+    if not row or FINAL[row[1]] or tonumber(row[2]) ~= a.token then
+      return no('lease', a.id)
+    end
+  end
+  if #a.blobs == 0 then
+    return { 'ok' }
+  end
   local x = call('HGET', ev, 'x')
   if x and over(a, x) then
     call('DEL', ev, ex)
+    x = nil
+  end
+  if not x then
+    x = a.x
+    call('HSET', ev, 'x', x)
   end
   for _, blob in ipairs(a.blobs) do
     if call('HSETNX', ev, blob[1], blob[2] .. ' ' .. a.v[blob[3]]) == 1 then
       call('ZADD', ex, blob[2], blob[1])
     end
   end
-  call('HSET', ev, 'x', a.x)
-  lasts(a, ev, a.x)
-  lasts(a, ex, a.x)
+  lasts(a, ev, x)
+  lasts(a, ex, x)
   return { 'ok' }
 end
 
@@ -85,10 +117,16 @@ function F.events_read(a)
   if not live(a, ev) then
     return { 'ok', {} }
   end
-  local out = {}
-  local firsts = call('ZRANGEBYSCORE', key(a, a.g, 'ex', a.id), '(' .. a.after, '+inf', 'LIMIT', 0, a.limit)
-  for number, first in ipairs(firsts) do
-    out[number] = { tonumber(first), call('HGET', ev, first) }
+  local out, bytes = {}, 0
+  local ex = key(a, a.g, 'ex', a.id)
+  local part = call('ZRANGEBYSCORE', ex, '(' .. a.after, '+inf', 'WITHSCORES', 'LIMIT', 0, a.limit)
+  for at = 1, #part, 2 do
+    -- Before a payload stand its last number, a space, and how it is kept.
+    bytes = bytes + call('HSTRLEN', ev, part[at]) - #part[at + 1] - 2
+    if bytes > a.bytes_max and #out > 0 then
+      break
+    end
+    out[#out + 1] = { tonumber(part[at]), call('HGET', ev, part[at]) }
   end
   return { 'ok', out }
 end
@@ -106,6 +144,13 @@ function F.reserve(a)
     there = live(a, key(a, row[4], 'resp', row[2])) and 1 or 0
   end
   return { 'ok', row[1] == a.d and 'same' or 'different', row[2], there }
+end
+
+function F.release_key(a)
+  if call('HGET', a.k, 'r') == a.id then
+    call('DEL', a.k)
+  end
+  return { 'ok' }
 end
 
 -- A key for a response that is about to be written in another slot.

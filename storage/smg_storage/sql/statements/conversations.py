@@ -66,6 +66,7 @@ class ConversationStatements:
                 version=small("new_version"),
                 next_position=number("new_position"),
                 updated_at=new("new_updated", UtcTime()),
+                expires_at=new("new_expires", table.c.expires_at.type),
             )
         )
         linked = select(links.c.item_id).where(own(links), given(links.c.conversation_id))

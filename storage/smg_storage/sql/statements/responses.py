@@ -52,6 +52,7 @@ class ResponseStatements:
         this = and_(own(table), given(table.c.id))
         all_of_it = shown(tables, "responses")
         self.get = select(*all_of_it).where(this, alive(table))
+        self.is_there = select(table.c.id).where(this, alive(table))
         self.lock = (
             select(*all_of_it)
             .where(own(table), among(table.c.id))

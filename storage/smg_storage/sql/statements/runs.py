@@ -1,6 +1,25 @@
 """Statements about who is at which response, what its stream said, and keys of the client's choice."""
 
-from sqlalchemy import and_, insert, literal_column, nulls_first, or_, select, update
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    ScalarSelect,
+    Select,
+    Table,
+    and_,
+    cast,
+    delete,
+    func,
+    insert,
+    literal_column,
+    nulls_first,
+    or_,
+    select,
+    update,
+)
 
 from smg_storage.sql.statements.parts import (
     OPEN,
@@ -9,7 +28,6 @@ from smg_storage.sql.statements.parts import (
     given,
     insert_missing,
     new,
-    now,
     number,
     own,
     shown,
@@ -26,7 +44,7 @@ class RunStatements:
     def __init__(self, tables: Tables) -> None:
         table = tables.responses
         this = and_(own(table), given(table.c.id))
-        still_open = table.c.status.in_([literal_column(f"'{status}'") for status in OPEN])
+        still_open = _is_open(table)
         lease = table.c.lease_until
         free = or_(lease.is_(None), lease <= new("as_of", UtcTime()))
         mine = and_(
@@ -47,13 +65,13 @@ class RunStatements:
         )
         self.renew = (
             update(table)
-            .where(mine, alive(table))
+            .where(mine, still_open, alive(table))
             .values(lease_until=new("new_until", lease.type))
             .returning(table.c.cancel_requested)
         )
         self.release = (
             update(table)
-            .where(mine)
+            .where(mine, still_open)
             .values(owner_node=new("new_owner", Word()), lease_until=new("new_until", lease.type))
         )
         self.orphans = (
@@ -81,7 +99,28 @@ class EventStatements:
     """Of what streams said."""
 
     def __init__(self, tables: Tables, dialect: str) -> None:
-        events = tables.events
+        events, responses = tables.events, tables.responses
+        this = and_(own(events), given(events.c.response_id))
+        begin = _edge(tables, dialect, newest=False)
+        end = select(events.c.expires_at).where(this, events.c.first_seq == begin)
+        self.log = select(
+            events.c.first_seq.label("begins"), events.c.expires_at.label("ends")
+        ).where(this, events.c.first_seq == begin)
+        """Where what is there begins, and when it is over: as one, so all parts have the time of the first."""
+        self.held = (
+            select(begin.label("begins"), end.scalar_subquery().label("ends"))
+            .select_from(responses)
+            .where(
+                own(responses),
+                given(responses.c.id),
+                responses.c.lease_token == number("held_token"),
+                _is_open(responses),
+                alive(responses),
+            )
+            .with_for_update()
+        )
+        """The same, for who holds the response, and goes on holding it until the end of the transaction."""
+        self.forget = delete(events).where(this)
         self.append = insert_missing(events, dialect)
         self.appended = select(events.c.first_seq).where(
             own(events),
@@ -89,17 +128,75 @@ class EventStatements:
             events.c.first_seq >= small("from_seq"),
             events.c.first_seq <= small("to_seq"),
         )
-        self.read = (
-            select(events.c.first_seq, events.c.last_seq, events.c.payload)
-            .where(
-                own(events),
-                given(events.c.response_id),
-                events.c.last_seq > small("after"),
-                or_(events.c.expires_at.is_(None), events.c.expires_at > now()),
-            )
-            .order_by(events.c.first_seq)
-            .limit(small("up_to"))
+        self.read = _read(tables, dialect)
+
+
+def _is_open(table: Table) -> ColumnElement[bool]:
+    return table.c.status.in_([literal_column(f"'{status}'") for status in OPEN])
+
+
+def _edge(tables: Tables, dialect: str, *, newest: bool) -> ScalarSelect[int]:
+    """Where the oldest part of a log begins, or the newest of those up to a number, by one look into an index.
+
+    PostgreSQL may read all of a log to find the least of it, before it has counted how long logs are. Oracle cannot
+    have a limit beside a lock.
+    """
+    edges = tables.events.alias("edges")
+    first = edges.c.first_seq
+    mine = and_(own(edges), given(edges.c.response_id))
+    if newest:
+        mine = and_(mine, first <= small("after"))
+    if dialect == "oracle":
+        return select((func.max if newest else func.min)(first)).where(mine).scalar_subquery()
+    order = first.desc() if newest else first
+    return select(first).where(mine).order_by(order).limit(literal_column("1")).scalar_subquery()
+
+
+def _length(payload: ColumnElement[Any], dialect: str) -> ColumnElement[int]:
+    names: Mapping[str, Any] = {
+        "sqlite": func.length,
+        "oracle": func.dbms_lob.getlength,
+        "postgresql": func.octet_length,
+    }
+    return cast(names[dialect](payload), BigInteger)
+
+
+def _read(tables: Tables, dialect: str) -> Select[Any]:
+    """Parts with later events, by number and by bytes."""
+    events = tables.events
+    # The one before the first that begins later may still go on after that number; those before it are not looked at.
+    since = func.coalesce(_edge(tables, dialect, newest=True), small("after"))
+    part = (
+        select(
+            events.c.first_seq,
+            events.c.last_seq,
+            events.c.payload,
+            _length(events.c.payload, dialect).label("size"),
         )
+        .where(
+            own(events),
+            given(events.c.response_id),
+            events.c.first_seq >= since,
+            events.c.last_seq > small("after"),
+            alive(events),
+        )
+        .order_by(events.c.first_seq)
+        .limit(small("up_to"))
+        .subquery("part")
+    )
+    rising = part.c.first_seq
+    summed = select(
+        part.c.first_seq,
+        part.c.last_seq,
+        part.c.payload,
+        func.sum(part.c.size).over(order_by=rising, rows=(None, 0)).label("total"),
+        func.row_number().over(order_by=rising).label("place"),
+    ).subquery("summed")
+    return (
+        select(summed.c.first_seq, summed.c.last_seq, summed.c.payload)
+        .where(or_(summed.c.total <= number("bytes_max"), summed.c.place == 1))
+        .order_by(summed.c.first_seq)
+    )
 
 
 class KeyStatements:
@@ -114,6 +211,9 @@ class KeyStatements:
             .with_for_update()
         )
         self.insert = insert(table)
+        self.drop = delete(table).where(
+            own(table), given(table.c.idem_key), given(table.c.response_id, "held_for")
+        )
         self.replace = (
             update(table)
             .where(own(table), given(table.c.idem_key))

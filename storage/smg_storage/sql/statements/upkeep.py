@@ -2,7 +2,17 @@
 
 from typing import Any, Final
 
-from sqlalchemy import Select, Table, delete, func, insert, literal_column, select, text
+from sqlalchemy import (
+    Label,
+    Select,
+    Table,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+    text,
+)
 
 from smg_storage.sql.statements.parts import given, now, own, small
 from smg_storage.sql.tables import Tables
@@ -26,9 +36,34 @@ class UpkeepStatements:
         self.count_conversations = select(func.count()).select_from(tables.conversations)
         self.count_items = select(func.count()).select_from(items)
         self.count_responses = select(func.count()).select_from(tables.responses)
+        self.tenant_figures = select(
+            _counted(tables.conversations, "conversations"),
+            _counted(items, "items"),
+            _counted(tables.responses, "responses"),
+            _sampled(items, "items_bytes"),
+            _sampled(tables.responses, "responses_bytes"),
+        )
+        """About one tenant; never more than so many rows are looked at, and most of them in an index only."""
         self.revision = select(tables.version.c.version_num)
         self.stamp = insert(tables.version)
         self.ping: Select[tuple[object]] = select(literal_column("1"))
+
+
+def _counted(table: Table, name: str) -> Label[int]:
+    some = select(table.c.id).where(own(table)).limit(small("counted_max")).subquery()
+    return select(func.count()).select_from(some).scalar_subquery().label(name)
+
+
+def _sampled(table: Table, name: str) -> Label[int]:
+    some = (
+        select(table.c.document_bytes)
+        .where(own(table))
+        .order_by(table.c.id.desc())
+        .limit(small("sampled_max"))
+        .subquery()
+    )
+    size = func.coalesce(func.sum(some.c.document_bytes), 0)
+    return select(size).scalar_subquery().label(name)
 
 
 def _expired(dialect: str, table: Table, key: str, *more: str) -> Select[Any]:

@@ -15,7 +15,7 @@ INSERT INTO "conversations" ("tenant", "id", "created_at", "updated_at", "metada
 UPDATE "conversations" SET "updated_at"=:new_updated, "metadata"=:new_metadata, "version"=("conversations"."version" + :version_1) WHERE "conversations"."tenant" = :of_tenant AND "conversations"."id" = :of_id;
 
 -- conversations.grow
-UPDATE "conversations" SET "updated_at"=:new_updated, "version"=:new_version, "next_position"=:new_position WHERE "conversations"."tenant" = :of_tenant AND "conversations"."id" = :of_id;
+UPDATE "conversations" SET "updated_at"=:new_updated, "version"=:new_version, "next_position"=:new_position, "expires_at"=:new_expires WHERE "conversations"."tenant" = :of_tenant AND "conversations"."id" = :of_id;
 
 -- conversations.forget.0
 UPDATE "conversation_items" SET "refs"=("conversation_items"."refs" - :refs_1) WHERE "conversation_items"."tenant" = :of_tenant AND "conversation_items"."id" IN (SELECT "conversation_item_links"."item_id"
@@ -138,6 +138,11 @@ SELECT "responses"."id" AS id, "responses"."conversation_id" AS conversation_id,
 FROM "responses"
 WHERE "responses"."tenant" = :of_tenant AND "responses"."id" = :of_id AND ("responses"."expires_at" IS NULL OR "responses"."expires_at" > :now);
 
+-- responses.is_there
+SELECT "responses"."id"
+FROM "responses"
+WHERE "responses"."tenant" = :of_tenant AND "responses"."id" = :of_id AND ("responses"."expires_at" IS NULL OR "responses"."expires_at" > :now);
+
 -- responses.lock
 SELECT "responses"."id" AS id, "responses"."conversation_id" AS conversation_id, "responses"."previous_response_id" AS previous_response_id, "responses"."depth" AS depth, "responses"."status" AS status, "responses"."background" AS background, "responses"."model" AS model, "responses"."created_at" AS created_at, "responses"."completed_at" AS completed_at, "responses"."input" AS input, "responses"."raw_response" AS raw_response, "responses"."document_bytes" AS document_bytes, "responses"."safety_identifier" AS safety_identifier, "responses"."owner_node" AS owner_node, "responses"."lease_token" AS lease_token, "responses"."lease_until" AS lease_until, "responses"."cancel_requested" AS cancel_requested, "responses"."expires_at" AS expires_at, "responses"."version" AS version
 FROM "responses"
@@ -221,10 +226,10 @@ WHERE "responses"."tenant" = :of_tenant AND "responses"."safety_identifier" = :i
 UPDATE "responses" SET "owner_node"=:new_owner, "lease_token"=("responses"."lease_token" + :lease_token_1), "lease_until"=:new_until, "version"=("responses"."version" + :version_1) WHERE "responses"."tenant" = :of_tenant AND "responses"."id" = :of_id AND "responses"."status" IN ('queued', 'in_progress') AND ("responses"."lease_until" IS NULL OR "responses"."lease_until" <= :as_of) AND ("responses"."expires_at" IS NULL OR "responses"."expires_at" > :now) RETURNING "responses"."lease_token", "responses"."cancel_requested" INTO :ret_0, :ret_1;
 
 -- runs.renew
-UPDATE "responses" SET "lease_until"=:new_until WHERE "responses"."tenant" = :of_tenant AND "responses"."id" = :of_id AND "responses"."lease_token" = :held_token AND "responses"."owner_node" = :held_by AND ("responses"."expires_at" IS NULL OR "responses"."expires_at" > :now) RETURNING "responses"."cancel_requested" INTO :ret_0;
+UPDATE "responses" SET "lease_until"=:new_until WHERE "responses"."tenant" = :of_tenant AND "responses"."id" = :of_id AND "responses"."lease_token" = :held_token AND "responses"."owner_node" = :held_by AND "responses"."status" IN ('queued', 'in_progress') AND ("responses"."expires_at" IS NULL OR "responses"."expires_at" > :now) RETURNING "responses"."cancel_requested" INTO :ret_0;
 
 -- runs.release
-UPDATE "responses" SET "owner_node"=:new_owner, "lease_until"=:new_until WHERE "responses"."tenant" = :of_tenant AND "responses"."id" = :of_id AND "responses"."lease_token" = :held_token AND "responses"."owner_node" = :held_by;
+UPDATE "responses" SET "owner_node"=:new_owner, "lease_until"=:new_until WHERE "responses"."tenant" = :of_tenant AND "responses"."id" = :of_id AND "responses"."lease_token" = :held_token AND "responses"."owner_node" = :held_by AND "responses"."status" IN ('queued', 'in_progress');
 
 -- runs.orphans
 SELECT "responses"."tenant", "responses"."id", "responses"."owner_node", "responses"."lease_token", "responses"."lease_until" AS lease_until, "responses"."cancel_requested"
@@ -235,6 +240,27 @@ WHERE "responses"."background" = 1 AND "responses"."status" IN ('queued', 'in_pr
 -- runs.cancel
 UPDATE "responses" SET "cancel_requested"=1, "version"=("responses"."version" + :version_1) WHERE "responses"."tenant" = :of_tenant AND "responses"."id" = :of_id AND "responses"."status" IN ('queued', 'in_progress');
 
+-- events.log
+SELECT "response_events"."first_seq" AS begins, "response_events"."expires_at" AS ends
+FROM "response_events"
+WHERE "response_events"."tenant" = :of_tenant AND "response_events"."response_id" = :of_id AND "response_events"."first_seq" = (SELECT min(edges."first_seq") AS min_1
+FROM "response_events" edges
+WHERE edges."tenant" = :of_tenant AND edges."response_id" = :of_id);
+
+-- events.held
+SELECT (SELECT min(edges."first_seq") AS min_1
+FROM "response_events" edges
+WHERE edges."tenant" = :of_tenant AND edges."response_id" = :of_id) AS begins, (SELECT "response_events"."expires_at"
+FROM "response_events"
+WHERE "response_events"."tenant" = :of_tenant AND "response_events"."response_id" = :of_id AND "response_events"."first_seq" = (SELECT min(edges."first_seq") AS min_1
+FROM "response_events" edges
+WHERE edges."tenant" = :of_tenant AND edges."response_id" = :of_id)) AS ends
+FROM "responses"
+WHERE "responses"."tenant" = :of_tenant AND "responses"."id" = :of_id AND "responses"."lease_token" = :held_token AND "responses"."status" IN ('queued', 'in_progress') AND ("responses"."expires_at" IS NULL OR "responses"."expires_at" > :now) FOR UPDATE;
+
+-- events.forget
+DELETE FROM "response_events" WHERE "response_events"."tenant" = :of_tenant AND "response_events"."response_id" = :of_id;
+
 -- events.append
 INSERT INTO "response_events" ("tenant", "response_id", "first_seq", "last_seq", "payload", "expires_at") VALUES (:tenant, :response_id, :first_seq, :last_seq, :payload, :expires_at);
 
@@ -244,10 +270,15 @@ FROM "response_events"
 WHERE "response_events"."tenant" = :of_tenant AND "response_events"."response_id" = :of_id AND "response_events"."first_seq" >= :from_seq AND "response_events"."first_seq" <= :to_seq;
 
 -- events.read
-SELECT "response_events"."first_seq", "response_events"."last_seq", "response_events"."payload"
+SELECT summed."first_seq", summed."last_seq", summed."payload"
+FROM (SELECT part."first_seq" AS "first_seq", part."last_seq" AS "last_seq", part."payload" AS "payload", sum(part."size") OVER (ORDER BY part."first_seq" ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS total, row_number() OVER (ORDER BY part."first_seq") AS place
+FROM (SELECT "response_events"."first_seq" AS "first_seq", "response_events"."last_seq" AS "last_seq", "response_events"."payload" AS "payload", CAST(dbms_lob.getlength("response_events"."payload") AS NUMBER(19)) AS "size"
 FROM "response_events"
-WHERE "response_events"."tenant" = :of_tenant AND "response_events"."response_id" = :of_id AND "response_events"."last_seq" > :after AND ("response_events"."expires_at" IS NULL OR "response_events"."expires_at" > :now) ORDER BY "response_events"."first_seq"
- FETCH FIRST :up_to ROWS ONLY;
+WHERE "response_events"."tenant" = :of_tenant AND "response_events"."response_id" = :of_id AND "response_events"."first_seq" >= coalesce((SELECT max(edges."first_seq") AS max_1
+FROM "response_events" edges
+WHERE edges."tenant" = :of_tenant AND edges."response_id" = :of_id AND edges."first_seq" <= :after), :after) AND "response_events"."last_seq" > :after AND ("response_events"."expires_at" IS NULL OR "response_events"."expires_at" > :now) ORDER BY "response_events"."first_seq"
+ FETCH FIRST :up_to ROWS ONLY) part) summed
+WHERE summed.total <= :bytes_max OR summed.place = :place_1 ORDER BY summed."first_seq";
 
 -- keys.lock
 SELECT "idempotency_keys"."idem_key" AS idem_key, "idempotency_keys"."digest" AS digest, "idempotency_keys"."response_id" AS response_id, "idempotency_keys"."expires_at" AS expires_at
@@ -256,6 +287,9 @@ WHERE "idempotency_keys"."tenant" = :of_tenant AND "idempotency_keys"."idem_key"
 
 -- keys.insert
 INSERT INTO "idempotency_keys" ("tenant", "idem_key", "digest", "response_id", "expires_at") VALUES (:tenant, :idem_key, :digest, :response_id, :expires_at);
+
+-- keys.drop
+DELETE FROM "idempotency_keys" WHERE "idempotency_keys"."tenant" = :of_tenant AND "idempotency_keys"."idem_key" = :of_id AND "idempotency_keys"."response_id" = :held_for;
 
 -- keys.replace
 UPDATE "idempotency_keys" SET "digest"=:new_digest, "response_id"=:new_response_id, "expires_at"=:new_expires_at WHERE "idempotency_keys"."tenant" = :of_tenant AND "idempotency_keys"."idem_key" = :of_id;
@@ -310,6 +344,29 @@ FROM "conversation_items";
 -- upkeep.count_responses
 SELECT count(*) AS count_1
 FROM "responses";
+
+-- upkeep.tenant_figures
+SELECT (SELECT count(*) AS count_1
+FROM (SELECT "conversations"."id" AS "id"
+FROM "conversations"
+WHERE "conversations"."tenant" = :of_tenant
+ FETCH FIRST :counted_max ROWS ONLY) anon_1) AS conversations, (SELECT count(*) AS count_2
+FROM (SELECT "conversation_items"."id" AS "id"
+FROM "conversation_items"
+WHERE "conversation_items"."tenant" = :of_tenant
+ FETCH FIRST :counted_max ROWS ONLY) anon_2) AS items, (SELECT count(*) AS count_3
+FROM (SELECT "responses"."id" AS "id"
+FROM "responses"
+WHERE "responses"."tenant" = :of_tenant
+ FETCH FIRST :counted_max ROWS ONLY) anon_3) AS responses, (SELECT coalesce(sum(anon_4."document_bytes"), :coalesce_2) AS coalesce_1
+FROM (SELECT "conversation_items"."document_bytes" AS "document_bytes"
+FROM "conversation_items"
+WHERE "conversation_items"."tenant" = :of_tenant ORDER BY "conversation_items"."id" DESC
+ FETCH FIRST :sampled_max ROWS ONLY) anon_4) AS items_bytes, (SELECT coalesce(sum(anon_5."document_bytes"), :coalesce_4) AS coalesce_3
+FROM (SELECT "responses"."document_bytes" AS "document_bytes"
+FROM "responses"
+WHERE "responses"."tenant" = :of_tenant ORDER BY "responses"."id" DESC
+ FETCH FIRST :sampled_max ROWS ONLY) anon_5) AS responses_bytes FROM DUAL;
 
 -- upkeep.revision
 SELECT smg_schema_version.version_num

@@ -11,6 +11,7 @@ from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import (
     DOCUMENT_BYTES_MAX,
     Item,
+    Lease,
     Location,
     Side,
     Status,
@@ -167,6 +168,30 @@ async def test_a_row_with_a_broken_field_is_corrupt(field: int) -> None:
         return
     with pytest.raises(StoreError) as told:
         await codec.open_response("resp_1", row)
+    assert told.value.kind is CORRUPT
+
+
+def run_row(record: StoredResponse) -> list[Any]:
+    row = row_of(record, b"", b"")
+    return [row[place] for place in (0, 4, 5, 6, 7, 8)]
+
+
+def test_who_is_at_a_run_is_read_without_its_documents() -> None:
+    lease = Lease("acme", "resp_1", "node-a", 2, RESPONSE.lease_until_us, cancel_requested=True)
+    found = codec.open_run("acme", "resp_1", run_row(RESPONSE))
+    assert found == codec.Run(lease, RESPONSE.created_us)
+    done = msgspec.structs.replace(RESPONSE, status=Status.FAILED)
+    foreground = msgspec.structs.replace(RESPONSE, background=False)
+    for record in (done, foreground):
+        assert codec.open_run("acme", "resp_1", run_row(record)) is None
+
+
+@pytest.mark.parametrize("field", [0, 1, 2, 3, 5])
+def test_a_run_with_a_broken_field_is_corrupt(field: int) -> None:
+    row = run_row(RESPONSE)
+    row[field] = b"\xff"
+    with pytest.raises(StoreError) as told:
+        codec.open_run("acme", "resp_1", row)
     assert told.value.kind is CORRUPT
 
 

@@ -52,13 +52,15 @@ def test_what_has_to_be_swept_is_known_by_its_key(tenant: str) -> None:
     keys = Keys("smg")
     trash = f"{keys.slot(tenant, THREAD)}:trash:conv_1"
     assert keys.swept(trash) == (tenant, "trash", "conv_1")
+    items = f"{keys.slot(tenant, THREAD)}:items:conv_1"
+    assert keys.swept(items) == (tenant, "items", "conv_1")
     person = keys.person(tenant, "p")
     assert keys.swept(person) == (tenant, "safety", person.rpartition(":")[2])
 
 
 @pytest.mark.parametrize(
     "key",
-    ["", "smg", "smg:runs", "smg:-:{5eed5eed5eed}:items:conv_1", "smgs:-:safety:00", "other:1"],
+    ["", "smg", "smg:runs", "smg:-:{5eed5eed5eed}:refs:msg_1", "smgs:-:safety:00", "other:1"],
 )
 def test_nothing_else_is_swept(key: str) -> None:
     assert Keys("smg").swept(key) is None

@@ -29,4 +29,7 @@ def test_it_is_no_system_of_ours_and_says_how_to_get_it(tmp_path: Path) -> None:
 
 def test_engines_and_clients_of_the_limits_have_places_of_their_own() -> None:
     assert SCENARIOS["limits"].places == ("engines", "clients")
-    assert all(not scenario.places for name, scenario in SCENARIOS.items() if name != "limits")
+    others = {
+        name: one.places for name, one in SCENARIOS.items() if name != "limits" and one.places
+    }
+    assert others == {"history": ("store",)}
