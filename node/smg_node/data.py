@@ -44,6 +44,7 @@ from smg_node.http.parts import HttpParts, Identity
 from smg_node.http.ports import Cluster, Tokenized
 from smg_node.memory import keep
 from smg_node.pipeline.admitting import Counting, admission_options, prices, watch_admission
+from smg_node.pipeline.chat_relay import AnyGenerations
 from smg_node.pipeline.choosing import POLICY_FIELDS, build_policies, policy_options
 from smg_node.pipeline.embed import Embedder
 from smg_node.pipeline.generate import GenerationParts, Generator
@@ -185,12 +186,13 @@ def build_http_parts(
     )
     reading = reader_options(settings)
     shown = shown_settings(settings)
+    anything = AnyGenerations(pipeline.generator, pipeline.relays, pipeline.preparer)
     parts = HttpParts(
         identity=Identity(settings.name, __version__),
         generations=pipeline.generator,
         relays=pipeline.relays,
         embedder=pipeline.embedder,
-        history=history.desks(pipeline.generator, pipeline.placer, pipeline.preparer),
+        history=history.desks(anything, pipeline.placer, pipeline.preparer),
         catalog=desk,
         tokens=TokenDesk(pipeline.placer, pipeline.preparer, base.clock),
         workers=desk,
@@ -217,6 +219,7 @@ def build_http_parts(
     )
     _follow(shared.live, parts, pipeline)
     _follow_below(shared.live, base, fleet, desk)
+    shared.live.watch(("history", "retention", "responses", "storage"), history.retune)
     return parts
 
 

@@ -28,6 +28,7 @@ from smg_node.cluster.build import build_cluster, build_shared, build_sharing
 from smg_node.cluster.desks import SharedDesks, build_desks, listen
 from smg_node.cluster.farewell import Farewell
 from smg_node.cluster.hints import PrefixSharing
+from smg_node.cluster.history_peers import HistoryPeers
 from smg_node.cluster.life import ClusterLife, Doubts
 from smg_node.cluster.registry import ClusterRegistry
 from smg_node.cluster.sessions import Sessions
@@ -130,7 +131,7 @@ def _build(settings: Settings, base: Base) -> _Node:
     sharing = build_sharing(
         settings, shared, prefixes, fleet, monotonic_s=clock.monotonic_s, meters=base.meters
     )
-    history = _build_history(settings, base, shared)
+    history = _build_history(settings, base, shared, HistoryPeers(cluster))
     desk = FleetDesk(
         fleet,
         networks,
@@ -161,12 +162,15 @@ def _build(settings: Settings, base: Base) -> _Node:
         admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
     )
     farewell.server = Server(parts)
+    farewell.server.wait_for(history)
     return _Node(
         base, fleet, registry, desks, cluster, sharing, usage, history, farewell, farewell.server
     )
 
 
-def _build_history(settings: Settings, base: Base, shared: Shared) -> HistoryDoor:
+def _build_history(
+    settings: Settings, base: Base, shared: Shared, peers: HistoryPeers
+) -> HistoryDoor:
     """Return the door to what is remembered; nothing is open yet."""
     return HistoryDoor(
         settings,
@@ -175,6 +179,7 @@ def _build_history(settings: Settings, base: Base, shared: Shared) -> HistoryDoo
         meters=base.meters,
         living=shared.living,
         vault=shared,
+        peers=peers,
     )
 
 

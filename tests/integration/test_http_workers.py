@@ -104,6 +104,19 @@ def test_the_official_client_gets_the_same_text_streamed_and_not(client: OpenAI)
     assert chunks[-1].usage.completion_tokens == whole.usage.completion_tokens
 
 
+def test_responses_of_workers_that_speak_http_say_the_same(client: OpenAI) -> None:
+    told = client.responses.create(model="ours", input="Hello?")
+    assert told.output_text == SAYS
+    assert (told.model, told.usage is not None) == ("ours", True)
+    with client.responses.stream(
+        model="ours", input="Again!", previous_response_id=told.id
+    ) as stream:
+        assert stream.get_final_response().output_text == SAYS
+    with pytest.raises(BadRequestError) as found:
+        client.responses.create(model="ours", input="Hello?", truncation="auto")
+    assert found.value.param == "truncation"
+
+
 def test_the_official_client_completes_and_embeds(client: OpenAI, node: RunningNode) -> None:
     told = client.completions.create(model="ours", prompt="Hello?", max_tokens=100)
     assert told.choices[0].text == SAYS

@@ -219,7 +219,7 @@ def test_responses_at_once_on_one_conversation_are_all_kept_and_never_mixed(
         ({"model": "nobody", "input": "a"}, 404, "model_not_found"),
         ({"model": "parrot"}, 400, "missing_required_parameter"),
         ({"model": "parrot", "input": "a", "conversation": "conv_none"}, 404, "conversation_not_found"),
-        ({"model": "parrot", "input": "a", "background": True}, 400, "unsupported_value"),
+        ({"model": "parrot", "input": "a", "background": True, "store": False}, 400, "invalid_value"),
         ({"model": "parrot", "input": "w " * 9_000}, 400, "context_length_exceeded"),
         ({"model": "parrot", "input": [{"type": "function_call_output", "call_id": "c", "output": "1"}]}, 400, "invalid_value"),
     ],

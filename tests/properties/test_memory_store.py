@@ -67,7 +67,11 @@ async def _append(known: Known, size: int) -> None:
     ]
     known.items.extend(made)
     await known.stage.store.append_items(
-        known.stage.access, known.conversation.id, made, now_us=known.stage.now_us
+        known.stage.access,
+        known.conversation.id,
+        made,
+        now_us=known.stage.now_us,
+        expires_us=known.over_us(size),
     )
 
 

@@ -1,7 +1,7 @@
 """History over a store in memory, and generations that follow a script."""
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,9 +24,12 @@ from smg_node.core.request import ChatPrompt, Prompt, Turn
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.ask import ResponseAsk
 from smg_node.dialects.responses.reader import ResponsesReader
+from smg_node.history.background import RegisteredRuns
 from smg_node.history.desk import HistoryParts
 from smg_node.history.desks import HistoryDesks
 from smg_node.history.ports import Direct, HistoryOptions, Keeper, Kept, Measure
+from smg_node.history.quotas import Quotas
+from smg_node.history.registered import Pace
 from smg_node.history.run import ResponseRun
 from smg_node.pipeline.run import Generations
 from smg_storage.errors import StoreError, StoreErrorKind
@@ -119,6 +122,9 @@ class WordMeasure:
         self.context = context
         self.asked: list[int] = []
 
+    def check(self, where: str) -> None:
+        """Return: words can be counted."""
+
     async def count(self, prompt: Prompt) -> int:
         tokens = sum(len(line.split()) for line in lines_of(prompt))
         self.asked.append(tokens)
@@ -178,6 +184,9 @@ class WilfulKeeper:
         if self.full:
             raise StoreError(StoreErrorKind.UNAVAILABLE, "the spool is full")
 
+    async def write(self, access: Access, turn: StoredTurn) -> Kept:
+        return await self._inner.write(access, turn)
+
     async def commit(self, access: Access, turn: StoredTurn) -> Kept:
         self.turns.append(turn)
         self.accesses.append(access)
@@ -197,6 +206,7 @@ class HistoryWorld:
     measures: WordMeasures
     desks: HistoryDesks
     vault: PlainVault
+    runs: RegisteredRuns
     access: Access = field(default_factory=lambda: Access(tenant="acme"))
 
     def prompt(self, number: int = -1) -> list[str]:
@@ -242,12 +252,16 @@ def history_world(
     model_context: int | None = None,
     store: HistoryStore | None = None,
     generations: Generations | None = None,
+    chain_depth: Callable[[int], None] = lambda depth: None,
+    pace: Pace | None = None,
 ) -> HistoryWorld:
     clock, rng = TickingClock(), random.Random(5)
     made = FakeGenerations(script)
     kept = WilfulKeeper(MemoryStore(Bounds(), lambda: clock.ms * 1000) if store is None else store)
     measures, vault = WordMeasures(model_context), PlainVault()
     keeper: Keeper = kept
+    chosen = HistoryOptions() if options is None else options
+    runs = RegisteredRuns(keeper, chosen, owner="n1/0000000a", clock=clock, rng=rng, pace=pace)
     parts = HistoryParts(
         keeper=keeper,
         generations=made if generations is None else generations,
@@ -255,9 +269,12 @@ def history_world(
         vault=vault,
         clock=clock,
         rng=rng,
-        options=HistoryOptions() if options is None else options,
+        options=chosen,
+        runs=runs,
+        quotas=Quotas(keeper, now_s=clock.monotonic_s, options=chosen),
+        chain_depth=chain_depth,
     )
-    return HistoryWorld(kept, made, measures, HistoryDesks(parts), vault)
+    return HistoryWorld(kept, made, measures, HistoryDesks(parts), vault, runs)
 
 
 class CountingStore:

@@ -3,16 +3,14 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from smg_node.admission.ticket import Ticket
 from smg_node.cluster.explain import Explanations
-from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.events import (
     Begin,
@@ -25,7 +23,7 @@ from smg_node.core.events import (
     Usage,
 )
 from smg_node.core.ids import IdSource
-from smg_node.core.request import GenerateRequest, Prompt
+from smg_node.core.request import Prompt
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.completions.dialect import CompletionsDialect
 from smg_node.dialects.options import ReaderOptions
@@ -52,51 +50,13 @@ from smg_node.telemetry.metrics import Meters
 from smg_node.telemetry.tracing import TraceOptions, Tracer
 from smg_node.world import SystemClock
 from support.fake_cluster import FakeCluster
+from support.fake_runs import FakeGenerations, FakeRun, Script
 from support.fake_shared import FakeSessions, SharedWorld
 from support.no_history import MakeHistory, no_history
 from support.spending import SpentDesk, UsageBook
 
-Script = Callable[["FakeRun"], AsyncIterator[Sequence[Event]]]
-
-
-@dataclass(eq=False)
-class FakeRun:
-    """A run that follows a script and remembers how it ended."""
-
-    script: Script
-    dialect: str
-    request: GenerateRequest
-    context: RequestContext
-    worker: str = "w-1"
-    attempts: int = 1
-    ignored: tuple[str, ...] = ()
-    ticket: Ticket | None = None
-    closed: asyncio.Event = field(default_factory=asyncio.Event)
-    pulled: int = 0
-    finished: bool = False
-
-    async def events(self) -> AsyncIterator[Sequence[Event]]:
-        try:
-            async for batch in self.script(self):
-                self.pulled += 1
-                yield batch
-            # Reached only if the reader lets the run come to its own end.
-            self.finished = True
-        finally:
-            self.closed.set()
-
-
-class FakeGenerations:
-    def __init__(self, script: Script) -> None:
-        self.script = script
-        self.runs: list[FakeRun] = []
-        self.started = asyncio.Event()
-
-    def start(self, dialect: str, request: GenerateRequest, context: RequestContext) -> FakeRun:
-        run = FakeRun(self.script, dialect, request, context, ignored=request.ignored)
-        self.runs.append(run)
-        self.started.set()
-        return run
+__all__ = ["FakeGenerations", "FakeRun", "Script"]
+"""Besides what is here."""
 
 
 def opening(choices: int = 1) -> list[Event]:

@@ -12,8 +12,10 @@ from typing import Final
 
 import redis
 
-from support.redis_server import Durability, Redis, running_redis
-from support.servers import ServerError, own_port
+from smg_chaos.stores.ground import ServerError
+from smg_chaos.stores.redis import Durability
+from support.redis_server import Redis, running_redis
+from support.servers import own_port
 
 _UP_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.02

@@ -138,6 +138,9 @@ class LoneNode:
         """Keep them for the one row there is."""
         self._meta = {"http": str(http), **({"metrics": str(metrics)} if metrics else {})}
 
+    def say_spooling(self, *, on: bool) -> None:
+        """Tell nobody."""
+
     def say_leaving(self) -> None:
         """Tell nobody."""
 

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from smg_node.config.address import Address
 from smg_node.http.ports import Cluster
 
 if TYPE_CHECKING:
     from smg_node.cluster.asking import Asking
+
+SPOOLED: Final = "spooled"
+"""What a member says of itself while turns wait on its disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,10 @@ class ClusterLife(Protocol):
 
     def publish(self, http: Address, metrics: Address | None) -> None:
         """Tell the others where this node is reached."""
+        ...
+
+    def say_spooling(self, *, on: bool) -> None:
+        """Tell the others whether turns wait on this node's disk for the store that all share."""
         ...
 
     def say_leaving(self) -> None:

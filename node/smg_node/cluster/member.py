@@ -9,7 +9,7 @@ from typing import Final
 from smg_mesh.mesh import MeshError
 from smg_node.cluster.desk import LEAVING, ClusterDesk
 from smg_node.cluster.farewell import SUPERSEDED, Farewell
-from smg_node.cluster.life import Doubts
+from smg_node.cluster.life import SPOOLED, Doubts
 from smg_node.cluster.port import MeshPort
 from smg_node.config.address import Address, split_host_port
 from smg_node.core.errors import ErrorKind, SmgError
@@ -83,6 +83,12 @@ class Member:
             if where is not None
         }
         self._mesh.set_meta(**reached)
+
+    def say_spooling(self, *, on: bool) -> None:
+        """Tell the others whether turns wait on this node's disk."""
+        # A node that has not begun or has ended has nobody to tell, and turns wait for its next life.
+        with suppress(MeshError):
+            self._mesh.set_meta(**{SPOOLED: on})
 
     def say_leaving(self) -> None:
         """Tell the others that this node has begun to leave."""

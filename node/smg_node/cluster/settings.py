@@ -177,8 +177,10 @@ class LiveSettings:
         """Return what default, file, environment and flags of this node say."""
         knob, model = self.table.find(key)
         if not model:
-            section, _, name = key.partition(".")
-            return getattr(getattr(self.own, section), name)
+            found: Any = self.own
+            for name in key.split("."):
+                found = getattr(found, name)
+            return found
         configured = self.own.models.get(model)
         return knob.default if configured is None else getattr(configured, _field(knob))
 
@@ -302,10 +304,9 @@ class LiveSettings:
 
     def _overlay(self) -> None:
         values = {
-            (section, name): value
+            tuple(key.split(".")): value
             for key, value in self._followed.items()
             if not _is_of_models(key)
-            for section, _, name in (key.partition("."),)
         }
         self.effective = with_values(self.own, values)
 

@@ -62,15 +62,19 @@ def plain_settings(settings: "Settings") -> "Settings":
     return cast("Settings", _plain(settings))
 
 
-def with_values(settings: "Settings", values: Mapping[tuple[str, str], object]) -> "Settings":
-    """Return a copy in which these knobs, by section and name, have these values; nothing is checked."""
-    changes: dict[str, dict[str, object]] = {}
-    for (section, name), value in values.items():
-        changes.setdefault(section, {})[name] = value
-    sections = {
-        section: _changed(getattr(settings, section), inner) for section, inner in changes.items()
-    }
-    return cast("Settings", _changed(settings, sections))
+def with_values(settings: "Settings", values: Mapping[tuple[str, ...], object]) -> "Settings":
+    """Return a copy in which the knobs at these paths have these values; nothing is checked."""
+    return cast("Settings", _with(settings, values))
+
+
+def _with(section: Any, values: Mapping[tuple[str, ...], object]) -> Any:
+    own = {path[0]: value for path, value in values.items() if len(path) == 1}
+    below: dict[str, dict[tuple[str, ...], object]] = {}
+    for path, value in values.items():
+        if len(path) > 1:
+            below.setdefault(path[0], {})[path[1:]] = value
+    inner = {name: _with(getattr(section, name), deeper) for name, deeper in below.items()}
+    return _changed(section, {**own, **inner})
 
 
 def is_section(value: object) -> "TypeIs[BaseModel]":

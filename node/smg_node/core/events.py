@@ -8,7 +8,7 @@ starts is ended, also on failure. `Delta` is the hot one: as a struct it costs 0
 slotted dataclass costs 0.12, or 0.5 if it is frozen; and each such class takes 12 KB less.
 """
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -16,6 +16,9 @@ from smg_node.core.errors import SmgError
 
 BlockKind: TypeAlias = Literal["text", "reasoning", "call"]
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
+
+UNSAID: Final = 1.0
+"""The temperature and the `top_p` that every engine draws with where nobody says anything: the model's own odds."""
 
 
 class TopLogprob(msgspec.Struct, frozen=True):
@@ -45,7 +48,7 @@ class Begin(msgspec.Struct, frozen=True):
     """A generation starts; sent once, when its first token or its end is known.
 
     `id` is 32 hex digits; a presenter puts its dialect's prefix before it. `prompt_tokens` counts all
-    prompts together.
+    prompts together. `temperature` and `top_p` are what it is drawn with, said by the client or not.
     """
 
     id: str
@@ -53,6 +56,8 @@ class Begin(msgspec.Struct, frozen=True):
     created_s: int
     prompt_tokens: int
     fingerprint: str | None = None
+    temperature: float = UNSAID
+    top_p: float = UNSAID
 
 
 class BlockStart(msgspec.Struct, frozen=True):

@@ -1,18 +1,29 @@
 """Puts together what keeps history, out of settings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from smg_node.config.plain import Settings
 from smg_node.core.ports import Clock, Rng
+from smg_node.history.adoption import Adopter
+from smg_node.history.background import RegisteredRuns
+from smg_node.history.burial import Burial
 from smg_node.history.health import StoreHealth
 from smg_node.history.keeping import Keeping
+from smg_node.history.lives import Lives
 from smg_node.history.opening import open_history
+from smg_node.history.peers import Peers
+from smg_node.history.ports import HistoryOptions, Keeper
+from smg_node.history.quotas import Quotas
 from smg_node.history.spool import Spool, SpoolLimits
 from smg_node.history.spool_format import SALT_BYTES
 from smg_node.history.sweeper import Sweeper
+from smg_node.telemetry import run_metrics
 from smg_node.telemetry import store_metrics as declared
+from smg_node.telemetry.metric import Metric
 from smg_node.telemetry.metrics import Meters
+from smg_storage.records import PoolFigures
 
 _MARGIN_S: Final = 1.0
 """Drivers are loaded before anything is connected to."""
@@ -25,6 +36,7 @@ def build_keeping(
     rng: Rng,
     meters: Meters,
     living: Callable[[], Sequence[str]],
+    options: HistoryOptions,
 ) -> Keeping:
     """Return it; the store is opened when it runs."""
     storage = settings.storage
@@ -62,11 +74,66 @@ def build_keeping(
         living=living,
         now_us=now_us,
         now_s=clock.monotonic_s,
-        every_s=settings.retention.sweep_s,
+        every_s=lambda: options.sweep_s,
     )
     keeping.also(sweeper.run)
     _watch(meters, health, spool, sweeper)
+    _watch_pool(meters, keeping)
     return keeping
+
+
+def build_runs(
+    keeper: Keeper,
+    options: HistoryOptions,
+    *,
+    owner: str,
+    clock: Clock,
+    rng: Rng,
+    meters: Meters,
+) -> RegisteredRuns:
+    """Return what makes responses that outlive who asked for them, watched by scrapes."""
+    runs = RegisteredRuns(keeper, options, owner=owner, clock=clock, rng=rng)
+    meters.watch(run_metrics.RUNS, lambda: {(): runs.count})
+    meters.watch(run_metrics.RUNS_BEGUN, lambda: _by_word(runs.begun))
+    meters.watch(run_metrics.RUNS_ENDED, lambda: _by_word(runs.ended))
+    meters.watch(run_metrics.RUN_LOG_LAG_SECONDS, lambda: {(): runs.lag_s()})
+    meters.watch(run_metrics.RUN_LOG_APPENDS, lambda: {(): runs.appends})
+    meters.watch(run_metrics.RUN_LOG_WAITING_BYTES, lambda: {(): runs.held_bytes})
+    return runs
+
+
+def build_adopter(
+    keeper: Keeper,
+    options: HistoryOptions,
+    runs: RegisteredRuns,
+    lives: Lives,
+    *,
+    peers: Peers,
+    living: Callable[[], Sequence[str]],
+    clock: Clock,
+    meters: Meters,
+) -> Adopter:
+    """Return what ends runs whose owners are gone, watched by scrapes."""
+
+    def now_us() -> int:
+        return clock.now_ms() * 1_000
+
+    adopter = Adopter(
+        keeper.store,
+        runs,
+        Burial(keeper.store, options, now_us=now_us),
+        lives,
+        peers=peers,
+        living=living,
+        now_us=now_us,
+        now_s=clock.monotonic_s,
+    )
+    meters.watch(run_metrics.RUNS_ADOPTED, lambda: _by_word(adopter.adopted))
+    return adopter
+
+
+def _by_word(counts: Mapping[str, int]) -> dict[tuple[str, ...], float]:
+    return {(word,): count for word, count in counts.items()}
 
 
 def _watch(meters: Meters, health: StoreHealth, spool: Spool, sweeper: Sweeper) -> None:
@@ -80,6 +147,35 @@ def _watch(meters: Meters, health: StoreHealth, spool: Spool, sweeper: Sweeper) 
     meters.watch(declared.STORE_DEAD_TURNS, lambda: {(): spool.dead})
     meters.watch(declared.STORE_PURGED, lambda: {(): sweeper.purged})
     meters.watch(declared.STORE_ROWS, lambda: _rows(sweeper))
+
+
+def _watch_pool(meters: Meters, keeping: Keeping) -> None:
+    """Let scrapes read how busy the store's connections are; one without any says nothing."""
+    read: dict[Metric, Callable[[PoolFigures], float]] = {
+        declared.STORE_POOL_SIZE: lambda pool: pool.size,
+        declared.STORE_POOL_IN_USE: lambda pool: pool.in_use,
+        declared.STORE_POOL_WAITING: lambda pool: pool.waiting,
+        declared.STORE_POOL_WAITS: lambda pool: pool.waits,
+        declared.STORE_POOL_WAIT_SECONDS: lambda pool: pool.waited_s,
+    }
+    for metric, figure in read.items():
+        meters.watch(metric, partial(_of_pool, keeping, figure))
+
+
+def _of_pool(
+    keeping: Keeping, figure: Callable[[PoolFigures], float]
+) -> dict[tuple[str, ...], float]:
+    pool = keeping.pool()
+    return {} if pool is None else {(): figure(pool)}
+
+
+def build_quotas(
+    keeper: Keeper, options: HistoryOptions, *, clock: Clock, meters: Meters
+) -> Quotas:
+    """Return what looks after how much tenants keep, watched by scrapes."""
+    quotas = Quotas(keeper, now_s=clock.monotonic_s, options=options)
+    meters.watch(declared.STORE_QUOTA_REFUSED, lambda: {(): quotas.refused})
+    return quotas
 
 
 def _rows(sweeper: Sweeper) -> dict[tuple[str, ...], float]:

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 
-from smg_node.dialects.responses.item import ItemDoc
+from msgspec.structs import replace
+
+from smg_node.dialects.responses.item import ItemDoc, length_of
 from smg_node.dialects.responses.lists import conversation_body, unknown_cursor
 from smg_node.dialects.responses.reader import conversation_not_found
 from smg_node.history.desk import HistoryParts
 from smg_node.history.errors import asking_store, failure_of, item_not_found
 from smg_node.history.hydrate import Hydrator, conversation_full
-from smg_node.history.record import row_of
+from smg_node.history.record import over_us, row_of
 from smg_storage.errors import StoreError, StoreErrorKind
-from smg_storage.ids import is_id, new_id, new_thread, thread_of
-from smg_storage.records import NEVER_US, Access, Conversation, ItemPage, PageAsk
+from smg_storage.ids import is_id, new_id, thread_of
+from smg_storage.records import Access, Conversation, ItemPage, PageAsk
 
 _NEWEST = PageAsk(limit=1)
 
@@ -23,30 +25,35 @@ class ConversationDesk:
         self._store = parts.keeper.store
         self._clock = parts.clock
         self._rng = parts.rng
-        self._items_max = parts.options.conversation_items_max
-        self._kept_us = parts.options.conversations_kept_s * 1_000_000
+        self._options = parts.options
+        self._quotas = parts.quotas
         self._hydrator = Hydrator(
-            parts.keeper, clock=parts.clock, rng=parts.rng, options=parts.options
+            parts.keeper,
+            clock=parts.clock,
+            rng=parts.rng,
+            options=parts.options,
+            threads=parts.threads,
         )
+        self._threads = self._hydrator.threads
 
     async def create(self, access: Access, items: Sequence[ItemDoc], metadata: bytes) -> bytes:
         """Keep a new conversation with its first items; return its object."""
-        now_ms, thread = self._clock.now_ms(), new_thread(self._rng)
+        now_ms, thread = self._clock.now_ms(), self._threads.thread()
         conversation_id = new_id("conv", thread, now_ms=now_ms, chance=self._rng)
         now_us = now_ms * 1000
-        record = Conversation(
-            conversation_id,
-            now_us,
-            now_us,
-            metadata,
-            expires_us=now_us + self._kept_us if self._kept_us else NEVER_US,
-        )
+        over_us = self._over_us(now_us)
+        record = Conversation(conversation_id, now_us, now_us, metadata, expires_us=over_us)
+        await self._quotas.conversation(access, length_of(items))
         with asking_store():
-            named = await self._hydrator.named(items, access, thread=thread, same_stay=True)
+            named = await self._hydrator.named(
+                items, access, thread=thread, same_stay=True, where="items"
+            )
             made = await self._store.create_conversation(access, record)
             if named:
                 rows = [row_of(item, now_us) for item in named]
-                await self._store.append_items(access, conversation_id, rows, now_us=now_us)
+                await self._store.append_items(
+                    access, conversation_id, rows, now_us=now_us, expires_us=over_us
+                )
         return _object(made)
 
     async def retrieve(self, access: Access, conversation_id: str) -> bytes:
@@ -91,13 +98,23 @@ class ConversationDesk:
     ) -> Sequence[bytes]:
         """Append items, and return their documents in order; what is linked already stays where it is."""
         newest = await self._page(access, conversation_id, _NEWEST)
-        if newest.positions and newest.positions[0] + len(items) > self._items_max:
-            raise conversation_full(self._items_max)
-        thread, now_us = thread_of(conversation_id), self._clock.now_ms() * 1000
+        most = self._options.conversation_items_max
+        if newest.positions and newest.positions[0] + len(items) > most:
+            raise conversation_full(most)
+        await self._quotas.items(access, length_of(items))
+        thread, now_us = self._threads.thread(conversation_id), self._clock.now_ms() * 1000
         try:
-            named = await self._hydrator.named(items, access, thread=thread, same_stay=True)
+            named = await self._hydrator.named(
+                items, access, thread=thread, same_stay=True, where="items"
+            )
             rows = [row_of(item, now_us) for item in named]
-            await self._store.append_items(access, conversation_id, rows, now_us=now_us)
+            await self._store.append_items(
+                access,
+                conversation_id,
+                rows,
+                now_us=now_us,
+                expires_us=self._over_us(now_us),
+            )
         except StoreError as error:
             if error.kind is StoreErrorKind.BAD_REFERENCE:
                 raise conversation_not_found(conversation_id) from error
@@ -112,7 +129,8 @@ class ConversationDesk:
             if is_id(item_id) and await self._store.is_item_linked(
                 access, conversation_id, item_id
             ):
-                item = await self._store.get_item(access, item_id)
+                beside = replace(access, thread=thread_of(conversation_id))
+                item = await self._store.get_item(beside, item_id)
             if item is None and await self._store.get_conversation(access, conversation_id) is None:
                 raise conversation_not_found(conversation_id)
         if item is None:
@@ -129,6 +147,10 @@ class ConversationDesk:
         if not there:
             raise item_not_found(item_id)
         return conversation
+
+    def _over_us(self, now_us: int) -> int:
+        """Return until when a conversation is kept to which something is appended now."""
+        return over_us(now_us, self._options.conversations_kept_s * 1_000_000)
 
     async def _page(self, access: Access, conversation_id: str, page: PageAsk) -> ItemPage:
         _check(conversation_id)

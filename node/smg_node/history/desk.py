@@ -1,7 +1,7 @@
 """Responses: made, shown again, deleted; and what can be asked about one before it is made."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from smg_node.core.context import RequestContext
@@ -10,22 +10,33 @@ from smg_node.core.errors import SmgError, invalid
 from smg_node.core.ports import Clock, Rng
 from smg_node.core.request import GenerateRequest
 from smg_node.dialects.responses.ask import ResponseAsk
-from smg_node.dialects.responses.item import ItemDoc, items_of
+from smg_node.dialects.responses.item import ItemDoc, items_in_steps, length_of
+from smg_node.dialects.responses.keyed import AskedKey, Earlier
 from smg_node.dialects.responses.lists import unknown_cursor
 from smg_node.dialects.responses.teller import ResponseTeller
 from smg_node.dialects.responses.turns import sealed
-from smg_node.dialects.responses.wish import wish_of
+from smg_node.dialects.responses.wish import wish_in_steps
+from smg_node.history.background import RegisteredRuns
+from smg_node.history.cancelling import Cancelling, not_cancellable
+from smg_node.history.entry import Entry
 from smg_node.history.errors import asking_store, corrupt, response_not_found
 from smg_node.history.fit import Search, budget_of, layout_of, too_long
+from smg_node.history.following import Attended, Events, Following, attended
 from smg_node.history.hydrate import Hydrated, Hydrator
+from smg_node.history.idempotency import HeldKey, KeyDesk
+from smg_node.history.pace import paced
+from smg_node.history.peers import Nobody, Peers
 from smg_node.history.ports import (
     NO_STORE,
     HistoryOptions,
     Keeper,
     Measure,
     Measures,
+    Threads,
     Vault,
 )
+from smg_node.history.quotas import Quotas
+from smg_node.history.registered import RegisteredRun
 from smg_node.history.run import ResponseRun
 from smg_node.history.sealing import opened, sealer
 from smg_node.pipeline.run import Generations
@@ -46,6 +57,14 @@ class HistoryParts:
     clock: Clock
     rng: Rng
     options: HistoryOptions
+    runs: RegisteredRuns
+    quotas: Quotas
+    chain_depth: Callable[[int], None] = lambda depth: None
+    """Told how many responses one goes on from that does so."""
+    threads: Threads | None = None
+    """Who says to which thread something belongs; None where all nodes share the store."""
+    peers: Peers = field(default_factory=Nobody)
+    """The other nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +86,20 @@ class ResponseDesk:
         self._parts = parts
         self._live: dict[tuple[str, str], ResponseRun] = {}
         self._hydrator = Hydrator(
-            parts.keeper, clock=parts.clock, rng=parts.rng, options=parts.options
+            parts.keeper,
+            clock=parts.clock,
+            rng=parts.rng,
+            options=parts.options,
+            threads=parts.threads,
+        )
+        self._keys = KeyDesk(parts.keeper, clock=parts.clock, rng=parts.rng, options=parts.options)
+        self._following = Following(parts.keeper, parts.runs.find, options=parts.options)
+        self._cancelling = Cancelling(
+            parts.keeper,
+            parts.runs.find,
+            show=self._following.snapshot,
+            peers=parts.peers,
+            now_s=parts.clock.monotonic_s,
         )
 
     # ── Made ─────────────────────────────────────────────────────────────────
@@ -80,45 +112,113 @@ class ResponseDesk:
         *,
         routing_key: str = "",
         why_cut: Callable[[], SmgError | None] = lambda: None,
+        held: HeldKey | None = None,
     ) -> ResponseRun:
         """Return a response that has not begun; its history is read and fits, nothing is sent anywhere yet.
 
-        OVERLOADED `store_unavailable` if it cannot be read, or if what comes of it could not be kept.
+        OVERLOADED `store_unavailable` if it cannot be read, or if what comes of it could not be kept; RATE_LIMITED
+        `storage_quota` if its tenant keeps too much.
 
-        `why_cut` is asked, when it is stopped, whether the node itself did that.
+        `why_cut` is asked, when it is stopped, whether the node itself did that. `held` is the key it is made under.
         """
+        assert not ask.background, "what nobody waits for is registered"
+        entry = Entry(held)
+        return await self._made(
+            ask, context, access, entry, routing_key=routing_key, why_cut=why_cut
+        )
+
+    async def reserve(
+        self, ask: ResponseAsk, asked: AskedKey, context: RequestContext, access: Access
+    ) -> HeldKey | Earlier | None:
+        """Return a key to make this response under, or what was made under it before; None where nothing is kept.
+
+        CONFLICT `idempotency_in_progress`, `idempotency_conflict`; OVERLOADED `store_unavailable`.
+        """
+        parts = self._parts
+        if not ask.store or parts.keeper.store.kind == NO_STORE:
+            return None
+        left_s = context.deadline_s - parts.clock.monotonic_s()
+        return await self._keys.reserve(access, asked, self._hydrator.thread(ask), for_s=left_s)
+
+    def registers(self, ask: ResponseAsk, access: Access) -> bool:
+        """Return whether a response is made so that it outlives who asks for it; `register` it then, without awaiting."""
         if ask.background:
-            raise invalid("background responses are not supported yet", "background", _UNSUPPORTED)
+            return True
+        parts = self._parts
+        return (
+            ask.stream
+            and ask.store
+            and parts.options.resume_grace_s > 0
+            and parts.keeper.store.kind != NO_STORE
+            and parts.runs.has_room(access.tenant)
+        )
+
+    async def register(
+        self,
+        ask: ResponseAsk,
+        context: RequestContext,
+        access: Access,
+        *,
+        routing_key: str = "",
+        held: HeldKey | None = None,
+    ) -> RegisteredRun:
+        """Return a response that is being made whether or not anybody waits for it; it is in the store already.
+
+        RATE_LIMITED `background_limit` where there are too many; else the errors of `create`, and those of a
+        generation's beginning: who is not let in, or asks for a model that is not there, is told so at once.
+        """
+        parts = self._parts
+        if parts.keeper.store.kind == NO_STORE:
+            message = "nothing is kept here, so nothing can be made in the background"
+            raise invalid(message, "background", _UNSUPPORTED)
+        with parts.runs.place(access.tenant) as place:
+            if ask.background:
+                # It is stopped in time by who carries it, and says why.
+                latest_s = parts.clock.monotonic_s() + parts.options.background_deadline_s
+                context = replace(context, deadline_s=latest_s + _MARGIN_S)
+            made = await self._made(ask, context, access, Entry(held), routing_key=routing_key)
+            try:
+                await made.generation.enter()
+                return await parts.runs.start(made, background=ask.background, place=place)
+            except BaseException:
+                made.generation.leave()
+                await made.entry.over(None)
+                raise
+
+    async def _made(
+        self,
+        ask: ResponseAsk,
+        context: RequestContext,
+        access: Access,
+        entry: Entry,
+        *,
+        routing_key: str,
+        why_cut: Callable[[], SmgError | None] = lambda: None,
+    ) -> ResponseRun:
         parts = self._parts
         if parts.keeper.store.kind == NO_STORE:
             ask = replace(ask, store=False)
-        if ask.store:
-            with asking_store():
-                parts.keeper.check_can_keep()
-        selected = await self.select(ask, context, access)
+        try:
+            if ask.store:
+                with asking_store():
+                    parts.keeper.check_can_keep()
+                entry.take(await parts.quotas.response(access, length_of(ask.items)))
+            selected = await self.select(ask, context, access, thread=entry.thread)
+        except BaseException:
+            await entry.over(None)
+            raise
         hydrated, wish = selected.hydrated, selected.wish
         if routing_key:
             wish = replace(wish, routing_key=routing_key)
         now_ms = parts.clock.now_ms()
-        response_id = new_id("resp", hydrated.thread, now_ms=now_ms, chance=parts.rng)
-        seal = None
-        if ask.wants_encrypted:
-            seal = sealer(parts.vault, tenant=access.tenant, model=selected.model)
-        teller = ResponseTeller(
-            hydrated.ask,
-            response_id=response_id,
-            thread=hydrated.thread,
-            created_s=now_ms // 1000,
-            now_ms=now_ms,
-            chance=parts.rng,
-            seal=seal,
-            reasoning_events=parts.options.reasoning_events,
+        response_id = entry.response_id or new_id(
+            "resp", hydrated.thread, now_ms=now_ms, chance=parts.rng
         )
         return ResponseRun(
             id=response_id,
             access=access,
             hydrated=hydrated,
-            teller=teller,
+            teller=self._teller(selected, response_id, access, now_ms),
             generation=parts.generations.start(DIALECT, wish, context),
             wish=wish,
             keeper=parts.keeper,
@@ -128,24 +228,49 @@ class ResponseDesk:
             known=selected.known,
             used=selected.used,
             stores=ask.store,
+            entry=entry,
+            conversation_kept_us=parts.options.conversations_kept_s * 1_000_000,
             why_cut=why_cut,
             live=self._live,
         )
 
-    async def select(self, ask: ResponseAsk, context: RequestContext, access: Access) -> Selected:
-        """Return a request with as much of its history as it wants, or as fits."""
-        hydrated = await self._hydrator.load(ask, access)
-        blobs = sealed(hydrated.items)
+    def _teller(
+        self, selected: Selected, response_id: str, access: Access, now_ms: int
+    ) -> ResponseTeller:
+        """Return who tells the response that comes of it."""
+        parts, hydrated = self._parts, selected.hydrated
+        seal = None
+        if hydrated.ask.wants_encrypted:
+            seal = sealer(parts.vault, tenant=access.tenant, model=selected.model)
+        return ResponseTeller(
+            hydrated.ask,
+            response_id=response_id,
+            thread=hydrated.thread,
+            created_s=now_ms // 1000,
+            now_ms=now_ms,
+            chance=parts.rng,
+            seal=seal,
+            reasoning_events=parts.options.reasoning_events,
+        )
+
+    async def select(
+        self, ask: ResponseAsk, context: RequestContext, access: Access, *, thread: str = ""
+    ) -> Selected:
+        """Return a request with as much of its history as it wants, or as fits; in this `thread`, if it has one."""
+        hydrated = await self._hydrator.load(ask, access, thread=thread)
+        if hydrated.depth:
+            self._parts.chain_depth(hydrated.depth)
+        blobs = await paced(sealed(hydrated.items))
         model = ask.model
         measure: Measure | None = None
-        if blobs or ask.wants_encrypted or (ask.truncation == "auto" and hydrated.history):
+        if blobs or ask.wants_encrypted or ask.truncation == "auto":
             measure = await self._parts.measures.of(ask.model, deadline_s=context.deadline_s)
             model = measure.name
         texts = opened(self._parts.vault, blobs, tenant=access.tenant, model=model)
         items: Sequence[ItemDoc] = hydrated.items
-        if measure is not None and ask.truncation == "auto" and hydrated.history:
+        if measure is not None and ask.truncation == "auto":
             items = await _fitted(hydrated, measure, texts)
-        wish = wish_of(hydrated.ask, items, opened=texts)
+        wish = await paced(wish_in_steps(hydrated.ask, items, opened=texts))
         return Selected(hydrated, wish, len(hydrated.items), len(items), model)
 
     async def count(self, ask: ResponseAsk, context: RequestContext, access: Access) -> int:
@@ -161,7 +286,23 @@ class ResponseDesk:
         live = self._live.get((access.tenant, response_id))
         if live is not None:
             return live.teller.response()
-        return (await self._record(access, response_id)).response
+        run = self._parts.runs.find(access.tenant, response_id)
+        if run is not None:
+            return run.body()
+        return await self._following.snapshot(access, await self._record(access, response_id))
+
+    async def follow(self, access: Access, response_id: str, after: int | None) -> Events:
+        """Return the events of a response with larger numbers than `after` (None: all), up to its end.
+
+        NOT_FOUND; INVALID_REQUEST where they cannot be had from there on. They raise SmgError where they cannot go on.
+        """
+        if (access.tenant, response_id) in self._live:
+            raise _unlogged(response_id)
+        return await self._following.follow(access, response_id, after)
+
+    def attend(self, run: Attended) -> Events:
+        """Return the events of a registered response for its own client, who asked for it in the foreground."""
+        return attended(run)
 
     async def input_items(
         self, access: Access, response_id: str, page: PageAsk
@@ -172,7 +313,7 @@ class ResponseDesk:
             return _page(live.hydrated.ask.items, page)
         record = await self._record(access, response_id)
         try:
-            items = items_of(record.input)
+            items = await paced(items_in_steps(record.input))
         except ValueError as error:
             raise corrupt(f"input of response {response_id}") from error
         return _page(items, page)
@@ -182,21 +323,23 @@ class ResponseDesk:
         live = self._live.pop((access.tenant, response_id), None)
         if live is not None:
             live.stores = False
+        maker = "" if live is not None else await self._cancelling.maker(access, response_id)
         with asking_store():
             there = is_id(response_id) and await self._parts.keeper.store.delete_response(
                 access, response_id
             )
+        await self._cancelling.forget(access, response_id, maker)
         if not there and live is None:
             raise response_not_found(response_id)
 
     async def cancel(self, access: Access, response_id: str) -> bytes:
-        """Return the object of a background response that is over; INVALID_REQUEST for one nobody can cancel."""
+        """Return the object of a background response that is over now, or about to be.
+
+        NOT_FOUND; INVALID_REQUEST `cannot_cancel` for one that was not asked for in the background.
+        """
         if (access.tenant, response_id) in self._live:
-            raise _foreground(response_id)
-        record = await self._record(access, response_id)
-        if not record.background:
-            raise _foreground(response_id)
-        return record.response
+            raise not_cancellable(response_id)
+        return await self._cancelling.cancel(access, response_id)
 
     async def _record(self, access: Access, response_id: str) -> StoredResponse:
         if not is_id(response_id):
@@ -209,12 +352,15 @@ class ResponseDesk:
 
 
 _UNSUPPORTED: Final = "unsupported_value"
+_MARGIN_S: Final = 5.0
+"""So much later than its own deadline a generation would end by itself."""
 
 
 async def _fitted(hydrated: Hydrated, measure: Measure, texts: dict[str, str]) -> Sequence[ItemDoc]:
     """Return the newest items that leave room for the answer."""
     items, ask = hydrated.items, hydrated.ask
-    if measure.context is None:
+    measure.check("truncation")
+    if measure.context is None or not hydrated.history:
         return items
     budget = budget_of(measure.context, ask.sampling.max_tokens)
     layout = layout_of(items, new_from=hydrated.new_from)
@@ -223,8 +369,8 @@ async def _fitted(hydrated: Hydrated, measure: Measure, texts: dict[str, str]) -
     search = Search([sum(sizes[place] for place in group) for group in groups], budget)
     while (count := search.wanted) is not None:
         chosen = [items[place] for place in layout.places(count)]
-        prompt = wish_of(ask, chosen, opened=texts).prompts[0]
-        search.measured(count, await measure.count(prompt))
+        wish = await paced(wish_in_steps(ask, chosen, opened=texts))
+        search.measured(count, await measure.count(wish.prompts[0]))
     if search.best is None:
         raise too_long(search.shortest or 0, budget, measure.context)
     return [items[place] for place in layout.places(search.best)]
@@ -242,9 +388,9 @@ def _page(items: Sequence[ItemDoc], page: PageAsk) -> tuple[Sequence[bytes], boo
     return [item.document for item in rest[: page.limit]], len(rest) > page.limit
 
 
-def _foreground(response_id: str) -> SmgError:
+def _unlogged(response_id: str) -> SmgError:
     return invalid(
-        f"{quoted(response_id)} was not made in the background; only such a response can be cancelled",
-        None,
-        "cannot_cancel",
+        f"{quoted(response_id)} is being made for another client; its events can be had when it is over",
+        "stream",
+        "stream_not_resumable",
     )

@@ -1,15 +1,13 @@
 """History, whole: what serves responses and conversations, built out of settings."""
 
-from smg_node.config.plain import Settings
+from collections.abc import Sequence
+
 from smg_node.core.context import RequestContext
 from smg_node.dialects.responses.ask import ResponseAsk
 from smg_node.history.compacting import Compaction, Compactor
 from smg_node.history.conversations import ConversationDesk
 from smg_node.history.desk import HistoryParts, ResponseDesk
-from smg_node.history.ports import HistoryOptions
 from smg_storage.records import Access
-
-_DAY_S = 86_400
 
 
 class Responses(ResponseDesk):
@@ -32,18 +30,14 @@ class HistoryDesks:
     def __init__(self, parts: HistoryParts) -> None:
         self.responses = Responses(parts)
         self.conversations = ConversationDesk(parts)
-        self.store_timeout_s = parts.options.store_timeout_s
-        self.context_headers = parts.options.context_headers
+        self._options = parts.options
 
+    @property
+    def store_timeout_s(self) -> float:
+        """How long one operation of the store may take."""
+        return self._options.store_timeout_s
 
-def history_options(settings: Settings) -> HistoryOptions:
-    """Return how much is read and how long it is kept, as the settings choose."""
-    return HistoryOptions(
-        items_max=settings.history.items_max,
-        bytes_max=settings.history.bytes_max,
-        store_timeout_s=settings.storage.timeout_s,
-        responses_kept_s=round(settings.retention.responses_days * _DAY_S),
-        conversations_kept_s=round(settings.retention.conversations_days * _DAY_S),
-        context_headers=settings.storage.context_headers,
-        reasoning_events=settings.responses.reasoning_events,
-    )
+    @property
+    def context_headers(self) -> Sequence[str]:
+        """Names of headers that hooks of the store are told of."""
+        return self._options.context_headers

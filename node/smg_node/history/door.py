@@ -2,7 +2,7 @@
 
 Who wants it asks for `keeping`: what speaks to the store is built then, and `run` opens the store. A store that
 others share is opened with the node, so that what is wrong with it is known before the first request; and so is any
-store for which turns wait on this node's disk.
+store for which turns wait on this node's disk, or in which an earlier process may have left runs that nobody ended.
 """
 
 import asyncio
@@ -14,27 +14,32 @@ from typing import TYPE_CHECKING, Final
 from smg_node.config.plain import Settings
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock, Rng
+from smg_node.history.many_nodes import LOCAL, ManyNodes
 from smg_node.pipeline.place import Placer
 from smg_node.pipeline.prepare import Preparer
 from smg_node.pipeline.run import Generations
 from smg_node.telemetry.metrics import Meters
 
 if TYPE_CHECKING:
+    from smg_node.history.adoption import Adopter
+    from smg_node.history.background import RegisteredRuns
     from smg_node.history.desks import HistoryDesks
     from smg_node.history.keeping import Keeping
-    from smg_node.history.ports import Keeper, Vault
+    from smg_node.history.lives import Lives
+    from smg_node.history.peers import Peers
+    from smg_node.history.ports import HistoryOptions, Keeper, Vault
+    from smg_node.history.quotas import Quotas
     from smg_storage.hooks import NamedHook
 
-_LOCAL: Final = frozenset({"memory", "sqlite"})
-_ALONE: Final = _LOCAL | {"none"}
+_ALONE: Final = LOCAL | {"none"}
 """Stores of this machine: there is nothing to find out about them before they are used."""
 
 
 class HistoryDoor:
     """The node's history.
 
-    `living` are the names of all nodes of the cluster that are alive, this one among them; `vault` seals what clients
-    carry for us.
+    `living` are the names of all nodes of the cluster that are alive, this one among them; `peers` are the others;
+    `vault` seals what clients carry for us.
     """
 
     def __init__(
@@ -46,17 +51,35 @@ class HistoryDoor:
         meters: Meters,
         living: Callable[[], Sequence[str]],
         vault: "Vault",
+        peers: "Peers",
     ) -> None:
         self.kind: Final = settings.storage.kind
         """Which store it is, in one word."""
-        self._settings: Final = settings
+        self._settings = settings
         self._clock: Final = clock
         self._rng: Final = rng
         self._meters: Final = meters
         self._living: Final = living
         self._vault: Final = vault
+        self._peers: Final = peers
         self._wanted: Final = asyncio.Event()
         self._keeping: Keeping | None = None
+        self._lives: Lives | None = None
+        self._runs: RegisteredRuns | None = None
+        self.changed: Callable[[], None] = lambda: None
+        """Called when one response less outlives who asked for it."""
+        self._many: Final = ManyNodes(
+            settings.name,
+            self.kind,
+            peers,
+            notes=settings.data_dir / "holders" / settings.name,
+            keeping=self.keeping,
+            clock=clock,
+            rng=rng,
+            meters=meters,
+        )
+        self._options: HistoryOptions | None = None
+        self._quotas: Quotas | None = None
         self._hooks: Sequence[NamedHook] = ()
         self._load_hooks()
 
@@ -64,6 +87,22 @@ class HistoryDoor:
     def keeps(self) -> bool:
         """Whether anything is kept at all."""
         return self.kind != "none"
+
+    def options(self) -> "HistoryOptions":
+        """Return how history is used: the one object of that, which follows the cluster's settings."""
+        if self._options is None:
+            from smg_node.history.chosen import history_options
+
+            self._options = history_options(self._settings)
+        return self._options
+
+    def retune(self, settings: Settings) -> None:
+        """Take over other settings, as far as what is built can follow them."""
+        self._settings = settings
+        if self._options is not None:
+            from smg_node.history.chosen import history_options
+
+            self._options.become(history_options(settings))
 
     def keeping(self) -> "Keeping":
         """Return what speaks to the store; the first call of it waits until the store is open."""
@@ -77,17 +116,81 @@ class HistoryDoor:
                 rng=self._rng,
                 meters=self._meters,
                 living=self._living,
+                options=self.options(),
             )
+            self._runs = self._build_runs()
+            self._keeping.also(self._runs.run)
+            self._keeping.also(self._build_adopter(self._runs).run)
+            self._quotas = self._build_quotas()
+            self._keeping.also(self._quotas.run)
             self._wanted.set()
         return self._keeping
+
+    def runs(self) -> "RegisteredRuns":
+        """Return the responses made here that outlive who asked for them."""
+        self.keeping()
+        assert self._runs is not None, "they are built with what keeps them"
+        return self._runs
+
+    @property
+    def count(self) -> int:
+        """How many responses are made here that outlive who asked for them."""
+        return 0 if self._runs is None else self._runs.count
+
+    def cut(self) -> None:
+        """Let them end now, because the node does."""
+        if self._runs is not None:
+            self._runs.cut()
+
+    def quotas(self) -> "Quotas":
+        """Return what looks after how much tenants keep."""
+        self.keeping()
+        assert self._quotas is not None, "they are built with what keeps"
+        return self._quotas
+
+    def _build_quotas(self) -> "Quotas":
+        from smg_node.history.building import build_quotas
+
+        return build_quotas(self._keeper(), self.options(), clock=self._clock, meters=self._meters)
+
+    def _build_runs(self) -> "RegisteredRuns":
+        from smg_node.history.building import build_runs
+        from smg_node.history.lives import Lives
+
+        self._lives = Lives(lives_folder(self._settings), self._settings.name, chance=self._rng)
+        runs = build_runs(
+            self._keeper(),
+            self.options(),
+            owner=self._lives.owner,
+            clock=self._clock,
+            rng=self._rng,
+            meters=self._meters,
+        )
+        runs.changed = lambda: self.changed()
+        return runs
+
+    def _build_adopter(self, runs: "RegisteredRuns") -> "Adopter":
+        from smg_node.history.building import build_adopter
+
+        assert self._lives is not None, "whoever owns runs has lives"
+        return build_adopter(
+            self._keeper(),
+            self.options(),
+            runs,
+            self._lives,
+            peers=self._peers,
+            living=self._living,
+            clock=self._clock,
+            meters=self._meters,
+        )
 
     def _keeper(self) -> "Keeper":
         """Return it with the operator's hooks around it, if there are any."""
         if not self._hooks:
-            return self.keeping()
+            return self._many.keeper()
         from smg_node.history.hooked import HookedKeeping
 
-        return HookedKeeping(self.keeping(), self._hooks)
+        return HookedKeeping(self._many.keeper(), self._hooks)
 
     def _load_hooks(self) -> None:
         """Load the operator's hooks; INTERNAL if one cannot be: nothing is kept without those that were asked for."""
@@ -111,7 +214,7 @@ class HistoryDoor:
         @cache
         def build() -> "HistoryDesks":
             from smg_node.history.desk import HistoryParts
-            from smg_node.history.desks import HistoryDesks, history_options
+            from smg_node.history.desks import HistoryDesks
             from smg_node.history.measures import ModelMeasures
 
             return HistoryDesks(
@@ -122,7 +225,12 @@ class HistoryDoor:
                     vault=self._vault,
                     clock=self._clock,
                     rng=self._rng,
-                    options=history_options(self._settings),
+                    options=self.options(),
+                    threads=self._many.threads(),
+                    runs=self.runs(),
+                    peers=self._peers,
+                    quotas=self.quotas(),
+                    chain_depth=self._meters.chain_depth,
                 )
             )
 
@@ -136,17 +244,21 @@ class HistoryDoor:
         """Return what of history is not as it should be."""
         if self._keeping is None:
             return ()
-        told = self._keeping.degraded()
-        if self.kind in _LOCAL and len(self._living()) > 1:
-            told += (f"history_is_local: other nodes see nothing of {self.kind}: share a --store",)
-        return told
+        return self._keeping.degraded() + self._many.degraded()
 
     async def run(self) -> None:
         """Keep history until cancelled, from when it is wanted."""
-        if self.kind not in _ALONE or turns_wait(spool_folder(self._settings)):
+        if self.kind not in _ALONE or self._has_past():
             self.keeping()
         await self._wanted.wait()
         await self.keeping().run()
+
+    def _has_past(self) -> bool:
+        """Whether an earlier process may have left something unfinished, here or in a store that outlived it."""
+        left = (
+            self.kind == "sqlite" and (lives_folder(self._settings) / self._settings.name).exists()
+        )
+        return left or turns_wait(spool_folder(self._settings))
 
     async def close(self) -> None:
         """End in order: what was acknowledged is kept."""
@@ -157,6 +269,11 @@ class HistoryDoor:
 def spool_folder(settings: Settings) -> Path:
     """Return where turns of this node wait for the store."""
     return settings.data_dir / "spool" / settings.name
+
+
+def lives_folder(settings: Settings) -> Path:
+    """Return where processes of this node that keep history tell their successors of themselves."""
+    return settings.data_dir / "lives"
 
 
 def turns_wait(folder: Path) -> bool:

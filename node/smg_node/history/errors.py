@@ -15,6 +15,14 @@ RETRY_AFTER_S: Final = 2.0
 _log = logging.getLogger(__name__)
 
 
+class HolderAwayError(StoreError):
+    """The node that holds a thread does not answer for it; whether something was written is unknown."""
+
+    def __init__(self, node: str, why: str) -> None:
+        super().__init__(StoreErrorKind.UNAVAILABLE, f"{node}, which holds this thread, {why}")
+        self.node = node
+
+
 @contextmanager
 def asking_store() -> Iterator[None]:
     """Turn what a store says is wrong into what a client may be told."""
@@ -30,7 +38,7 @@ def failure_of(error: StoreError) -> SmgError:
         case StoreErrorKind.UNAVAILABLE:
             return SmgError(
                 ErrorKind.OVERLOADED,
-                "the store of responses and conversations does not answer",
+                _who_is_away(error),
                 code="store_unavailable",
                 retry_after_s=RETRY_AFTER_S,
             )
@@ -46,6 +54,12 @@ def failure_of(error: StoreError) -> SmgError:
             )
         case StoreErrorKind.CORRUPT:
             return corrupt(error.message)
+
+
+def _who_is_away(error: StoreError) -> str:
+    if isinstance(error, HolderAwayError):
+        return f"the node {quoted(error.node)}, which holds this thread, does not answer"
+    return "the store of responses and conversations does not answer"
 
 
 def corrupt(what: str) -> SmgError:

@@ -7,8 +7,9 @@ not rejected later, when the store is back.
 from collections.abc import Sequence
 from typing import Final
 
-from smg_node.history.keeping import Keeping
-from smg_node.history.ports import Kept
+from msgspec.structs import replace
+
+from smg_node.history.ports import Keeper, Kept
 from smg_storage.hooks import HookedStore, NamedHook
 from smg_storage.records import Access, Turn
 from smg_storage.store import HistoryStore
@@ -17,9 +18,9 @@ from smg_storage.store import HistoryStore
 class HookedKeeping:
     """A keeper whose every operation shows itself to hooks."""
 
-    def __init__(self, keeping: Keeping, hooks: Sequence[NamedHook]) -> None:
+    def __init__(self, keeping: Keeper, hooks: Sequence[NamedHook]) -> None:
         self._keeping: Final = keeping
-        self._store: Final = HookedStore(keeping, hooks)
+        self._store: Final = HookedStore(keeping.store, hooks)
 
     @property
     def store(self) -> HistoryStore:
@@ -36,3 +37,10 @@ class HookedKeeping:
         kept = await self._keeping.commit(access, agreed)
         await self._store.told(access, agreed, kept.positions)
         return kept
+
+    async def write(self, access: Access, turn: Turn) -> Kept:
+        """Write a turn into the store itself as the hooks want it; StoreError as above."""
+        agreed = await self._store.agreed(access, turn)
+        kept = await self._keeping.write(access, agreed)
+        await self._store.told(access, agreed, kept.positions)
+        return replace(kept, response=agreed.response.response)

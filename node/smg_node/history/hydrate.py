@@ -13,18 +13,20 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from smg_node.core.cursor import quoted
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.ports import Clock, Rng
+from smg_node.core.steps import Steps
 from smg_node.dialects.responses.ask import ResponseAsk
-from smg_node.dialects.responses.groups import groups_of, orphans, unanswered
-from smg_node.dialects.responses.item import ItemDoc, assign_ids, item_of, items_of
+from smg_node.dialects.responses.groups import groups_of, unmatched
+from smg_node.dialects.responses.item import ItemDoc, assign_ids, item_of, items_in_steps
 from smg_node.dialects.responses.kinds import CALL_OUTPUTS, ITEM_REFERENCE
 from smg_node.dialects.responses.reader import conversation_not_found
 from smg_node.history.errors import asking_store, corrupt, previous_not_found
-from smg_node.history.ports import HistoryOptions, Keeper
-from smg_storage.ids import new_thread, thread_of
+from smg_node.history.pace import paced
+from smg_node.history.ports import HistoryOptions, Keeper, SharedThreads, Threads
 from smg_storage.records import Access, Item, StoredResponse
 
 
@@ -33,6 +35,8 @@ class _Output(msgspec.Struct):
 
 
 _output: Final = msgspec.json.Decoder(_Output).decode
+_SCAN_RATIO: Final = 4
+"""Finding the output in a response is so many times as quick as making turns of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +77,34 @@ class _Past:
 class Hydrator:
     """Reads what requests continue."""
 
-    def __init__(self, keeper: Keeper, *, clock: Clock, rng: Rng, options: HistoryOptions) -> None:
+    def __init__(
+        self,
+        keeper: Keeper,
+        *,
+        clock: Clock,
+        rng: Rng,
+        options: HistoryOptions,
+        threads: Threads | None = None,
+    ) -> None:
+        self.threads: Threads = SharedThreads(rng) if threads is None else threads
         self._keeper = keeper
         self._clock = clock
         self._rng = rng
         self._options = options
 
-    async def load(self, ask: ResponseAsk, access: Access) -> Hydrated:
-        """Return the request with all it continues.
+    def thread(self, ask: ResponseAsk) -> str:
+        """Return the thread to which what comes of a request belongs."""
+        return self.threads.thread(ask.previous_response_id or ask.conversation_id)
+
+    async def load(self, ask: ResponseAsk, access: Access, *, thread: str = "") -> Hydrated:
+        """Return the request with all it continues, in this `thread` if that is known already.
 
         INVALID_REQUEST `previous_response_not_found`, `history_too_long`, `item_not_found` or for calls without
         their outputs; NOT_FOUND `conversation_not_found`; OVERLOADED `store_unavailable`.
         """
         with asking_store():
             past = await self._past(ask, access)
-            origin = ask.previous_response_id or ask.conversation_id
-            thread = thread_of(origin) if origin else new_thread(self._rng)
+            thread = thread or self.thread(ask)
             items = await self.named(ask.items, access, thread=thread, kept=ask.store)
         history = _usable(past, self._options.items_max)
         complete = past.complete and len(past.items) <= self._options.items_max
@@ -102,7 +118,7 @@ class Hydrator:
             complete=complete,
             referred=frozenset(ask.references),
         )
-        _check_calls(hydrated.items)
+        await paced(_check_calls(hydrated.items))
         return hydrated
 
     async def named(
@@ -113,19 +129,23 @@ class Hydrator:
         thread: str,
         kept: bool = True,
         same_stay: bool = False,
+        where: str = "input",
     ) -> tuple[ItemDoc, ...]:
         """Return items with references resolved and ids given; StoreError as the store says.
 
         A client's own id is looked up only where it is going to be `kept`; one that is taken is replaced, except, where
-        the `same_stay`, if the very same item has it.
+        the `same_stay`, if the very same item has it. `where` is the place of the items in the request.
         """
         references = [item.id for item in items if item.type == ITEM_REFERENCE]
         own = [item.id for item in items if item.id and item.type != ITEM_REFERENCE]
         asked = dict.fromkeys([*references, *(own if kept else ())])
         found: Mapping[str, Item] = {}
         if asked:
-            found = await self._keeper.store.find_items(access, list(asked))
-        resolved = [_resolved(item, place, found) for place, item in enumerate(items)]
+            beside = structs.replace(access, thread=thread)
+            found = await self._keeper.store.find_items(beside, list(asked))
+        resolved = [
+            _resolved(item, f"{where}[{place}].id", found) for place, item in enumerate(items)
+        ]
         taken = {
             item.id
             for item in resolved
@@ -146,7 +166,7 @@ class Hydrator:
             )
             if chain.missing or not chain.responses:
                 raise previous_not_found(chain.missing or ask.previous_response_id)
-            return _of_chain(chain.responses, complete=chain.complete)
+            return await paced(_of_chain(chain.responses, complete=chain.complete))
         if ask.conversation_id:
             page = await store.newest_items(
                 access,
@@ -158,13 +178,13 @@ class Hydrator:
                 raise conversation_not_found(ask.conversation_id)
             if page.positions and page.positions[0] >= options.conversation_items_max:
                 raise conversation_full(options.conversation_items_max)
-            items = tuple(_stored(item.document, item.id) for item in reversed(page.items))
+            items = await paced(_of_conversation(page.items))
             return _Past(items, complete=not page.has_more)
         return _Past()
 
 
-def _of_chain(newest_first: Sequence[StoredResponse], *, complete: bool) -> _Past:
-    """Return the items of a chain, of each response its input and then its output."""
+def _of_chain(newest_first: Sequence[StoredResponse], *, complete: bool) -> Steps[_Past]:
+    """Return the items of a chain, of each response its input and then its output, in steps."""
     latest = newest_first[0]
     if not latest.status.is_final:
         raise invalid(
@@ -174,11 +194,22 @@ def _of_chain(newest_first: Sequence[StoredResponse], *, complete: bool) -> _Pas
     items: list[ItemDoc] = []
     for record in reversed(newest_first):
         try:
-            items.extend(items_of(record.input))
-            items.extend(items_of(bytes(_output(record.response).output)))
+            items.extend((yield from items_in_steps(record.input)))
+            yield len(record.response) // _SCAN_RATIO
+            output = bytes(_output(record.response).output)
+            items.extend((yield from items_in_steps(output)))
         except (ValueError, msgspec.DecodeError) as error:
             raise corrupt(f"response {record.id}") from error
     return _Past(tuple(items), latest.depth + 1, complete)
+
+
+def _of_conversation(newest_first: Sequence[Item]) -> Steps[tuple[ItemDoc, ...]]:
+    """Return the items of a conversation, the oldest first, in steps."""
+    items: list[ItemDoc] = []
+    for row in reversed(newest_first):
+        items.append(_stored(row.document, row.id))
+        yield items[-1].weight
+    return tuple(items)
 
 
 def _stored(document: bytes, item_id: str) -> ItemDoc:
@@ -209,22 +240,21 @@ def _is_question(item: ItemDoc) -> bool:
     return item.type == "message" and item.role == "user"
 
 
-def _resolved(item: ItemDoc, place: int, found: Mapping[str, Item]) -> ItemDoc:
+def _resolved(item: ItemDoc, where: str, found: Mapping[str, Item]) -> ItemDoc:
     if item.type != ITEM_REFERENCE:
         return item
     record = found.get(item.id)
     if record is None:
-        raise invalid(f"there is no item {quoted(item.id)}", f"input[{place}].id", "item_not_found")
+        raise invalid(f"there is no item {quoted(item.id)}", where, "item_not_found")
     return _stored(record.document, record.id)
 
 
-def _check_calls(items: Sequence[ItemDoc]) -> None:
-    alone = orphans(items)
-    if alone:
-        raise invalid(f"no tool call found for call_id {quoted(alone[0])}", "input")
-    waiting = unanswered(items)
-    if waiting:
-        raise invalid(f"no tool output found for call_id {quoted(waiting[0])}", "input")
+def _check_calls(items: Sequence[ItemDoc]) -> Steps[None]:
+    found = yield from unmatched(items)
+    if found.orphans:
+        raise invalid(f"no tool call found for call_id {quoted(found.orphans[0])}", "input")
+    if found.unanswered:
+        raise invalid(f"no tool output found for call_id {quoted(found.unanswered[0])}", "input")
 
 
 def _too_long(options: HistoryOptions) -> SmgError:

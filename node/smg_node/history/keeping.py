@@ -10,8 +10,10 @@ nothing; and turns that come after it in its thread go the same way.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol, TypeVar
+
+from msgspec import structs
 
 from smg_node.history.health import StoreHealth
 from smg_node.history.ports import Kept
@@ -31,6 +33,8 @@ LOOK_S: Final = 2.0
 CLOSE_S: Final = 5.0
 WRITTEN_S: Final = 2.0
 """So long whoever asks waits for turns on the disk to be written, at most."""
+UNWRITTEN_S: Final = 1.0
+"""So long another node waits that asks whether they are."""
 REPLAY_S: Final = 10.0
 
 T = TypeVar("T")
@@ -109,6 +113,11 @@ class Keeping(AroundStore):
             raise StoreError(StoreErrorKind.UNAVAILABLE, str(error)) from error
         return Kept(spooled=True)
 
+    async def write(self, access: Access, turn: Turn) -> Kept:
+        """Make a turn durable in the store itself, never on this node's disk; StoreError if that cannot be."""
+        done = await self.commit_turn(access, turn)
+        return Kept(positions=done.positions)
+
     def check_can_keep(self) -> None:
         """Return if a turn that begins now can be kept when it is over, as far as is known; else UNAVAILABLE."""
         if self._strict and self._tried.is_set() and self._health.away:
@@ -143,9 +152,36 @@ class Keeping(AroundStore):
             message = "turns of this thread wait to be written"
             raise StoreError(StoreErrorKind.UNAVAILABLE, message) from None
 
+    async def unwritten(self, tenant: str, ids: Sequence[str], *, any_of_them: bool) -> bool:
+        """Return whether turns that may write these ids wait on this node's disk, after a moment in which they may be written."""
+        if not self._spool.waits(tenant, ids, any_of_them=any_of_them):
+            return False
+        if self._health.away:
+            return True
+        self._spool.hurry()
+        try:
+            async with asyncio.timeout(UNWRITTEN_S):
+                await self._spool.until_written(tenant, ids, any_of_them=any_of_them)
+        except TimeoutError:
+            return True
+        return False
+
+    def tell_spooling(self, tell: Callable[[bool], None]) -> None:
+        """Call this when turns begin to wait on the disk, and when none does any more."""
+        self._spool.filled = tell
+
     async def _write_again(self, one: SpooledTurn) -> None:
         access = one.access(REPLAY_S)
-        await self._timed("replay", lambda: self.inner.commit_turn(access, one.turn))
+        turn = one.turn
+        try:
+            await self._timed("replay", lambda: self.inner.commit_turn(access, turn))
+        except StoreError as error:
+            if turn.idempotency is None or error.kind is not StoreErrorKind.CONFLICT:
+                raise
+            # Its key was free again before the store came back, and is another response's now. This one was
+            # acknowledged all the same, and is kept.
+            bare = structs.replace(turn, idempotency=None)
+            await self._timed("replay", lambda: self.inner.commit_turn(access, bare))
 
     async def _first_try(self) -> None:
         if self._tried.is_set():

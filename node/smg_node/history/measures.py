@@ -1,7 +1,8 @@
-"""How long prompts are: rendered and encoded exactly as a generation does it."""
+"""How long prompts are: rendered and encoded exactly as a generation does it, where anybody here can."""
 
+from smg_node.core.errors import SmgError, unsupported
 from smg_node.core.request import Prompt
-from smg_node.fleet.model import ServedModel
+from smg_node.fleet.model import RelayedModel, ServedModel
 from smg_node.history.ports import Measure
 from smg_node.pipeline.place import Placer
 from smg_node.pipeline.prepare import Preparer
@@ -16,9 +17,35 @@ class ModelMeasure:
         self._model = model
         self._preparer = preparer
 
+    def check(self, where: str) -> None:
+        """Return: its tokenizer is here."""
+
     async def count(self, prompt: Prompt) -> int:
         """Return how many tokens a prompt has."""
         return len((await self._preparer.prompt(prompt, self._model)).ids)
+
+
+class RelayedMeasure:
+    """A model whose workers speak HTTP and keep its tokenizer to themselves."""
+
+    def __init__(self, model: RelayedModel) -> None:
+        self.name = model.name
+        self.context = None
+
+    def check(self, where: str) -> None:
+        """Raise: nobody here can count its tokens."""
+        raise self._uncounted(where)
+
+    async def count(self, prompt: Prompt) -> int:
+        """Raise."""
+        raise self._uncounted("model")
+
+    def _uncounted(self, where: str) -> SmgError:
+        return unsupported(
+            f"the workers of {self.name!r} speak HTTP and keep its tokenizer to themselves, so that the tokens of a"
+            " prompt cannot be counted before it is sent",
+            where,
+        )
 
 
 class ModelMeasures:
@@ -30,5 +57,7 @@ class ModelMeasures:
 
     async def of(self, model: str, *, deadline_s: float) -> Measure:
         """Return the model of that name or alias; NOT_FOUND or OVERLOADED as a generation would be."""
-        served = await self._placer.model(model, deadline_s=deadline_s)
-        return ModelMeasure(served, self._placer.context(served), self._preparer)
+        found = await self._placer.known(model, deadline_s=deadline_s)
+        if isinstance(found, RelayedModel):
+            return RelayedMeasure(found)
+        return ModelMeasure(found, self._placer.context(found), self._preparer)

@@ -1,13 +1,14 @@
 """What history needs of others: a store that keeps, models that measure, somebody who seals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Final, Protocol
 
 import msgspec
 
 from smg_node.core.request import Prompt
 from smg_node.dialects.responses.teller import ReasoningEvents
+from smg_storage.ids import Chance, new_thread, thread_of
 from smg_storage.records import Access, Turn
 from smg_storage.store import HistoryStore
 
@@ -16,9 +17,25 @@ NO_STORE: Final = "none"
 _DAY_S: Final = 86_400
 
 
-@dataclass(frozen=True, slots=True)
+class Quota(msgspec.Struct, frozen=True):
+    """How much each tenant may keep; 0 is as much as there is room for."""
+
+    responses: int = 0
+    conversations: int = 0
+    bytes: int = 0
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is limited."""
+        return bool(self.responses or self.conversations or self.bytes)
+
+
+@dataclass(slots=True)
 class HistoryOptions:
-    """How much of a history is read, and how long it is kept. Sizes in bytes."""
+    """How much of a history is read, and how long it is kept. Sizes in bytes.
+
+    There is one of these, and whoever needs it looks into it each time: the cluster's settings may change.
+    """
 
     items_max: int = 2_000
     bytes_max: int = 16 << 20
@@ -28,11 +45,34 @@ class HistoryOptions:
     responses_kept_s: int = 30 * _DAY_S
     """How long a response is kept after its end; 0 is for ever."""
     conversations_kept_s: int = 0
-    """How long a conversation is kept after it was made; 0 is for ever."""
+    """How long a conversation is kept after something was last appended; 0 is for ever."""
+    keys_kept_s: int = _DAY_S
+    """How long a client's key on a request answers for it."""
+    sweep_s: float = 60.0
+    """How often what is over is looked for."""
+    quota: Quota = field(default_factory=Quota)
     context_headers: tuple[str, ...] = ()
     """Which headers of a request hooks of the store are told of; lower case."""
     reasoning_events: ReasoningEvents = "sdk"
     """How the events of thoughts are called."""
+    resume_grace_s: float = 0.0
+    """How long a stored, streamed response goes on without its client; 0 is not at all."""
+    event_log_kept_s: float = 600.0
+    """How long the events of a response are kept after its end."""
+    background_deadline_s: float = 3_600.0
+    background_node_max: int = 1_024
+    """How many responses may be made at a time that outlive who asked for them."""
+    background_tenant_max: int = 128
+    """How many of those may be one tenant's."""
+
+    def log_until_us(self, created_us: int) -> int:
+        """Return until when the events of a response are kept that was begun then: whenever it ends, long enough."""
+        return created_us + round((self.background_deadline_s + self.event_log_kept_s) * 1_000_000)
+
+    def become(self, other: "HistoryOptions") -> None:
+        """Take over all of it; whoever holds this one sees the change."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(other, each.name))
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -40,6 +80,27 @@ class Kept(msgspec.Struct, frozen=True):
 
     spooled: bool = False
     positions: Sequence[int] = ()
+    response: bytes = b""
+    """The object of the response as it is in the row, where it is not as it was given."""
+
+
+class Threads(Protocol):
+    """Who says to which thread something new belongs."""
+
+    def thread(self, origin: str = "") -> str:
+        """Return the thread of what continues this response or conversation, which is there, or of what begins."""
+        ...
+
+
+class SharedThreads:
+    """Threads of a store that all nodes share: it does not matter which is whose."""
+
+    def __init__(self, chance: Chance) -> None:
+        self._chance = chance
+
+    def thread(self, origin: str = "") -> str:
+        """Return that of `origin`, or a new one."""
+        return thread_of(origin) if origin else new_thread(self._chance)
 
 
 class Keeper(Protocol):
@@ -56,6 +117,10 @@ class Keeper(Protocol):
 
     async def commit(self, access: Access, turn: Turn) -> Kept:
         """Make a turn durable; StoreError if that cannot be. Doing it again with the same turn is harmless."""
+        ...
+
+    async def write(self, access: Access, turn: Turn) -> Kept:
+        """Make a turn durable in the store itself, nowhere else; StoreError if that cannot be."""
         ...
 
 
@@ -75,6 +140,10 @@ class Direct:
 
     async def commit(self, access: Access, turn: Turn) -> Kept:
         """Write a turn."""
+        return await self.write(access, turn)
+
+    async def write(self, access: Access, turn: Turn) -> Kept:
+        """Write a turn."""
         committed = await self._store.commit_turn(access, turn)
         return Kept(positions=committed.positions)
 
@@ -92,8 +161,12 @@ class Measure(Protocol):
         """How many tokens prompt and answer may have together; None if nobody knows."""
         ...
 
+    def check(self, where: str) -> None:
+        """Return if its tokens can be counted here; else INVALID_REQUEST for whoever wants that, at `where`."""
+        ...
+
     async def count(self, prompt: Prompt) -> int:
-        """Return how many tokens a prompt has, exactly; INVALID_REQUEST where its template objects."""
+        """Return how many tokens a prompt has, exactly; INVALID_REQUEST where its template objects, or see `check`."""
         ...
 
 

@@ -6,6 +6,9 @@
 Who reads it owns it, as with a generation: there is no task behind it. When the reader stops (a lost client, a
 node that shuts down), the generation is cancelled, and what was finished is kept. Others may listen: whoever wants the
 events too, or the object as it is at this moment.
+
+`told` is all of that. A response that outlives its reader is made by `registered`, in the same steps: `open`,
+`generated`, `close`.
 """
 
 import asyncio
@@ -21,6 +24,7 @@ from smg_node.core.request import GenerateRequest
 from smg_node.dialects.responses.ended import Ended
 from smg_node.dialects.responses.teller import ResponseTeller
 from smg_node.dialects.responses.told import Told
+from smg_node.history.entry import Entry
 from smg_node.history.errors import failure_of
 from smg_node.history.hydrate import Hydrated
 from smg_node.history.ports import Keeper
@@ -68,10 +72,17 @@ class ResponseRun:
     """Whether the terminal event was told."""
     spooled: bool = False
     """Whether it waits on this node's disk for its store."""
+    token: int = 0
+    """That of the lease under which it is made, if there is one."""
+    entry: Entry = field(default_factory=Entry)
+    """What it took before it began."""
+    conversation_kept_us: int = 0
+    """For how long its conversation is kept from now on; 0 is for ever."""
     _begun: bool = False
     _published: bool = False
     _closed: bool = False
     _pending: Turn | None = None
+    _turn: Turn | None = None
     _closing: list[Told] = field(default_factory=list)
 
     async def told(self) -> AsyncGenerator[Sequence[Told], None]:
@@ -80,12 +91,11 @@ class ResponseRun:
         if self.stores:
             self.live[key] = self
         try:
-            async with aclosing(self._generated()) as batches:
+            async with aclosing(self.generated()) as batches:
                 async for told in batches:
                     if told:
-                        self._published = True
                         yield told
-            await self._finish(self.teller.outcome or _nothing_said())
+            await self._finish(self.outcome)
             yield self._closing
         except BaseException as stop:
             # Whatever stops it, its reader, the node or a mistake of ours, must not cost what was finished.
@@ -109,7 +119,21 @@ class ResponseRun:
         """The events that ended it, for a reader who was stopped before it got them."""
         return self._closing
 
-    async def _generated(self) -> AsyncGenerator[Sequence[Told], None]:
+    # ── Step by step ─────────────────────────────────────────────────────────
+
+    def open(self) -> list[Told]:
+        """Return the events of a response that waits to be made: what is `generated` goes on from there."""
+        assert not self._begun, "what has begun does not wait"
+        self._published = True
+        return self.teller.queue()
+
+    @property
+    def outcome(self) -> Ended:
+        """How it ended, when what was to be generated is."""
+        return self.teller.outcome or _nothing_said()
+
+    async def generated(self) -> AsyncGenerator[Sequence[Told], None]:
+        """Yield the events of the generation, without those that end it."""
         async with aclosing(events_of(self.generation)) as batches:
             async for events in batches:
                 self._look_at(events)
@@ -122,12 +146,14 @@ class ResponseRun:
                     self._closing = told
                     return
                 self._tell(told)
+                self._published = self._published or bool(told)
                 yield told
 
     def _look_at(self, events: Sequence[Event]) -> None:
         first = events[0]
         if type(first) is Begin:
             self.prompt_tokens = first.prompt_tokens
+            self.teller.drawn_with(first)
 
     def _tell(self, told: Sequence[Told]) -> None:
         for listener in self.listeners:
@@ -148,18 +174,27 @@ class ResponseRun:
         May be called again after an interruption: a commit under way is then done again, which is harmless.
         """
         if not self._closed:
-            self._close(outcome.at(self.clock.now_ms() // 1000))
+            self.close(outcome)
         if self._pending is not None:
             failed = await self._keep(self._pending)
             self._pending = None
             if failed is not None:
-                self.failure = failed
-                ended = Ended.failed(failed).at(self.clock.now_ms() // 1000)
-                self._closing[-1] = self.teller.instead(ended)
+                self.fail_instead(failed)
+            self._turn = None if failed is not None or not self.stores else self._turn
+        await self.entry.over(self._turn)
         self.over = True
         self._tell(self._closing)
 
-    def _close(self, ended: Ended) -> None:
+    def fail_instead(self, failure: SmgError) -> None:
+        """Let it have failed, whatever had come of it: nobody was told yet."""
+        self.failure = failure
+        ended = Ended.failed(failure).at(self.clock.now_ms() // 1000)
+        self._closing[-1] = self.teller.instead(ended)
+
+    def close(self, outcome: Ended) -> Turn | None:
+        """Have its last events ready; return what is to be kept of it, None if nobody could come for that."""
+        assert not self._closed, "it ends once"
+        ended = outcome.at(self.clock.now_ms() // 1000)
         self._closed = True
         self.failure = ended.error
         if not self._begun:
@@ -175,13 +210,19 @@ class ResponseRun:
                 created_us=self.created_us,
                 completed_us=self.clock.now_ms() * 1000,
                 kept_us=self.kept_us,
+                token=self.token,
+                idempotency=self.entry.key_for(ended),
+                conversation_kept_us=self.conversation_kept_us,
             )
+        self._turn = self._pending
+        return self._pending
 
     def _worth_keeping(self, ended: Ended) -> bool:
         """Whether anybody will come for it: who was answered with an error, or never heard its id, cannot."""
         if not self.stores or not self._published:
             return False
-        return ended.status != "failed" or bool(self.teller.output())
+        background = self.hydrated.ask.background
+        return background or ended.status != "failed" or bool(self.teller.output())
 
     async def _keep(self, turn: Turn) -> SmgError | None:
         """Commit; return why that was not possible."""

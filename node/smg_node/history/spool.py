@@ -76,6 +76,8 @@ class Spool:
         """How many wait, of how many bytes; how many were put here and how many could not; how many are set aside."""
         self.changed: Callable[[], None] = lambda: None
         """Called when there is more to write."""
+        self.filled: Callable[[bool], None] = lambda _: None
+        """Called when there is something again, or nothing more."""
         self._root: Final = root
         self._limits: Final = limits
         self._now_us: Final = now_us
@@ -271,6 +273,8 @@ class Spool:
         self._tenants[one.tenant] += 1
         self.turns += 1
         self.bytes += waiting.bytes
+        if self.turns == 1:
+            self.filled(True)
 
     def _forget(self, one: Waiting) -> None:
         queue = self._threads[one.tag]
@@ -288,6 +292,8 @@ class Spool:
             del self._tenants[tenant]
         self.turns -= 1
         self.bytes -= one.bytes
+        if not self.turns:
+            self.filled(False)
 
     # ── In the thread ────────────────────────────────────────────────────────
 

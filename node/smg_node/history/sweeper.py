@@ -17,12 +17,14 @@ BATCH: Final = 500
 TIMEOUT_S: Final = 30.0
 FIGURES_EVERY_S: Final = 600.0
 """Counting is dear where there is much."""
+NAP_S: Final = 60.0
+"""Within so long it hears that it is to sweep more often."""
 REST: Final = 9.0
 """So many times as long as a batch took nothing is done: a tenth of the time is work."""
 
 
 class Sweeper:
-    """Sweeps `store` every `every_s` while it is this node's part."""
+    """Sweeps `store` while it is this node's part; `every_s` says how often, each time anew."""
 
     def __init__(
         self,
@@ -32,7 +34,7 @@ class Sweeper:
         living: Callable[[], Sequence[str]],
         now_us: Callable[[], int],
         now_s: Callable[[], float],
-        every_s: float,
+        every_s: Callable[[], float],
     ) -> None:
         self.purged = 0
         """Rows that were removed."""
@@ -54,7 +56,7 @@ class Sweeper:
     async def run(self) -> None:
         """Sweep until cancelled."""
         while True:
-            await asyncio.sleep(self._every_s)
+            await self._rest()
             if self.mine:
                 await self.sweep()
 
@@ -69,6 +71,14 @@ class Sweeper:
         except StoreError:
             # It is counted and logged where it happened.
             return
+
+    async def _rest(self) -> None:
+        """Sleep until it is time; that time may change meanwhile."""
+        slept_s = 0.0
+        while (left_s := self._every_s() - slept_s) > 0:
+            nap_s = min(left_s, NAP_S)
+            await asyncio.sleep(nap_s)
+            slept_s += nap_s
 
     async def _batch(self) -> int:
         began_s = self._now_s()

@@ -162,7 +162,9 @@ def _for_members(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
     def cluster() -> "ClusterRoutes":
         from smg_node.http.cluster import ClusterRoutes
 
-        return ClusterRoutes(parts.cluster, parts.cluster_settings, parts.audit, bodies)
+        return ClusterRoutes(
+            parts.cluster, parts.cluster_settings, parts.audit, bodies, parts.health
+        )
 
     return {
         "cluster": lambda request: cluster().cluster(request),

@@ -40,15 +40,11 @@ class Answering:
     def note(self) -> Mapping[str, str]:
         """Put what is known now into the answer's headers and the access log; return the headers."""
         request, run, parts = self.request, self.run, self._parts
-        headers = request.reply_headers
         request.worker = run.worker
-        taken_s = parts.clock.monotonic_s() - request.received_s
-        headers["openai-processing-ms"] = str(round(taken_s * 1000))
-        headers["openai-version"] = _OPENAI_VERSION
+        headers = note_request(parts, request)
         if run.ticket is not None:
             headers.update(run.ticket.headers(family_of(request.route)))
         if parts.options.expose_routing_headers:
-            headers["x-smg-node"] = parts.identity.node
             headers["x-smg-attempts"] = str(run.attempts)
             if run.worker:
                 headers["x-smg-routed-worker-id"] = run.worker
@@ -63,6 +59,17 @@ class Answering:
         self.note()
         for name in self.run.ignored or self.wish.ignored:
             self._parts.meters.ignored_parameter(name)
+
+
+def note_request(parts: HttpParts, request: HttpRequest) -> dict[str, str]:
+    """Put into the answer's headers who answers, and how long it took so far; return the headers."""
+    headers = request.reply_headers
+    taken_s = parts.clock.monotonic_s() - request.received_s
+    headers["openai-processing-ms"] = str(round(taken_s * 1000))
+    headers["openai-version"] = _OPENAI_VERSION
+    if parts.options.expose_routing_headers:
+        headers["x-smg-node"] = parts.identity.node
+    return headers
 
 
 async def close_events(events: Any) -> None:

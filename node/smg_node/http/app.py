@@ -16,7 +16,7 @@ from smg_node.http.actions import build_actions
 from smg_node.http.body import BodyReader
 from smg_node.http.connection import ConnectionLimits, Listener
 from smg_node.http.drain import Drain, Phase, Step
-from smg_node.http.inflight import Inflight
+from smg_node.http.inflight import Inflight, Outliving
 from smg_node.http.middleware import Middleware
 from smg_node.http.options import HttpOptions
 from smg_node.http.parts import HttpParts
@@ -124,7 +124,7 @@ class Server:
         drain.begin(self._clock.monotonic_s())
         while True:
             now_s = self._clock.monotonic_s()
-            for step in drain.advance(now_s, inflight.count, hurried=self._hurried):
+            for step in drain.advance(now_s, inflight.left, hurried=self._hurried):
                 self._take(step)
             if drain.phase is Phase.OVER:
                 return
@@ -135,6 +135,11 @@ class Server:
             except TimeoutError:
                 # The phase is over; the next round sees it.
                 continue
+
+    def wait_for(self, outliving: Outliving) -> None:
+        """Let a farewell wait for this too, and cut it with the requests."""
+        self._app.inflight.outliving = outliving
+        outliving.changed = self._changed.set
 
     def hurry(self) -> None:
         """Cut what is left now, in a drain under way or in the next one."""

@@ -9,7 +9,7 @@ from smg_node.core.errors import invalid
 from smg_node.http.body import BodyReader
 from smg_node.http.caller import caller_of
 from smg_node.http.fields import read_fields, switch_field
-from smg_node.http.ports import Cluster, KeyringView, MemberRow
+from smg_node.http.ports import Cluster, HealthReport, KeyringView, MemberRow
 from smg_node.http.reply import Reply, json_reply
 from smg_node.http.request import HttpRequest
 from smg_node.http.settings import config_card
@@ -27,18 +27,27 @@ class ClusterRoutes:
     """Serves the member table and the keyring."""
 
     def __init__(
-        self, cluster: Cluster, settings: SettingsDesk, audit: AuditDesk, bodies: BodyReader
+        self,
+        cluster: Cluster,
+        settings: SettingsDesk,
+        audit: AuditDesk,
+        bodies: BodyReader,
+        health: HealthReport,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
         self._audit = audit
         self._bodies = bodies
+        self._health = health
 
     async def cluster(self, request: HttpRequest) -> Reply:
         """Show the cluster as this node sees it."""
         card = self._cluster.card()
         config = config_card(self._settings, card.node)
-        return json_reply({**msgspec.to_builtins(card), "config": config})
+        # What else is not as it should be belongs to it: a history, for one, that lies on many nodes.
+        degraded = dict.fromkeys([*card.degraded, *self._health.health().degraded])
+        told = {**msgspec.to_builtins(card), "degraded": list(degraded), "config": config}
+        return json_reply(told)
 
     async def members(self, request: HttpRequest) -> Reply:
         """List the members, all or those in `?state=`."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from smg_node.dialects.json_body import read_json
 from smg_node.dialects.responses.conversations import ConversationsReader
+from smg_node.dialects.responses.keyed import KEY_HEADER
 from smg_node.dialects.responses.lists import deleted_conversation, list_body, page_of
 from smg_node.http.body import BodyReader
 from smg_node.http.history_access import access_of
@@ -81,6 +82,10 @@ class ConversationRoutes:
         return access_of(request, self._history)
 
     async def _body(self, request: HttpRequest, *, may_be_absent: bool = False) -> dict[str, Any]:
+        if KEY_HEADER in request.headers:
+            # Items have ids of their own, under which nothing is appended twice; else nothing remembers a key here.
+            request.reply_headers["x-smg-ignored-params"] = KEY_HEADER
+            self._parts.meters.ignored_parameter(KEY_HEADER)
         raw = await self._bodies.json(request)
         if may_be_absent and not raw:
             return {}

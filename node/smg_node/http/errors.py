@@ -22,6 +22,8 @@ from smg_node.http.shared_ports import StaleSettingError
 RETRY_AFTER_MAX_S: Final = 60.0
 """Above 120 s one official client gives up and another sleeps as told, so we never ask for so much."""
 _RETRY_DEFAULT_S: Final = 1.0
+_HOPELESS: Final = frozenset({"storage_quota"})
+"""Codes of errors that only somebody's doing ends: asking again does not."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -68,7 +70,7 @@ def _retry_headers(error: SmgError) -> dict[str, str]:
         return {"x-should-retry": "false"}
     if error.status not in (409, 429, 503):
         return {}
-    hopeless = isinstance(error, LimitedError) and error.hopeless
+    hopeless = error.code in _HOPELESS or (isinstance(error, LimitedError) and error.hopeless)
     wish_s = _RETRY_DEFAULT_S if error.retry_after_s is None else error.retry_after_s
     after_s = min(max(wish_s, 0.0), RETRY_AFTER_MAX_S)
     return {

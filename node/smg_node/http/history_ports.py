@@ -1,16 +1,21 @@
 """What the routes of responses and conversations ask of the history behind them."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Protocol
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import SmgError
 from smg_node.core.request import GenerateRequest
 from smg_node.dialects.responses.ask import ResponseAsk
 from smg_node.dialects.responses.item import ItemDoc
+from smg_node.dialects.responses.keyed import AskedKey, Earlier
 from smg_node.dialects.responses.told import Told
 from smg_node.pipeline.run import Run
 from smg_storage.records import Access, PageAsk
+
+if TYPE_CHECKING:
+    # Only its name: what remembers is loaded with the first chat to remember.
+    from smg_node.history.idempotency import HeldKey
 
 
 class MadeResponse(Protocol):
@@ -80,6 +85,28 @@ class MadeResponse(Protocol):
         ...
 
 
+class RegisteredResponse(Protocol):
+    """A response that is made for nobody in particular; its row is in the store."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def made(self) -> MadeResponse:
+        """What is being made; somebody else reads what it tells."""
+        ...
+
+    def body(self) -> bytes:
+        """Return the whole object as it is now."""
+        ...
+
+    def attend(self) -> AsyncGenerator[Sequence[Told], None]:
+        """Return its events as they are said, for its own client; without its end if it is not made here any more."""
+        ...
+
+
 class MadeSummary(Protocol):
     """A compaction under way."""
 
@@ -109,8 +136,50 @@ class Responses(Protocol):
         *,
         routing_key: str = "",
         why_cut: Callable[[], SmgError | None],
+        held: "HeldKey | None" = None,
     ) -> MadeResponse:
-        """Return a response that has not begun, with its history read and checked."""
+        """Return a response that has not begun, with its history read and checked, made under a key if there is one."""
+        ...
+
+    async def reserve(
+        self, ask: ResponseAsk, asked: AskedKey, context: RequestContext, access: Access
+    ) -> "HeldKey | Earlier | None":
+        """Return a key to make it under, or what was made under it before; None where nothing is kept.
+
+        CONFLICT while it is being made, or if the key is another request's; OVERLOADED without the store.
+        """
+        ...
+
+    def registers(self, ask: ResponseAsk, access: Access) -> bool:
+        """Return whether what is asked for goes on without its client: `register` it then, without awaiting."""
+        ...
+
+    async def register(
+        self,
+        ask: ResponseAsk,
+        context: RequestContext,
+        access: Access,
+        *,
+        routing_key: str = "",
+        held: "HeldKey | None" = None,
+    ) -> RegisteredResponse:
+        """Return a registered response under way; RATE_LIMITED or OVERLOADED where it cannot be had."""
+        ...
+
+    def attend(self, run: RegisteredResponse) -> AsyncIterator[Sequence[Told]]:
+        """Return the events of a response for whoever asked for it in the foreground, each at once.
+
+        Closing them before their end says that he has left. SmgError if they cannot go on.
+        """
+        ...
+
+    async def follow(
+        self, access: Access, response_id: str, after: int | None
+    ) -> AsyncIterator[Sequence[Told]]:
+        """Return the events with larger numbers (None: all) up to the end; NOT_FOUND, INVALID_REQUEST `stream_expired`.
+
+        They raise SmgError where the stream cannot go on.
+        """
         ...
 
     async def count(self, ask: ResponseAsk, context: RequestContext, access: Access) -> int:

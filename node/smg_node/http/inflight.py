@@ -5,15 +5,33 @@ not counted, and are ended as soon as the node stops listening.
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.request import HttpRequest
 
 
+class Outliving(Protocol):
+    """Work that goes on without a request, and that a farewell waits for as it does for requests."""
+
+    changed: Callable[[], None]
+    """Called when there is less of it."""
+
+    @property
+    def count(self) -> int:
+        """How much of it there is."""
+        ...
+
+    def cut(self) -> None:
+        """End it."""
+        ...
+
+
 class Inflight:
-    """Knows every open request; tells `changed` when one ends."""
+    """Knows every open request; tells `changed` when one ends. `outliving` is what goes on without any."""
 
     def __init__(self) -> None:
+        self.outliving: Outliving | None = None
         self._requests: dict[HttpRequest, None] = {}
         self._watching: dict[HttpRequest, None] = {}
         self.changed: Callable[[], None] | None = None
@@ -22,6 +40,11 @@ class Inflight:
     def count(self) -> int:
         """How many requests are open."""
         return len(self._requests)
+
+    @property
+    def left(self) -> int:
+        """How much a farewell waits for."""
+        return self.count + (self.outliving.count if self.outliving is not None else 0)
 
     def add(self, request: HttpRequest) -> None:
         """Count a request in."""
@@ -54,7 +77,9 @@ class Inflight:
             request.stop(shutting_down())
 
     def cut(self) -> None:
-        """End every open request; its client is told that the node is shutting down."""
+        """End every open request; its client is told that the node is shutting down. And what has no request."""
+        if self.outliving is not None:
+            self.outliving.cut()
         for request in [*self._requests, *self._watching]:
             request.stop(shutting_down())
 

@@ -86,7 +86,12 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
     text = {"type": "string"}
     places = (("path", named), ("query", route.query), ("header", route.headers))
     return [
-        {"name": name, "in": place, "required": place != "query", "schema": text}
+        {
+            "name": name.removesuffix("?"),
+            "in": place,
+            "required": place != "query" and not name.endswith("?"),
+            "schema": text,
+        }
         for place, names in places
         for name in names
     ]

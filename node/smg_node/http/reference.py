@@ -23,6 +23,12 @@ its `GET` shows it (in the body and as `ETag`): `0` where the setting must not b
 is there. Without it the answer is 428; if another version is there, 409 with the setting as it is in `current`.
 Versions are 64 bits, more than a JSON number holds everywhere, so they are texts.
 
+`POST /v1/responses` takes an `Idempotency-Key`: 1 to 128 printable characters of ASCII, per tenant. The same request
+under the same key gets what the first one was answered, with `idempotent-replayed: true`, for as long as
+`retention.idempotency_s` says; 409 `idempotency_in_progress` while that is being made, 409 `idempotency_conflict`
+for another request. What failed or was given up gives its key back. With `store: false` nothing is kept, so
+the key is named in `x-smg-ignored-params`; without the store it is 503, because nothing can be promised.
+
 ## Main port
 
 """

@@ -1,26 +1,32 @@
-"""The routes of responses: created, streamed or not; shown again, counted, compacted, deleted.
+"""The routes of responses: created, streamed or not; shown again, followed, counted, compacted, deleted.
 
 As with every generation, nothing is read from the engine before the client has taken what came before. Unlike others, a
 response is kept before its last event goes out: who was told that it is complete can come back for it.
+
+A *registered* response belongs to no request: it goes on when its client leaves, and any number of clients look on.
 """
 
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from smg_node.core.errors import SmgError, invalid
 from smg_node.dialects.json_body import read_json
 from smg_node.dialects.responses.ask import ResponseAsk
+from smg_node.dialects.responses.keyed import KEY_HEADER, REPLAYED_HEADER, Earlier, asked_key
 from smg_node.dialects.responses.lists import (
     deleted_response,
     include_of,
     input_tokens_body,
     list_body,
     page_of,
+    starting_after_of,
 )
 from smg_node.dialects.responses.reader import ResponsesReader
 from smg_node.dialects.responses.told import DONE, frame
-from smg_node.http.answering import Answering, close_events, uncancel
+from smg_node.http.answering import Answering, close_events, note_request, uncancel
 from smg_node.http.asking import context_of, routing_key
 from smg_node.http.body import BodyReader
 from smg_node.http.errors import internal
@@ -32,7 +38,11 @@ from smg_node.http.pulse import Pulse
 from smg_node.http.reply import Reply, Streamed
 from smg_node.http.request import HttpRequest
 from smg_node.http.sse import EventStream
+from smg_node.http.told_stream import ToldStreams
 from smg_storage.records import Access
+
+if TYPE_CHECKING:
+    from smg_node.history.idempotency import HeldKey
 
 _log = logging.getLogger(__name__)
 
@@ -48,18 +58,32 @@ class ResponseRoutes:
         self._responses = history.responses
         self._bodies = bodies
         self._pulse = pulse
+        self._streams = ToldStreams(pulse)
 
     # ── Made ─────────────────────────────────────────────────────────────────
 
     async def create(self, request: HttpRequest) -> Reply | Streamed:
         """Answer with a new response, or with its events."""
-        parts, ask = self._parts, await self._read(request)
+        parts, raw = self._parts, await self._bodies.json(request)
+        ask, access = self._understood(request, raw), access_of(request, self._history)
+        held: HeldKey | None = None
+        if KEY_HEADER in request.headers:
+            found = await self._key(request, raw, ask, access)
+            if isinstance(found, Earlier):
+                return await self._again(request, ask, access, found)
+            if found is None:
+                # Nothing is kept that could be answered again, and a retry is as good as the first time.
+                ask = replace(ask, ignored=(*ask.ignored, KEY_HEADER))
+            held = found
+        if self._responses.registers(ask, access):
+            return await self._register(request, ask, access, held)
         run = await self._responses.create(
             ask,
             context_of(request, parts.options, streamed=ask.stream),
-            access_of(request, self._history),
+            access,
             routing_key=routing_key(request.headers, parts.options.key_headers),
             why_cut=lambda: request.cut,
+            held=held,
         )
         answering = Answering(
             parts, request, run.wish, run.generation, lambda: _history_headers(run)
@@ -67,6 +91,62 @@ class ResponseRoutes:
         if ask.stream:
             return await self._stream(answering, run)
         return await self._collect(answering, run)
+
+    async def _key(
+        self, request: HttpRequest, raw: bytes, ask: ResponseAsk, access: Access
+    ) -> "HeldKey | Earlier | None":
+        """Return the key to make a response under, or what was made under it before; None where nothing is kept."""
+        spelled = request.headers[KEY_HEADER]
+        asked = asked_key(spelled, method=request.method, path=request.path, body=raw)
+        context = context_of(request, self._parts.options, streamed=ask.stream)
+        return await self._responses.reserve(ask, asked, context, access)
+
+    async def _again(
+        self, request: HttpRequest, ask: ResponseAsk, access: Access, earlier: Earlier
+    ) -> Reply | Streamed:
+        """Answer with what was made of the same request before."""
+        request.reply_headers[REPLAYED_HEADER] = "true"
+        if not ask.stream:
+            return Reply(200, await self._responses.retrieve(access, earlier.response_id))
+        events = await self._responses.follow(access, earlier.response_id, None)
+        return await self._streams.show(request, events, lambda: self._note(request))
+
+    async def _register(
+        self,
+        request: HttpRequest,
+        ask: ResponseAsk,
+        access: Access,
+        held: "HeldKey | None",
+    ) -> Reply | Streamed:
+        """Answer with what is made from now on, whether or not anybody stays to see it."""
+        parts = self._parts
+        run = await self._responses.register(
+            ask,
+            # How long its client waits for one answer says nothing about how long this may take.
+            context_of(request, parts.options, streamed=True),
+            access,
+            routing_key=routing_key(request.headers, parts.options.key_headers),
+            held=held,
+        )
+        made = run.made
+        answering = Answering(
+            parts, request, made.wish, made.generation, lambda: _history_headers(made)
+        )
+        try:
+            if not ask.stream:
+                return Reply(200, run.body())
+            if ask.background:
+                # Whatever becomes of it, its row says so: that is told, and is no failure of this request.
+                events = await self._responses.follow(access, made.id, None)
+                return await self._streams.show(request, events, answering.note)
+            return await self._streams.show(
+                request,
+                self._responses.attend(run),
+                answering.note,
+                failure=lambda: made.failure,
+            )
+        finally:
+            answering.over()
 
     async def _collect(self, answering: Answering, run: MadeResponse) -> Reply:
         batches = run.told()
@@ -131,12 +211,17 @@ class ResponseRoutes:
 
     # ── Shown again ──────────────────────────────────────────────────────────
 
-    async def retrieve(self, request: HttpRequest) -> Reply:
-        """Answer with a response as it is now."""
+    async def retrieve(self, request: HttpRequest) -> Reply | Streamed:
+        """Answer with a response as it is now, or with its events from any of them on."""
         _check_include(request.query)
-        if query_switch(request, "stream"):
-            raise invalid("a stream cannot be picked up again yet", "stream", "unsupported_value")
-        return Reply(200, await self._responses.retrieve(*self._asked(request)))
+        after, streams = starting_after_of(request.query), query_switch(request, "stream")
+        if after is not None and not streams:
+            raise invalid("starting_after goes with stream=true", "starting_after")
+        access, response_id = self._asked(request)
+        if not streams or request.method == "HEAD":
+            return Reply(200, await self._responses.retrieve(access, response_id))
+        events = await self._responses.follow(access, response_id, after)
+        return await self._streams.show(request, events, lambda: self._note(request))
 
     async def input_items(self, request: HttpRequest) -> Reply:
         """Answer with a part of what a response was given itself."""
@@ -155,10 +240,18 @@ class ResponseRoutes:
         """End a response that is made in the background."""
         return Reply(200, await self._responses.cancel(*self._asked(request)))
 
+    def _note(self, request: HttpRequest) -> Mapping[str, str]:
+        return note_request(self._parts, request)
+
     # ── Read ─────────────────────────────────────────────────────────────────
 
     async def _read(self, request: HttpRequest) -> ResponseAsk:
-        raw = await self._bodies.json(request)
+        ask = self._understood(request, await self._bodies.json(request))
+        # What is only counted or summed up is not kept, so nothing could be answered again.
+        ignored = (KEY_HEADER,) if KEY_HEADER in request.headers else ()
+        return replace(ask, ignored=(*ask.ignored, *ignored))
+
+    def _understood(self, request: HttpRequest, raw: bytes) -> ResponseAsk:
         body = read_json(raw, nesting_max=self._parts.options.nesting_max)
         ask = ResponsesReader(self._parts.reading).read(body)
         request.model = ask.model
@@ -178,7 +271,9 @@ def _check_include(query: Mapping[str, str]) -> None:
 
 def _history_headers(run: MadeResponse) -> Mapping[str, str]:
     more = "" if run.complete else "+"
-    headers = {"x-smg-history": f"items={run.used}/{run.known}{more}; tokens={run.prompt_tokens}"}
+    # Who is answered before his response begins is not told the length of a prompt that is not rendered yet.
+    tokens = f"; tokens={run.prompt_tokens}" if run.prompt_tokens else ""
+    headers = {"x-smg-history": f"items={run.used}/{run.known}{more}{tokens}"}
     if run.spooled:
         headers["x-smg-store"] = "spooled"
     return headers

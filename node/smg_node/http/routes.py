@@ -2,7 +2,7 @@
 
 A path's last part may be `{name}` (one segment) or `{name+}` (the rest, slashes included). `action`
 names what answers (`actions.py`). `body` and `answer` name schemas of `schemas.py`, `headers` are what a client
-should send besides.
+should send besides, or may, if there is a `?` behind the name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,10 +59,10 @@ METRICS_TEXT: Final = "text/plain"
 ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/chat/completions", "data", "Answer a conversation", "chat", "ChatRequest", "ChatCompletion", dialect="chat"),
     Route("POST", "/v1/completions", "data", "Continue a text", "completions", "CompletionRequest", "Completion", dialect="completions"),
-    Route("POST", "/v1/responses", "data", "Answer items, and remember it", "create_response", "ResponseRequest", "Response"),
+    Route("POST", "/v1/responses", "data", "Answer items, and remember it", "create_response", "ResponseRequest", "Response", headers=("Idempotency-Key?",)),
     Route("POST", "/v1/responses/input_tokens", "data", "Count the tokens of a prompt, with its history", "input_tokens", "HistoryRequest", "InputTokens"),
     Route("POST", "/v1/responses/compact", "data", "Sum up a history", "compact", "HistoryRequest", "Compaction"),
-    Route("GET", "/v1/responses/{id}", "data", "Show a response", "response", answer="Response", query=("include", "stream")),
+    Route("GET", "/v1/responses/{id}", "data", "Show a response, or its events from any of them on", "response", answer="Response", query=("include", "stream", "starting_after", "include_obfuscation")),
     Route("DELETE", "/v1/responses/{id}", "data", "Forget a response", "delete_response", answer="Deleted"),
     Route("POST", "/v1/responses/{id}/cancel", "data", "End a response that is made in the background", "cancel_response", answer="Response"),
     Route("GET", "/v1/responses/{id}/input_items", "data", "List what a response was given itself", "input_items", answer="ItemList", query=("limit", "order", "after", "include")),

@@ -89,6 +89,7 @@ class GenerationRun:
         self._request = request
         self._context = context
         self.ticket: Ticket | None = None
+        self._served: ServedModel | None = None
         self._model = ""
         self._progress = Progress()
         self._story: Story | None = None
@@ -104,6 +105,28 @@ class GenerationRun:
         """Engine calls, of the leg that took the most."""
         return self._progress.attempts
 
+    async def enter(self) -> None:
+        """Find its model and be let in, before anybody reads; what refuses it is raised, and counted as its end."""
+        parts = self._parts
+        try:
+            model = await self._find_model()
+            await self._admit(model)
+            self._served = model
+        except SmgError as error:
+            self._failure = error
+            self.leave()
+            journey = parts.journal.begin(
+                self._context.request_id, self._dialect, self._request.model, parts.clock.now_ms()
+            )
+            journey.model = self._model
+            self._report(journey)
+            raise
+
+    def leave(self) -> None:
+        """Give back what entering took, if nobody has read the events."""
+        if self.ticket is not None:
+            self.ticket.void()
+
     async def events(self) -> AsyncGenerator[Sequence[Event], None]:
         """Yield the events of this generation; never raises SmgError."""
         parts, request = self._parts, self._request
@@ -114,11 +137,11 @@ class GenerationRun:
         hold: Hold | None = None
         try:
             with scope.child("prepare"):
-                model = await self._find_model()
+                model = self._served or await self._find_model()
                 journey.model = model.name
-                ticket = self._ticket(model)
-                if ticket is not None:
-                    await ticket.enter()
+                if self._served is None:
+                    await self._admit(model)
+                ticket = self.ticket
                 await parts.preparer.constraint(request.sampling.constraint)
                 prepared = await parts.preparer.prompts(request, model)
                 if ticket is not None:
@@ -155,11 +178,12 @@ class GenerationRun:
         parts.retries.of(model.name).asked(parts.clock.monotonic_s())
         return model
 
-    def _ticket(self, model: ServedModel) -> Ticket | None:
+    async def _admit(self, model: ServedModel) -> None:
         admission = self._parts.admission
         if admission is not None:
-            self.ticket = admission.ticket(self._context, model.name)
-        return self.ticket
+            self.ticket = ticket = admission.ticket(self._context, model.name)
+            if ticket is not None:
+                await ticket.enter()
 
     def _wish(self, prepared: Sequence[Prepared], journey: Journey) -> Wish:
         context, first = self._context, prepared[0]

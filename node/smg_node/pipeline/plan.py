@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from smg_node.core.events import Begin
+from smg_node.core.events import UNSAID, Begin
 from smg_node.core.request import GenerateRequest, Sampling, TokenIds
 from smg_node.engines.sampling import refusals, with_defaults
 from smg_node.fleet.model import ServedModel
@@ -66,6 +66,8 @@ def plan(
         created_s=created_s,
         prompt_tokens=sum(len(ids) for ids, _ in fitted),
         fingerprint=model.fingerprint(hold.card),
+        temperature=_effective(fitted[0][1].temperature),
+        top_p=_effective(fitted[0][1].top_p),
     )
     ends = ends_of(request.sampling, model.tokenizer, hold.card.eos_ids)
     answers = request.sampling.n
@@ -93,6 +95,11 @@ def _fitted(
     """
     ids, sampling = fit(prompt, request, model, hold.card)
     return ids, with_defaults(sampling, hold.card.sampling_defaults)
+
+
+def _effective(said: float | None) -> float:
+    """Return what engines draw with where neither the client nor the model's makers say anything."""
+    return UNSAID if said is None else said
 
 
 def _does_n(sampling: Sampling, hold: Hold) -> bool:

@@ -9,68 +9,50 @@ A worker that turns out not to have an API is not asked for it again while it is
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from smg_node.admission.door import Admission
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.ids import IdSource
 from smg_node.core.journey import Broke, Journey
 from smg_node.core.outcome import Outcome, OutcomeKind
-from smg_node.core.ports import Clock, Rng
 from smg_node.engines.engine import Prefilled
 from smg_node.engines.http_worker import HttpEngine, RelayRequest
 from smg_node.engines.status import DEADLINE_CODE
-from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.model import RelayedModel
 from smg_node.pipeline.attempts import Attempts, Broken, GiveUp
 from smg_node.pipeline.generate import checked_key
 from smg_node.pipeline.hold import Hold
-from smg_node.pipeline.journal import Journal
 from smg_node.pipeline.legs import given_up
 from smg_node.pipeline.pair_hold import PairHold
 from smg_node.pipeline.passing import Passage, UsageReader
-from smg_node.pipeline.place import Placer, Wish
+from smg_node.pipeline.place import Wish
 from smg_node.pipeline.relay_call import Head, MissingError, RelayCall, may_have, path_of
 from smg_node.pipeline.relay_fit import can_take, check_somebody_can, for_pairs, nobody
 from smg_node.pipeline.relay_halves import on_rank
 from smg_node.pipeline.relay_meter import RelayMeter
 from smg_node.pipeline.relay_pair import RelayPair
+from smg_node.pipeline.relay_parts import REFUSED_CODE, Asks, RelayParts, first_known
 from smg_node.pipeline.relayed import Api, Relayable
-from smg_node.routing.retry import RetryBudgets
 from smg_node.telemetry import scope
+
+__all__ = ["REFUSED_CODE", "RelayParts", "RelayRun", "Relays"]
 
 MISSING_TRIES_MAX: Final = 16
 """How many workers without an API a request finds at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class RelayParts:
-    """What every relayed request needs; built once."""
-
-    placer: Placer
-    fleet: Fleet
-    ids: IdSource
-    clock: Clock
-    rng: Rng
-    retries: RetryBudgets
-    journal: Journal
-    on_outcome: Callable[[Outcome], None]
-    admission: Admission | None = None
 
 
 class Relays:
     """Relays requests."""
 
     def __init__(self, parts: RelayParts) -> None:
-        self._parts = parts
+        self.parts = parts
 
     def takes(self, model: object) -> bool:
         """Whether generations of that model are relayed: HTTP workers serve it, and no engine does."""
-        fleet = self._parts.fleet
+        fleet = self.parts.fleet
         return (
             isinstance(model, str)
             and fleet.served(model) is None
@@ -79,16 +61,21 @@ class Relays:
 
     def has(self, model: str, api: Api) -> bool:
         """Whether an HTTP worker of that model may have that API."""
-        found = self._parts.fleet.relayed(model)
+        found = self.parts.fleet.relayed(model)
         return found is not None and any(
-            may_have(worker, api) for worker in self._parts.fleet.serving(found)
+            may_have(worker, api) for worker in self.parts.fleet.serving(found)
         )
 
     def start(
-        self, asked: Relayable, headers: Mapping[str, str], context: RequestContext, key: str
+        self,
+        asked: Relayable,
+        headers: Mapping[str, str],
+        context: RequestContext,
+        key: str,
+        asks: Asks | None = None,
     ) -> "RelayRun":
         """Return a run that has not begun; `headers` are those that go along, `key` is its routing key."""
-        return RelayRun(self._parts, asked, headers, context, key)
+        return RelayRun(self.parts, asked, headers, context, key, asks)
 
 
 class RelayRun:
@@ -101,6 +88,7 @@ class RelayRun:
         headers: Mapping[str, str],
         context: RequestContext,
         key: str,
+        asks: Asks | None = None,
     ) -> None:
         self.worker = ""
         """Id of the worker in use, "" until one was chosen."""
@@ -110,6 +98,8 @@ class RelayRun:
         self._headers = headers
         self._context = context
         self._key = key
+        self._asks = asks if asks is not None else Asks(asked.api.name, streamed=asked.streamed)
+        self._admitted: RelayedModel | None = None
         self._model = ""
         self._usage = UsageReader()
         self._found: Prefilled | None = None
@@ -127,14 +117,10 @@ class RelayRun:
 
         SmgError before the head if there is no answer, after it if the answer breaks.
         """
-        parts, context = self._parts, self._context
-        journey = parts.journal.begin(
-            context.request_id, self._asked.api.name, self._asked.model, parts.clock.now_ms()
-        )
+        journey = self._journey()
         try:
-            model = await self._find_model()
+            model = self._admitted or await self._admit()
             journey.model = model.name
-            await self.meter.enter(model.name)
             async with aclosing(self._tried(model, journey)) as pieces:
                 async for piece in pieces:
                     self.meter.passed(piece)
@@ -152,7 +138,29 @@ class RelayRun:
 
     # ── Before a call ────────────────────────────────────────────────────────
 
-    async def _find_model(self) -> RelayedModel:
+    async def enter(self) -> None:
+        """Find its model and be let in, before anybody reads; what refuses it is raised, and counted as its end."""
+        try:
+            self._admitted = await self._admit()
+        except SmgError as error:
+            self._failure = error
+            self.leave()
+            self._report(self._journey())
+            raise
+
+    def leave(self) -> None:
+        """Give back what entering took, if nobody has read the answer."""
+        if self.meter.ticket is not None:
+            self.meter.ticket.void()
+
+    def _journey(self) -> Journey:
+        asks, model, now_ms = self._asks, self._asked.model, self._parts.clock.now_ms()
+        names = self._context.request_id, asks.dialect, self._model or model
+        journey = self._parts.journal.begin(*names, now_ms)
+        journey.answer = asks.answer
+        return journey
+
+    async def _admit(self) -> RelayedModel:
         parts, asked = self._parts, self._asked
         found = parts.fleet.relayed(asked.model)
         if found is None:
@@ -162,6 +170,7 @@ class RelayRun:
             found = known
         self._model = found.name
         parts.retries.of(found.name).asked(parts.clock.monotonic_s())
+        await self.meter.enter(found.name)
         return found
 
     async def _placed(self, model: RelayedModel, wish: Wish) -> Hold:
@@ -266,7 +275,7 @@ class RelayRun:
         self, hold: Hold, model: RelayedModel, silences: int
     ) -> AsyncGenerator[Head | bytes, None]:
         """Yield what one worker answers; nothing is yielded of what another one may yet answer."""
-        engine = hold.engine
+        engine, listener = hold.engine, self._asks.listen()
         assert isinstance(engine, HttpEngine), "workers of relayed models speak HTTP"
         self._found = None
         with scope.child("engine") as span:
@@ -280,7 +289,10 @@ class RelayRun:
             async with aclosing(call.pieces(request)) as pieces:
                 async for piece in pieces:
                     self._refused = call.refused
-                    yield piece
+                    if listener is None or listener.hear(piece):
+                        yield piece
+            if listener is not None:
+                listener.over()
 
     def _call(self, hold: Hold, engine: HttpEngine, passage: Passage) -> RelayCall | RelayPair:
         """Return the call that is made of a hold: of one worker, or of two."""
@@ -354,15 +366,15 @@ class RelayRun:
         prompt_tokens, cached_tokens, completion_tokens = used
         kind, code, status = self._verdict()
         outcome = Outcome(
-            dialect=self._asked.api.name,
+            dialect=self._asks.dialect,
             model=self._model,
             worker=self.worker,
             kind=kind,
             error_code=code,
             status=status,
-            streamed=self._asked.streamed,
+            streamed=self._asks.streamed,
             prompt_tokens=prompt_tokens,
-            cached_tokens=_first_known(self._found, cached_tokens),
+            cached_tokens=first_known(self._found, cached_tokens),
             completion_tokens=completion_tokens,
             tenant=self._context.tenant,
             key_id=self._context.key_id,
@@ -383,12 +395,3 @@ class RelayRun:
         if self._over:
             return "ok", "", 200
         return "client_gone", "client_gone", 499
-
-
-def _first_known(found: Prefilled | None, said: int) -> int:
-    """Return how much was cached: as the worker said that worked the prompt off, else as the one that answered."""
-    return said if found is None or found.cached_tokens < 0 else found.cached_tokens
-
-
-REFUSED_CODE: Final = "upstream_refused"
-"""Stands for the code of an error whose words are a worker's."""

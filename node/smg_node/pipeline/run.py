@@ -20,7 +20,10 @@ class Run(Protocol):
     first event on.
     """
 
-    ignored: tuple[str, ...]
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Parameters without effect."""
+        ...
 
     @property
     def worker(self) -> str:
@@ -30,6 +33,17 @@ class Run(Protocol):
     @property
     def attempts(self) -> int:
         """Engine calls, of the leg that took the most."""
+        ...
+
+    async def enter(self) -> None:
+        """Find its model and be let in, before anybody reads; the errors of its beginning are raised here then.
+
+        Who is in and never reads has to `leave`.
+        """
+        ...
+
+    def leave(self) -> None:
+        """Give back what entering took, unless it is settled: harmless at any time after the events are closed."""
         ...
 
     @property

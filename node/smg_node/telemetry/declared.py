@@ -13,6 +13,7 @@ from smg_node.telemetry.mesh_metrics import MESH_METRICS
 from smg_node.telemetry.metric import Metric
 from smg_node.telemetry.resilience_metrics import RESILIENCE_METRICS
 from smg_node.telemetry.rights_metrics import RIGHTS_METRICS
+from smg_node.telemetry.run_metrics import RUN_METRICS
 from smg_node.telemetry.state_metrics import STATE_METRICS
 from smg_node.telemetry.store_metrics import STORE_METRICS
 from smg_node.telemetry.usage_metrics import USAGE_METRICS
@@ -226,6 +227,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     *MESH_METRICS,
     *STATE_METRICS,
     *STORE_METRICS,
+    *RUN_METRICS,
     LOOP_LAG_SECONDS,
     LOOP_STALLS,
     LOG_LINES_DROPPED,

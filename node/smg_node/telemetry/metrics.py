@@ -257,6 +257,15 @@ class Meters:
         series[0].inc()
         series[1].observe(duration_s)
 
+    def store_asked(self, operation: str, outcome: str, duration_s: float) -> None:
+        """Count what was asked of the node that holds a thread; both words are of a few of our own."""
+        self._series.counter(store_metrics.STORE_ASKED, operation, outcome).inc()
+        self._series.histogram(store_metrics.STORE_ASKED_SECONDS, operation).observe(duration_s)
+
+    def chain_depth(self, depth: int) -> None:
+        """Observe how many responses another one goes on from."""
+        self._series.histogram(store_metrics.STORE_CHAIN_DEPTH).observe(depth)
+
     def loop_lag(self, lag_s: float) -> None:
         """Observe how late the event loop was."""
         self._lag.observe(lag_s)

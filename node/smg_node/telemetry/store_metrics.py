@@ -33,6 +33,20 @@ STORE_SECONDS = Metric(
     ("op",),
     _SECONDS,
 )
+STORE_ASKED = Metric(
+    "smg_node_store_asked_total",
+    "counter",
+    "What was asked of other nodes about threads that they hold. `outcome` is ok, cancelled, or how it failed:"
+    " unavailable (also if the node does not answer), conflict, too_large, bad_reference, corrupt, rejected.",
+    ("op", "outcome"),
+)
+STORE_ASKED_SECONDS = Metric(
+    "smg_node_store_asked_duration_seconds",
+    "histogram",
+    "How long other nodes took for what was asked of them, with the way there and back.",
+    ("op",),
+    _SECONDS,
+)
 STORE_UP = _pulled("up", "gauge", "1 if the store answers, 0 if it is away.")
 STORE_SPOOLED = _pulled("spooled_total", "counter", "Turns that were put on this node's disk.")
 STORE_SPOOL_TURNS = _pulled("spool_turns", "gauge", "Turns on disk that wait for the store.")
@@ -59,9 +73,42 @@ STORE_ROWS = Metric(
     pulled=True,
 )
 
+STORE_POOL_SIZE = _pulled("pool_size", "gauge", "Connections that this node may have to the store.")
+STORE_POOL_IN_USE = _pulled("pool_in_use", "gauge", "Connections to the store that are in use.")
+STORE_POOL_WAITING = _pulled(
+    "pool_waiting", "gauge", "Operations that wait for a connection to the store."
+)
+STORE_POOL_WAITS = _pulled(
+    "pool_waits_total", "counter", "Operations that had to wait for a connection to the store."
+)
+STORE_POOL_WAIT_SECONDS = _pulled(
+    "pool_wait_seconds_total", "counter", "How long they waited, all together."
+)
+STORE_CHAIN_DEPTH = Metric(
+    "smg_node_store_chain_depth",
+    "histogram",
+    "How many responses a response goes on from, of those that go on from any.",
+    (),
+    (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0),
+)
+STORE_QUOTA_REFUSED = _pulled(
+    "quota_refused_total",
+    "counter",
+    "What was refused because its tenant keeps as much as it may (storage.quota).",
+)
+
 STORE_METRICS: Final[tuple[Metric, ...]] = (
+    STORE_POOL_SIZE,
+    STORE_POOL_IN_USE,
+    STORE_POOL_WAITING,
+    STORE_POOL_WAITS,
+    STORE_POOL_WAIT_SECONDS,
+    STORE_CHAIN_DEPTH,
+    STORE_QUOTA_REFUSED,
     STORE_OPERATIONS,
     STORE_SECONDS,
+    STORE_ASKED,
+    STORE_ASKED_SECONDS,
     STORE_UP,
     STORE_SPOOLED,
     STORE_SPOOL_TURNS,

@@ -5,7 +5,6 @@ import signal
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -101,30 +100,6 @@ def test_a_store_that_dies_and_comes_back_has_every_turn(
         assert fourth["previous_response_id"] == second["id"]
         assert call(node, "/readiness")[1].get("degraded") is None
     assert [one.name for one in (tmp_path / "data" / "spool" / "n1").iterdir()] == []
-
-
-def test_many_turns_at_once_are_all_there_when_a_store_was_away(
-    engine: Simulated, postgres: Postgres, tmp_path: Path
-) -> None:
-    workers = [f"grpc://{engine.address}"]
-    with (
-        running_node(tmp_path, workers=workers, flags=flags_of(postgres)) as node,
-        ThreadPoolExecutor(8) as callers,
-    ):
-        assert responses(node)[0] == 200
-        asked = [callers.submit(responses, node, input=f"turn {at}") for at in range(40)]
-        asked[5].result()
-        postgres.server.kill9()
-        asked += [callers.submit(responses, node, input=f"late {at}") for at in range(40)]
-        answers = [one.result() for one in asked]
-        assert [status for status, _, _ in answers] == [200] * 80
-        assert any(headers.get("x-smg-store") == "spooled" for _, _, headers in answers)
-        postgres.server.start()
-        node.process.wait_until(lambda: spooled(node) == 0, "done with its spool", WAIT_S)
-        for _, body, _ in answers:
-            status, found, _ = call(node, f"/v1/responses/{body['id']}")
-            assert (status, found) == (200, body)
-        assert node.metric("smg_node_store_dead_turns") == 0
 
 
 def test_strict_history_is_refused_before_anything_runs(

@@ -16,6 +16,7 @@ from smg_node.cluster.life import ClusterLife
 from smg_node.cluster.settings import LiveSettings
 from smg_node.cluster.usage_build import build_usage
 from smg_node.config.live import LIVE, LiveError, LiveKnob
+from smg_node.config.plain import is_section
 from smg_node.control import FleetDesk
 from smg_node.core.ids import IdSource
 from smg_node.data import Base, build_admission, build_http_parts
@@ -66,6 +67,13 @@ class Told:
         self.words["level"] = level
 
 
+def deep(section: Any) -> Any:
+    """All values of settings, as they are."""
+    if not is_section(section):
+        return section
+    return {name: deep(value) for name, value in section}
+
+
 class Wired:
     """A node's wiring, with what it would move replaced by listeners."""
 
@@ -75,6 +83,7 @@ class Wired:
         self.fleet.models = self.models
         self.placer, self.preparer, self.retries = Told(), Told(), Told()
         self.policies, self.admission, self.rights = Told(), Told(), Told()
+        self.history = Told()
         for kind, told in (
             (Placer, self.placer),
             (Preparer, self.preparer),
@@ -110,7 +119,13 @@ class Wired:
             desks,
             usage,
             sticky=OwnBindings(),
-            history=cast("HistoryDoor", SimpleNamespace(desks=lambda *_: None)),
+            history=cast(
+                "HistoryDoor",
+                SimpleNamespace(
+                    desks=lambda *_: None,
+                    retune=lambda now: self.history.retune(deep(now)),
+                ),
+            ),
         )
         build_admission(self.live.own, self.base, self.live, FakeRules(), FakeRights())
         shared = SimpleNamespace(rights=self.rights, watch_held=self.rights.watch_held)
@@ -131,6 +146,7 @@ class Wired:
                 "policies",
                 "admission",
                 "rights",
+                "history",
             ]
         }
         return {

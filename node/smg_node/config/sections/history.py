@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from smg_node.config.declare import Section, choice, number
 
 _DAYS_WHY = "0 keeps it for ever; a century is longer than any of us plans"
@@ -19,10 +21,17 @@ class Retention(Section):
     )
     conversations_days: int = number(
         0,
-        "Days a conversation is kept with its items after it was made.",
+        "Days a conversation is kept with its items after something was last appended to it.",
         low=0,
         high=36_500,
         why=_DAYS_WHY,
+    )
+    idempotency_s: int = number(
+        86_400,
+        "Seconds for which an Idempotency-Key answers with the response that was made under it.",
+        low=60,
+        high=2_592_000,
+        why="a client that tries again does so within minutes; each key is a row for as long",
     )
     sweep_s: float = number(
         60,
@@ -52,6 +61,32 @@ class History(Section):
     )
 
 
+class Background(Section):
+    """Responses that are made while nobody waits for them."""
+
+    per_node_max: int = number(
+        1_024,
+        "Most of them at a time on this node, with streams that go on without their clients.",
+        low=1,
+        high=100_000,
+        why="each holds what it has said so far, and up to 8 MiB of events while the store is away",
+    )
+    per_tenant_max: int = number(
+        128,
+        "Most of them at a time of one tenant on this node.",
+        low=1,
+        high=100_000,
+        why="one tenant leaves room for others; more than per_node_max means no limit of its own",
+    )
+    deadline_s: float = number(
+        3_600,
+        "Seconds one of them may take; then it has failed.",
+        low=1,
+        high=604_800,
+        why="a second is for tests; a week is longer than any engine stays up for one answer",
+    )
+
+
 class Responses(Section):
     """How the Responses API answers."""
 
@@ -60,3 +95,18 @@ class Responses(Section):
         "Names of the events of reasoning: `sdk` as OpenAI's clients know them (response.reasoning_text.delta),"
         " `open` as Open Responses has them (response.reasoning.delta).",
     )
+    resume_grace_s: float = number(
+        0,
+        "Seconds a stored stream goes on without its client, who may pick it up again; 0 ends it with its client.",
+        low=0,
+        high=3_600,
+        why="it costs a lease and a log from its beginning; a client that comes back does so within seconds",
+    )
+    event_log_ttl_s: float = number(
+        600,
+        "Seconds the events of a response are kept after its end, for streams that are picked up again.",
+        low=1,
+        high=604_800,
+        why="a client that comes back does so within minutes; the response itself is kept much longer",
+    )
+    background: Background = Field(default_factory=Background)

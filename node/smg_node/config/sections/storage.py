@@ -18,6 +18,8 @@ _TABLES_MAX: Final = 32
 _HOOKS_MAX: Final = 4  # each has a quarter of the second that all of them have
 _TIMES: Final = "below a tenth of a second nothing answers in time; a request waits for the store"
 
+_QUOTA_WHY: Final = "0 limits nothing; nor does any number in a cluster of Redis servers, which cannot count what a tenant has"
+
 
 class TableMapping(Section):
     """What one table and its columns are called in a database that was there before, and what else is in it."""
@@ -163,6 +165,20 @@ class StorageSpool(Section):
     )
 
 
+class StorageQuota(Section):
+    """How much each tenant may keep; what is over it is refused before it runs."""
+
+    responses_max: int = number(
+        0, "Most responses of a tenant.", low=0, high=10**12, why=_QUOTA_WHY
+    )
+    conversations_max: int = number(
+        0, "Most conversations of a tenant.", low=0, high=10**12, why=_QUOTA_WHY
+    )
+    max_bytes: int = number(
+        0, "Most bytes of a tenant's documents.", low=0, high=10**15, why=_QUOTA_WHY
+    )
+
+
 class Storage(Section):
     """Where chats are remembered, and what happens when that is away."""
 
@@ -215,6 +231,7 @@ class Storage(Section):
     pool: StoragePool = Field(default_factory=StoragePool)
     memory: StorageMemory = Field(default_factory=StorageMemory)
     spool: StorageSpool = Field(default_factory=StorageSpool)
+    quota: StorageQuota = Field(default_factory=StorageQuota)
     tables: dict[str, TableMapping] = Field(default_factory=dict, max_length=_TABLES_MAX)
 
     @field_validator("url")

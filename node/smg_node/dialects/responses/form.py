@@ -19,6 +19,8 @@ INCLUDABLE: Final = (
     "reasoning.encrypted_content",
     LOGPROBS,
 )
+"""What may be asked for. Only log probabilities and sealed thoughts are left out where nobody does: everything else that
+an item holds is always shown, image URLs too, so that what is read back can be sent again as it is."""
 _SUMMARIES: Final = ("auto", "concise", "detailed")
 _CONTEXTS: Final = ("auto", "current_turn", "all_turns")
 _TOP_LOGPROBS_MAX: Final = 20
@@ -47,7 +49,8 @@ def take_format(draft: Draft, cursor: Cursor, key: str) -> None:
     if kind != "json_schema":
         draft.view["format"] = wanted.values
         return
-    draft.view["format"] = {**_UNSAID, **wanted.values}
+    said = {key: value for key, value in wanted.values.items() if value is not None}
+    draft.view["format"] = {**_UNSAID, **said}
     wanted.text("name", required=True, characters_min=1, characters_max=64)
     wanted.text("description")
     wanted.flag("strict")

@@ -8,6 +8,7 @@ groups of their own, and never dropped, also where they stand in the middle of a
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from smg_node.core.steps import Steps
 from smg_node.dialects.responses.item import ItemDoc
 from smg_node.dialects.responses.kinds import CALL_OUTPUTS, OUTPUTS
 
@@ -35,17 +36,16 @@ def groups_of(items: Sequence[ItemDoc]) -> tuple[Group, ...]:
     return tuple(Group(tuple(places), pinned) for places, pinned in groups)
 
 
-def orphans(items: Sequence[ItemDoc]) -> tuple[str, ...]:
-    """Return the call ids of outputs that no earlier item calls for, in order."""
-    return _matched(items)[0]
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """Call ids, in order: of outputs that no earlier item calls for, and of calls whose output never comes."""
+
+    orphans: tuple[str, ...]
+    unanswered: tuple[str, ...]
 
 
-def unanswered(items: Sequence[ItemDoc]) -> tuple[str, ...]:
-    """Return the call ids of calls whose output never comes, in order."""
-    return _matched(items)[1]
-
-
-def _matched(items: Sequence[ItemDoc]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def unmatched(items: Sequence[ItemDoc]) -> Steps[Unmatched]:
+    """Return what calls and outputs lack each other, in steps."""
     waiting: dict[str, bool] = {}
     called: set[str] = set()
     alone: dict[str, bool] = {}
@@ -59,4 +59,7 @@ def _matched(items: Sequence[ItemDoc]) -> tuple[tuple[str, ...], tuple[str, ...]
             waiting.pop(call_id, None)
             if call_id not in called:
                 alone[call_id] = True
-    return tuple(alone), tuple(waiting)
+        else:
+            continue
+        yield item.weight
+    return Unmatched(tuple(alone), tuple(waiting))

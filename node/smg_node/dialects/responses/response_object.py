@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.core.events import Usage
+from smg_node.core.events import UNSAID, Usage
 from smg_node.dialects.openai.frames import json_line
 from smg_node.dialects.responses.ask import ResponseAsk
 from smg_node.dialects.responses.ended import Ended
@@ -32,12 +32,19 @@ def usage_object(usage: Usage) -> dict[str, Any]:
 class ResponseObject:
     """One response's object; what never changes of it is put together once."""
 
-    __slots__ = ("_created_s", "_echo", "_id")
+    __slots__ = ("_created_s", "_echo", "_id", "_said")
 
     def __init__(self, ask: ResponseAsk, *, response_id: str, created_s: int) -> None:
         self._id = response_id
         self._created_s = created_s
+        self._said = ask.echo
         self._echo = {name: msgspec.Raw(json_line(value)) for name, value in _echo(ask).items()}
+
+    def drawn_with(self, *, temperature: float, top_p: float) -> None:
+        """Show these numbers wherever the client said none: what it amounts to is known once it begins."""
+        for name, value in (("temperature", temperature), ("top_p", top_p)):
+            if name not in self._said:
+                self._echo[name] = msgspec.Raw(json_line(value))
 
     def body(
         self,
@@ -78,8 +85,8 @@ def _echo(ask: ResponseAsk) -> dict[str, Any]:
         "max_output_tokens": said.get("max_output_tokens"),
         "max_tool_calls": said.get("max_tool_calls"),
         "parallel_tool_calls": said.get("parallel_tool_calls", True),
-        "temperature": said.get("temperature", 1.0),
-        "top_p": said.get("top_p", 1.0),
+        "temperature": said.get("temperature", UNSAID),
+        "top_p": said.get("top_p", UNSAID),
         "presence_penalty": said.get("presence_penalty", 0.0),
         "frequency_penalty": said.get("frequency_penalty", 0.0),
         "top_logprobs": said.get("top_logprobs", 0),

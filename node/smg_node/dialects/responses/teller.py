@@ -102,6 +102,10 @@ class ResponseTeller:
         told.append(self._lifecycle("response.in_progress"))
         return told
 
+    def drawn_with(self, begin: Begin) -> None:
+        """Show from now on what is sampled with where the client did not say."""
+        self._object.drawn_with(temperature=begin.temperature, top_p=begin.top_p)
+
     def tell(self, events: Sequence[Event]) -> list[Told]:
         """Return what these events of the generation are in the public API; never the terminal event."""
         assert self._ended is None, "nothing follows the end"

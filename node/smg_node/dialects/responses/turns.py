@@ -16,6 +16,7 @@ import msgspec
 
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.request import MediaKind, MediaPart, Part, Role, TextPart, ToolCall, Turn
+from smg_node.core.steps import Steps, whole
 from smg_node.dialects.responses.ask import ReasoningContext
 from smg_node.dialects.responses.item import ItemDoc
 from smg_node.dialects.responses.kinds import CALL_OUTPUTS, ITEM_REFERENCE, OUTPUTS, kind_named
@@ -64,23 +65,36 @@ def turns_of(
     `opened` is what stands in sealed content, by the sealed text. INVALID_REQUEST `invalid_encrypted_content` for
     one that is needed and not in it. Items from `new_from` on are those of the request's own `input`.
     """
+    return whole(turns_in_steps(items, reasoning=reasoning, opened=opened, new_from=new_from))
+
+
+def turns_in_steps(
+    items: Sequence[ItemDoc],
+    *,
+    reasoning: ReasoningContext,
+    opened: Mapping[str, str] | None = None,
+    new_from: int = 0,
+) -> Steps[tuple[Turn, ...]]:
+    """Return what `turns_of` does, in steps."""
     weaver = _Weaver(opened or {})
     first_thought = 0 if reasoning == "all_turns" else _last_question(items)
     for place, item in enumerate(items):
         where = f"input[{place - new_from}]" if place >= new_from else "previous_response_id"
         if item.type != "reasoning" or place >= first_thought:
             weaver.add(item, where)
+            yield item.weight
     return weaver.turns()
 
 
-def sealed(items: Sequence[ItemDoc]) -> tuple[str, ...]:
-    """Return all sealed content in these items, each once."""
+def sealed(items: Sequence[ItemDoc]) -> Steps[tuple[str, ...]]:
+    """Return all sealed content in these items, each once, in steps."""
     found: dict[str, bool] = {}
     for item in items:
         if item.type in ("compaction", "reasoning"):
             content = item.values().get("encrypted_content")
             if type(content) is str and content:
                 found[content] = True
+            yield item.weight
     return tuple(found)
 
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from smg_node.core.request import ChatPrompt, GenerateRequest, Turn
+from smg_node.core.steps import Steps, whole
 from smg_node.dialects.responses.ask import ResponseAsk
 from smg_node.dialects.responses.item import ItemDoc
-from smg_node.dialects.responses.turns import not_rendered, turns_of
+from smg_node.dialects.responses.turns import not_rendered, turns_in_steps
 
 _IGNORED_MAX: Final = 32
 
@@ -18,9 +19,18 @@ def wish_of(
 
     INVALID_REQUEST `invalid_encrypted_content` where sealed content is needed that `opened` does not hold.
     """
+    return whole(wish_in_steps(ask, items, opened=opened))
+
+
+def wish_in_steps(
+    ask: ResponseAsk, items: Sequence[ItemDoc], *, opened: Mapping[str, str] | None = None
+) -> Steps[GenerateRequest]:
+    """Return what `wish_of` does, in steps."""
     assert len(items) >= len(ask.items), "the ask's own input is always part of it"
     new_from = len(items) - len(ask.items)
-    turns = turns_of(items, reasoning=ask.reasoning_context, opened=opened, new_from=new_from)
+    turns = yield from turns_in_steps(
+        items, reasoning=ask.reasoning_context, opened=opened, new_from=new_from
+    )
     if ask.instructions:
         turns = (Turn("system", ask.instructions), *turns)
     prompt = ChatPrompt(

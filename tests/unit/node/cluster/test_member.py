@@ -100,6 +100,24 @@ async def test_addresses_on_every_interface_are_told_as_the_meshs_own() -> None:
     assert mesh.meta["http"] == "[fd00::1]:30000"
 
 
+async def test_others_are_told_what_waits_on_its_disk() -> None:
+    life, mesh, _ = member()
+    life.say_spooling(on=True)
+    assert mesh.meta == {"spooled": True}
+    life.say_spooling(on=False)
+    assert mesh.meta == {"spooled": False}
+
+
+async def test_a_mesh_that_has_not_begun_tells_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    life, mesh, _ = member()
+
+    def refuse(**values: object) -> None:
+        raise MeshError("not started")
+
+    monkeypatch.setattr(mesh, "set_meta", refuse)
+    life.say_spooling(on=True)
+
+
 async def test_leaving_is_told_before_and_goodbye_after_the_drain() -> None:
     life, mesh, farewell = member()
     life.say_leaving()

@@ -130,4 +130,10 @@ def test_values_are_laid_over_settings_and_what_they_derive_stays() -> None:
         assert now.mesh.swim_changes == own.mesh.swim_changes
         assert now.live == own.live
         assert own.workers.retry_s == 1
+        deep = {("storage", "quota", "max_bytes"): 9, ("storage", "timeout_s"): 2.0}
+        now = with_values(own, deep)
+        assert (now.storage.quota.max_bytes, now.storage.timeout_s) == (9, 2.0)
+        assert now.storage.quota.responses_max == own.storage.quota.responses_max
+        assert (now.storage.kind, now.storage.pool) == (own.storage.kind, own.storage.pool)
+        assert own.storage.quota.max_bytes == 0
         assert with_values(own, {}) == own

@@ -1,9 +1,11 @@
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, cast
 
 import msgspec
 import pytest
 
 from smg_node.core.errors import SmgError
+from smg_node.core.events import Begin, Event
 from smg_node.core.request import ChatPrompt
 from smg_node.dialects.responses.lists import page_of
 from smg_node.history.ports import HistoryOptions
@@ -14,13 +16,18 @@ from support.history_world import (
     CountingStore,
     HistoryWorld,
     ask_of,
+    block,
     calling,
     context,
     failing,
+    finish,
     history_world,
     no_store,
     question,
 )
+from support.http_node import FakeRun
+
+HOUR_US = 3_600_000_000
 
 
 def ids(documents: Any) -> list[str]:
@@ -93,9 +100,10 @@ async def test_input_items_are_its_own_newest_first_and_in_pages() -> None:
 
 async def test_a_response_of_the_background_that_is_over_is_shown_instead_of_cancelled() -> None:
     world = history_world()
-    record = StoredResponse("resp_b", Status.COMPLETED, "m", 1, b"[]", b'{"x":1}', background=True)
+    shown = b'{"background":true}'
+    record = StoredResponse("resp_b", Status.COMPLETED, "m", 1, b"[]", shown, background=True)
     await world.keeper.store.store_response(world.access, record)
-    assert await world.desks.responses.cancel(world.access, "resp_b") == b'{"x":1}'
+    assert await world.desks.responses.cancel(world.access, "resp_b") == shown
     made = await world.answer(input="hi")
     error = await refusal(world.desks.responses.cancel(world.access, made))
     assert error.status == 400
@@ -322,13 +330,54 @@ async def test_a_full_conversation_takes_no_more() -> None:
 
 
 async def test_a_conversation_is_over_when_its_days_are() -> None:
-    world = history_world(options=HistoryOptions(conversations_kept_s=60))
+    options = HistoryOptions(conversations_kept_s=60)
+    world = history_world(options=options)
     conversation = await world.conversation()
-    record = await world.keeper.store.get_conversation(world.access, conversation)
-    assert record is not None
-    assert record.expires_us == record.created_us + 60_000_000
+
+    async def kept_us() -> int:
+        record = await world.keeper.store.get_conversation(world.access, conversation)
+        assert record is not None
+        return record.expires_us - record.created_us
+
+    # In whole hours, so that its end is not moved with every turn.
+    assert 60_000_000 <= await kept_us() < 60_000_000 + HOUR_US
+    # What is appended counts from then on, by whatever the settings say then.
+    options.conversations_kept_s = 7_260
+    await world.answer(input="a", conversation=conversation)
+    after_turn = await kept_us()
+    assert 7_260_000_000 <= after_turn < 7_260_000_000 + HOUR_US
+    options.conversations_kept_s = 2 * 7_260
+    await world.desks.conversations.add_items(
+        world.access, conversation, ask_of(input=[question("b")]).items
+    )
+    assert await kept_us() > after_turn
 
 
 async def test_without_a_store_no_conversation_can_begin() -> None:
     error = await refusal(history_world(store=no_store()).conversation())
     assert (error.status, error.code) == (403, "storage_rejected")
+
+
+async def test_the_depth_of_chains_is_told_and_of_nothing_else() -> None:
+    depths: list[int] = []
+    world = history_world(chain_depth=depths.append)
+    last = await world.answer(input="a")
+    for _ in range(3):
+        last = await world.answer(input="b", previous_response_id=last)
+    await world.answer(input="c", conversation=await world.conversation(question("d")))
+    assert depths == [1, 2, 3]
+
+
+async def test_what_a_models_makers_recommend_is_in_the_answer_and_in_the_store() -> None:
+    async def recommended(run: FakeRun) -> AsyncIterator[Sequence[Event]]:
+        first = Begin("1", "m", 1, 3, temperature=0.6, top_p=0.9)
+        yield [first, *block(0, "text", "hi"), *finish()]
+
+    world = history_world(recommended)
+    run = await world.create(input="hi", top_p=0.5)
+    told = [one async for batch in run.told() for one in batch]
+    shown = [msgspec.json.decode(one.data).get("response") for one in told]
+    numbers = {(body["temperature"], body["top_p"]) for body in shown if body is not None}
+    assert numbers == {(0.6, 0.5)}
+    kept = msgspec.json.decode(await world.desks.responses.retrieve(world.access, run.id))
+    assert (kept["temperature"], kept["top_p"]) == (0.6, 0.5)

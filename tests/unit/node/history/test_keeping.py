@@ -6,12 +6,14 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from smg_node.history import keeping as module
 from smg_node.history.health import StoreHealth
 from smg_node.history.keeping import Keeping
+from smg_node.history.ports import Kept
 from smg_storage.errors import OldTablesError, StoreError, StoreErrorKind
-from smg_storage.records import Access, Conversation
+from smg_storage.records import Access, Conversation, Idempotency, KeyState
 from smg_storage.store import HistoryStore
 from support.raw_http import until
 from support.spools import ACCESS, MoodyStore, in_order, response_id, spool_at, turn
@@ -117,6 +119,27 @@ async def test_a_turn_waits_on_the_disk_while_the_store_is_away(
         assert world.keeping.degraded() == ()
 
 
+async def test_a_turn_that_waited_longer_than_its_key_is_kept_without_it(
+    tmp_path: Path, quick: None
+) -> None:
+    world = World(tmp_path)
+    async with world.running():
+        await world.keeping.ping(timeout_s=1)
+        world.store.away = True
+        key = Idempotency("k", b"d" * 16, 10**18)
+        late = structs.replace(turn(1, 1), idempotency=key)
+        assert (await world.keeping.commit(ACCESS, late)).spooled
+        world.store.away = False
+        # Somebody asked again on another node, when the reservation was over.
+        other = response_id(2, 1)
+        await world.store.reserve_key(ACCESS, key, other, now_us=1)
+        assert await world.keeping.get_response(ACCESS, response_id(1, 1)) is not None
+        assert world.keeping.degraded() == ()
+        again = await world.store.reserve_key(ACCESS, key, other, now_us=1)
+        assert again.state is KeyState.NEW
+    assert world.seen["replay", "conflict"] == 1
+
+
 async def test_a_store_that_is_away_is_left_alone_and_found_again(
     tmp_path: Path, quick: None
 ) -> None:
@@ -163,6 +186,18 @@ async def test_strict_history_is_refused_while_the_store_is_away(tmp_path: Path)
             world.keeping.check_can_keep()
         with refused():
             await world.keeping.commit(ACCESS, turn())
+        assert world.spool.turns == 0
+
+
+async def test_what_is_to_be_written_into_the_store_itself_never_waits_on_the_disk(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    async with world.running():
+        assert await world.keeping.write(ACCESS, turn(1, 1)) == Kept()
+        world.store.away = True
+        with refused():
+            await world.keeping.write(ACCESS, turn(2, 1))
         assert world.spool.turns == 0
 
 

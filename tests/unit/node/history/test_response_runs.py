@@ -349,10 +349,3 @@ async def test_two_at_once_on_one_conversation_are_both_kept_and_never_mixed() -
     assert all(len({*owners[at : at + 4]}) == 1 for at in range(0, 32, 4))
     positions = list(reversed(page.positions))
     assert positions == list(range(positions[0], positions[0] + 32))
-
-
-async def test_background_is_refused_until_there_is_one() -> None:
-    with pytest.raises(SmgError) as found:
-        await history_world().create(input="hi", background=True)
-    assert (found.value.status, found.value.code) == (400, "unsupported_value")
-    assert found.value.where == "background"

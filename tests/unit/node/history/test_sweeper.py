@@ -1,8 +1,10 @@
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smg_node.history import sweeper as module
 from smg_node.history.sweeper import BATCH, Sweeper, drawn
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.memory.store import MemoryStore
@@ -46,7 +48,7 @@ def sweeper_of(store: DirtyStore, *living: str, name: str = "a", now_s: float = 
         living=lambda: living,
         now_us=lambda: 1,
         now_s=lambda: now_s,
-        every_s=0.01,
+        every_s=lambda: 0.01,
     )
 
 
@@ -68,7 +70,7 @@ async def test_nine_tenths_of_the_time_nothing_is_done() -> None:
         living=lambda: ["a"],
         now_us=lambda: 1,
         now_s=lambda: next(times),
-        every_s=0.01,
+        every_s=lambda: 0.01,
     )
     loop = asyncio.get_running_loop()
     began_s = loop.time()
@@ -82,6 +84,28 @@ async def test_rows_are_counted_now_and_then_only() -> None:
     for _ in range(5):
         await sweeper.sweep()
     assert store.counted == 1
+
+
+async def test_who_was_to_sweep_once_a_day_hears_that_it_is_to_do_so_more_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "NAP_S", 0.01)
+    store, every_s = DirtyStore(3), [86_400.0]
+    sweeper = Sweeper(
+        store,
+        "a",
+        living=lambda: ["a"],
+        now_us=lambda: 1,
+        now_s=lambda: 1.0,
+        every_s=lambda: every_s[0],
+    )
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(sweeper.run())
+        await asyncio.sleep(0.03)
+        assert store.batches == []
+        every_s[0] = 0.02
+        await until(lambda: sweeper.purged == 3)
+        task.cancel()
 
 
 async def test_a_store_that_is_away_is_swept_the_next_time() -> None:

@@ -147,9 +147,11 @@ async def test_a_degraded_node_is_ready_and_says_what_is_wrong() -> None:
         well = (await ask(served.port, "GET", "/readiness")).json()
         served.health.state = replace(served.health.state, degraded=("it hears nobody",))
         degraded = await ask(served.port, "GET", "/readiness")
+        cluster = await ask(served.port, "GET", "/v1/cluster")
     assert "degraded" not in well
     assert degraded.status == 200
     assert degraded.json()["degraded"] == ["it hears nobody"]
+    assert cluster.json()["degraded"] == [*CARD.degraded, "it hears nobody"]
 
 
 async def test_what_a_card_cannot_know_yet_is_still_there() -> None:

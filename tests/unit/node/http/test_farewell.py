@@ -1,6 +1,6 @@
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
@@ -178,3 +178,43 @@ async def test_stopping_without_a_farewell_still_closes_every_run() -> None:
             await served.server.stop()
             await served.generations.runs[0].closed.wait()
             await served.server.stop()
+
+
+class Work:
+    """Work without a request."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.cuts = 0
+        self.changed: Callable[[], None] = lambda: None
+
+    def cut(self) -> None:
+        self.cuts += 1
+
+
+async def test_work_that_outlives_its_request_is_waited_for() -> None:
+    work = Work(1)
+    async with node() as served, asyncio.TaskGroup() as tasks:
+        served.server.wait_for(work)
+        farewell = tasks.create_task(served.server.drain())
+        await reached(served, Phase.CLOSING)
+        await asyncio.sleep(0.02)
+        assert not farewell.done()
+        work.count = 0
+        work.changed()
+        await farewell
+    assert work.cuts == 0
+
+
+async def test_work_that_outlives_its_request_is_cut_with_the_requests() -> None:
+    work = Work(1)
+    async with node() as served, asyncio.TaskGroup() as tasks:
+        served.server.wait_for(work)
+        farewell = tasks.create_task(served.server.drain())
+        await reached(served, Phase.CLOSING)
+        served.server.hurry()
+        await reached(served, Phase.CUTTING)
+        assert work.cuts == 1
+        work.count = 0
+        work.changed()
+        await farewell

@@ -6,59 +6,21 @@ from typing import Any
 import pytest
 
 from smg_node.core.events import Event
-from smg_node.history.desks import HistoryDesks
 from smg_node.history.ports import HistoryOptions
-from smg_node.pipeline.run import Generations
 from smg_storage.errors import StoreErrorKind
 from smg_storage.records import Access
+from support.history_behind import PATH, Here, events_of, get, post
 from support.history_world import (
-    HistoryWorld,
     begin,
     block,
     calling,
     counting,
     failing,
     failing_late,
-    history_world,
     question,
 )
-from support.http_node import FakeRun, Node, node
+from support.http_node import FakeRun, node
 from support.raw_http import Response, ask, connect, until
-
-PATH = "/v1/responses"
-
-
-class Here:
-    """Builds one history behind the surface, and keeps hold of it."""
-
-    def __init__(self, options: HistoryOptions | None = None) -> None:
-        self._options = options
-        self.world: HistoryWorld = history_world()
-
-    def __call__(self, generations: Generations) -> HistoryDesks:
-        self.world = history_world(generations=generations, options=self._options)
-        return self.world.desks
-
-
-async def post(served: Node, path: str = PATH, /, **body: Any) -> Response:
-    return await ask(served.port, "POST", path, {"model": "m", **body})
-
-
-async def get(served: Node, path: str) -> Response:
-    return await ask(served.port, "GET", path)
-
-
-def events_of(response: Response) -> list[dict[str, Any]]:
-    frames = response.body.decode().split("\n\n")
-    assert frames[-2:] == ["data: [DONE]", ""]
-    events = []
-    for frame in frames[:-2]:
-        if frame.startswith(":"):
-            continue
-        name, data = frame.split("\n")
-        events.append(json.loads(data.removeprefix("data: ")))
-        assert name == f"event: {events[-1]['type']}"
-    return events
 
 
 async def test_a_response_is_answered_shown_continued_and_deleted() -> None:
@@ -188,7 +150,6 @@ async def test_a_node_that_shuts_down_says_so_as_the_last_event() -> None:
     [
         ({}, 400, "missing_required_parameter", "input"),
         ({"input": "a", "previous_response_id": "resp_1", "conversation": "conv_1"}, 400, "invalid_value", "conversation"),
-        ({"input": "a", "background": True}, 400, "unsupported_value", "background"),
         ({"input": "a", "background": True, "store": False}, 400, "invalid_value", "background"),
         ({"input": "a", "previous_response_id": "resp_1"}, 400, "previous_response_not_found", "previous_response_id"),
         ({"input": "a", "conversation": {"id": "conv_1"}}, 404, "conversation_not_found", "conversation"),
@@ -231,14 +192,13 @@ async def test_a_page_that_cannot_be_is_refused(query: str, where: str) -> None:
     assert (response.status, response.error()["param"]) == (400, where)
 
 
-async def test_what_is_included_is_checked_and_a_stream_is_not_picked_up_yet() -> None:
+async def test_what_is_included_is_checked() -> None:
     async with node(counting, history=Here()) as served:
         made = (await post(served, input="hi")).json()["id"]
         good = "include[]=reasoning.encrypted_content&include=message.output_text.logprobs"
         assert (await get(served, f"{PATH}/{made}?{good}")).status == 200
         assert (await get(served, f"{PATH}/{made}?include=everything")).status == 400
-        response = await get(served, f"{PATH}/{made}?stream=true")
-        assert (response.status, response.error()["code"]) == (400, "unsupported_value")
+        assert (await get(served, f"{PATH}/{made}?include=everything&stream=true")).status == 400
         assert (await get(served, f"{PATH}/{made}?stream=false")).status == 200
 
 
@@ -346,3 +306,19 @@ async def test_histories_of_tenants_are_apart() -> None:
         assert response.error()["code"] == "previous_response_not_found"
         assert (await as_tenant(acme, "POST", PATH, body)).status == 200
         assert (await post(served, input="hi")).status == 401
+
+
+@pytest.mark.parametrize("query", ["", "?include[]=message.input_image.image_url"])
+async def test_images_are_read_back_as_they_were_sent_whatever_is_included(query: str) -> None:
+    image = {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "auto"}
+    item = {"role": "user", "content": [image], "type": "message"}
+    async with node(counting, history=Here()) as served:
+        made = (await post(served, input=[item])).json()
+        listed = await get(served, f"{PATH}/{made['id']}/input_items{query}")
+        assert listed.json()["data"][0]["content"] == [image]
+        conversation = (await post(served, "/v1/conversations", items=[item])).json()["id"]
+        kept = await get(served, f"/v1/conversations/{conversation}/items{query}")
+        assert kept.json()["data"][0]["content"] == [image]
+        # What was read back can be sent again.
+        again = await post(served, input=kept.json()["data"])
+        assert again.status == 200

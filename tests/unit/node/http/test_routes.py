@@ -131,6 +131,15 @@ def test_every_example_is_of_a_shape_that_exists_and_has_what_it_must() -> None:
 
 def test_a_required_header_is_in_the_document() -> None:
     spec = document(ROUTES, version="1")
+    keyed = spec["paths"]["/v1/responses"]["post"]["parameters"]
+    assert keyed == [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string"},
+        }
+    ]
     parameters = spec["paths"]["/v1/cluster/settings/{key}"]["put"]["parameters"]
     assert {"name": "If-Match", "in": "header", "required": True, "schema": {"type": "string"}} in (
         parameters

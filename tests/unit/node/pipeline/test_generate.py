@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import Delta, Fail, PromptEcho
+from smg_node.core.events import Begin, Delta, Fail, PromptEcho
 from smg_node.core.request import (
     ChatPrompt,
     Constraint,
@@ -198,6 +198,25 @@ async def test_an_id_beyond_the_vocabulary_is_a_failure(
             assert error.kind is ErrorKind.UPSTREAM_FAILED
             assert str(token_id) in error.message
         assert it.idle()
+
+
+@pytest.mark.parametrize(
+    ("defaults", "said", "drawn"),
+    [
+        ({}, Sampling(), (1.0, 1.0)),
+        ({"temperature": 0.6, "top_p": 0.95}, Sampling(), (0.6, 0.95)),
+        ({"temperature": 0.6}, Sampling(temperature=0.0, top_p=0.5), (0.0, 0.5)),
+    ],
+)
+async def test_a_generation_says_with_what_it_is_drawn(
+    tmp_path: Path, defaults: dict[str, float], said: Sampling, drawn: tuple[float, float]
+) -> None:
+    engine = FakeEngine(says("hi"))
+    engine.model_card = card(sampling_defaults=defaults)
+    async with bench(tmp_path, a=engine) as it:
+        begin = (await it.events(said))[0]
+        assert isinstance(begin, Begin)
+        assert (begin.temperature, begin.top_p) == drawn
 
 
 async def test_one_broken_leg_ends_all_of_them(tmp_path: Path) -> None:

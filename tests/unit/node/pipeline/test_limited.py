@@ -6,6 +6,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from smg_node.admission.refusal import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.events import Event, Fail, Finish, Usage
@@ -296,3 +298,61 @@ async def test_a_request_without_limits_has_no_ticket(tmp_path: Path) -> None:
         async with aclosing(run.events()) as events:
             async for _ in events:
                 assert run.ticket is None
+
+
+# ── Let in before anybody reads ──────────────────────────────────────────────
+
+
+async def test_who_enters_first_is_charged_once_and_holds_his_place_until_the_end(
+    tmp_path: Path,
+) -> None:
+    world = LimitWorld()
+    requests = world.add(limit(), 5)
+    places = world.add(limit("concurrent", window_ms=0), 2)
+    door = door_of(world)
+    async with bench_of(tmp_path, {"a": FakeEngine(says(TEXT))}, admission=door) as it:
+        run = it.start()
+        await run.enter()
+        assert (whole(requests), places.left, door.tallies.open) == ((4, 1), 1, 1)
+        await asyncio.sleep(0)
+        async for _ in run.events():
+            pass
+        run.leave()
+        assert [outcome.kind for outcome in it.outcomes] == ["ok"]
+    assert (whole(requests), whole(places)) == ((4, 1), (2, 0))
+    assert door.tallies.open == 0
+
+
+async def test_who_enters_and_leaves_without_reading_has_cost_nothing(tmp_path: Path) -> None:
+    world = LimitWorld()
+    requests = world.add(limit(), 5)
+    places = world.add(limit("concurrent", window_ms=0), 2)
+    door = door_of(world)
+    engine = FakeEngine(says(TEXT))
+    async with bench_of(tmp_path, {"a": engine}, admission=door) as it:
+        run = it.start()
+        await run.enter()
+        run.leave()
+        run.leave()
+    assert (whole(requests), whole(places)) == ((5, 0), (2, 0))
+    assert door.tallies.open == 0
+    assert not engine.requests
+
+
+async def test_who_may_not_enter_hears_it_there_and_counts_as_refused(tmp_path: Path) -> None:
+    world = LimitWorld()
+    world.add(limit(), 0, 10)
+    door = door_of(world)
+    async with bench_of(tmp_path, {"a": FakeEngine(says(TEXT))}, admission=door) as it:
+        with pytest.raises(LimitedError):
+            await it.start().enter()
+        assert [(one.kind, one.status) for one in it.outcomes] == [("refused", 429)]
+    assert door.tallies.open == 0
+
+
+async def test_who_asks_for_a_model_that_is_not_there_hears_it_at_the_door(tmp_path: Path) -> None:
+    async with bench_of(tmp_path, {"a": FakeEngine(says(TEXT))}) as it:
+        with pytest.raises(SmgError) as found:
+            await it.start(model="nothing").enter()
+        assert found.value.code == "model_not_found"
+        assert [one.kind for one in it.outcomes] == ["refused"]

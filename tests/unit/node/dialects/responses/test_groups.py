@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.dialects.responses.groups import groups_of, orphans, unanswered
+from smg_node.core.steps import whole
+from smg_node.dialects.responses.groups import groups_of, unmatched
 from support.responses import item_rows, items_from
 
 U = {"role": "user", "content": "u"}
@@ -68,8 +69,8 @@ def test_dropping_the_oldest_groups_leaves_no_output_without_its_call(
     loose = [group for group in groups_of(items) if not group.pinned][:dropped]
     gone = {place for group in loose for place in group.places}
     left = [item for place, item in enumerate(items) if place not in gone]
-    assert orphans(left) == ()
-    assert unanswered(left) == ()
+    found = whole(unmatched(left))
+    assert (found.orphans, found.unanswered) == ((), ())
     assert [item.role for item in left if item.role in ("system", "developer")] == [
         item.role for item in items if item.role in ("system", "developer")
     ]
@@ -100,5 +101,5 @@ def test_dropping_the_oldest_groups_leaves_no_output_without_its_call(
 )
 def test_calls_and_outputs_are_matched(rows: Any, alone: Any, open_calls: Any) -> None:
     items = items_from(rows)
-    assert orphans(items) == alone
-    assert unanswered(items) == open_calls
+    found = whole(unmatched(items))
+    assert (found.orphans, found.unanswered) == (alone, open_calls)

@@ -1,13 +1,17 @@
 """The public object: what it repeats of the request, and what it says of the answer."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from smg_node.core.events import Begin
+from smg_node.dialects.responses.told import Told
 from support.generations import text, whole
 from support.responses import (
     RESPONSE_ID,
     THREAD,
     ask_of,
     decoded,
+    teller_of,
     told_whole,
 )
 
@@ -99,6 +103,33 @@ def test_the_object_says_what_was_asked_and_what_came_of_it() -> None:
     }
     assert message["id"].startswith("msg_0198c0ffee00" + THREAD)
     assert body == SHOWN
+
+
+def numbers_of(told: Sequence[Told]) -> list[tuple[float, float]]:
+    shown = [row["response"] for row in decoded(told) if "response" in row]
+    return [(body["temperature"], body["top_p"]) for body in shown]
+
+
+def test_what_a_models_makers_recommend_is_shown_where_the_client_says_nothing() -> None:
+    begin = Begin("1", "m", 1, 3, temperature=0.6, top_p=0.95)
+    cases: list[tuple[dict[str, Any], tuple[float, float]]] = [
+        ({}, (0.6, 0.95)),
+        ({"temperature": 0}, (0.0, 0.95)),
+        ({"top_p": 0.5}, (0.6, 0.5)),
+        ({"temperature": None, "top_p": None}, (0.6, 0.95)),
+    ]
+    for asked, shown in cases:
+        teller = teller_of(ask_of(**asked))
+        teller.drawn_with(begin)
+        assert numbers_of(teller.begin()) == [shown, shown]
+
+
+def test_a_response_that_waits_shows_what_its_model_says_from_when_it_begins() -> None:
+    teller = teller_of()
+    waiting = numbers_of(teller.queue())
+    teller.drawn_with(Begin("1", "m", 1, 3, temperature=0.6))
+    assert waiting == [(1.0, 1.0)] * 2
+    assert numbers_of(teller.begin()) == [(0.6, 1.0)]
 
 
 def test_what_was_not_asked_for_is_shown_as_what_it_amounts_to() -> None:

@@ -16,7 +16,7 @@ from smg_node.core.events import (
 from smg_node.dialects.responses.ended import Ended
 from smg_node.dialects.responses.form import LOGPROBS
 from smg_node.dialects.responses.item import item_of, items_of
-from smg_node.dialects.responses.stored import told_again
+from smg_node.dialects.responses.retold import retold
 from smg_node.dialects.responses.told import Told
 from support.generations import BROKEN, merged
 from support.responses import (
@@ -121,7 +121,7 @@ def test_how_text_was_cut_changes_nothing_but_the_deltas(
 def test_what_is_stored_is_told_again(events: list[Event]) -> None:
     told = told_whole(events)
     document = msgspec_response(told)
-    again = told_again(document)
+    again = retold(document)
     assert checked(again) == checked(told)
     first = merged(told)
     assert [row for row in merged(again)[2:] if row] == [

@@ -22,7 +22,7 @@ from smg_node.dialects.openai_errors import error_body
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.ended import Ended
 from smg_node.dialects.responses.reader import ResponsesReader
-from smg_node.dialects.responses.stored import told_again
+from smg_node.dialects.responses.retold import retold
 from smg_node.dialects.responses.told import Told, frame
 from smg_node.dialects.responses.wish import wish_of
 from support.responses import items_from, teller_of
@@ -69,7 +69,7 @@ def tell(args: dict[str, str], given: str) -> str:
 
 
 def again(args: dict[str, str], given: str) -> str:
-    return printed(told_again(given.strip().encode()), whole="whole" in args)
+    return printed(retold(given.strip().encode()), whole="whole" in args)
 
 
 def printed(said: Sequence[Told], *, whole: bool) -> str:

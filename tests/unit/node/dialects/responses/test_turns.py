@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
 from smg_node.core.request import ChatPrompt, MediaPart, TextPart, ToolCall, Turn
+from smg_node.core.steps import whole
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.ask import ReasoningContext
@@ -235,7 +236,7 @@ def test_a_screenshot_is_a_picture() -> None:
 
 def test_a_compaction_is_rendered_from_what_it_was_opened_to() -> None:
     rows = [{"type": "compaction", "encrypted_content": "blob"}, user()]
-    assert sealed(items_from(rows)) == ("blob",)
+    assert whole(sealed(items_from(rows))) == ("blob",)
     assert turns(rows, opened={"blob": "so far"}) == [Turn("developer", "so far"), U]
 
 

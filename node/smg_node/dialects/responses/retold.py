@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.dialects.responses.item import ItemDoc, items_of
+from smg_node.core.steps import Steps, whole
+from smg_node.dialects.responses.item import ItemDoc, items_in_steps
 from smg_node.dialects.responses.teller import THOUGHT_EVENTS, ReasoningEvents
 from smg_node.dialects.responses.told import Script, Told
 
@@ -18,28 +19,41 @@ _TERMINAL: Final[Mapping[str, str]] = {
     "cancelled": "response.incomplete",
     "failed": "response.failed",
 }
+TERMINAL_EVENTS: Final = frozenset(_TERMINAL.values())
+"""The types of the events that are the last of their response."""
 _Values = Mapping[str, Any]
 _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _word: Final = msgspec.json.Decoder(str).decode
 
 
-def told_again(document: bytes, *, reasoning_events: ReasoningEvents = "sdk") -> list[Told]:
+def retold(document: bytes, *, reasoning_events: ReasoningEvents = "sdk") -> list[Told]:
     """Return the events of a stored response, up to its end if it has ended.
 
     ValueError if the document is not that of a response.
     """
+    return whole(retold_in_steps(document, reasoning_events=reasoning_events))
+
+
+def retold_in_steps(
+    document: bytes, *, reasoning_events: ReasoningEvents = "sdk"
+) -> Steps[list[Told]]:
+    """Return what `retold` does, in steps."""
     try:
-        fields = _decode(document)
-        status = _word(fields["status"])
-        output = items_of(bytes(fields["output"]))
+        return (yield from _retold(document, THOUGHT_EVENTS[reasoning_events]))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError) as error:
         raise ValueError(f"not the document of a response: {error}") from error
+
+
+def _retold(document: bytes, thoughts: str) -> Steps[list[Told]]:
+    fields = _decode(document)
+    status = _word(fields["status"])
+    output = yield from items_in_steps(bytes(fields["output"]))
     script = Script()
-    thoughts = THOUGHT_EVENTS[reasoning_events]
     begun = {"response": _begun(fields)}
     told = [script.say("response.created", begun), script.say("response.in_progress", begun)]
     for index, item in enumerate(output):
         told.extend(_item(script, index, item, thoughts))
+        yield item.weight
     terminal = _TERMINAL.get(status)
     if terminal is not None:
         told.append(script.say(terminal, {"response": msgspec.Raw(document)}))

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.dialects.responses.response_object import ResponseObject
-from smg_node.dialects.responses.stored import told_again
+from smg_node.dialects.responses.retold import retold
 from support.responses import (
     RESPONSE_ID,
+    SAID,
     SAMPLES,
     ask_of,
     checked,
@@ -31,7 +32,7 @@ def stored(rows: list[dict[str, Any]], status: str = "completed") -> bytes:
 
 
 def steps(rows: list[dict[str, Any]]) -> list[str]:
-    told = told_again(stored(rows))
+    told = retold(stored(rows))
     checked(told)
     assert [one.type for one in told[:2]] == ["response.created", "response.in_progress"]
     return [one.type.removeprefix("response.") for one in told[2:-1]]
@@ -51,7 +52,7 @@ def test_a_refusal_has_events_of_its_own() -> None:
 
 def test_annotations_and_further_parts_are_told() -> None:
     part = {"type": "output_text", "text": "ab", "annotations": [CITED, CITED], "logprobs": []}
-    told = told_again(stored([{"role": "assistant", "content": [part, part]}]))
+    told = retold(stored([{"role": "assistant", "content": [part, part]}]))
     checked(told)
     rows = [row for row in decoded(told) if "annotation" in row]
     assert [(row["content_index"], row["annotation_index"]) for row in rows] == [
@@ -78,13 +79,13 @@ def test_a_summary_is_told_before_the_thought() -> None:
 
 def test_thoughts_can_have_the_names_of_the_open_schema() -> None:
     document = stored([{"type": "reasoning", **SAMPLES["reasoning"]}])
-    kinds = [one.type for one in told_again(document, reasoning_events="open")]
+    kinds = [one.type for one in retold(document, reasoning_events="open")]
     assert kinds[8:10] == ["response.reasoning.delta", "response.reasoning.done"]
 
 
 @pytest.mark.parametrize("kind", sorted(SAMPLES.keys() - _NO_OUTPUT - {"message"}))
 def test_every_type_of_item_can_be_told_again(kind: str) -> None:
-    told = told_again(stored([{"type": kind, **SAMPLES[kind]}]))
+    told = retold(stored([{"type": kind, **SAMPLES[kind]}]))
     response = checked(told)
     assert [item.type for item in response.output] == [kind]
     added = decoded(told)[2]["item"]
@@ -103,7 +104,7 @@ def test_every_type_of_item_can_be_told_again(kind: str) -> None:
     ],
 )
 def test_only_what_has_ended_has_an_end(status: str, last: str) -> None:
-    told = told_again(stored([], status))
+    told = retold(stored([], status))
     assert told[-1].type == last
     assert decoded(told)[0]["response"]["status"] == "in_progress"
     assert [one.sequence for one in told] == list(range(len(told)))
@@ -111,7 +112,7 @@ def test_only_what_has_ended_has_an_end(status: str, last: str) -> None:
 
 def test_the_end_is_the_stored_document_byte_for_byte() -> None:
     document = stored([{"type": "acme:note", "x": [1.0, 1e22, "\u2028"]}])
-    assert told_again(document)[-1].data.endswith(b'"response":' + document + b"}")
+    assert retold(document)[-1].data.endswith(b'"response":' + document + b"}")
 
 
 @settings(max_examples=100, deadline=None)
@@ -126,7 +127,7 @@ def test_the_end_is_the_stored_document_byte_for_byte() -> None:
 )
 def test_garbage_is_no_response(garbage: bytes) -> None:
     with pytest.raises(ValueError, match="not"):
-        told_again(garbage)
+        retold(garbage)
 
 
 @settings(max_examples=100, deadline=None)
@@ -134,5 +135,39 @@ def test_garbage_is_no_response(garbage: bytes) -> None:
 def test_an_item_of_any_shape_is_told(values: dict[str, Any]) -> None:
     for kind in ("message", "reasoning", "function_call", "custom_tool_call"):
         document = {"status": "completed", "output": [{"id": "a_1", "type": kind, **values}]}
-        told = told_again(json.dumps(document).encode())
+        told = retold(json.dumps(document).encode())
         assert [one.sequence for one in told] == list(range(len(told)))
+
+
+def test_an_item_with_a_number_that_is_none_is_no_item() -> None:
+    document = b'{"status":"completed","output":[{"id":"a_1","type":"acme:x","n":1e999}]}'
+    with pytest.raises(ValueError, match="not"):
+        retold(document)
+
+
+_kinds = st.lists(st.sampled_from(sorted(SAMPLES.keys() - _NO_OUTPUT)), max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_kinds, st.sampled_from(["completed", "incomplete", "failed", "cancelled"]))
+def test_items_of_all_kinds_in_any_order_add_up_to_what_is_stored(
+    kinds: list[str], status: str
+) -> None:
+    rows = [{"type": kind, **SAMPLES[kind]} for kind in kinds]
+    for number, row in enumerate(rows):
+        if "call_id" in row:
+            row["call_id"] = f"call_{number}"
+        if row["type"] == "message":
+            row |= {"role": "assistant", "content": [SAID, {"type": "refusal", "refusal": "no"}]}
+    document = stored(rows, status)
+    told = retold(document)
+    checked(told)
+    assert decoded(told)[-1]["response"] == json.loads(document)
+    for index, row in enumerate(json.loads(document)["output"]):
+        of_item = [event for event in decoded(told) if event.get("output_index") == index]
+        assert of_item[0]["type"] == "response.output_item.added"
+        assert (of_item[-1]["type"], of_item[-1]["item"]) == ("response.output_item.done", row)
+        texts = [event["delta"] for event in of_item if "delta" in event]
+        assert len(texts) == {"message": 2, "reasoning": 2, "function_call": 1}.get(
+            row["type"], row["type"] == "custom_tool_call"
+        )

@@ -1,0 +1,25 @@
+"""Work in steps: whoever does it may look after others in between.
+
+A generator that yields what each step weighed, in bytes or what takes as long, and returns what came of it. It knows
+neither clock nor loop; how often to give way is for whoever runs it to say.
+"""
+
+from collections.abc import Generator
+from typing import Final, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Steps: TypeAlias = Generator[int, None, T]
+
+ITEM_WEIGHT: Final = 1_024
+"""What a thing of any size weighs besides its bytes: looking at a small one takes as long as reading a kibibyte."""
+
+
+def whole(steps: Steps[T]) -> T:
+    """Do all of it at once, and return what came of it."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result

@@ -1,0 +1,180 @@
+"""The words in which nodes ask each other for threads that one of them holds: bytes of msgpack.
+
+A question is one operation of a store with its arguments by name; what it may be, and of which types, is read off the
+protocol of stores itself, so that there is no second list of it. The answer is what the operation returned, or how it
+failed. Either may be larger than what fits into one message between nodes, and is then carried in parts.
+
+What is not understood is refused, never guessed: an argument that only one of both sides knows may be what keeps a
+write from being done twice.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final, get_type_hints
+
+import msgspec
+
+from smg_node.history.ports import Keeper
+from smg_storage.errors import StoreError, StoreErrorKind
+from smg_storage.store import HistoryStore
+
+OF_KEEPERS: Final = ("commit", "write")
+"""Not of the store, but of what keeps: a turn that may wait on the holder's disk, and one that may not."""
+PARCEL_BYTES: Final = 16
+_RAW_NOTHING: Final = msgspec.Raw(msgspec.msgpack.encode(None))
+
+
+class WordsError(ValueError):
+    """Bytes that mean nothing here."""
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """What may be asked: its name, its arguments after who asks, in order, and what it returns."""
+
+    name: str
+    arguments: tuple[str, ...]
+    form: type[msgspec.Struct]
+    result: Any
+
+    def bound(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return arguments by name."""
+        return {**dict(zip(self.arguments, given, strict=False)), **named}
+
+
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One operation, for a tenant, in so much time."""
+
+    operation: str
+    tenant: str
+    timeout_s: float
+    arguments: msgspec.Raw
+    request_id: str = ""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What came of it: a result, or the kind of what went wrong with its words."""
+
+    result: msgspec.Raw = _RAW_NOTHING
+    failed: StoreErrorKind | None = None
+    message: str = ""
+    missing: str = ""
+
+
+class Question(msgspec.Struct, frozen=True, array_like=True):
+    """One message to the holder: a question, a part of one, or the wish for a further part of an answer.
+
+    `parcel` names what has several parts, `count` of them; it is empty where there is one. A wish has no count.
+    """
+
+    content: bytes = b""
+    parcel: bytes = b""
+    index: int = 0
+    count: int = 1
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True):
+    """One message back: an answer, or its first part. `busy`: nothing was done, and it may be asked again."""
+
+    content: bytes = b""
+    parcel: bytes = b""
+    count: int = 1
+    busy: bool = False
+
+
+@cache
+def operations() -> Mapping[str, Operation]:
+    """Return all that may be asked of another node, by name."""
+    known = {
+        name: _operation(name, found)
+        for name, found in sorted(inspect.getmembers(HistoryStore, inspect.isfunction))
+        if not name.startswith("_") and "access" in inspect.signature(found).parameters
+    }
+    known |= {name: _operation(name, getattr(Keeper, name)) for name in OF_KEEPERS}
+    return MappingProxyType(known)
+
+
+def _operation(name: str, found: Callable[..., Any]) -> Operation:
+    hints = get_type_hints(found)
+    result = hints.pop("return")
+    parameters = list(inspect.signature(found).parameters.values())[2:]
+    fields: list[Any] = [
+        (one.name, hints[one.name])
+        if one.default is inspect.Parameter.empty
+        else (one.name, hints[one.name], one.default)
+        for one in parameters
+    ]
+    form = msgspec.defstruct(f"Of_{name}", fields, kw_only=True, forbid_unknown_fields=True)
+    return Operation(name, tuple(one.name for one in parameters), form, result)
+
+
+# ── There and back ───────────────────────────────────────────────────────────
+
+_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def read_question(payload: bytes) -> Question:
+    """Return a message; WordsError if it is none."""
+    found: Question = _read(payload, Question)
+    return found
+
+
+def read_answer(payload: bytes) -> Answer:
+    """Return a message; WordsError if it is none."""
+    found: Answer = _read(payload, Answer)
+    return found
+
+
+def write(message: Question | Answer) -> bytes:
+    """Return the bytes of a message."""
+    return msgspec.msgpack.encode(message)
+
+
+def write_asked(
+    operation: str,
+    arguments: Mapping[str, Any],
+    *,
+    tenant: str,
+    timeout_s: float,
+    request_id: str = "",
+) -> bytes:
+    """Return the bytes of a question."""
+    packed = msgspec.Raw(msgspec.msgpack.encode(arguments))
+    return msgspec.msgpack.encode(Asked(operation, tenant, timeout_s, packed, request_id))
+
+
+def read_asked(content: bytes) -> tuple[Asked, Mapping[str, Any]]:
+    """Return a question and its arguments by name; WordsError if nobody here knows what it means."""
+    asked = _read(content, Asked)
+    known = operations().get(asked.operation)
+    if known is None:
+        raise WordsError("no operation is called so")
+    form = _read(bytes(asked.arguments), known.form)
+    return asked, {name: getattr(form, name) for name in known.arguments}
+
+
+def write_result(result: Any) -> bytes:
+    """Return the bytes of what an operation returned."""
+    return msgspec.msgpack.encode(Said(msgspec.Raw(msgspec.msgpack.encode(result))))
+
+
+def write_failure(error: StoreError) -> bytes:
+    """Return the bytes of how an operation failed."""
+    return msgspec.msgpack.encode(Said(_RAW_NOTHING, error.kind, error.message, error.missing))
+
+
+def read_said(content: bytes, operation: str) -> Any:
+    """Return what that operation returned elsewhere, or raise what it failed with; WordsError for nonsense."""
+    said = _read(content, Said)
+    if said.failed is not None:
+        raise StoreError(said.failed, said.message, missing=said.missing)
+    return _read(bytes(said.result), operations()[operation].result)
+
+
+def _read(content: bytes, form: Any) -> Any:
+    try:
+        return msgspec.msgpack.decode(content, type=form)
+    except _UNREADABLE as error:
+        # What it says of the place may be a piece of somebody's document.
+        raise WordsError("it says nothing that is understood here") from error

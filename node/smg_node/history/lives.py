@@ -1,0 +1,59 @@
+"""Which processes this one comes after: what they left unfinished is nobody's any more, and need not be waited for.
+
+A name alone does not say that: two nodes may have the same one, share a store and know nothing of each other. So each
+process notes in the data directory what it calls itself, and its successors read it there.
+"""
+
+import logging
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from smg_storage.ids import Chance
+
+KEPT_MAX: Final = 16
+"""Whoever ended longer ago than so many processes has no lease that is not over."""
+_FILE_BYTES_MAX: Final = 4_096
+_WORD: Final = re.compile(r"[0-9a-f]{8}\Z")
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Lives:
+    """This process and those before it, in a folder that is their node's own."""
+
+    def __init__(self, folder: Path, name: str, *, chance: Chance) -> None:
+        """Choose a word for this process, and note it; without a disk nobody will know it, which only costs time."""
+        life = f"{chance.getrandbits(32):08x}"
+        self.owner: Final = f"{name}/{life}"
+        """What this process calls itself where it owns something."""
+        before: Sequence[str] = ()
+        try:
+            before = _read(folder / name)
+            _write(folder / name, [*before, life][-KEPT_MAX:])
+        except OSError as error:
+            _log.warning("history: this process leaves no note for its successors (%s)", error)
+        self.earlier: Final = frozenset(f"{name}/{word}" for word in before if word != life)
+        """What earlier processes of this node called themselves."""
+
+
+def node_of(owner: str) -> str:
+    """Return the name of the node whose process calls itself so."""
+    return owner.rpartition("/")[0]
+
+
+def _read(file: Path) -> Sequence[str]:
+    if not file.exists():
+        return ()
+    with file.open("rb") as opened:
+        words = opened.read(_FILE_BYTES_MAX).decode("ascii", "replace").split()
+    return [word for word in words if _WORD.match(word)][-KEPT_MAX:]
+
+
+def _write(file: Path, words: Sequence[str]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_name(f"{file.name}.new")
+    new.write_text("\n".join([*words, ""]))
+    os.replace(new, file)

@@ -1,0 +1,69 @@
+"""What history needs of the other nodes: to ask one, to answer them, and to know who is gone."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol, TypeAlias
+
+from smg_node.core.errors import ErrorKind, SmgError
+
+STORE: Final = "history.store"
+"""What is asked of the node that holds a thread."""
+UNWRITTEN: Final = "history.unwritten"
+"""What is asked of a node that has turns on its disk."""
+Answer: TypeAlias = Callable[[bytes, str], Awaitable[bytes]]
+"""Answers another node's question: payload and the caller's name in, payload out."""
+
+
+class Peers(Protocol):
+    """The other nodes of the cluster."""
+
+    async def ask(self, node: str, topic: str, payload: bytes, *, deadline_s: float) -> bytes:
+        """Return what a node answers; SmgError says why there is no answer."""
+        ...
+
+    def answer(self, topic: str, reply: Answer) -> None:
+        """Answer what other nodes ask about `topic`."""
+        ...
+
+    def gone(self) -> Mapping[str, int]:
+        """Return the names of those who are dead or have left, and since when: Unix time in milliseconds."""
+        ...
+
+    def known(self) -> Mapping[str, str]:
+        """Return the state of every other node that is known: alive, suspect, dead or left."""
+        ...
+
+    def spooling(self) -> Mapping[str, str]:
+        """Return which other nodes say that they have turns on their disks for the store, and their state."""
+        ...
+
+    def say_spooling(self, *, on: bool) -> None:
+        """Tell the others whether this node has."""
+        ...
+
+
+class Nobody:
+    """The others of a node alone."""
+
+    async def ask(self, node: str, topic: str, payload: bytes, *, deadline_s: float) -> bytes:
+        """Refuse: nobody is there."""
+        raise SmgError(
+            ErrorKind.NOT_FOUND, f"there is no node {node[:64]!r}", code="member_not_found"
+        )
+
+    def answer(self, topic: str, reply: Answer) -> None:
+        """Do nothing: nobody asks."""
+
+    def gone(self) -> Mapping[str, int]:
+        """Return none."""
+        return {}
+
+    def known(self) -> Mapping[str, str]:
+        """Return none."""
+        return {}
+
+    def spooling(self) -> Mapping[str, str]:
+        """Return none."""
+        return {}
+
+    def say_spooling(self, *, on: bool) -> None:
+        """Do nothing: nobody hears it."""

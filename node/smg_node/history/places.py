@@ -1,0 +1,78 @@
+"""How many responses may be made at a time that outlive who asked for them: on this node, and of one tenant."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.history.ports import HistoryOptions
+
+RETRY_S: Final = 5.0
+
+
+class Place:
+    """One of them. Whoever takes it in a `with` gives it back at its end, unless it is kept: then it is freed later."""
+
+    def __init__(self, give_back: Callable[[], None]) -> None:
+        self._give_back: Callable[[], None] | None = give_back
+        self._kept = False
+
+    def keep(self) -> None:
+        """Keep it beyond the `with`."""
+        self._kept = True
+
+    def free(self) -> None:
+        """Give it back; once is enough."""
+        give_back, self._give_back = self._give_back, None
+        if give_back is not None:
+            give_back()
+
+    def __enter__(self) -> "Place":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._kept:
+            self.free()
+
+
+class Places:
+    """All of them; limits that were lowered hold for those who come."""
+
+    def __init__(self, options: HistoryOptions) -> None:
+        self.taken = 0
+        self._options: Final = options
+        self._of_tenants: Final[dict[str, int]] = {}
+
+    def has_room(self, tenant: str) -> bool:
+        """Whether one more of this tenant may be made."""
+        options = self._options
+        return (
+            self.taken < options.background_node_max
+            and self._of_tenants.get(tenant, 0) < options.background_tenant_max
+        )
+
+    def take(self, tenant: str) -> Place:
+        """Return a place for one more; RATE_LIMITED `background_limit` if there is none."""
+        if not self.has_room(tenant):
+            raise SmgError(
+                ErrorKind.RATE_LIMITED,
+                "too many responses are being made in the background; wait for some of them",
+                code="background_limit",
+                retry_after_s=RETRY_S,
+            )
+        self.taken += 1
+        self._of_tenants[tenant] = self._of_tenants.get(tenant, 0) + 1
+        return Place(lambda: self._free(tenant))
+
+    def _free(self, tenant: str) -> None:
+        self.taken -= 1
+        left = self._of_tenants[tenant] - 1
+        if left:
+            self._of_tenants[tenant] = left
+        else:
+            del self._of_tenants[tenant]

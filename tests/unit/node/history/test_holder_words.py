@@ -1,0 +1,123 @@
+import inspect
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smg_node.history import holder_words as words
+from smg_node.history.holder_words import WordsError
+from smg_node.history.holders import Holders
+from smg_storage.around import AroundStore
+from smg_storage.errors import StoreError, StoreErrorKind
+from smg_storage.records import Item, ItemPage, KeyState, Reserved, Status
+from smg_storage.store import HistoryStore
+
+_UNREADABLE = (b"", b"\xc1", b"\x00", msgspec.msgpack.encode("text"), msgspec.msgpack.encode({}))
+
+
+def asked_of(operation: str, **arguments: object) -> bytes:
+    return words.write_asked(operation, arguments, tenant="acme", timeout_s=2.0)
+
+
+def test_every_operation_that_is_for_somebody_says_where_it_is_done() -> None:
+    for name in words.operations():
+        assert getattr(Holders, name) is not getattr(AroundStore, name, None), name
+    for name, found in inspect.getmembers(HistoryStore, inspect.isfunction):
+        if "access" in inspect.signature(found).parameters:
+            assert name in words.operations()
+
+
+def test_a_question_comes_as_it_was_asked() -> None:
+    made = Item(id="msg_1", item_type="message", document=b'{"a":1.0}\x00', created_us=5)
+    content = words.write_asked(
+        "append_items",
+        {"conversation_id": "conv_1", "records": [made], "now_us": 7},
+        tenant="acme",
+        timeout_s=2.5,
+        request_id="req_1",
+    )
+    asked, arguments = words.read_asked(content)
+    assert (asked.operation, asked.tenant, asked.timeout_s, asked.request_id) == (
+        "append_items",
+        "acme",
+        2.5,
+        "req_1",
+    )
+    assert arguments == {
+        "conversation_id": "conv_1",
+        "records": [made],
+        "now_us": 7,
+        "expires_us": 0,
+    }
+
+
+def test_a_result_comes_as_it_was_returned() -> None:
+    page = ItemPage([Item("msg_1", "message", b"{}", 5)], [3], has_more=True)
+    for operation, result in (
+        ("list_items", page),
+        ("list_items", None),
+        ("delete_item", True),
+        ("link_items", [1, 2]),
+        ("reserve_key", Reserved(KeyState.SAME, "resp_1")),
+        ("append_events", None),
+    ):
+        assert words.read_said(words.write_result(result), operation) == result
+
+
+@pytest.mark.parametrize("kind", list(StoreErrorKind))
+def test_a_failure_comes_as_it_was_raised(kind: StoreErrorKind) -> None:
+    said = words.write_failure(StoreError(kind, "so it is", missing="resp_1"))
+    with pytest.raises(StoreError) as caught:
+        words.read_said(said, "get_response")
+    assert (caught.value.kind, caught.value.message, caught.value.missing) == (
+        kind,
+        "so it is",
+        "resp_1",
+    )
+
+
+def test_what_only_one_side_knows_is_refused() -> None:
+    with pytest.raises(WordsError):
+        words.read_asked(asked_of("sing"))
+    with pytest.raises(WordsError):
+        words.read_asked(asked_of("get_response", response_id="resp_1", fenced=True))
+    with pytest.raises(WordsError):
+        words.read_asked(asked_of("get_response"))
+    with pytest.raises(WordsError):
+        words.read_asked(asked_of("get_response", response_id=5))
+    for not_asked in ("close", "start", "purge", "orphan_runs", "__init__", "ping"):
+        with pytest.raises(WordsError):
+            words.read_asked(asked_of(not_asked))
+
+
+def test_an_error_has_nothing_of_a_document() -> None:
+    with pytest.raises(WordsError) as caught:
+        words.read_asked(asked_of("patch_response", response_id="r", patch="my secret"))
+    assert "secret" not in str(caught.value)
+
+
+@given(st.binary(max_size=200) | st.sampled_from(_UNREADABLE))
+def test_any_bytes_are_words_or_none(data: bytes) -> None:
+    for read in (
+        words.read_question,
+        words.read_answer,
+        words.read_asked,
+        lambda said: words.read_said(said, "get_response"),
+    ):
+        try:
+            read(data)
+        except (WordsError, StoreError):
+            continue
+
+
+@given(st.binary(max_size=60), st.integers(0, 200), st.integers(0, 255))
+def test_a_broken_question_is_a_question_or_none(more: bytes, place: int, byte: int) -> None:
+    content = bytearray(
+        asked_of("patch_response", response_id="resp_1", from_statuses=[Status.QUEUED], patch={})
+    )
+    content[place % len(content)] = byte
+    try:
+        words.read_asked(bytes(content) + more)
+    except WordsError:
+        return
