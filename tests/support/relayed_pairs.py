@@ -43,6 +43,8 @@ class Network:
     taken: dict[str, asyncio.Event] = field(default_factory=dict)
     computed: int = 0
     """How many prompts a second worker worked off itself."""
+    streams: bytes = EVENT + DONE
+    """What a second worker streams."""
 
     def prefill(self, name: str = "m") -> FakeTransport:
         return self._worker("prefill", self._keeps, name)
@@ -90,7 +92,7 @@ class Network:
         body = json.loads(call.body)
         key = self._key(body)
         kept = self.kept.setdefault(key, asyncio.Event())
-        whole = EVENT + DONE if body.get("stream") else json.dumps(ANSWER).encode()
+        whole = self.streams if body.get("stream") else json.dumps(ANSWER).encode()
 
         def takes() -> bytes:
             if not kept.is_set():

@@ -7,7 +7,8 @@ so it is also tried elsewhere until there is a word of it. Log probabilities asi
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from smg_node.admission.ticket import Ticket
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import UNSAID, Begin, Event, Fail
+from smg_node.core.events import UNSAID, Begin, Event, Fail, Usage
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock
 from smg_node.core.request import ChatPrompt, GenerateRequest
@@ -27,7 +28,7 @@ from smg_node.pipeline.place import Placer
 from smg_node.pipeline.prepare import Preparer
 from smg_node.pipeline.relay import RelayRun, Relays
 from smg_node.pipeline.relay_call import REFUSAL_MAX_BYTES, Head
-from smg_node.pipeline.relay_parts import REFUSED_CODE, Asks
+from smg_node.pipeline.relay_parts import REFUSED_CODE, Asks, first_known
 from smg_node.pipeline.relayed import APIS, relayable
 from smg_node.pipeline.run import Generations, Run
 
@@ -113,16 +114,16 @@ class AnyRun:
 
     async def _chosen(self) -> Run:
         if self._run is None:
-            parts, (_, request, context) = self._parts, self._asked
+            parts, (dialect, request, context) = self._parts, self._asked
+            start = parts.engines.start
             try:
                 model = await parts.placer.known(request.model, deadline_s=context.deadline_s)
-                relayed = isinstance(model, RelayedModel)
+                if isinstance(model, RelayedModel):
+                    start = partial(ChatRun, parts)
             except SmgError:
-                # Told, and counted, by who would have generated.
-                relayed = False
-            self._run = (
-                ChatRun(parts, *self._asked) if relayed else parts.engines.start(*self._asked)
-            )
+                # Told, and counted, by who would have generated, who need not wait for it once more.
+                context = replace(context, deadline_s=parts.clock.monotonic_s())
+            self._run = start(dialect, request, context)
         return self._run
 
 
@@ -188,7 +189,12 @@ class ChatRun:
         if heard is None:
             assert failure is not None, "somebody answered"
             return [Fail(failure)]
-        return heard.ending(failure)
+        run = self._run
+        assert run is not None, "somebody was asked"
+        # Of two workers the first one knows what was cached, and may say so after the second one's last word.
+        cached = first_known(run.found, -1)
+        told = heard.ending(failure)
+        return told if cached < 0 else [_recounted(event, cached) for event in told]
 
     async def _written(self) -> RelayRun:
         """Return the call, written when it is first wanted; INVALID_REQUEST for what no chat can carry."""
@@ -286,6 +292,12 @@ class Hearing:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             said = None
         return refused(said or WorkerError(0, "", ""), self._head.status)
+
+
+def _recounted(event: Event, cached: int) -> Event:
+    if not isinstance(event, Usage):
+        return event
+    return msgspec.structs.replace(event, cached_tokens=min(cached, event.prompt_tokens))
 
 
 @contextmanager

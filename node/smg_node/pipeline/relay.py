@@ -102,7 +102,7 @@ class RelayRun:
         self._admitted: RelayedModel | None = None
         self._model = ""
         self._usage = UsageReader()
-        self._found: Prefilled | None = None
+        self.found: Prefilled | None = None
         """What the first worker of a pair said of the prompt; the second one's own cache is no saving."""
         self._first_s: float | None = None
         self._failure: SmgError | None = None
@@ -277,7 +277,7 @@ class RelayRun:
         """Yield what one worker answers; nothing is yielded of what another one may yet answer."""
         engine, listener = hold.engine, self._asks.listen()
         assert isinstance(engine, HttpEngine), "workers of relayed models speak HTTP"
-        self._found = None
+        self.found = None
         with scope.child("engine") as span:
             request = self._request(span.headers(), silences)
             passage = Passage(engine.served_name, model.name)
@@ -317,7 +317,7 @@ class RelayRun:
 
     def _prefilled(self, hold: PairHold, found: Prefilled, passage: Passage) -> None:
         hold.prefilled(found)
-        self._found = found
+        self.found = found
         if found.cached_tokens >= 0:
             passage.recount(found.cached_tokens)
 
@@ -374,7 +374,7 @@ class RelayRun:
             status=status,
             streamed=self._asks.streamed,
             prompt_tokens=prompt_tokens,
-            cached_tokens=first_known(self._found, cached_tokens),
+            cached_tokens=first_known(self.found, cached_tokens),
             completion_tokens=completion_tokens,
             tenant=self._context.tenant,
             key_id=self._context.key_id,

@@ -7,14 +7,11 @@ import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.request import ChatPrompt, TextPrompt, Turn
-from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.reader import ResponsesReader
 from smg_node.fleet.model import ModelSettings
 from smg_node.history.measures import ModelMeasures
 from smg_node.pipeline.prepare import Preparer
 from smg_node.world import SystemClock
 from support.fake_engine import FakeEngine
-from support.history_world import HistoryWorld, WordMeasures, context, history_world
 from support.relay_bench import relay_bench, told, worker
 
 HI = ChatPrompt((Turn("user", "hi"),))
@@ -23,11 +20,11 @@ HI = ChatPrompt((Turn("user", "hi"),))
 async def test_only_models_with_a_tokenizer_here_are_measured(tmp_path: Path) -> None:
     settings = {"theirs": ModelSettings(aliases=("alias",))}
     one = worker(lambda call: told({}), name="theirs")
-    engines = {"e:1": FakeEngine()}
+    engines = {"e": FakeEngine(model="tiny")}
     async with relay_bench(tmp_path, settings=settings, w=one, engines=engines) as b:
         with ThreadPoolExecutor(1) as threads:
             measures = ModelMeasures(b.placer, Preparer(clock=SystemClock(), threads=threads))
-            ours = await measures.of(FakeEngine().model, deadline_s=1e12)
+            ours = await measures.of("tiny", deadline_s=1e12)
             ours.check("truncation")
             assert await ours.count(TextPrompt("hello", add_special_tokens=False)) > 0
             theirs = await measures.of("alias", deadline_s=1e12)
@@ -38,16 +35,3 @@ async def test_only_models_with_a_tokenizer_here_are_measured(tmp_path: Path) ->
             with pytest.raises(SmgError) as found:
                 await theirs.count(HI)
             assert (found.value.where, found.value.kind) == ("model", ErrorKind.INVALID_REQUEST)
-
-
-class _Blind(WordMeasures):
-    """Words that nobody can count."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.measure = _BlindMeasure(None)
-
-
-class _BlindMeasure(type(WordMeasures(None).measure)):  # type: ignore[misc] - the class of what it is
-    def check(self, where: str) -> None:
-        raise SmgError(ErrorKind.INVALID_REQUEST, "no", where=where)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from smg_node.admission.refusal import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.events import Begin, BlockStart, Event, Fail
 from smg_node.core.grammar import Grammar
@@ -23,6 +24,7 @@ from smg_node.pipeline.chat_relay import AnyGenerations, AnyRun
 from smg_node.pipeline.prepare import Preparer
 from smg_node.world import SystemClock
 from support.chat_chunks import DONE, blocks, call, calls, chunk, event, usage_of, used
+from support.fake_rights import LimitWorld, door_of, limit, whole
 from support.fake_runs import FakeGenerations
 from support.http_node import hello
 from support.relay_bench import (
@@ -35,6 +37,7 @@ from support.relay_bench import (
     unreached,
     worker,
 )
+from support.relayed_pairs import CACHED, STYLES, Network, said
 
 ROLE = chunk(role="assistant", content="")
 GOOD = (ROLE, chunk(content="Hi"), chunk(content="!"), chunk("stop"), used(9, 4), DONE)
@@ -127,7 +130,9 @@ async def test_models_of_engines_are_left_to_them_and_so_are_unknown_ones(tmp_pa
     async with bench(tmp_path, w=worker(fine)) as b:
         events = await b.events(model="another")
         assert blocks(events) == ["text Hello world"]
-        assert [run.request.model for run in b.engines.runs] == ["another"]
+        [run] = b.engines.runs
+        assert run.request.model == "another"
+        assert run.context.deadline_s <= SystemClock().monotonic_s(), "it was waited for already"
         assert b.relays.outcomes == []
 
 
@@ -307,3 +312,54 @@ async def test_names_of_calls_in_the_prompt_are_not_used_again(tmp_path: Path) -
             for events in (fresh, repeated)
         ]
         assert ids == [["call_0"], [""]]
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_two_workers_may_share_the_answer(tmp_path: Path, style: str) -> None:
+    last = used(9, 4, prompt_tokens_details={"cached_tokens": 8})
+    net = Network(style, streams=b"".join((*GOOD[:4], last, DONE)))
+    p, d = net.prefill(), net.decode()
+    async with bench(tmp_path, queries=said(net), p=p, d=d) as b:
+        events = await b.events()
+        assert blocks(events) == ["text Hi!"]
+        assert usage_of(events).cached_tokens == CACHED
+        assert (b.relays.outcomes[0].kind, net.computed) == ("ok", 0)
+    assert (len(p.calls), len(d.calls)) == (1, 1)
+
+
+# ── Limits ───────────────────────────────────────────────────────────────────
+
+
+async def test_who_is_not_let_in_is_told_so_before_anybody_is_asked(tmp_path: Path) -> None:
+    world, one = LimitWorld(), worker(fine)
+    world.add(limit(), 1)
+    door = door_of(world)
+    async with bench(tmp_path, admission=door, w=one) as b:
+        first, second = b.start(), b.start()
+        await first.enter()
+        assert first.ticket is not None
+        with pytest.raises(LimitedError):
+            await second.enter()
+        assert blocks(await heard(first)) == ["text Hi!"]
+        assert [(each.kind, each.status) for each in b.relays.outcomes] == [
+            ("refused", 429),
+            ("ok", 200),
+        ]
+        assert [each.dialect for each in b.relays.outcomes] == ["responses", "responses"]
+    assert len(one.calls) == 1
+    assert door.tallies.open == 0
+
+
+async def test_who_leaves_without_reading_gets_all_of_it_back(tmp_path: Path) -> None:
+    world = LimitWorld()
+    tokens = world.add(limit("tokens"), 1_000)
+    door = door_of(world)
+    async with bench(tmp_path, admission=door, w=worker(fine)) as b:
+        run = b.start()
+        await run.enter()
+        assert whole(tokens)[0] < 1_000
+        run.leave()
+        assert whole(tokens) == (1_000, 0)
+        assert blocks(await b.events()) == ["text Hi!"]
+        assert whole(tokens) == (987, 13)
+    assert door.tallies.open == 0
