@@ -8,12 +8,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import httpx2
 import pytest
 
+from support.chat_server import MODEL, ChatServer, running_chat_server
 from support.judging import Judge, listened
 from support.many_nodes import ENGINE
 from support.node import RunningNode, running_node
@@ -137,7 +138,7 @@ CASES: Final[Mapping[str, Case]] = {
     ),
 }
 APART: Final = ("tool-calling", "image-input")
-"""What the engines of the tests cannot do, or nobody can yet: tests of their own say what is answered."""
+"""What engines of ours cannot do, or nobody can yet: tests of their own say what is answered, and where they pass."""
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +220,45 @@ def test_a_picture_for_a_model_that_sees_nothing_is_refused_at_its_place(
     assert body["error"]["param"] == "input[0].content[1]"
     assert body["error"]["code"] == "unsupported_parameter"
     assert "image" in body["error"]["message"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ChatServer]:
+    with running_chat_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def relayed(server: ChatServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
+    """A node in front of a worker that reads calls out of what its model says, and takes pictures."""
+    with running_node(tmp_path_factory.mktemp("relayed"), workers=[server.url]) as running:
+        yield running
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("name", ["tool-calling"])
+def test_tool_calling_passes_where_the_worker_reads_calls(
+    relayed: RunningNode, wire: httpx2.Client, name: str, *, streamed: bool
+) -> None:
+    asked = [said("user", "weather of San Francisco?")]
+    case = replace(CASES[name], input=asked, more={"tools": [WEATHER], "model": MODEL})
+    if streamed:
+        case = replace(case, more={**(case.more or {}), "stream": True})
+    status, body = answered(relayed, wire, case)
+    assert (status, body["status"]) == (200, "completed")
+    assert unmet(case, body) == []
+
+
+@pytest.mark.parametrize("name", ["image-input"])
+def test_image_input_passes_where_the_worker_takes_pictures(
+    relayed: RunningNode, server: ChatServer, wire: httpx2.Client, name: str
+) -> None:
+    case = replace(CASES[name], more={"model": MODEL}, status=200)
+    status, body = answered(relayed, wire, case)
+    assert (status, unmet(case, body)) == (200, [])
+    text, picture = server.asked[-1]["messages"][0]["content"]
+    assert text == {"type": "text", "text": "What is in this picture?"}
+    assert picture["image_url"]["url"] == PICTURE
 
 
 def test_all_of_them_at_once_are_let_in_and_answered_the_same(
