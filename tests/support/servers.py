@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
@@ -149,13 +149,17 @@ class Server:
 
     def pause(self) -> None:
         """Let it hang: it takes connections and answers nothing, until `go_on`."""
-        for pid in (self.process.pid, *children_of(self.process.pid)):
-            os.kill(pid, signal.SIGSTOP)
+        self._tell_all(signal.SIGSTOP)
 
     def go_on(self) -> None:
         """Let it go on after `pause`."""
+        self._tell_all(signal.SIGCONT)
+
+    def _tell_all(self, number: signal.Signals) -> None:
         for pid in (self.process.pid, *children_of(self.process.pid)):
-            os.kill(pid, signal.SIGCONT)
+            # Its children come and go, one for each connection.
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 @contextmanager
