@@ -233,8 +233,8 @@ def test_refusals_have_their_status_and_code(
 
 
 def test_tenants_see_nothing_of_each_other(engine: Simulated, tmp_path: Path) -> None:
-    with running_node(tmp_path, workers=[f"grpc://{engine.address}"]) as node:
-        anyone = client_of(node)
+    workers = [f"grpc://{engine.address}"]
+    with running_node(tmp_path, workers=workers) as node, client_of(node) as anyone:
 
         def key(client: OpenAI, **wish: str) -> OpenAI:
             made = client.with_options(base_url=node.url).post(
@@ -261,12 +261,11 @@ def test_what_was_acknowledged_is_there_after_the_node_was_killed(
     engine: Simulated, tmp_path: Path
 ) -> None:
     workers = [f"grpc://{engine.address}"]
-    with running_node(tmp_path, workers=workers) as node:
-        made = client_of(node).responses.create(model="parrot", input="keep me")
+    with running_node(tmp_path, workers=workers) as node, client_of(node) as client:
+        made = client.responses.create(model="parrot", input="keep me")
         node.process.signal(signal.SIGKILL)
         node.process.wait(10)
-    with running_node(tmp_path, workers=workers) as node:
-        client = client_of(node)
+    with running_node(tmp_path, workers=workers) as node, client_of(node) as client:
         assert client.responses.retrieve(made.id) == made
         more = client.responses.create(
             model="parrot",

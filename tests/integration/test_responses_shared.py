@@ -115,9 +115,9 @@ def test_a_session_over_many_nodes_reads_as_one_on_a_single_node(
     with ExitStack() as stack:
         shared = stack.enter_context(server(tmp_path / "store"))
         alone = ("--store", "memory:")
-        *two, single = running_nodes(stack, tmp_path, engine, (shared, shared, alone))
-        clients = [client_of(node) for node in two]
-        assert session(cycle(clients)) == session(cycle([client_of(single)]))
+        nodes = running_nodes(stack, tmp_path, engine, (shared, shared, alone))
+        *clients, single = [stack.enter_context(client_of(node)) for node in nodes]
+        assert session(cycle(clients)) == session(cycle([single]))
         made = clients[0].responses.create(model="parrot", input="bye")
         clients[1].responses.delete(made.id)
         with pytest.raises(openai.NotFoundError):
