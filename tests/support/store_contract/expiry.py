@@ -157,7 +157,7 @@ class ExpiryCases:
         counts = await self.purged(stage, batch)
         if maker.expires_by_itself:
             # Only the items of what were conversations are swept, those of one at a time.
-            assert sum(counts) <= 4
+            assert sum(counts) == 4
         else:
             assert sum(counts) >= len(gone) + 2
             assert max(counts) <= batch

@@ -14,6 +14,8 @@ from smg_chaos.gameday.limits.records import UNKNOWN, Answer
 
 _ADMITTED = 200
 _REFUSED = 429
+_SLACK_US = 100_000
+"""So much later or earlier may a node say that a window ends."""
 
 
 @dataclass
@@ -74,8 +76,11 @@ def read_headers(
 def _window(answer: Answer, window_us: int) -> int | None:
     """Return the number of the window that ends when the answer says, if there is but one that may."""
     reset_us = answer.reset_ms * 1000
-    first = round((answer.sent_us + reset_us) / window_us)
-    last = round((answer.got_us + reset_us) / window_us)
+    from_us, to_us = answer.sent_us + reset_us, answer.got_us + reset_us
+    first, last = round(from_us / window_us), round(to_us / window_us)
+    if first != last:
+        # Long on its way; but windows end at whole ones, and one such moment may lie in between.
+        first, last = -(-(from_us - _SLACK_US) // window_us), (to_us + _SLACK_US) // window_us
     return first - 1 if first == last else None
 
 

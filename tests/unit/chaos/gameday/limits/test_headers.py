@@ -44,6 +44,10 @@ def test_what_was_long_on_its_way_is_compared_only_if_its_window_is_sure() -> No
     late = Answer(1, 0, NOW_US, NOW_US + 1_900_000, 429, "", 40, 0, 500, state="exact")
     found = read_headers([late, answer(2, 1950, 1960, 30), answer(3, 950, 960, 30)], SECOND_US)
     assert (found.looked, found.unplaced, found.wrong) == (3, 1, 0)
+    # Most of a window on its way, and only one border lies in between.
+    slow = Answer(1, 0, NOW_US, NOW_US + 700_000, 429, "", 40, 0, 600, state="exact")
+    found = read_headers([slow, answer(2, 750, 760, 30)], SECOND_US)
+    assert (found.unplaced, found.rising) == (0, 1)
     # Half a window on its way, and its end is still that of one window alone.
     slow = Answer(1, 0, NOW_US, NOW_US + 450_000, 429, "", 40, 0, 800, state="exact")
     found = read_headers([slow, answer(2, 460, 470, 30)], SECOND_US)
