@@ -13,8 +13,8 @@ ROOTS := node mesh storage proto migrations chaos tests
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup mlx demo test check format lint types contracts house reference reference-check \
-	proto proto-check unit properties simulate integration conformance performance rewrite bench bench-peers gameday serf lock \
+.PHONY: help setup compile mlx demo test check format lint types contracts house reference reference-check \
+	proto proto-check unit properties simulate integration conformance performance rewrite bench compare bench-peers gameday serf lock \
 	clean distclean
 
 help: ## Show this list
@@ -22,7 +22,7 @@ help: ## Show this list
 
 # ── Set-up ───────────────────────────────────────────────────────────────────
 
-$(BIN)/.ready: requirements.lock requirements-vocab.lock pyproject.toml tools/setup.sh
+$(BIN)/.ready: requirements.lock requirements-vocab.lock pyproject.toml tools/setup.sh tools/compile.py $(wildcard node/smg_node/packing/*.py node/smg_node/packing/*.pxd)
 	@bash tools/setup.sh project
 	@touch $@
 
@@ -31,6 +31,9 @@ $(MLX)/.ready: requirements-mlx.lock tools/setup.sh | $(BIN)/.ready
 	@touch $@
 
 setup: $(BIN)/.ready ## Make .venv with the project, its tests and tools
+
+compile: setup ## Compile what is worth it anew, after a change of node/smg_node/packing (SMG_PURE=1: remove it)
+	@$(BIN)/python tools/compile.py
 
 mlx: $(MLX)/.ready ## Make .cache/mlx with a real inference engine for the tests (250 MB)
 
@@ -112,6 +115,9 @@ $(VOCABULARY)/config.json: tests/support/vocabulary_folder.py | $(BIN)/.ready
 
 bench: setup $(VOCABULARY)/config.json ## Measure this gateway beside others; ARGS="…" as in smg-chaos bench --help
 	@$(BIN)/smg-chaos bench --tokenizer $(VOCABULARY) $(ARGS)
+
+compare: setup $(VOCABULARY)/config.json ## Hold this gateway to its goals beside others, and publish that; ARGS="…" as in smg-chaos compare --help
+	@$(BIN)/smg-chaos compare --tokenizer $(VOCABULARY) --page deploy/reference/performance.md $(ARGS)
 
 bench-peers: setup ## Install the gateways that `make bench` can compare with
 	@bash tools/setup.sh peers

@@ -76,7 +76,7 @@ WRONG: Final[Mapping[str, Wrong]] = {
         rooms=tuple(f"smg_mesh.{room}" for room in MESH_ROOMS),
     ),
     "pure": Wrong(dict.fromkeys(intruders(PURE["source_modules"]), PURE["forbidden_modules"])),
-    "pipeline": Wrong({"smg_node.pipeline.intruder": ["aiohttp", "grpc"]}),
+    "pipeline": Wrong({"smg_node.pipeline.intruder": ["aiohttp", "grpc", "httptools"]}),
     "front-door": Wrong(
         {"smg_node.http.intruder": [f"smg_mesh.{room}" for room in MESH_ROOMS]},
         rooms=tuple(f"smg_mesh.{room}" for room in MESH_ROOMS),

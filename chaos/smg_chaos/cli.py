@@ -15,6 +15,7 @@ from typer.main import get_command
 _COMMANDS: Final = {
     "engine": ("smg_chaos.engine.cli", "Serve a simulated inference engine."),
     "bench": ("smg_chaos.bench.cli", "Measure gateways side by side."),
+    "compare": ("smg_chaos.bench.compare_cli", "Hold this gateway to its goals beside others."),
     "history": ("smg_chaos.history.cli", "Measure what a remembered response costs."),
     "gameday": ("smg_chaos.gameday.cli", "Hurt real clusters in a lab of namespaces."),
     "simulate": ("smg_chaos.simulate.cli", "Simulate a whole cluster on virtual time."),
@@ -24,6 +25,7 @@ _COMMANDS: Final = {
     "state-soak": ("smg_chaos.bench.state_soak", "Change a replicated document a million times."),
     "prefix-index": ("smg_chaos.bench.prefix_index", "Measure the index of cached prompts."),
     "decision": ("smg_chaos.bench.decision", "Measure what it costs to choose a worker."),
+    "decision-growth": ("smg_chaos.bench.decision_growth", "Measure how that grows."),
     "admission": ("smg_chaos.bench.admission", "Measure what limits cost a request."),
     "parse": ("smg_chaos.bench.parse", "Measure what reading thoughts and calls costs."),
     "second-opinion": ("smg_chaos.opinion.cli", "Compare parsers with the reference gateway's."),

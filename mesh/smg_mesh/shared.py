@@ -6,12 +6,10 @@
     await shared.close()         # the last save
 
 A node with a mesh hands it to the mesh, which opens, runs and closes it, and carries what it says to the others.
-A node alone does so itself. Both keep it in the same data dir, so that a node that was alone brings what it
-has when it joins others, and has what they had when it is alone again: who finds no state of its own
-takes over that of the other circumstances.
+A node alone does so itself. Both keep it in the same data dir, so that a node that was alone brings what it has when it
+joins others, and has what they had when it is alone again: who finds no state of its own takes over the other's.
 
-Views may be taken at once; reading and writing begins when it is open. Nothing here waits for a disk, or
-for a peer.
+Views may be taken at once; reading and writing begins when it is open. Nothing here waits for disk or peer.
 """
 
 import asyncio
@@ -22,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from smg_mesh.config import StateOptions
-from smg_mesh.crdt.entry import Held
+from smg_mesh.crdt.entry import Entry, Held
 from smg_mesh.crdt.namespace import StateError
 from smg_mesh.escrow.report import Report
 from smg_mesh.escrow.rows import Row
@@ -38,6 +36,7 @@ from smg_mesh.io.state_news import StateNews
 from smg_mesh.io.state_notes import NOTES
 from smg_mesh.io.threads import Threads
 from smg_mesh.io.vault import Vault
+from smg_mesh.io.waiting import Waiting
 from smg_mesh.state.audit import Audit, AuditRow
 from smg_mesh.state.keys import KeyRecord, Keys
 from smg_mesh.state.limits import LimitError, LimitRule, LimitsView, RuleValue
@@ -61,6 +60,7 @@ __all__ = [
     "NOTES",
     "Audit",
     "AuditRow",
+    "Entry",
     "Held",
     "Hints",
     "KeyRecord",
@@ -84,6 +84,7 @@ __all__ = [
     "Sticky",
     "Verdict",
     "Verdicts",
+    "Waiting",
     "WorkerRecord",
     "WorkerRegistry",
     "WorkerSpec",
@@ -141,6 +142,7 @@ class Shared:
         self._news: Final = StateNews(now_ms=self._now_ms)
 
         registers = self._replica.registers
+        self.namespace: Final = self._replica.namespace
         self.workers: Final = WorkerRegistry(self._replica.namespace("workers"), name)
         self.settings: Final = SettingsView(self._replica.namespace("settings"), name)
         self.limits: Final = LimitsView(self._replica.namespace("limits"), wall_ms=wall_ms)
@@ -215,9 +217,9 @@ class Shared:
         self.absent_ms = recalled.absent_ms
         if recalled.absent_ms is not None:
             self._replica.loaded(recalled.absent_ms)
-            away_s = recalled.absent_ms // 1000
             text = "%d pieces of shared state are back from the disk, saved %d s ago"
-            _log.info(text, recalled.pieces, away_s, extra={"fields": {"event": "state_read"}})
+            said = (recalled.pieces, recalled.absent_ms // 1000)
+            _log.info(text, *said, extra={"fields": {"event": "state_read"}})
         await self.rights.open(self._boot)
         if self._gossip is None:
             self._arrival.nobody = lambda: True
@@ -374,8 +376,7 @@ class Shared:
     def _refresh(self) -> None:
         """Let the views say again what others would forget."""
         for refresh in (self.load.refresh, self.verdicts.refresh, self.running.refresh):
-            due_ms = refresh()
-            if due_ms is not None:
+            if (due_ms := refresh()) is not None:
                 self._pulse.at(due_ms)
 
     def _look_at_arrival(self) -> None:
@@ -386,8 +387,7 @@ class Shared:
             name = self._arrival.ask()
             if name:
                 self._take(Converse("gap", name=name))
-            due_ms = self._arrival.due_ms()
-            if due_ms is not None:
+            if (due_ms := self._arrival.due_ms()) is not None:
                 self._pulse.at(due_ms)
             return
         self._arrived = True

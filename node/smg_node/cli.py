@@ -217,13 +217,17 @@ def _import_wiring() -> "Callable[[Settings], Coroutine[Any, Any, int]]":
     # The reference encoder would start a thread for every core; encoding in parallel is our business.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+    from smg_node.serve import serve
+
+    return serve
+
+
+def _import_framework() -> None:
+    """Import the web framework, which a node needs for HTTP workers and may use as its server, before there are threads."""
     from smg_node.memory import without_certificates
 
     with without_certificates():
         import aiohttp  # noqa: F401 - only to have it, before anybody imports it with them
-    from smg_node.serve import serve
-
-    return serve
 
 
 def _import_for_workers() -> None:
@@ -233,17 +237,47 @@ def _import_for_workers() -> None:
 
 
 def _serve(settings: "Settings") -> int:
-    import asyncio
-
     serve = _import_wiring()
+    if settings.http.server == "aiohttp" or any(
+        not worker.startswith("grpc") for worker in settings.workers.listed
+    ):
+        _import_framework()
     if settings.demo or settings.workers.listed:
         _import_for_workers()
+    if settings.processes:
+        return _serve_in_processes(settings)
+    return _loop(serve(settings))
+
+
+def _serve_in_processes(settings: "Settings") -> int:
+    """Return the exit code of this process, be it the nursery or one that it forked."""
+    from smg_node.data_process import serve_clients
+    from smg_node.memory import keep
+    from smg_node.processes.meeting import meeting_place
+    from smg_node.processes.nursery import Nursery
+    from smg_node.serve import serve
+    from smg_node.world import SystemClock
+
+    _import_for_workers()
+    keep()
+    with meeting_place(settings.data_dir, settings.name, settings.http.listen) as place:
+        role = Nursery(settings.processes, place, SystemClock().monotonic_s).run()
+        if isinstance(role, int):
+            return role
+        if role.kind == "data":
+            return _loop(serve_clients(settings, role))
+        return _loop(serve(settings, role))
+
+
+def _loop(running: "Coroutine[Any, Any, int]") -> int:
+    import asyncio
+
     try:
         import uvloop
     except ImportError:
         # Not on every platform; the standard loop does the same, slower.
-        return asyncio.run(serve(settings))
-    return uvloop.run(serve(settings))
+        return asyncio.run(running)
+    return uvloop.run(running)
 
 
 def _one_line(error: BaseException) -> str | None:

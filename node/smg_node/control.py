@@ -138,10 +138,10 @@ def listen_options(settings: Settings) -> ListenOptions:
     )
 
 
-def build_prefixes(settings: Settings, fleet: Fleet, *, clock: Clock) -> Prefixes:
+def build_prefixes(settings: Settings, fleet: Fleet) -> Prefixes:
     """Return what is known of the engines' prefix caches; `fleet` hears what they say of them."""
     index = PrefixIndex(entries_max=settings.kv.entries_max, block=settings.kv.block)
-    prefixes = Prefixes(index, cluster=settings.mesh.label, now_s=clock.monotonic_s)
+    prefixes = Prefixes(index, cluster=settings.mesh.label)
     fleet.follow_with(prefixes)
     return prefixes
 

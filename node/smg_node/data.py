@@ -1,17 +1,17 @@
 """Wiring, second half: what serves requests. The parts of models, the pipeline, the HTTP surface."""
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from smg_node import __version__
 from smg_node.admission.door import Admission
 from smg_node.admission.ports import Rights, Rules
+from smg_node.base import Base
 from smg_node.cluster.asking import Asking
 from smg_node.cluster.desks import SharedDesks
-from smg_node.cluster.explain import Explanations
+from smg_node.cluster.explain import Explanations, Siblings
 from smg_node.cluster.model_words import retune_models
 from smg_node.cluster.settings import LiveSettings
 from smg_node.cluster.usage_build import UsageParts
@@ -25,16 +25,12 @@ from smg_node.control import (
     listen_options,
     retry_options,
 )
-from smg_node.core.errors import invalid
-from smg_node.core.ids import IdSource
-from smg_node.core.ports import Clock, Rng
-from smg_node.core.request import Prompt
 from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.known import known_dialects
 from smg_node.dialects.options import ReaderOptions
 from smg_node.engines.options import EngineOptions
+from smg_node.engines.trust import Trust
 from smg_node.fleet.fleet import Fleet, OpenEngine
-from smg_node.fleet.model import ServedModel
 from smg_node.fleet.models import ModelParts
 from smg_node.fleet.networks import Networks
 from smg_node.fleet.opening import engine_opener as open_with
@@ -42,7 +38,8 @@ from smg_node.history.door import HistoryDoor
 from smg_node.http.chosen import http_options, reader_options
 from smg_node.http.identity import KeyAuthenticator
 from smg_node.http.parts import HttpParts, Identity
-from smg_node.http.ports import Cluster, Tokenized
+from smg_node.http.ports import Cluster
+from smg_node.http.token_desk import TokenDesk
 from smg_node.memory import keep
 from smg_node.pipeline.admitting import Counting, admission_options, prices, watch_admission
 from smg_node.pipeline.chat_relay import AnyGenerations
@@ -59,28 +56,11 @@ from smg_node.routing.known import Policies
 from smg_node.routing.policy import Bindings
 from smg_node.routing.retry import RetryBudgets
 from smg_node.telemetry import declared
-from smg_node.telemetry.access import AccessLog
-from smg_node.telemetry.logs import Logs
 from smg_node.telemetry.metrics import Meters
-from smg_node.telemetry.tracing import Tracer
 from smg_node.tokens.exact_cache import ExactCache, ExactLimits
 
 if TYPE_CHECKING:
     from smg_node.fleet.assembly import Assembly
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """What everything else stands on; one of each per process."""
-
-    clock: Clock
-    rng: Rng
-    ids: IdSource
-    meters: Meters
-    tracer: Tracer
-    access: AccessLog
-    logs: Logs
-    threads: Executor
 
 
 # ── Engines ──────────────────────────────────────────────────────────────────
@@ -97,6 +77,7 @@ def engine_opener(settings: Settings, networks: Networks, meters: Meters) -> Ope
         ping_interval_s=knobs.ping_interval_s,
         message_max_bytes=knobs.message_max_bytes,
         bundle_max_bytes=settings.tokens.bundle_max_bytes,
+        trust=Trust(knobs.tls.authority, knobs.tls.certificate, knobs.tls.key),
     )
 
     def observe(name: str, labels: Mapping[str, str]) -> None:
@@ -174,25 +155,62 @@ def build_http_parts(
     *,
     sticky: Bindings,
     mesh: Asking | None = None,
+    siblings: Siblings | None = None,
     prefixes: Prefixes | None = None,
-    history: HistoryDoor,
+    history: HistoryDoor | None,
     admission: Admission | None = None,
+    journal: Journal | None = None,
 ) -> HttpParts:
-    """Return everything the HTTP surface needs; all of it follows the cluster's settings."""
+    """Return everything the HTTP surface needs; all of it follows the cluster's settings.
+
+    `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
+    """
     watch_fleet(base.meters, fleet, base.clock)
     counting = Counting(base.meters, usage.usage)
     pipeline = _build_pipeline(
-        settings, base, fleet, counting, sticky=sticky, prefixes=prefixes, admission=admission
+        settings,
+        base,
+        fleet,
+        counting,
+        sticky=sticky,
+        prefixes=prefixes,
+        admission=admission,
+        journal=Journal(settings.name) if journal is None else journal,
     )
+    explain = Explanations(
+        settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
+    )
+    parts = _surface(settings, base, desk, cluster, shared, usage, pipeline, explain, history)
+    _follow(shared.live, parts, pipeline)
+    _follow_below(shared.live, base, fleet, desk)
+    if history is not None:
+        shared.live.watch(("history", "retention", "responses", "storage"), history.retune)
+    return parts
+
+
+def _surface(
+    settings: Settings,
+    base: Base,
+    desk: FleetDesk,
+    cluster: Cluster,
+    shared: SharedDesks,
+    usage: UsageParts,
+    pipeline: _Pipeline,
+    explain: Explanations,
+    history: HistoryDoor | None,
+) -> HttpParts:
+    """Return the node as the HTTP surface sees it."""
     reading = reader_options(settings)
     shown = shown_settings(settings)
     anything = AnyGenerations(pipeline.generator, pipeline.relays, pipeline.preparer)
-    parts = HttpParts(
+    return HttpParts(
         identity=Identity(settings.name, __version__),
         generations=pipeline.generator,
         relays=pipeline.relays,
         embedder=pipeline.embedder,
-        history=history.desks(anything, pipeline.placer, pipeline.preparer),
+        history=_elsewhere
+        if history is None
+        else history.desks(anything, pipeline.placer, pipeline.preparer),
         catalog=desk,
         tokens=TokenDesk(pipeline.placer, pipeline.preparer, base.clock),
         workers=desk,
@@ -206,7 +224,7 @@ def build_http_parts(
         cluster_settings=shared.settings,
         audit=shared.audit,
         state=shared.state,
-        explain=Explanations(settings.name, pipeline.journal, cluster.members, mesh),
+        explain=explain,
         dialects=_dialects(reading),
         meters=base.meters,
         tracer=base.tracer,
@@ -217,10 +235,10 @@ def build_http_parts(
         reading=reading,
         settings=lambda: shown,
     )
-    _follow(shared.live, parts, pipeline)
-    _follow_below(shared.live, base, fleet, desk)
-    shared.live.watch(("history", "retention", "responses", "storage"), history.retune)
-    return parts
+
+
+def _elsewhere() -> NoReturn:
+    raise AssertionError("what is remembered is asked of the control process")
 
 
 def build_admission(
@@ -252,9 +270,9 @@ def _build_pipeline(
     sticky: Bindings,
     prefixes: Prefixes | None,
     admission: Admission | None,
+    journal: Journal,
 ) -> _Pipeline:
     """Return what carries generations through, watched by scrapes."""
-    journal = Journal(settings.name)
     watch_journal(base.meters, journal)
     policies = build_policies(settings, sticky)
     placer = build_placer(
@@ -350,34 +368,6 @@ def _follow_below(live: LiveSettings, base: Base, fleet: Fleet, desk: FleetDesk)
     live.watch(("engine",), engines)
     live.watch(("readiness",), lambda now: desk.retune(workers_ready_min=now.readiness.min_workers))
     live.watch(("telemetry",), telemetry)
-
-
-class TokenDesk:
-    """Text to ids and back, exactly as a generation does it."""
-
-    def __init__(self, placer: Placer, preparer: Preparer, clock: Clock) -> None:
-        self._placer = placer
-        self._preparer = preparer
-        self._clock = clock
-
-    async def tokenize(self, model: str, prompt: Prompt) -> Tokenized:
-        """Render and encode one prompt."""
-        prepared = await self._preparer.prompt(prompt, await self._model(model))
-        return Tokenized(prepared.ids, len(prepared.text))
-
-    async def detokenize(self, model: str, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
-        """Return the text of `ids`; INVALID_REQUEST for an id outside the vocabulary."""
-        tokenizer = (await self._model(model)).tokenizer
-        for at, token_id in enumerate(ids):
-            if not 0 <= token_id < tokenizer.vocabulary:
-                raise invalid(
-                    f"token id {token_id} is outside the vocabulary of {tokenizer.vocabulary}",
-                    f"tokens[{at}]",
-                )
-        return tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)
-
-    async def _model(self, name: str) -> ServedModel:
-        return await self._placer.model(name, deadline_s=float("inf"))
 
 
 def _dialects(reading: ReaderOptions) -> Mapping[str, Dialect]:

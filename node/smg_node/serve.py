@@ -13,17 +13,14 @@ up already.
 import asyncio
 import logging
 import signal
-import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Final
-
-from prometheus_client import CollectorRegistry
+from typing import TYPE_CHECKING, Any
 
 from smg_mesh.shared import Shared
 from smg_node import __version__
+from smg_node.base import Base, build_base, running
 from smg_node.cluster.build import build_cluster, build_shared, build_sharing
 from smg_node.cluster.desks import SharedDesks, build_desks, listen
 from smg_node.cluster.farewell import Farewell
@@ -33,11 +30,11 @@ from smg_node.cluster.life import ClusterLife, Doubts
 from smg_node.cluster.registry import ClusterRegistry
 from smg_node.cluster.sessions import Sessions
 from smg_node.cluster.usage_build import UsageParts, build_usage
+from smg_node.config.address import Address
 from smg_node.config.plain import Settings
 from smg_node.config.worker_url import parse_worker_url
 from smg_node.control import FleetDesk, build_fleet, build_prefixes
-from smg_node.core.ids import IdSource
-from smg_node.data import Base, build_admission, build_http_parts, engine_opener, model_parts
+from smg_node.data import build_admission, build_http_parts, engine_opener, model_parts
 from smg_node.demo import demo_engines, say_demo
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.networks import Networks
@@ -45,17 +42,11 @@ from smg_node.history.door import HistoryDoor
 from smg_node.http.app import Server
 from smg_node.memory import settle, spare
 from smg_node.pipeline.engine_meters import watch_listening, watch_prefixes
-from smg_node.telemetry import declared
-from smg_node.telemetry.access import AccessLog
-from smg_node.telemetry.logs import open_logs
 from smg_node.telemetry.loop_lag import LoopLag
-from smg_node.telemetry.metrics import Meters
-from smg_node.telemetry.tracing import TraceOptions, Tracer
-from smg_node.world import SystemClock, system_rng
 
-TRACE_FLUSH_S: Final = 2.0
-THREADS: Final = 2
-"""For long prompts; the encoders release the interpreter, so two keep a small machine busy."""
+if TYPE_CHECKING:
+    from smg_node.processes.controlling import Controlling
+    from smg_node.processes.role import Role
 
 _log = logging.getLogger(__name__)
 
@@ -74,15 +65,17 @@ class _Node:
     history: HistoryDoor
     farewell: Farewell
     server: Server
+    control: "Controlling | None"
 
 
-async def serve(settings: Settings) -> int:
+async def serve(settings: Settings, role: "Role | None" = None) -> int:
     """Run a node until a signal, an operator or a newer process of its name ends it; return the exit code.
 
-    OSError if a port is taken, SmgError if something it was told to start does not start.
+    With a `role` it is the control process of a node of several. OSError if a port is taken, SmgError if
+    something it was told to start does not start.
     """
     async with AsyncExitStack() as stack:
-        node = _build(settings, await _build_base(settings, stack))
+        node = _build(settings, await build_base(settings, stack), role)
         server, cluster, farewell = node.server, node.cluster, node.farewell
         stack.push_async_callback(cluster.stop)
         await cluster.start()
@@ -91,25 +84,41 @@ async def serve(settings: Settings) -> int:
         stack.push_async_callback(node.history.close)
         stack.push_async_callback(server.stop)
         await server.start()
-        cluster.publish(server.address, server.metrics_address)
+        control = node.control
+        address = server.address if control is None else control.address
+        cluster.publish(address, server.metrics_address)
         urls = list(settings.workers.listed)
         if settings.demo:
             urls += await stack.enter_async_context(demo_engines())
         node.registry.list_static([parse_worker_url(url) for url in urls])
-        await stack.enter_async_context(_running(_loops(node)))
-        _announce(server)
+        if control is not None:
+            stack.callback(control.bus.close)
+            await control.open(lambda: farewell.signalled(signal.SIGTERM))
+        await stack.enter_async_context(running(_loops(node)))
+        if control is not None:
+            await control.serving(settings.processes)
+        _announce(address, server.metrics_address)
         if settings.demo:
-            say_demo(server.address.port)
-        with _signals(farewell.signalled):
+            say_demo(address.port)
+        with _signals(farewell.signalled) if control is None else nullcontext():
             await farewell.wanted.wait()
             cluster.say_leaving()
-            await server.drain()
+            await _drain(settings, server, control)
             await cluster.say_goodbye()
         _log.info("drained; stopping")
     return farewell.code
 
 
-def _build(settings: Settings, base: Base) -> _Node:
+async def _drain(settings: Settings, server: Server, control: "Controlling | None") -> None:
+    """Say farewell, in all processes at a time."""
+    if control is None:
+        await server.drain()
+        return
+    within_s = settings.drain.settle_s + settings.drain.grace_s
+    await asyncio.gather(server.drain(), control.drained(within_s))
+
+
+def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     """Build everything; nothing is open yet."""
     clock = base.clock
     shared = build_shared(settings, clock=clock, rng=base.rng, meters=base.meters)
@@ -122,16 +131,16 @@ def _build(settings: Settings, base: Base) -> _Node:
         clock=clock,
         rng=base.rng,
     )
-    prefixes = build_prefixes(settings, fleet, clock=clock)
-    registry = ClusterRegistry(
-        shared, fleet, monotonic_s=clock.monotonic_s, patience_s=settings.mesh.join_grace_s
-    )
+    prefixes = build_prefixes(settings, fleet)
     farewell = Farewell()
+    control = None if role is None else _build_control(role, base, shared)
+    registry = _build_registry(settings, base, shared, fleet, control)
     cluster = _build_cluster(settings, base, shared, farewell)
     sharing = build_sharing(
         settings, shared, prefixes, fleet, monotonic_s=clock.monotonic_s, meters=base.meters
     )
     history = _build_history(settings, base, shared, HistoryPeers(cluster))
+    doubts = _doubts(cluster, sharing, history)
     desk = FleetDesk(
         fleet,
         networks,
@@ -140,7 +149,7 @@ def _build(settings: Settings, base: Base) -> _Node:
         clock=clock,
         workers_ready_min=settings.readiness.min_workers,
         draining=lambda: farewell.draining,
-        doubts=_doubts(cluster, sharing, history),
+        doubts=doubts,
     )
     desks = build_desks(settings, shared, cluster.mesh, wall_ms=clock.now_ms)
     listen(settings, shared, desks)
@@ -157,15 +166,38 @@ def _build(settings: Settings, base: Base) -> _Node:
         usage,
         sticky=registry.sticky,
         mesh=cluster.mesh,
+        siblings=None if control is None else control.siblings,
         prefixes=prefixes,
         history=history,
         admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
     )
-    farewell.server = Server(parts)
-    farewell.server.wait_for(history)
+    if control is not None:
+        control.join(parts, usage.usage, doubts=doubts, aside=lambda: farewell.aside)
+    server = farewell.server = Server(parts, None if control is None else control.elsewhere)
+    server.wait_for(history)
     return _Node(
-        base, fleet, registry, desks, cluster, sharing, usage, history, farewell, farewell.server
+        base, fleet, registry, desks, cluster, sharing, usage, history, farewell, server, control
     )
+
+
+def _build_registry(
+    settings: Settings, base: Base, shared: Shared, fleet: Fleet, control: "Controlling | None"
+) -> ClusterRegistry:
+    """Return what binds the workers of the cluster to the fleet; in a node of several, all count what is open."""
+    return ClusterRegistry(
+        shared,
+        fleet,
+        monotonic_s=base.clock.monotonic_s,
+        patience_s=settings.mesh.join_grace_s,
+        load=None if control is None else control.load,
+    )
+
+
+def _build_control(role: "Role", base: Base, shared: Shared) -> "Controlling":
+    # Imported here: a node in one process has nobody to talk to.
+    from smg_node.processes.controlling import Controlling
+
+    return Controlling(role, shared, base.meters, base.clock)
 
 
 def _build_history(
@@ -223,61 +255,8 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
         "usage": node.usage.keeper.run,
         "history": node.history.run,
         **sharing,
+        **({} if node.control is None else node.control.loops()),
     }
-
-
-async def _build_base(settings: Settings, stack: AsyncExitStack) -> Base:
-    """Build what everything else stands on; `stack` takes it down last."""
-    telemetry = settings.telemetry
-    logs, sink = open_logs(
-        sys.stderr.buffer, line_format=telemetry.log_format, level=telemetry.log_level
-    )
-    stack.callback(sink.close)
-    stack.callback(logs.close)
-    clock, rng = SystemClock(), system_rng()
-    # A request whose model was not found has none; it must not get a series without a name.
-    meters = Meters(CollectorRegistry(), version=__version__, known_model=bool)
-    meters.watch(declared.LOG_LINES_DROPPED, lambda: {(): sink.dropped})
-    tracer = Tracer(
-        TraceOptions(
-            ratio=telemetry.trace_ratio,
-            endpoint=telemetry.otlp_endpoint,
-            node=settings.name,
-            version=__version__,
-        ),
-        rng,
-    )
-    stack.push_async_callback(tracer.close, TRACE_FLUSH_S)
-    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="prompts")
-    stack.callback(threads.shutdown, wait=False, cancel_futures=True)
-    readable = telemetry.log_format == "console" or (
-        telemetry.log_format == "auto" and sys.stderr.isatty()
-    )
-    access = AccessLog(sink, clock, readable=readable, enabled=telemetry.access_log)
-    return Base(
-        clock=clock,
-        rng=rng,
-        ids=IdSource(clock, rng),
-        meters=meters,
-        tracer=tracer,
-        access=access,
-        logs=logs,
-        threads=threads,
-    )
-
-
-@asynccontextmanager
-async def _running(
-    parts: Mapping[str, Callable[[], Coroutine[Any, Any, None]]],
-) -> AsyncIterator[None]:
-    """Run the node's own tasks meanwhile, by name; a mistake in one of them ends the node."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(run(), name=name) for name, run in parts.items()]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
 
 
 @contextmanager
@@ -293,9 +272,9 @@ def _signals(take: Callable[[signal.Signals], None]) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def _announce(server: Server) -> None:
+def _announce(address: Address, metrics_address: Address | None) -> None:
     """Say where the node listens; scripts and tests wait for these words."""
     settle()
-    if server.metrics_address is not None:
-        _log.info("metrics on http://%s", server.metrics_address)
-    _log.info("listening on http://%s", server.address)
+    if metrics_address is not None:
+        _log.info("metrics on http://%s", metrics_address)
+    _log.info("listening on http://%s", address)

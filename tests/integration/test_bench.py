@@ -46,7 +46,7 @@ def bench(folder: Path, *flags: str) -> tuple[int, str, dict[str, Any]]:
 
 
 def test_two_gateways_are_measured_side_by_side(tmp_path: Path) -> None:
-    gateways = ("-g", "smg-node", "-g", "again:smg-node")
+    gateways = ("-g", "smg-node", "-g", "again:smg-node-equipped")
     workloads = ("-w", "short", "-w", "burst", "-w", "paced", "--streams", "48", "--rounds", "1")
     code, said, told = bench(tmp_path, *gateways, *workloads, *QUICK)
     rows, figures = told["rows"], told["figures"]

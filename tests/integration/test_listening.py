@@ -66,7 +66,9 @@ class Stage:
         model = self.worker.model
         if model is None:
             return -1.0
-        beginning = self.prefixes.of(model, token_ids(list(ids)), "")
+        beginning = self.prefixes.of(
+            model, token_ids(list(ids)), "", asyncio.get_running_loop().time()
+        )
         assert beginning is not None
         return beginning.overlaps(Pool([self.worker.load]))[0]
 
@@ -105,8 +107,7 @@ async def stage(
 
     with served(wanted) as engines:
         fleet = fleet_of({}, folder, options=PATIENT, open_really=open_really)
-        loop = asyncio.get_running_loop()
-        prefixes = Prefixes(PrefixIndex(), cluster="smg", now_s=loop.time)
+        prefixes = Prefixes(PrefixIndex(), cluster="smg")
         fleet.follow_with(prefixes)
         async with running(fleet, [f"grpc://{engines.address}"]):
             made = Stage(fleet, prefixes, engines)

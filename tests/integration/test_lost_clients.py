@@ -203,13 +203,14 @@ async def test_a_slow_reader_slows_the_engine_and_gets_everything(
     node: RunningNode, torrent: Simulated
 ) -> None:
     """It reads in sips, each well before its time is up."""
-    wanted = 4_000
+    wanted = 8_000
     # More than a kernel buffers: 20 alternatives a token.
     large = {"logprobs": True, "top_logprobs": 20, "stream_options": {"include_usage": True}}
     body = {**chat("torrent"), "max_tokens": wanted, **large}
     async with connect(port_of(node.url), receive_buffer=4096) as client:
         stream = await begin(client, body)
-        for _ in range(15):
+        # A sip is what one wake-up brought, which may be a good part of what an engine may be ahead.
+        while len(stream.raw) < 300_000:
             await stream.more()
             await asyncio.sleep(0.1)
         held = node.metric("smg_node_worker_inflight", worker=f"grpc://{torrent.address}")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ from smg_node.engines.remote import RemoteEngine
 from support.engine_server import EngineServer, StreamScript
 
 GENEROUS_S = 20.0
+TRANSPORT = EngineOptions().transport
+"""What the engine is called over; tests that run over every transport set it."""
 PB: dict[Contract, Any] = {
     Contract.VLLM: vllm_engine_pb2,
     Contract.SGLANG: sglang_scheduler_pb2,
@@ -87,7 +90,7 @@ async def bench(
         server.unary[made.path("Abort")] = lambda _: abort
         made.engine = await open_engine(
             server.target,
-            options or EngineOptions(),
+            replace(options or EngineOptions(), transport=TRANSPORT),
             contract=contract,
             on_event=lambda name, labels: made.events.append((name, labels)),
         )

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.chunk import Chunk
+from smg_node.engines.chunk_stream import ChunkStream, PulledChunks
 from smg_node.engines.engine import (
     Abilities,
     Contract,
@@ -166,6 +167,9 @@ class FakeEngine:
         finally:
             self.open -= 1
             self.cancelled += not ended
+
+    def call(self, request: EngineRequest) -> ChunkStream:
+        return PulledChunks(self.generate(request))
 
     async def prefill(self, request: EngineRequest) -> Prefilled:
         self.prefilled.append(request)

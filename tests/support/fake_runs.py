@@ -1,13 +1,15 @@
 """Generations that follow a script, and remember how they were read."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from smg_node.admission.ticket import Ticket
 from smg_node.core.context import RequestContext
 from smg_node.core.events import Event
 from smg_node.core.request import GenerateRequest
+from smg_node.pipeline.telling import Ready, Receive
 
 Script = Callable[["FakeRun"], AsyncIterator[Sequence[Event]]]
 
@@ -36,7 +38,13 @@ class FakeRun:
     def leave(self) -> None:
         self.left += 1
 
-    async def events(self) -> AsyncIterator[Sequence[Event]]:
+    async def tell(self, receive: Receive, ready: Ready | None = None) -> None:
+        async with aclosing(self.events()) as batches:
+            async for batch in batches:
+                if receive(batch) and ready is not None:
+                    await ready()
+
+    async def events(self) -> AsyncGenerator[Sequence[Event], None]:
         try:
             async for batch in self.script(self):
                 self.pulled += 1

@@ -5,7 +5,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
@@ -27,7 +27,7 @@ from smg_node.core.request import Prompt
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.completions.dialect import CompletionsDialect
 from smg_node.dialects.options import ReaderOptions
-from smg_node.http.app import Server
+from smg_node.http.app import Elsewhere, Server
 from smg_node.http.identity import KeyAuthenticator
 from smg_node.http.options import HttpOptions
 from smg_node.http.parts import HttpParts, Identity
@@ -59,6 +59,9 @@ from support.spending import SpentDesk, UsageBook
 
 __all__ = ["FakeGenerations", "FakeRun", "Script"]
 """Besides what is here."""
+
+SERVER: Final = "direct"
+"""Who reads requests; a test that runs over both servers replaces it."""
 
 
 def opening(choices: int = 1) -> list[Event]:
@@ -301,6 +304,7 @@ def quick(**changes: Any) -> HttpOptions:
     given: dict[str, Any] = {
         "listen": "127.0.0.1:0",
         "metrics_listen": "127.0.0.1:0",
+        "server": SERVER,
         "settle_s": 0.0,
         "grace_s": 30.0,
         **changes,
@@ -313,6 +317,7 @@ async def node(
     script: Script = hello,
     tracer: Tracer | None = None,
     history: MakeHistory = no_history,
+    elsewhere: Elsewhere | None = None,
     **changes: Any,
 ) -> AsyncIterator[Node]:
     clock, rng = SystemClock(), random.Random(7)
@@ -354,7 +359,7 @@ async def node(
         options=quick(**changes),
         settings=lambda: {"name": "node-a"},
     )
-    server = Server(parts)
+    server = Server(parts, elsewhere)
     await server.start()
     try:
         yield Node(

@@ -1,7 +1,10 @@
 """Nouns and events as lines of a transcript."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
+
+import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.events import (
@@ -23,22 +26,32 @@ from smg_node.core.events import (
 def told(path: str, noun: Any) -> list[str]:
     """Return one line per field that is not at its default."""
     lines: list[str] = []
-    for field in dataclasses.fields(noun):
-        value = getattr(noun, field.name)
-        default = field.default
-        if field.default_factory is not dataclasses.MISSING:
-            default = field.default_factory()
+    for name, default in _fields(noun):
+        value = getattr(noun, name)
         if value == default:
             continue
-        here = f"{path}.{field.name}"
+        here = f"{path}.{name}"
         rows = value if isinstance(value, tuple) and value else (value,)
         for index, row in enumerate(rows):
             at = f"{here}[{index}]" if rows is value else here
-            if dataclasses.is_dataclass(row):
+            if dataclasses.is_dataclass(row) or isinstance(row, msgspec.Struct):
                 lines.extend(told(at, row) or [f"{at} = {type(row).__name__}()"])
             else:
                 lines.append(f"{at} = {row!r}")
     return lines
+
+
+def _fields(noun: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each field's name and default, of a dataclass or a struct."""
+    if isinstance(noun, msgspec.Struct):
+        # Not by `structs.fields`, which reads the annotations: an `array[int]` exists for type checkers only.
+        names, defaults = noun.__struct_fields__, noun.__struct_defaults__
+        unset = (dataclasses.MISSING,) * (len(names) - len(defaults))
+        yield from zip(names, (*unset, *defaults), strict=True)
+        return
+    for field in dataclasses.fields(noun):
+        made = field.default_factory
+        yield field.name, field.default if made is dataclasses.MISSING else made()
 
 
 def event_of(words: list[str]) -> Event:

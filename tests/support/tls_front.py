@@ -27,14 +27,24 @@ def written(folder: Path, name: str, pem: bytes) -> str:
 
 @asynccontextmanager
 async def tls_front(
-    behind_port: int, authority: Authority, folder: Path, *names: str, clients: bool = False
+    behind_port: int,
+    authority: Authority,
+    folder: Path,
+    *names: str,
+    clients: bool = False,
+    speaks: tuple[str, ...] = (),
 ) -> AsyncIterator[Front]:
-    """Listen with a certificate for these names; with `clients` they need one of the same authority."""
+    """Listen with a certificate for these names; with `clients` they need one of the same authority.
+
+    `speaks` is what it says it speaks, by ALPN.
+    """
     certificate, key = authority.issue(*names)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(
         written(folder, "front.pem", certificate), written(folder, "front.key", key)
     )
+    if speaks:
+        context.set_alpn_protocols(speaks)
     if clients:
         context.load_verify_locations(cadata=authority.certificate.decode())
         context.verify_mode = ssl.CERT_REQUIRED

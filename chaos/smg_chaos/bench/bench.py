@@ -124,8 +124,9 @@ class Bench:
             gateway = gateways.start(wanted, child, port, folder, plan.peers)
             running.append(gateway)
             self._started += [gateway.child] if gateway.child else []
-        for wanted, gateway in zip(plan.gateways, running, strict=True):
-            await gateways.ready(gateway, wanted.kind.ready_s, self.clock_s)
+        for place, wanted in enumerate(plan.gateways):
+            running[place] = await gateways.equipped(running[place], wanted.kind, self.clock_s)
+            await gateways.ready(running[place], wanted.kind.ready_s, self.clock_s)
         return running
 
     async def _first_run(self, running: Sequence[Gateway], step_ms: int) -> None:

@@ -71,6 +71,7 @@ async def measure(
         flows=tuple(workload.flows(load, script)),
         spread_s=0.8 * lengths.warmup(workload) if workload.paced else 0.0,
         seed=load.round,
+        key=gateway.key,
     )
     weather = machine.load_average(), machine.pressure()
     await clients.begin(job)

@@ -114,12 +114,20 @@ def spawn(
 
 
 async def fetch(
-    host: str, port: int, method: str, path: str, body: bytes = b"", *, timeout_s: float = 5.0
+    host: str,
+    port: int,
+    method: str,
+    path: str,
+    body: bytes = b"",
+    *,
+    headers: Mapping[str, str] | None = None,
+    timeout_s: float = 5.0,
 ) -> tuple[int, bytes]:
     """Return status and body of one HTTP request; OSError if nobody answers in time."""
+    more = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
     head = (
         f"{method} {path} HTTP/1.1\r\nhost: {host}:{port}\r\nconnection: close\r\n"
-        f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        f"content-type: application/json\r\n{more}content-length: {len(body)}\r\n\r\n"
     )
     async with asyncio.timeout(timeout_s):
         reader, writer = await asyncio.open_connection(host, port)

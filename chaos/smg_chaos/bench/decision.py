@@ -93,7 +93,7 @@ class Scene:
         self._cache(index, cached=case.prompt == "cached")
         policies = Policies(OwnBindings())
         self._policy = policies.named(case.policy)
-        self._prefixes = Prefixes(index, cluster=_CLUSTER, now_s=self.monotonic_s)
+        self._prefixes = Prefixes(index, cluster=_CLUSTER)
         self._decider = Decider(
             # It is asked for a version and for the workers of a model.
             cast("Fleet", self),
@@ -189,7 +189,7 @@ class Scene:
         chosen: list[tuple[Worker, int]] = []
         start_ns = time.thread_time_ns()
         for wish in wishes:
-            beginning = self._prefixes.of(self._model, wish.ids, "")
+            beginning = self._prefixes.of(self._model, wish.ids, "", now_s)
             asked = Asked("bench", "", "", "", wish.ids, "", now_s, beginning, Ratings())
             worker, tokens = workers[policy.choose(asked, pool, rng)], len(wish.ids)
             worker.hold(tokens)

@@ -19,12 +19,16 @@ _READY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """How the engines are started; `pace` is when streams get their tokens, see `smg-chaos engine`."""
+    """How the engines are started; `pace` is when streams get their tokens, see `smg-chaos engine`.
+
+    `host`: at all addresses of the loopback interface (0.0.0.0) one engine is as many workers.
+    """
 
     contract: str = "vllm"
     server: str = "h2"
     pace: str = "each"
     tokenizer: Path | None = None
+    host: str = "127.0.0.1"
 
 
 def grpc_command(choice: EngineChoice, *, port: int, script: Path, step_ms: int) -> list[str]:
@@ -33,7 +37,16 @@ def grpc_command(choice: EngineChoice, *, port: int, script: Path, step_ms: int)
         *(sys.executable, "-m", "smg_chaos.cli", "engine"),
         *("--server", choice.server, "--contract", choice.contract, "--pace", choice.pace),
         *("--model", MODEL, "--script", str(script), "--itl-ms", str(step_ms)),
-        *("--port", str(port), "--prefill-tokens-per-s", "0", "--coalesce", "1"),
+        *(
+            "--host",
+            choice.host,
+            "--port",
+            str(port),
+            "--prefill-tokens-per-s",
+            "0",
+            "--coalesce",
+            "1",
+        ),
         *("--slots", "4096", "--blocks", "65536", "--context", "131072"),
         *("--no-cache", "--events", "none"),
     ]

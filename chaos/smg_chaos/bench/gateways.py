@@ -5,15 +5,17 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
 from smg_chaos.bench.children import BenchError, Child, fetch, free_ports, spawn
 from smg_chaos.bench.engines import MODEL
+from smg_chaos.bench.equipped import ADMIN_KEY, equip
 
 OURS: Final = "smg-node"
+EQUIPPED: Final = "smg-node-equipped"
 _VERSION_S: Final = 60.0
 
 
@@ -38,6 +40,8 @@ class Kind:
     upstream: Literal["grpc", "http"]
     command: Callable[[Place], list[str]]
     ready_s: float = 60.0
+    equip: "Callable[[Gateway, Callable[[], float]], Awaitable[str]] | None" = None
+    """Sets it up once it listens, and returns the API key that it wants from then on."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -48,6 +52,13 @@ def _node(place: Place) -> list[str]:
         *("--worker", f"grpc://127.0.0.1:{place.engine_port}"),
         *("--data-dir", str(place.folder / "node"), "--drain.settle-s", "0"),
     ]
+
+
+def _equipped_node(place: Place) -> list[str]:
+    path = place.folder / "admin.key"
+    path.touch(mode=0o600)
+    path.write_text(f"{ADMIN_KEY}\n")
+    return [*_node(place), "--auth.admin-key-file", str(path), "--auth.data", "closed"]
 
 
 def _smg(place: Place) -> list[str]:
@@ -82,6 +93,14 @@ KINDS: Final[Mapping[str, Kind]] = {
     kind.name: kind
     for kind in (
         Kind(OURS, "this tree's gateway", "", "grpc", _node),
+        Kind(
+            EQUIPPED,
+            "this tree's gateway as it is operated: keys, limits, metrics, access log",
+            "",
+            "grpc",
+            _equipped_node,
+            equip=equip,
+        ),
         Kind("smg", "SMG in gRPC mode, as it comes: tokenizer caches off", "smg", "grpc", _smg),
         Kind("smg-cached", "SMG with its L0 and L1 tokenizer caches", "smg", "grpc", _smg_cached),
         Kind(
@@ -162,6 +181,15 @@ class Gateway:
     upstream: str
     engine: Child | None
     model: str = MODEL
+    key: str = ""
+
+    def died(self) -> str:
+        """Return what there is to say about its end, or nothing while it runs."""
+        return "" if self.child is None else self.child.died()
+
+    def headers(self) -> dict[str, str]:
+        """Return what a request needs to be let in."""
+        return {"authorization": f"Bearer {self.key}"} if self.key else {}
 
 
 def start(wanted: Wanted, engine: Child, engine_port: int, folder: Path, peers: Path) -> Gateway:
@@ -177,17 +205,29 @@ def start(wanted: Wanted, engine: Child, engine_port: int, folder: Path, peers: 
     return Gateway(wanted.label, "127.0.0.1", port, child.pid, child, upstream, engine)
 
 
+async def equipped(gateway: Gateway, kind: Kind, clock_s: Callable[[], float]) -> Gateway:
+    """Return the gateway with what it needs to be asked; BenchError if it cannot be had."""
+    if kind.equip is None:
+        return gateway
+    return replace(gateway, key=await kind.equip(gateway, clock_s))
+
+
 async def ready(gateway: Gateway, limit_s: float, clock_s: Callable[[], float]) -> None:
     """Return once the gateway answers a chat; BenchError if it ends, or does not for too long."""
     question = {"role": "user", "content": "Are you there?"}
     body = json.dumps({"model": gateway.model, "messages": [question], "max_tokens": 2}).encode()
     end_s, last = clock_s() + limit_s, "nobody listens"
     while clock_s() < end_s:
-        if gateway.child is not None and (said := gateway.child.died()):
+        if said := gateway.died():
             raise BenchError(said)
         try:
             status, answer = await fetch(
-                gateway.host, gateway.port, "POST", "/v1/chat/completions", body
+                gateway.host,
+                gateway.port,
+                "POST",
+                "/v1/chat/completions",
+                body,
+                headers=gateway.headers(),
             )
         except OSError as error:
             last = str(error) or type(error).__name__

@@ -39,7 +39,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to send which flows. `spread_s` is the time over which connections start."""
+    """Where to send which flows, with which API key. `spread_s` is the time over which connections start."""
 
     host: str
     port: int
@@ -47,6 +47,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     flows: tuple[Flow, ...]
     spread_s: float = 0.0
     seed: int = 0
+    key: str = ""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):

@@ -81,7 +81,7 @@ class Scene:
         return ChoiceStream(
             0,
             sampling=Sampling(max_tokens=len(self._chunks) + 1),
-            ends=Ends(frozenset(), frozenset(), frozenset()),
+            ends=Ends(frozenset(), frozenset(), frozenset(), frozenset()),
             tokenizer=tokenizer,
             detokenizer=detokenizer,
             parser=parser,

@@ -41,10 +41,11 @@ class Envelope:
 
 def envelope_of(job: Job, flow: Flow) -> Envelope:
     """Return the envelope for a flow's requests."""
+    key = f"authorization: Bearer {job.key}\r\n" if job.key else ""
     head = (
         f"POST /v1/chat/completions HTTP/1.1\r\nhost: {job.host}:{job.port}\r\n"
         "accept: */*\r\nuser-agent: smg-chaos-bench\r\ncontent-type: application/json\r\n"
-        "content-length: "
+        f"{key}content-length: "
     )
     after = f'],"max_tokens":{flow.tokens}'
     if flow.stream:

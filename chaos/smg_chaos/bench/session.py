@@ -42,11 +42,11 @@ def run(options: Options) -> int:
     plan = plan_of(options, options.out / stamp, console)
     plan.folder.mkdir(parents=True, exist_ok=True)
     bench = Bench(plan, Progress(console), clock.monotonic_s)
-    facts = {"at": stamp, **_facts(options, plan)}
+    facts = {"at": stamp, **facts_of(options, plan)}
     stopped = False
     try:
         with bench.progress.shown(bench.measurements()), asyncio.Runner() as runner:
-            runner.run(_until_told(bench))
+            runner.run(until_told(bench))
     except (KeyboardInterrupt, asyncio.CancelledError):
         stopped = True
         console.print("stopped; what was measured so far:")
@@ -61,7 +61,7 @@ def run(options: Options) -> int:
     return 130 if stopped else int(any(row.void for row in bench.rows))
 
 
-async def _until_told(bench: Bench) -> None:
+async def until_told(bench: Bench) -> None:
     """Run; SIGTERM ends it as Ctrl-C does, with everything stopped."""
     task = asyncio.current_task()
     assert task is not None, "a coroutine runs in a task"
@@ -83,7 +83,7 @@ def plan_of(options: Options, folder: Path, console: Console) -> Plan:
         gateways=wanted,
         folder=folder,
         peers=options.peers,
-        bundle=_bundle(options.tokenizer),
+        bundle=bundle_of(options.tokenizer),
         engine=EngineChoice(
             options.contract, options.engine_server, options.pace, options.tokenizer
         ),
@@ -129,7 +129,8 @@ def _target(options: Options) -> Gateway | None:
     return Gateway("url", parts.hostname, port, options.pid, None, "", None, options.model)
 
 
-def _bundle(folder: Path | None) -> Bundle:
+def bundle_of(folder: Path | None) -> Bundle:
+    """Return the tokenizer of a folder, or the built-in one; ValueError for a folder that has none."""
     try:
         return (
             folder_bundle(folder)
@@ -140,7 +141,7 @@ def _bundle(folder: Path | None) -> Bundle:
         raise ValueError(str(error)) from error
 
 
-def _facts(options: Options, plan: Plan) -> dict[str, Any]:
+def facts_of(options: Options, plan: Plan) -> dict[str, Any]:
     """Return what stands beside the figures."""
     told = plan.bundle.size
     return {

@@ -16,6 +16,9 @@ BURST_TOKENS: Final = 129
 _SHORT_TOKENS: Final = 8
 _TURN_TOKENS: Final = 32
 _DOCUMENT_BYTES: Final = 32 * 1024
+_BYTES_PER_TOKEN: Final = 4
+_PROMPT_CLIENTS: Final = 8
+"""Fewer than of short chats, or their texts would be most of the memory that is measured."""
 _MIXED_STREAMS: Final = 96
 _MIXED_READERS: Final = 4
 _MIXED_PROBES_PER_S: Final = 20.0
@@ -136,6 +139,24 @@ def paced(streams: int) -> Workload:
 
     says = f"token of {streams} streams, one every {STEP_MS} ms in each"
     return Workload(f"paced-{streams}", says, "token", flows, paced=True)
+
+
+def clients(count: int) -> Workload:
+    """Return the workload of so many clients that ask short questions, one after the other."""
+    flows = _short(_SHORT_TOKENS, stream=False, connections=count)
+    return Workload(f"clients-{count}", f"short chats of {count} clients", "request", flows)
+
+
+def prompts(tokens: int) -> Workload:
+    """Return the workload of prompts of about so many tokens, none of which was seen before."""
+
+    def flows(load: Load, script: Script | None) -> Sequence[Flow]:
+        size = tokens * _BYTES_PER_TOKEN
+        prompt = Prompt(kind="document", first=_first(load), sizes=(size,))
+        return [_flow(load, script, prompt, tokens=1, stream=False, connections=_PROMPT_CLIENTS)]
+
+    says = f"prompt of about {tokens:,} tokens, never seen"
+    return Workload(f"prompts-{tokens}", says, "request", flows)
 
 
 def _mixed(load: Load, script: Script | None) -> Sequence[Flow]:

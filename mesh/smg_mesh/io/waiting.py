@@ -3,12 +3,18 @@
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
-
-from smg_mesh.escrow.share import Share
+from typing import Final, Protocol
 
 WAITING_MAX: Final = 200
 """For one key; more are refused at once."""
+
+
+class Awaited(Protocol):
+    """What is waited for: rights to one key."""
+
+    key: str
+    left: int
+    wanted: int
 
 
 @dataclass(slots=True)
@@ -30,7 +36,12 @@ class Waiting:
         """Return the keys that somebody waits for."""
         return list(self._lines)
 
-    async def wait(self, share: Share, cost: int, within_s: float) -> bool:
+    def costs(self, key: str) -> tuple[int, int]:
+        """Return what the first who waits for a key needs, and what all of them need; zeros if nobody does."""
+        line = self._lines.get(key)
+        return (line[0].cost, sum(waiter.cost for waiter in line)) if line else (0, 0)
+
+    async def wait(self, share: Awaited, cost: int, within_s: float) -> bool:
         """Return whether the share had room for so much within that time; nothing is charged."""
         line = self._lines.setdefault(share.key, deque())
         if len(line) >= WAITING_MAX:
@@ -50,7 +61,7 @@ class Waiting:
             if not line and self._lines.get(share.key) is line:
                 del self._lines[share.key]
 
-    def look(self, share: Share) -> None:
+    def look(self, share: Awaited) -> None:
         """Let those go whom the share has room for, in order; the first that is too large holds up the rest."""
         line = self._lines.get(share.key)
         left = share.left
@@ -68,6 +79,6 @@ class Waiting:
                 waiter.heard.set_result(False)
 
 
-def _tell(share: Share, line: deque[_Waiter]) -> None:
+def _tell(share: Awaited, line: deque[_Waiter]) -> None:
     """Let whoever asks for rights know how much is waited for."""
     share.wanted = sum(waiter.cost for waiter in line)

@@ -7,7 +7,7 @@ counts, on all nodes. A key that nobody uses for the table's time (four hours) i
 costs a write only every half an hour.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -96,6 +96,15 @@ class Sticky:
     def keys_at(self, worker_id: str) -> int:
         """Return how many keys a worker has, or had until not long ago."""
         return len(self._keys_of.get(worker_id, ()))
+
+    def rows(self) -> Sequence[StickyRow]:
+        """Return all bindings, sorted by key."""
+        rows = (self.row(key) for key in sorted(self._worker_of))
+        return [row for row in rows if row is not None]
+
+    def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
+        """Tell `heard` the keys that are bound, or used, or bound no more. It may read and must not write."""
+        self._table.watch(heard)
 
     def _look_again(self, keys: Sequence[str]) -> None:
         for key in keys:

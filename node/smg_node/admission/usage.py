@@ -208,6 +208,31 @@ class UsageBook:
         self._rows = begun.rows
         return begun
 
+    # ── Several processes ────────────────────────────────────────────────────
+
+    def drain(self) -> list[Line]:
+        """Return all that is here and is nobody's yet, and know nothing of it any more: another book takes it."""
+        self._dirty = False
+        lines = self.lines()
+        for hour in self._hours:
+            hour.rows.clear()
+        self._hours = [self._hour]
+        return lines
+
+    def take(self, lines: Iterable[Line]) -> None:
+        """Count what another book has drained as used now: it is a tenth of a second old."""
+        now_ms = self._now_ms()
+        if now_ms >= self._ends_ms or now_ms < self._begins_ms:
+            self._hour = self._begun(now_ms)
+        for one in lines:
+            counts = self._rows.get(one.who)
+            if counts is None:
+                counts = self._new_row(one.who)
+            counts.add(one)
+        if not self._dirty:
+            self._dirty = True
+            self._changed()
+
     # ── Writing and reading ──────────────────────────────────────────────────
 
     def lines(self) -> list[Line]:

@@ -21,13 +21,8 @@ from smg_node.pipeline.choosing import all_policies
 from smg_node.world import secret_text
 
 
-class SharedState(Holdings, Protocol):
-    """What these desks need of the shared state; `smg_mesh.shared.Shared` has all of it."""
-
-    @property
-    def name(self) -> str:
-        """This node's name."""
-        ...
+class FollowedState(Protocol):
+    """What every process follows of the shared state."""
 
     @property
     def settings(self) -> SettingsStore:
@@ -40,6 +35,25 @@ class SharedState(Holdings, Protocol):
         ...
 
     @property
+    def running(self) -> RunningStore:
+        """What each node says that it runs."""
+        ...
+
+    @property
+    def held(self) -> bool:
+        """Whether the cluster's state is here."""
+        ...
+
+
+class SharedState(Holdings, FollowedState, Protocol):
+    """What these desks need of the shared state; `smg_mesh.shared.Shared` has all of it."""
+
+    @property
+    def name(self) -> str:
+        """This node's name."""
+        ...
+
+    @property
     def limits(self) -> LimitsView:
         """The limits of the cluster."""
         ...
@@ -47,11 +61,6 @@ class SharedState(Holdings, Protocol):
     @property
     def rights(self) -> Rights:
         """What this node may spend of them."""
-        ...
-
-    @property
-    def running(self) -> RunningStore:
-        """What each node says that it runs."""
         ...
 
     @property
@@ -83,19 +92,11 @@ def build_desks(
 
     ConfigurationError for a file of keys that cannot be used.
     """
-    policies = tuple(all_policies(settings.policy_plugins))
-    choices = {
-        f"{place}{knob}": policies
-        for place in ("routing.", "models/NAME/")
-        for knob in ("policy", "prefill_policy", "decode_policy")
-    }
-    live = LiveSettings(
-        settings, shared.settings, shared.running, choices=choices, checks=parser_checks()
-    )
+    live = build_live(settings, shared)
     return SharedDesks(
         live=live,
         settings=ClusterSettings(shared.name, live, shared.settings, shared.running, mesh),
-        keys=_build_keys(settings, shared, wall_ms),
+        keys=build_keys(settings, shared, wall_ms),
         # Every node has a data directory, and what is minted is written down there.
         limits=ClusterLimits(shared.name, shared.limits, shared.rights, shared, mesh, durable=True),
         audit=AuditLog(shared.audit),
@@ -103,7 +104,23 @@ def build_desks(
     )
 
 
-def _build_keys(settings: Settings, shared: SharedState, wall_ms: Callable[[], int]) -> ClusterKeys:
+def build_live(settings: Settings, shared: FollowedState) -> LiveSettings:
+    """Return what of its settings a process takes from the cluster."""
+    policies = tuple(all_policies(settings.policy_plugins))
+    choices = {
+        f"{place}{knob}": policies
+        for place in ("routing.", "models/NAME/")
+        for knob in ("policy", "prefill_policy", "decode_policy")
+    }
+    return LiveSettings(
+        settings, shared.settings, shared.running, choices=choices, checks=parser_checks()
+    )
+
+
+def build_keys(
+    settings: Settings, shared: FollowedState, wall_ms: Callable[[], int]
+) -> ClusterKeys:
+    """Return the keys that a process goes by; ConfigurationError for a file that cannot be used."""
     file = settings.auth.admin_key_file
     ground = KeyGround(wall_ms, secret_text, held=lambda: shared.held)
     return ClusterKeys(shared.keys, ground, None if file is None else read_admin_keys(file))

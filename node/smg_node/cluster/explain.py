@@ -7,7 +7,7 @@ carries as a header, only that one is asked.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -26,12 +26,17 @@ _ID_CHARACTERS_MAX: Final = 256
 _LIVING: Final = ("alive", "suspect")
 _MISUNDERSTOOD: Final = "it says nothing that is understood here"
 
+Siblings: TypeAlias = Callable[[str], Awaitable[Sequence[Journey]]]
+"""Asks the other processes of this node for the journeys of a request."""
 _Said: TypeAlias = tuple[Sequence[Journey], str]
 """What a member tells, and why that is nothing."""
 
 
 class Explanations:
-    """Tells of requests, here and elsewhere. `members` are all there are; no mesh: this node is alone."""
+    """Tells of requests, here and elsewhere. `members` are all there are; no mesh: this node is alone.
+
+    `siblings` asks the other processes of this node, if there are any.
+    """
 
     def __init__(
         self,
@@ -39,7 +44,9 @@ class Explanations:
         journal: Journal,
         members: Callable[[], Sequence[MemberRow]],
         mesh: Asking | None,
+        siblings: Siblings | None = None,
     ) -> None:
+        self._siblings = siblings
         self._node = node
         self._journal = journal
         self._members = members
@@ -55,8 +62,10 @@ class Explanations:
         wanted = wanted[:_ID_CHARACTERS_MAX]
         rows = {row.name: row for row in self._members()}
         others = [name for name, row in rows.items() if row.state in _LIVING and not row.me]
-        journeys = list(self._journal.get(wanted)) if node in ("", self._node) else []
-        said = await self._ask([node] if node else others, wanted)
+        here = self._here if node in ("", self._node) else _nothing
+        journeys, said = await asyncio.gather(
+            here(wanted), self._ask([node] if node else others, wanted)
+        )
         journeys += [journey for told, _ in said.values() for journey in told]
         silent = {name: why for name, (_, why) in said.items() if why}
         if not journeys:
@@ -64,6 +73,14 @@ class Explanations:
             raise _unknown(wanted, silent | {row.name: f"it is {row.state}" for row in gone})
         journeys.sort(key=lambda journey: (-journey.began_ms, journey.node))
         return Explained(wanted, self._node, tuple(journeys[:SAME_ID_MAX]), silent)
+
+    async def _here(self, wanted: str) -> list[Journey]:
+        """Return what this node can tell, all its processes together: newest first, and at most 16."""
+        journeys = list(self._journal.get(wanted))
+        if self._siblings is not None:
+            journeys += await self._siblings(wanted)
+            journeys.sort(key=lambda journey: -journey.began_ms)
+        return journeys[:SAME_ID_MAX]
 
     async def _ask(self, names: Sequence[str], wanted: str) -> dict[str, _Said]:
         turns = asyncio.Semaphore(_ASKED_AT_ONCE_MAX)
@@ -93,7 +110,12 @@ class Explanations:
     async def _asked(self, payload: bytes, caller: str) -> bytes:
         """Answer a peer that was asked for a request."""
         wanted = payload[:_ID_CHARACTERS_MAX].decode("utf-8", "replace")
-        return msgspec.msgpack.encode([pack(journey) for journey in self._journal.get(wanted)])
+        return msgspec.msgpack.encode([pack(journey) for journey in await self._here(wanted)])
+
+
+async def _nothing(wanted: str) -> list[Journey]:
+    """Return what is told of this node where only another one was asked for."""
+    return []
 
 
 def _unknown(wanted: str, silent: dict[str, str]) -> SmgError:

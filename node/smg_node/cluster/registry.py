@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from smg_node.cluster.outlook import ClusterOutlook
-from smg_node.cluster.shared_port import SharedPort
+from smg_node.cluster.shared_port import LoadPort, SharedPort
 from smg_node.config.worker_url import WorkerUrl, parse_worker_url
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.ids import WorkerId
@@ -45,7 +45,10 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterRegistry:
-    """Writes what operators want into the shared state, and lets the fleet do what stands there."""
+    """Writes what operators want into the shared state, and lets the fleet do what stands there.
+
+    `load` is where open calls are said and heard, where that is not the shared state itself.
+    """
 
     def __init__(
         self,
@@ -54,6 +57,8 @@ class ClusterRegistry:
         *,
         monotonic_s: Callable[[], float],
         patience_s: float = PATIENCE_S,
+        pulse_s: float = PULSE_S,
+        load: LoadPort | None = None,
     ) -> None:
         self.outlook = ClusterOutlook(shared, heard=fleet.hear)
         self.sticky = shared.sticky
@@ -61,6 +66,8 @@ class ClusterRegistry:
         self._fleet = fleet
         self._monotonic_s = monotonic_s
         self._patience_s = patience_s
+        self._pulse_s = pulse_s
+        self._load = shared.load if load is None else load
         self._listed: Mapping[str, WorkerUrl] = {}
         self._listing: Mapping[str, WorkerUrl] | None = None
         """What is still to be written down of what this node lists."""
@@ -75,7 +82,7 @@ class ClusterRegistry:
         fleet.rely_on(self.outlook, began=self._call_began)
         shared.workers.watch(self._noting(self._changed))
         shared.verdicts.watch(self._noting(self._said))
-        shared.load.watch(self._noting(self._loads))
+        self._load.watch(self._noting(self._loads))
         shared.watch_members(lambda names: self._wake.set())
         shared.watch_forgotten(self._list_again)
         shared.watch_held(self._wake.set)
@@ -172,7 +179,7 @@ class ClusterRegistry:
 
     def others_load(self, worker_id: str) -> tuple[int, int]:
         """Return how many requests and prompt tokens all other nodes have open there."""
-        return self._shared.load.other(worker_id)
+        return self._load.other(worker_id)
 
     # ── Keeping up ───────────────────────────────────────────────────────────
 
@@ -196,8 +203,8 @@ class ClusterRegistry:
             await _in_slices(self._said, self._fleet.hear)
             self._hear_loads(_taken(self._loads))
             loads = self._own_loads()
-            self._shared.load.publish(loads)
-            await self._rest(PULSE_S if loads or self._listing is not None else None)
+            self._load.publish(loads)
+            await self._rest(self._pulse_s if loads or self._listing is not None else None)
 
     async def _rest(self, most_s: float | None) -> None:
         """Wait for something to do; a node without anything open, and without workers, sleeps."""
@@ -255,7 +262,7 @@ class ClusterRegistry:
 
     def _hear_loads(self, worker_ids: Sequence[str]) -> None:
         for worker_id in worker_ids:
-            requests, tokens = self._shared.load.other(worker_id)
+            requests, tokens = self._load.other(worker_id)
             self._fleet.hear_load(worker_id, requests=requests, tokens=tokens)
 
     def _own_loads(self) -> Mapping[str, tuple[int, int]]:

@@ -7,6 +7,7 @@ from smg_node.config.address import Address
 from smg_node.config.load import Loaded
 from smg_node.config.sections.auth import Auth
 from smg_node.config.sections.mesh import MeshSection
+from smg_node.packing import compiled
 
 # What keys the cluster has is not known yet; the log says it when it is.
 _ADMIN: Final = (
@@ -20,6 +21,7 @@ _DATA: Final[Mapping[str, str]] = {
 }
 _DATA_FILE: Final = "needs a key"
 _ALONE: Final = "closed: this node runs alone; --mesh-key FILE opens it (smg-admin cluster keyring generate makes one)"
+_PYTHON: Final = "Python, which is slower: no C compiler was there when this was installed"
 _WORKERS_SHOWN_MAX: Final = 8
 _SEEDS_SHOWN_MAX: Final = 8
 
@@ -34,6 +36,7 @@ def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
     )
     return {
         "version": version,
+        "packing": "machine code" if compiled() else _PYTHON,
         "node": settings.name,
         "http": _say_address(settings.http.listen),
         "metrics": _say_address(settings.http.metrics_listen),

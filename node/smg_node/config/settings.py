@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from smg_mesh.config import NAME_PATTERN
-from smg_node.config.declare import place, switch, text
+from smg_node.config.declare import number, place, switch, text
 from smg_node.config.live import LiveKnob, live_knobs
 from smg_node.config.model_name import check_model_name
 from smg_node.config.plugins import installed
@@ -73,6 +73,13 @@ class Settings(BaseSettings):
         False,
         "Start two simulated engines and serve them: something to call within seconds.",
         short="--demo",
+    )
+    processes: int = number(
+        0,
+        "Data processes beside the one that controls; 0: everything in one process.",
+        low=0,
+        high=256,
+        why="0 is one process for everything; more than a machine's cores never helps, and none has more than 256",
     )
     http: Http = Field(default_factory=Http)
     auth: Auth = Field(default_factory=Auth)

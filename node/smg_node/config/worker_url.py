@@ -1,6 +1,6 @@
 """How an operator names a worker: `grpc://host:port?role=…&model=…&contract=…&label.zone=a`.
 
-`http://host:port` is one that speaks the OpenAI API; of a plain `host:port` it is found out what it speaks.
+`grpcs://host:port` is the same over TLS, `http://host:port` one that speaks the OpenAI API; of a plain `host:port` it is found out what it speaks.
 `bootstrap_port=8998` is another spelling of `label.bootstrap_port=8998`.
 
 Flags, files, the environment, the admin API and the command line all use this one form.
@@ -21,6 +21,8 @@ ROLES: Final = ("regular", "prefill", "decode")
 CONTRACTS: Final = ("sglang", "vllm", "trtllm", "mlx", "tokenspeed", "openai")
 OPENAI: Final = "openai"
 HTTP_SCHEMES: Final = ("http", "https")
+SECURE_GRPC: Final = "grpcs"
+"""gRPC over TLS."""
 PRIORITY: Final = 50
 PRIORITY_MAX: Final = 1000
 COST: Final = 1.0
@@ -166,7 +168,7 @@ def _parse(text: str) -> WorkerUrl:
         if key.startswith("label.")
     }
     _check_labels(labels)
-    if scheme.lower() == "grpc" and said.get("contract") == OPENAI:
+    if scheme.lower() in ("grpc", SECURE_GRPC) and said.get("contract") == OPENAI:
         raise ValueError(f"{OPENAI} is spoken over HTTP; use http://host:port")
     return WorkerUrl(
         scheme.lower(),
@@ -184,9 +186,9 @@ def _parse(text: str) -> WorkerUrl:
 
 
 def _check_scheme(scheme: str) -> None:
-    if scheme in ("grpcs", "grpc+tls"):
-        raise ValueError("TLS towards workers arrives in a later release; use grpc://host:port")
-    if scheme not in ("", "grpc", *HTTP_SCHEMES):
+    if scheme == "grpc+tls":
+        raise ValueError("gRPC over TLS is grpcs://host:port")
+    if scheme not in ("", "grpc", SECURE_GRPC, *HTTP_SCHEMES):
         raise ValueError(
             f"the scheme {scheme[:40]!r} is unknown; use grpc://host:port or http://host:port"
         )

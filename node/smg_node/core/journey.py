@@ -46,7 +46,7 @@ class Ratings(Sequence[Rated]):
 
     def append(self, one: Rated) -> None:
         """Tell of one more candidate, which costs no less than those before it; what is too much is left out."""
-        told = self._settled()
+        told = self.told()
         if len(told) < RATED_MAX:
             told.append(one)
 
@@ -66,10 +66,10 @@ class Ratings(Sequence[Rated]):
         """Tell of all candidates instead of those before; the lists, one entry each, are not to be changed any more."""
         self._left = workers, costs_s, waits_s, overlaps, chosen
         if len(workers) > LEFT_MAX:
-            self._settled()
+            self.told()
 
     def __len__(self) -> int:
-        return len(self._settled())
+        return len(self.told())
 
     @overload
     def __getitem__(self, at: int) -> Rated: ...
@@ -78,12 +78,13 @@ class Ratings(Sequence[Rated]):
     def __getitem__(self, at: slice) -> Sequence[Rated]: ...
 
     def __getitem__(self, at: int | slice) -> Rated | Sequence[Rated]:
-        return self._settled()[at]
+        return self.told()[at]
 
     def __iter__(self) -> Iterator[Rated]:
-        return iter(self._settled())
+        return iter(self.told())
 
-    def _settled(self) -> list[Rated]:
+    def told(self) -> list[Rated]:
+        """Return them, worked out by now; not to be changed."""
         if self._left is not None:
             self._told, self._left = _best(*self._left), None
         return self._told
@@ -100,6 +101,8 @@ def _best(
     chosen: int,
 ) -> list[Rated]:
     """Return the best candidates; the last of them is the chosen one if that is not among them."""
+    if len(workers) == 1:
+        return [Rated(workers[0], costs_s[0], waits_s[0], overlaps[0])]
     places = range(len(workers))
     # Of a few, to sort them all is quicker.
     if len(places) <= LEFT_MAX:

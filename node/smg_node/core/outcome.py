@@ -1,15 +1,15 @@
 """How a generation went: what telemetry, routing and, later, history are told when it is over."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+import msgspec
 
 OutcomeKind: TypeAlias = Literal["ok", "client_gone", "refused", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One finished generation.
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One finished generation. A struct: made for every request, where a frozen dataclass of so many fields costs 2 µs.
 
     Times are seconds on the monotonic clock: `received_s` when the request came, `first_token_s` when
     its first token left the engine (None: there was none), `ended_s` at its end. `worker` is "" if
@@ -33,7 +33,7 @@ class Outcome:
     """Engine calls, of the leg that took the most."""
     continuations: int = 0
     """Answers that went on at another worker after their first token."""
-    oddities: Mapping[str, int] = field(default_factory=dict)
+    oddities: Mapping[str, int] = msgspec.field(default_factory=dict)
     """What was odd about what the model printed, and how often."""
     tenant: str = ""
     """Whose key it was; "" where none was needed."""

@@ -2,12 +2,18 @@
 
 A dialect's reader makes a `GenerateRequest`; everything behind it knows only this. All values are
 already checked for type and range: a reader that lets a bad value through is at fault.
+
+What every request has is a struct: made in 0.2 us, where a frozen dataclass of so many fields takes 2, and
+changed by `msgspec.structs.replace` in as little. None of them can be part of a cycle.
 """
 
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
 
 # Token ids are kept as unsigned 32-bit integers end to end (`array("I")`): four bytes a token, no
 # Python object per id, and a buffer that can be hashed or packed without a copy.
@@ -20,21 +26,21 @@ ConstraintKind: TypeAlias = Literal[
 ]
 GrammarStart: TypeAlias = Literal["engine", "first_token", "after_thought"]
 
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
 
 def token_ids(values: "list[int] | tuple[int, ...] | bytes" = b"") -> TokenIds:
     """Return `values` as token ids; each must be in 0..2^32-1. Bytes are little-endian uint32."""
     return array("I", values)
 
 
-@dataclass(frozen=True, slots=True)
-class TextPart:
+class TextPart(msgspec.Struct, frozen=True, gc=False):
     """A run of text inside a turn."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class MediaPart:
+class MediaPart(msgspec.Struct, frozen=True, gc=False):
     """Something to look at or listen to; `source` is a URL or data URL. `where` is its JSON path."""
 
     kind: MediaKind
@@ -45,8 +51,7 @@ class MediaPart:
 Part: TypeAlias = TextPart | MediaPart
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """A call the assistant made in an earlier turn; `arguments` is the JSON text it printed."""
 
     call_id: str
@@ -54,8 +59,7 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True, gc=False):
     """One message. `content` keeps the form the client chose: a string, parts, or nothing.
 
     `extra` carries unknown keys of the message through to the chat template.
@@ -67,7 +71,7 @@ class Turn:
     reasoning: str | None = None
     calls: tuple[ToolCall, ...] = ()
     answers_call: str | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = _NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +129,20 @@ class Thinking:
         return self.adaptive or any(wish is not None for wish in wishes)
 
 
-@dataclass(frozen=True, slots=True)
-class ChatPrompt:
+NOTHING_SAID: Final = Thinking()
+"""What most requests say of thinking."""
+
+
+class ChatPrompt(msgspec.Struct, frozen=True, gc=False):
     """Turns to be rendered by the model's own chat template."""
 
     turns: tuple[Turn, ...]
     tools: tuple[Tool, ...] = ()
     choice: ToolChoice = ToolChoice()
-    thinking: Thinking = Thinking()
+    thinking: Thinking = NOTHING_SAID
     template: str | None = None
     """Template text from the request; only where `templates.allow_from_request` is on."""
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    kwargs: Mapping[str, Any] = _NOTHING
     documents: tuple[Mapping[str, Any], ...] | None = None
     add_generation_prompt: bool = True
     continue_final_message: bool = False
@@ -143,8 +150,7 @@ class ChatPrompt:
     where: str = "messages"
 
 
-@dataclass(frozen=True, slots=True)
-class TextPrompt:
+class TextPrompt(msgspec.Struct, frozen=True, gc=False):
     """Text to be encoded as it is."""
 
     text: str
@@ -152,8 +158,7 @@ class TextPrompt:
     where: str = "prompt"
 
 
-@dataclass(frozen=True, slots=True)
-class TokenPrompt:
+class TokenPrompt(msgspec.Struct, frozen=True, gc=False):
     """Token ids, taken as they are."""
 
     ids: TokenIds
@@ -180,8 +185,7 @@ class Constraint:
     begins: GrammarStart = "engine"
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(msgspec.Struct, frozen=True, gc=False):
     """How tokens are drawn. None means: not said, the model's own default applies.
 
     `logprobs` is None for off, else how many alternatives (0..20) go with each token.
@@ -206,20 +210,19 @@ class Sampling:
     keep_stop: bool = False
     skip_special_tokens: bool = True
     spaces_between_special_tokens: bool = True
-    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    logit_bias: Mapping[int, float] = _NOTHING
     logprobs: int | None = None
     prompt_logprobs: int | None = None
     constraint: Constraint | None = None
     adapter: str | None = None
-    where: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, str] = _NOTHING
 
     def path(self, name: str) -> str:
         """Return the client's own spelling of field `name`."""
         return self.where.get(name, name)
 
 
-@dataclass(frozen=True, slots=True)
-class GenerateRequest:
+class GenerateRequest(msgspec.Struct, frozen=True, gc=False):
     """One generation: every prompt times `sampling.n` choices, in one stream of events.
 
     Choice `p * n + k` is answer k of prompt p. `ignored` names the parameters that were understood

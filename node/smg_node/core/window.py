@@ -24,13 +24,15 @@ class Window:
 
     def add(self, now_s: float, count: int = 1) -> None:
         """Count `count` more of it."""
-        at = self._turn(now_s)
+        at = int(now_s // self._wide_s)
+        if at != self._at:
+            at = self._turn(at)
         self._counts[at % len(self._counts)] += count
         self._total += count
 
     def total(self, now_s: float) -> int:
         """Return how often it happened within the window that ends now."""
-        self._turn(now_s)
+        self._turn(int(now_s // self._wide_s))
         return self._total
 
     def clear(self) -> None:
@@ -38,9 +40,9 @@ class Window:
         self._counts = [0] * len(self._counts)
         self._total = 0
 
-    def _turn(self, now_s: float) -> int:
-        """Drop what is too old; return the number of the present bucket."""
-        at, before = int(now_s // self._wide_s), self._at
+    def _turn(self, at: int) -> int:
+        """Go on to bucket `at`, if that is a later one, and drop what is too old; return the present bucket's number."""
+        before = self._at
         if before is None:
             self._at = at
             return at

@@ -7,7 +7,7 @@ such words end up in logs and in what an operator is shown.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from smg_node.engines.transport import MessageStream, Transport, TransportError
+from smg_node.engines.transport import MessageStream, Take, Transport, TransportError
 
 API_KEY_MAX_CHARACTERS: Final = 4096
 """Some keys are signed tokens; servers refuse headers of 8 KB and more."""
@@ -105,6 +105,21 @@ class _DiscreetStream:
             return await self._stream.__anext__()
         except TransportError as error:
             raise without(error, self._api_key) from None
+
+    async def pour(self, take: Take) -> bool:
+        """See `MessageStream`."""
+        try:
+            return await self._stream.pour(take)
+        except TransportError as error:
+            raise without(error, self._api_key) from None
+
+    def pause(self) -> None:
+        """See `MessageStream`."""
+        self._stream.pause()
+
+    def resume(self) -> None:
+        """See `MessageStream`."""
+        self._stream.resume()
 
     def cancel(self) -> None:
         """See `MessageStream`."""

@@ -1,13 +1,13 @@
 """One normalised message of an engine's stream, whatever the contract behind it."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
 
 EngineFinish: TypeAlias = Literal["stop", "stop_sequence", "length", "abort"]
 
 
-@dataclass(frozen=True, slots=True)
-class IdLogprob:
+class IdLogprob(msgspec.Struct, frozen=True, gc=False):
     """A token's log probability (None: not defined there) and its best alternatives (id, logprob)."""
 
     token_id: int
@@ -15,8 +15,7 @@ class IdLogprob:
     top: tuple[tuple[int, float], ...] = ()
 
 
-@dataclass(slots=True)
-class Chunk:
+class Chunk(msgspec.Struct, gc=False):
     """New ids of one choice, and possibly its end.
 
     `ids` is always a delta: each id of the answer comes exactly once, in order, also those of an
@@ -34,3 +33,5 @@ class Chunk:
     prompt_tokens: int = -1
     cached_tokens: int = -1
     prompt_logprobs: tuple[IdLogprob, ...] = ()
+    apart: bool = False
+    """Whether its ids came each in a message of its own, with nothing else new in any: one wake-up's, kept together."""

@@ -77,15 +77,16 @@ async def open_engine(
     *,
     contract: Contract | None = None,
     api_key: str | None = None,
+    secure: bool = False,
     on_event: Observe = unobserved,
 ) -> RemoteEngine:
     """Return the engine at `target` (host:port), of the contract it is found to speak unless given.
 
     With a contract given nothing is asked and nothing can fail before the first call. Every call carries
-    `api_key`, if there is one.
+    `api_key`, if there is one; `secure` is whether they go over TLS.
     """
     transport = authorized(
-        open_transport(options.transport, target, options.transport_options()), api_key
+        open_transport(options.transport, target, options.transport_options(secure=secure)), api_key
     )
     try:
         if contract is None:
@@ -94,7 +95,9 @@ async def open_engine(
         if wire.ping_interval_min_s > options.ping_interval_s:
             # This contract's servers would hang up on us for pinging as often as we like to.
             await transport.close()
-            slower = options.transport_options(ping_interval_min_s=wire.ping_interval_min_s)
+            slower = options.transport_options(
+                secure=secure, ping_interval_min_s=wire.ping_interval_min_s
+            )
             transport = authorized(open_transport(options.transport, target, slower), api_key)
     except BaseException:  # whatever it was, also a cancel, the connections must not outlive it
         await transport.close()

@@ -8,11 +8,15 @@ transport's status codes to kinds by one total table.
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
 
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.request import Sampling, TokenIds
 from smg_node.engines.chunk import Chunk, IdLogprob
+from smg_node.engines.chunk_stream import ChunkStream
 from smg_node.engines.pairing import Pairing, Role, Room
 
 if TYPE_CHECKING:
@@ -126,8 +130,10 @@ class Embedded:
     prompt_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class EngineRequest:
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class EngineRequest(msgspec.Struct, frozen=True, gc=False):
     """One prompt for one engine: checked, complete, in token ids.
 
     `request_id` is ours and new for every attempt. `sampling.max_tokens` is never None here and
@@ -139,7 +145,7 @@ class EngineRequest:
     sampling: Sampling
     stream: bool
     timeout_s: float
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = _NO_HEADERS
     silences: int = 0
     """Calls for the same words that ended because nothing came: the next one bears less of it."""
     room: Room | None = None
@@ -148,6 +154,8 @@ class EngineRequest:
     """What the engine is told of its partner, a JSON object that nobody here reads; "" for nothing."""
     rank: int | None = None
     """The data-parallel rank it is for; None: the engine chooses."""
+    packed: bytes | None = None
+    """`ids` as protobuf has them inside of a packed field, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +211,13 @@ class Engine(Protocol):
         UPSTREAM_TIMEOUT past `timeout_s` or the stall limit, UPSTREAM_FAILED for anything broken
         (also an RPC that ends OK without its finish), INVALID_REQUEST where the engine refuses the
         input. Closing the iterator cancels the call at the engine.
+        """
+        ...
+
+    def call(self, request: EngineRequest) -> ChunkStream:
+        """Begin the same call, for a reader who is told of chunks within the wake-up that brought them.
+
+        It is under way when this returns, and belongs to whoever asked. SmgError where it cannot begin.
         """
         ...
 

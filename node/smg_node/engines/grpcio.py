@@ -18,6 +18,7 @@ import grpc.aio
 from smg_node.engines.transport import (
     MessageStream,
     StatusCode,
+    Take,
     TransportError,
     TransportOptions,
     metadata_of,
@@ -44,10 +45,7 @@ class GrpcioTransport:
         )
         self.target = target
         self._message_max_bytes = options.message_max_bytes
-        self._channels = [
-            grpc.aio.insecure_channel(target, options=channel_arguments(options))
-            for _ in range(options.connections)
-        ]
+        self._channels = [_channel(target, options) for _ in range(options.connections)]
         self._next = 0
         self._methods: dict[tuple[int, str, bool], Any] = {}
         self._streams: set[GrpcioStream] = set()
@@ -149,11 +147,44 @@ class GrpcioStream:
 
     def __init__(self, call: Any) -> None:
         self._call = call
+        self._kept: Sequence[bytes] = ()
+        self._open: asyncio.Event | None = None
 
     def __aiter__(self) -> "GrpcioStream":
         return self
 
     async def __anext__(self) -> Sequence[bytes]:
+        batch = self._kept or await self._read()
+        self._kept = batch
+        while self._open is not None:
+            await self._open.wait()
+        self._kept = ()
+        return batch
+
+    async def pour(self, take: Take) -> bool:
+        """See `MessageStream`."""
+        async for batch in self:
+            try:
+                more = take(batch)
+            except BaseException:
+                self.cancel()
+                raise
+            if not more:
+                return False
+        return True
+
+    def pause(self) -> None:
+        """See `MessageStream`."""
+        if self._open is None:
+            self._open = asyncio.Event()
+
+    def resume(self) -> None:
+        """See `MessageStream`."""
+        if self._open is not None:
+            self._open.set()
+            self._open = None
+
+    async def _read(self) -> Sequence[bytes]:
         try:
             message = await self._call.read()
         except grpc.aio.AioRpcError as error:
@@ -168,7 +199,17 @@ class GrpcioStream:
 
     def cancel(self) -> None:
         """See `MessageStream`."""
+        self._kept = ()
         self._call.cancel()
+        self.resume()
+
+
+def _channel(target: str, options: TransportOptions) -> grpc.aio.Channel:
+    arguments = channel_arguments(options)
+    if options.trust is None:
+        return grpc.aio.insecure_channel(target, options=arguments)
+    credentials = grpc.ssl_channel_credentials(*options.trust.files())
+    return grpc.aio.secure_channel(target, credentials, options=arguments)
 
 
 def _task_is_cancelled() -> bool:

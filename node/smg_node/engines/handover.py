@@ -18,6 +18,7 @@ from smg_node.engines.wire import Message
 class HandoverReader(StreamReader):
     """A `StreamReader` of one answer; `prefilled` is what was said so far. An abort is a failure, also our own."""
 
+    knows_runs = False
     prefilled: Prefilled = Prefilled()
 
     def feed(self, message: Message) -> Chunk | None:

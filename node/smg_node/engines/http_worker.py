@@ -16,6 +16,7 @@ from typing import Final
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.chunk import Chunk
+from smg_node.engines.chunk_stream import ChunkStream
 from smg_node.engines.engine import (
     Abilities,
     Contract,
@@ -44,7 +45,7 @@ from smg_node.engines.pairing import Pairing, Role
 from smg_node.engines.partners import scheduler_pairing, scheduler_ranks, scheduler_role
 from smg_node.engines.status import closed_here, smg_error
 from smg_node.engines.transport import TransportError
-from smg_node.engines.watch import Limit, Watch
+from smg_node.engines.watch import Limit, Watch, Watches
 
 ABOUT_MAX_BYTES: Final = 4 * 1024 * 1024
 """The longest page that a worker is believed to fill about itself; metrics of one take 100 KB."""
@@ -119,6 +120,7 @@ class HttpEngine:
         self._ranks = 1
         self._asked_about = False
         self._load_path: str | None = None
+        self._watches: Watches | None = None
         self._closed = False
 
     @property
@@ -154,8 +156,10 @@ class HttpEngine:
         except TransportError as error:
             raise self._broken(error) from error
         took_s = loop.time() - began_s
+        if self._watches is None:
+            self._watches = Watches(loop)
         watch = Watch(
-            loop,
+            self._watches,
             answer.close,
             deadline_s=max(request.timeout_s - took_s, 0.001),
             first_event_s=None if first_s is None else max(first_s - took_s, 0.001),
@@ -309,6 +313,10 @@ class HttpEngine:
         """Say that it takes no token ids."""
         raise not_implemented("a worker that speaks HTTP takes no token ids")
         yield ()  # as above
+
+    def call(self, request: EngineRequest) -> ChunkStream:
+        """Say that it takes no token ids."""
+        raise not_implemented("a worker that speaks HTTP takes no token ids")
 
     async def prefill(self, request: EngineRequest) -> Prefilled:
         """Say that it takes no token ids."""

@@ -15,7 +15,9 @@ from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, Mo
 from smg_node.engines.facts import flattened, positive, said
 from smg_node.engines.partners import assert_alone
 from smg_node.engines.sampling import folded_seed
+from smg_node.engines.splice import Splice
 from smg_node.engines.wire import Message, no_loads, parsed
+from smg_node.packing.chunks import ChunkReader, EndReader
 
 
 class MlxWire:
@@ -39,8 +41,23 @@ class MlxWire:
         kv_events=False,
     )
 
+    def __init__(self) -> None:
+        self.chunks = ChunkReader(part=1, choice=6, prompt=2, cached=4)
+        self.ends = EndReader(part=2, choice=7, prompt=3, cached=5, reason=2, matched=8)
+        self._splice = Splice(
+            pb.GenerateRequest,
+            self._message,
+            ids="input_ids",
+            params="sampling_params",
+            limit="max_tokens",
+        )
+
     def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
         """See `Wire`."""
+        return self._splice.written(request, bias_width)
+
+    def _message(self, request: EngineRequest, _bias_width: int | None) -> pb.GenerateRequest:
+        """Return the request as protobuf has it."""
         sampling = request.sampling
         assert sampling.n == 1, "the pipeline fans out what a contract cannot count"
         assert_alone(request)
@@ -64,8 +81,7 @@ class MlxWire:
         if sampling.seed is not None:
             params.seed = folded_seed(sampling.seed)
         params.logit_bias.update(sampling.logit_bias)
-        data: bytes = message.SerializeToString()
-        return data
+        return message
 
     def read(self, data: bytes) -> Message | None:
         """See `Wire`."""

@@ -18,7 +18,7 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.request import Sampling
 from smg_node.engines.chunk import Chunk, EngineFinish, IdLogprob
 from smg_node.engines.sampling import LOGPROB_UNKNOWN
-from smg_node.engines.wire import Message
+from smg_node.engines.wire import Message, Wire
 
 REASON_MAX_CHARACTERS: Final = 64
 
@@ -45,8 +45,11 @@ class StreamReader:
 
     `stop_ids` are the request's own; `logprobs` and `prompt_logprobs` are how many alternatives were
     asked for, None for off. Set `aborted` when the request is dropped on our own wish: missing ends are
-    then ends of kind `abort`.
+    then ends of kind `abort`. With a `wire` it can be given messages as they came.
     """
+
+    knows_runs = True
+    """Whether plain chunks may be taken by the run, which `feed` then does not see."""
 
     def __init__(
         self,
@@ -55,8 +58,10 @@ class StreamReader:
         stop_ids: Iterable[int] = (),
         logprobs: int | None = None,
         prompt_logprobs: int | None = None,
+        wire: Wire | None = None,
     ) -> None:
         assert choices >= 1
+        self._wire = wire
         self._stop_ids = frozenset(stop_ids)
         self._logprobs = logprobs
         self._prompt_logprobs = prompt_logprobs
@@ -68,13 +73,14 @@ class StreamReader:
         self.aborted = False
 
     @classmethod
-    def of(cls, sampling: Sampling) -> Self:
+    def of(cls, sampling: Sampling, wire: Wire | None = None) -> Self:
         """Return a reader of what is answered to a request that asks so."""
         return cls(
             sampling.n,
             stop_ids=sampling.stop_token_ids,
             logprobs=sampling.logprobs,
             prompt_logprobs=sampling.prompt_logprobs,
+            wire=wire,
         )
 
     @property
@@ -82,18 +88,47 @@ class StreamReader:
         """Whether every choice has had its end."""
         return self._open == 0
 
+    def take(self, batch: Sequence[bytes], chunks: list[Chunk]) -> None:
+        """Take one wake-up's messages as they came; append to `chunks` what is new in them.
+
+        UPSTREAM_FAILED as from `feed` and for garbage; what is in `chunks` then came before it, and is right. One
+        chunk for each message, except that plain chunks of one id each, alike in all else, are one, `apart`.
+        """
+        wire = self._wire
+        assert wire is not None
+        run = wire.chunks.run if self.knows_runs else None
+        at, count = 0, len(batch)
+        while at < count:
+            found = run(batch, at) if run is not None else None
+            if found is not None:
+                ids, end, choice, prompt, cached = found
+                if self._expects(choice) and ids:
+                    self._had_ids[choice] = True
+                    apart = end - at > 1
+                    chunks.append(Chunk(choice, ids, (), None, None, prompt, cached, (), apart))
+                at = end
+                continue
+            message = self._message(wire, batch[at])
+            at += 1
+            chunk = self.feed(message) if message is not None else None
+            if chunk is not None:
+                chunks.append(chunk)
+
+    def _message(self, wire: Wire, data: bytes) -> Message | None:
+        """Return a message that is no plain chunk."""
+        ended = wire.ends.read(data)
+        if ended is None:
+            return wire.read(data)
+        ids, choice, prompt, cached, reason, matched = ended
+        return Message(choice, ids, True, reason, matched, prompt, cached)
+
     def feed(self, message: Message) -> Chunk | None:
         """Take the next message; return what is new in it, if anything.
 
         UPSTREAM_FAILED for a choice that was not asked for and for an end that is a failure.
         """
         choice = message.choice
-        if choice >= self._choices:
-            raise SmgError(
-                ErrorKind.UPSTREAM_FAILED,
-                f"the engine answers choice {choice} of {self._choices}",
-            )
-        if self._finished[choice]:
+        if not self._expects(choice):
             return None
         if message.final:
             return self._end_choice(message)
@@ -119,6 +154,15 @@ class StreamReader:
         missing = [choice for choice in range(self._choices) if not self._finished[choice]]
         self._open = 0
         return [Chunk(choice=choice, ids=(), finish="abort") for choice in missing]
+
+    def _expects(self, choice: int) -> bool:
+        """Whether this choice has not had its end; UPSTREAM_FAILED for one that was not asked for."""
+        if choice >= self._choices:
+            raise SmgError(
+                ErrorKind.UPSTREAM_FAILED,
+                f"the engine answers choice {choice} of {self._choices}",
+            )
+        return not self._finished[choice]
 
     def _end_choice(self, message: Message) -> Chunk:
         finish = self._finish(message)

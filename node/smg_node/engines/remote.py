@@ -1,23 +1,23 @@
-"""An engine at the other end of a transport: one contract's words, every limit, one owner of its calls.
+"""An engine at the other end of a transport: one contract's words, every limit, all of its calls.
 
-Who owns what: a running `generate` owns its call and its timer and drops both in its `finally`, so
-closing the iterator or cancelling its task resets the stream at the engine at once. A call whose answer
-is complete is given a moment to end by itself: resetting a stream that is about to end looks like an
-attack to some servers and proxies, which count premature resets. Aborts that nobody waits for belong to
+A call whose answer is complete is given a moment to end by itself: resetting a stream that is about to end looks
+like an attack to some servers and proxies, which count premature resets. Aborts that nobody waits for belong to
 the transport; there are no tasks here.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NoReturn
+
+from msgspec import structs
 
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import SmgError
 from smg_node.engines.archive import broken, bundle_from_archive
 from smg_node.engines.chunk import Chunk
+from smg_node.engines.chunk_stream import pulled
 from smg_node.engines.engine import (
     Embedded,
     EmbedRequest,
@@ -34,10 +34,11 @@ from smg_node.engines.kv_reader import SUBSCRIPTION_S, KvReader, kv_error, kv_re
 from smg_node.engines.options import EngineOptions, Observe, unobserved
 from smg_node.engines.pieces import read_tokenizer
 from smg_node.engines.reader import StreamReader, UnknownFinishError
+from smg_node.engines.remote_call import RemoteCall
 from smg_node.engines.sampling import with_defaults
 from smg_node.engines.status import closed_here, smg_error
 from smg_node.engines.transport import MessageStream, StatusCode, Transport, TransportError
-from smg_node.engines.watch import Limit, Watch, ends_itself, too_late
+from smg_node.engines.watch import Limit, Watch, Watches, too_late
 from smg_node.engines.wire import (
     ABORT,
     EMBED,
@@ -61,17 +62,6 @@ REASONS_LOGGED_MAX: Final = 64
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, eq=False)
-class _Running:
-    """One generation under way."""
-
-    stream: MessageStream
-    reader: StreamReader
-    watch: Watch
-    ended: bool = False
-    """Whether the call has ended by itself: nobody needs to be told to stop."""
-
-
 class RemoteEngine:
     """One engine endpoint behind one contract; see `engine.Engine`."""
 
@@ -89,7 +79,9 @@ class RemoteEngine:
         self._wire = wire
         self._options = options
         self._on_event = on_event
-        self._running: dict[str, _Running] = {}
+        self._generate_path = self._path(GENERATE)
+        self._running: dict[str, RemoteCall] = {}
+        self._watches: Watches | None = None
         self._card: ModelCard | None = None
         self._bias_width: int | None = None
         self._reasons_logged: set[str] = set()
@@ -185,8 +177,12 @@ class RemoteEngine:
 
     def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
         """Stream the answer; see `Engine.generate`."""
-        stall_s = self._options.stall_s if request.stream else None
-        return self._chunks(request, StreamReader.of(request.sampling), stall_s)
+        return pulled(lambda: self.call(request))
+
+    def call(self, request: EngineRequest) -> RemoteCall:
+        """Begin a call; see `Engine.call`."""
+        reader = StreamReader.of(request.sampling, self._wire)
+        return self._begin(request, reader, self._options.stall_s if request.stream else None)
 
     async def prefill(self, request: EngineRequest) -> Prefilled:
         """Work a prompt off for another engine; see `Engine.prefill`.
@@ -195,39 +191,13 @@ class RemoteEngine:
         """
         assert request.stream, "only a stream shows that the engine lives"
         assert request.sampling.n == 1, "blocks are kept for one answer"
-        reader = HandoverReader.of(request.sampling)
-        async with aclosing(self._chunks(request, reader, None)) as batches:
-            async for _ in batches:
-                pass
-        return reader.prefilled
-
-    async def _chunks(
-        self, request: EngineRequest, reader: StreamReader, stall_s: float | None
-    ) -> AsyncGenerator[Sequence[Chunk], None]:
-        running = self._begin(request, reader, stall_s)
+        reader = HandoverReader.of(request.sampling, self._wire)
+        call = self._begin(request, reader, None)
         try:
-            async for batch in running.stream:
-                running.watch.seen()
-                chunks, broken_by = self._read(reader, batch)
-                if chunks:
-                    yield chunks
-                if broken_by is not None:
-                    raise broken_by
-                if reader.over:
-                    running.ended = await ends_itself(running.stream)
-                    return
-            running.ended = True
-            if ends := reader.end():
-                yield ends
-        except TransportError as error:
-            if not reader.aborted:
-                raise self._why(running, error) from error
-            yield reader.end()
-        except SmgError as error:
-            self._note_broken(error)
-            raise
+            await call.pour(lambda _chunks: True)
         finally:
-            self._finish(request.request_id, running)
+            await call.aclose()
+        return reader.prefilled
 
     async def embed(self, request: EmbedRequest) -> Embedded:
         """Return the embedding of one text; see `Engine.embed`."""
@@ -254,8 +224,7 @@ class RemoteEngine:
         """
         running = self._running.get(request_id)
         if running is not None:
-            running.reader.aborted = True
-            running.stream.cancel()
+            running.abort()
         await self._ask(ABORT, self._wire.abort(request_id), ABORT_TIMEOUT_S)
 
     def retune(self, *, first_event_s: float, stall_s: float) -> None:
@@ -276,69 +245,52 @@ class RemoteEngine:
         except TransportError as error:
             self._raise(error)
 
-    def _start(
-        self, method: str, data: bytes, timeout_s: float, request: EngineRequest | None = None
-    ) -> MessageStream:
+    def _start(self, method: str, data: bytes, timeout_s: float) -> MessageStream:
         try:
-            return self._transport.stream(
-                self._path(method),
-                data,
-                timeout_s=timeout_s,
-                headers=request.headers if request is not None else None,
-            )
+            return self._transport.stream(self._path(method), data, timeout_s=timeout_s)
         except TransportError as error:
             self._raise(error)
 
     def _begin(
         self, request: EngineRequest, reader: StreamReader, stall_s: float | None
-    ) -> _Running:
+    ) -> RemoteCall:
         if self._closed:
             raise closed_here()
         assert request.request_id not in self._running, "a request id is used once"
         assert request.timeout_s > 0
-        if self._card is not None and self._card.sampling_defaults:
-            defaults = self._card.sampling_defaults
-            request = replace(request, sampling=with_defaults(request.sampling, defaults))
+        options, card, watches = self._options, self._card, self._watches
+        if card is not None and card.sampling_defaults:
+            sampling = with_defaults(request.sampling, card.sampling_defaults)
+            if sampling is not request.sampling:
+                request = structs.replace(request, sampling=sampling)
         data = self._wire.generate(request, bias_width=self._bias_width)
-        stream = self._start(GENERATE, data, request.timeout_s, request)
-        first_event_s = self._options.first_event_s / (1 + request.silences)
-        running = _Running(
-            stream,
-            reader,
+        if watches is None:
+            self._watches = watches = Watches(asyncio.get_running_loop())
+        try:
+            stream = self._transport.stream(
+                self._generate_path, data, timeout_s=request.timeout_s, headers=request.headers
+            )
+        except TransportError as error:
+            self._raise(error)
+        watch = Watch(
+            watches,
+            stream.cancel,
+            deadline_s=request.timeout_s,
             # An answer that is not streamed is silent until it is whole.
-            Watch(
-                asyncio.get_running_loop(),
-                stream.cancel,
-                deadline_s=request.timeout_s,
-                first_event_s=first_event_s if request.stream else None,
-                stall_s=stall_s,
-            ),
+            first_event_s=options.first_event_s / (1 + request.silences)
+            if request.stream
+            else None,
+            stall_s=stall_s,
         )
+        running = RemoteCall(self, request.request_id, stream, reader, watch)
         self._running[request.request_id] = running
         return running
 
-    def _read(
-        self, reader: StreamReader, batch: Sequence[bytes]
-    ) -> tuple[list[Chunk], SmgError | None]:
-        """Return what is new in one wake-up's messages, and what broke after it, if anything did."""
-        chunks: list[Chunk] = []
-        try:
-            for data in batch:
-                message = self._wire.read(data)
-                chunk = reader.feed(message) if message is not None else None
-                if chunk is not None:
-                    chunks.append(chunk)
-        except SmgError as error:
-            return chunks, error
-        return chunks, None
-
-    def _finish(self, request_id: str, running: _Running) -> None:
-        """Let go of a generation, however it ended. Never waits."""
-        running.watch.stop()
-        self._running.pop(request_id, None)
-        running.stream.cancel()
-        if not (running.ended or running.reader.aborted or running.reader.over):
-            self._tell_to_stop(request_id)
+    def finish(self, running: RemoteCall) -> None:
+        """Let go of a call, however it ended. Never waits."""
+        self._running.pop(running.request_id, None)
+        if running.abandoned:
+            self._tell_to_stop(running.request_id)
 
     def _tell_to_stop(self, request_id: str) -> None:
         """Say Abort in addition to the reset, which a proxy before the engine may have swallowed."""
@@ -348,8 +300,8 @@ class RemoteEngine:
         sent = self._transport.notify(self._path(ABORT), data, timeout_s=ABORT_TIMEOUT_S)
         self._count("engine_abort", sent="true" if sent else "false")
 
-    def _why(self, running: _Running, error: TransportError) -> SmgError:
-        """Return what callers are told about a stream that broke at the transport."""
+    def why(self, running: RemoteCall, error: TransportError) -> SmgError:
+        """Count it, and return what callers are told about a stream that broke at the transport."""
         bitten = running.watch.bitten
         if bitten is None and self._closed:
             return closed_here()
@@ -366,7 +318,7 @@ class RemoteEngine:
         self._count("engine_error", status=error.status.name)
         return smg_error(error)
 
-    def _note_broken(self, error: SmgError) -> None:
+    def note_broken(self, error: SmgError) -> None:
         """Count a stream that did not mean what it should; log a new reason once."""
         if not isinstance(error, UnknownFinishError):
             self._count("engine_error", status=error.code)

@@ -7,8 +7,10 @@ others are hints, whose loss the client is told about.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from smg_node.core.request import Sampling
 from smg_node.engines.engine import Abilities

@@ -34,7 +34,9 @@ from smg_node.engines.partners import (
     scheduler_ranks,
     scheduler_role,
 )
+from smg_node.engines.splice import Splice
 from smg_node.engines.wire import Message, embedded, parsed
+from smg_node.packing.chunks import ChunkReader, EndReader
 
 
 class SglangWire:
@@ -61,8 +63,23 @@ class SglangWire:
         embeds=True,
     )
 
+    def __init__(self) -> None:
+        self.chunks = ChunkReader(part=2, choice=8, prompt=2, cached=4)
+        self.ends = EndReader(part=3, choice=11, prompt=3, cached=5, reason=2, matched=8)
+        self._splice = Splice(
+            pb.GenerateRequest,
+            self._message,
+            ids="input_ids",
+            params="sampling_params",
+            limit="max_new_tokens",
+        )
+
     def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
         """See `Wire`."""
+        return self._splice.written(request, bias_width)
+
+    def _message(self, request: EngineRequest, _bias_width: int | None) -> pb.GenerateRequest:
+        """Return the request as protobuf has it."""
         sampling = request.sampling
         message = pb.GenerateRequest(
             request_id=request.request_id, stream=request.stream, log_metrics=True
@@ -103,8 +120,7 @@ class SglangWire:
             meet(message.disaggregated_params, request.room)
         if request.rank is not None:
             message.data_parallel_rank = request.rank
-        data: bytes = message.SerializeToString()
-        return data
+        return message
 
     def embed(self, request: EmbedRequest) -> bytes:
         """See `EmbedWire`."""

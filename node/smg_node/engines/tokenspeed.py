@@ -22,7 +22,9 @@ from smg_node.engines.partners import (
     scheduler_role,
 )
 from smg_node.engines.sampling import SEED_64_BITS
+from smg_node.engines.splice import Splice
 from smg_node.engines.wire import Message, parsed
+from smg_node.packing.chunks import ChunkReader, EndReader
 
 ROOM_BITS: Final = 63
 """Its field for the number of a room is a signed 64-bit number."""
@@ -51,8 +53,23 @@ class TokenspeedWire:
         kv_events=True,
     )
 
+    def __init__(self) -> None:
+        self.chunks = ChunkReader(part=2, choice=6, prompt=2, cached=4)
+        self.ends = EndReader(part=3, choice=9, prompt=3, cached=5, reason=2, matched=7)
+        self._splice = Splice(
+            pb.GenerateRequest,
+            self._message,
+            ids="input_ids",
+            params="sampling_params",
+            limit="max_new_tokens",
+        )
+
     def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
         """See `Wire`."""
+        return self._splice.written(request, bias_width)
+
+    def _message(self, request: EngineRequest, _bias_width: int | None) -> pb.GenerateRequest:
+        """Return the request as protobuf has it."""
         sampling = request.sampling
         message = pb.GenerateRequest(request_id=request.request_id, stream=request.stream)
         message.tokenized.input_ids.extend(request.ids)
@@ -89,8 +106,7 @@ class TokenspeedWire:
             meet(message.kv_bootstrap_info, request.room)
         if request.rank is not None:
             message.data_parallel_rank = request.rank
-        data: bytes = message.SerializeToString()
-        return data
+        return message
 
     def read(self, data: bytes) -> Message | None:
         """See `Wire`."""

@@ -5,10 +5,12 @@ Contract code never sees a gRPC object: requests and messages are bytes, every f
 change to any contract.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
+
+from smg_node.engines.trust import Trust
 
 MESSAGE_MAX_BYTES: Final = 64 * 1024 * 1024
 
@@ -49,24 +51,50 @@ class TransportError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TransportOptions:
-    """How connections are kept. A message is refused above `message_max_bytes` in both directions."""
+    """How connections are kept. A message is refused above `message_max_bytes` in both directions.
+
+    With `trust` they are secure, and without it plain.
+    """
 
     connect_s: float = 5.0
     ping_interval_s: float = 30.0
     message_max_bytes: int = MESSAGE_MAX_BYTES
     connections: int = 1
+    trust: Trust | None = None
+
+
+Take: TypeAlias = Callable[[Sequence[bytes]], bool]
+"""Told what one wake-up brought, at least one message; says whether it wants more."""
 
 
 class MessageStream(Protocol):
     """The messages of one call; each item is what one wake-up brought, at least one message.
 
     Ends normally when the call ended OK, otherwise raises `TransportError`. Nothing is read ahead
-    beyond the flow-control window: a reader that pauses pauses the sender.
+    beyond the flow-control window: a reader that pauses pauses the sender. One reader at a time, who may
+    pull for a while and pour afterwards, or the other way round: nothing is lost or said twice.
     """
 
     def __aiter__(self) -> AsyncIterator[Sequence[bytes]]: ...
 
     async def __anext__(self) -> Sequence[bytes]: ...
+
+    async def pour(self, take: Take) -> bool:
+        """Hand what each wake-up brings to `take`, within that wake-up, until there is no more of it.
+
+        True when the call ended OK; False when `take` had enough: the call goes on then, and may be
+        poured, read or cancelled. Raises `TransportError` where reading would, and whatever `take`
+        raised, after which the call is cancelled and no other stream has noticed.
+        """
+        ...
+
+    def pause(self) -> None:
+        """Hand nothing more out and let the sender run into its window. Harmless at any time."""
+        ...
+
+    def resume(self) -> None:
+        """Hand out again what comes, and what came meanwhile, but not before this returns."""
+        ...
 
     def cancel(self) -> None:
         """Drop the call at once; whoever reads it gets CANCELLED. Harmless after its end."""

@@ -23,7 +23,9 @@ from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, Mo
 from smg_node.engines.facts import flattened, positive, said
 from smg_node.engines.partners import assert_alone
 from smg_node.engines.sampling import SEED_64_BITS, known_logprob
+from smg_node.engines.splice import Splice
 from smg_node.engines.wire import Message, no_loads, parsed
+from smg_node.packing.chunks import ChunkReader, EndReader
 
 
 class TrtllmWire:
@@ -49,8 +51,19 @@ class TrtllmWire:
         kv_events=True,
     )
 
+    def __init__(self) -> None:
+        self.chunks = ChunkReader(part=2, choice=2, prompt=3, cached=5)
+        self.ends = EndReader(part=3, choice=2, prompt=5, cached=7, reason=3, matched=13)
+        self._splice = Splice(
+            pb.GenerateRequest, self._message, ids="input_token_ids", params="", limit="max_tokens"
+        )
+
     def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
         """See `Wire`."""
+        return self._splice.written(request, bias_width)
+
+    def _message(self, request: EngineRequest, bias_width: int | None) -> pb.GenerateRequest:
+        """Return the request as protobuf has it."""
         sampling = request.sampling
         assert sampling.max_tokens is not None
         assert_alone(request)
@@ -78,8 +91,7 @@ class TrtllmWire:
             message.embedding_bias.extend(bias_row(sampling.logit_bias, bias_width, path))
         if sampling.adapter is not None:
             message.lora_config.task_id = _task_id(sampling.adapter, sampling.path("adapter"))
-        data: bytes = message.SerializeToString()
-        return data
+        return message
 
     def read(self, data: bytes) -> Message | None:
         """See `Wire`."""

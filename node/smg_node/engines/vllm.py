@@ -31,7 +31,9 @@ from smg_node.engines.facts import default_sampling, flattened, positive, said
 from smg_node.engines.loads import scheduler_loads
 from smg_node.engines.partners import believable_ranks, connector_pairing, connector_role
 from smg_node.engines.sampling import folded_seed
+from smg_node.engines.splice import Splice
 from smg_node.engines.wire import Message, embedded, parsed
+from smg_node.packing.chunks import ChunkReader, EndReader
 
 _RUST: Final = "vllm-grpc"
 
@@ -60,8 +62,23 @@ class VllmWire:
         embeds=True,
     )
 
+    def __init__(self) -> None:
+        self.chunks = ChunkReader(part=1, choice=7, prompt=2, cached=4)
+        self.ends = EndReader(part=2, choice=8, prompt=3, cached=5, reason=2, matched=10)
+        self._splice = Splice(
+            pb.GenerateRequest,
+            self._message,
+            ids="input_ids",
+            params="sampling_params",
+            limit="max_tokens",
+        )
+
     def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
         """See `Wire`."""
+        return self._splice.written(request, bias_width)
+
+    def _message(self, request: EngineRequest, _bias_width: int | None) -> pb.GenerateRequest:
+        """Return the request as protobuf has it."""
         message = pb.GenerateRequest(request_id=request.request_id, stream=request.stream)
         message.tokenized.input_ids.extend(request.ids)
         sampling, params = request.sampling, message.sampling_params
@@ -98,8 +115,7 @@ class VllmWire:
             message.kv_transfer_params_json = request.transfer
         if request.rank is not None:
             message.data_parallel_rank = request.rank
-        data: bytes = message.SerializeToString()
-        return data
+        return message
 
     def embed(self, request: EmbedRequest) -> bytes:
         """See `EmbedWire`."""

@@ -7,9 +7,9 @@ messages repeats what is not its business; see `reader`.
 import sys
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
+import msgspec
 from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as ProtoMessage
 
@@ -24,6 +24,7 @@ from smg_node.engines.engine import (
     Load,
     ModelCard,
 )
+from smg_node.packing.chunks import ChunkReader, EndReader
 
 GENERATE: Final = "Generate"
 ABORT: Final = "Abort"
@@ -36,8 +37,7 @@ GET_LOADS: Final = "GetLoads"
 SUBSCRIBE_KV_EVENTS: Final = "SubscribeKvEvents"
 
 
-@dataclass(slots=True)
-class Message:
+class Message(msgspec.Struct, gc=False):
     """One message of a Generate stream, as it was sent, in no contract's words.
 
     `final` is true for a `complete`, whose `ids` may repeat what chunks had. `prompt_tokens` and
@@ -67,6 +67,10 @@ class Wire(Protocol):
     service: str
     abilities: Abilities
     ping_interval_min_s: float
+    chunks: ChunkReader
+    """Reads the plain chunks of its streams, nearly all there are; means what `read` means."""
+    ends: EndReader
+    """Reads the plain ends of its streams; likewise."""
 
     def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
         """Return the GenerateRequest. `bias_width` is the engine's own figure of its vocabulary."""

@@ -14,6 +14,7 @@ from smg_node.core.ports import Rng
 from smg_node.fleet.model import bundle_config, bundle_response_template
 from smg_node.fleet.models import RenderWish
 from smg_node.fleet.recognition import Recognition
+from smg_node.memory import trim
 from smg_node.parsers.recognise import Clues
 from smg_node.prompts.render import Renderer, RenderOptions, renderer_of
 from smg_node.prompts.select import find_templates
@@ -70,7 +71,7 @@ class Assembly:
 
     def load(self, bundle: TokenizerBundle) -> LoadedTokenizer:
         """Return the tokenizer of `bundle`; every failure is an SmgError."""
-        return load(bundle, encoder=self._options.encoder)
+        return load(bundle, encoder=self._options.encoder, trim=trim)
 
     def encoder(self, tokenizer: LoadedTokenizer) -> CachedEncoder:
         """Return `tokenizer` with the caches in front that its vocabulary allows."""

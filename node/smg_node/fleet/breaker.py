@@ -222,6 +222,8 @@ class Breaker:
 
     def take_probe(self, now_s: float) -> int:
         """Note that a call is placed there; return its token if it is a probe, 0 if it is one of many."""
+        if self._state is State.CLOSED and not self.full.watched:
+            return 0
         if self.state(now_s) is State.OPEN and self.probe_free(now_s, alone=True):
             self._half_open(now_s)
             self._early = True
@@ -237,17 +239,19 @@ class Breaker:
     def spoke(self, now_s: float, probe: int = 0) -> None:
         """Take in that a call got its first token: nobody waits for the end of a probe's long answer."""
         self._row = 0
-        self.full.spoke()
-        if self._is_probe(now_s, probe):
+        if self.full.count:
+            self.full.spoke()
+        if probe and self._is_probe(now_s, probe):
             self._probe_good(now_s, probe)
 
     def success(self, now_s: float, probe: int = 0) -> None:
         """Take in that a call ended as it should."""
         self._row = 0
-        self.full.spoke()
-        if self.state(now_s) is State.CLOSED:
+        if self.full.count:
+            self.full.spoke()
+        if self._state is State.CLOSED or self.state(now_s) is State.CLOSED:
             self._successes.add(now_s)
-        if self._is_probe(now_s, probe):
+        if probe and self._is_probe(now_s, probe):
             self._probe_good(now_s, probe)
 
     def failure(self, now_s: float, *, connect: bool, probe: int = 0) -> None:

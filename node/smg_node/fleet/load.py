@@ -113,6 +113,9 @@ class WorkerLoad:
     """Nothing was amiss when it was judged last, and only the number of calls has changed since."""
     _by_rank: Ranks | None = None
     """Of an engine with several ranks, or one that had calls for a rank."""
+    _per_s: float = PREFILL_RATE
+    """Prompt tokens that all its ranks together work off a second; beside it, what its full memory costs a request."""
+    _kv_s: float = 0.0
 
     # ── Calls ────────────────────────────────────────────────────────────────
 
@@ -129,6 +132,7 @@ class WorkerLoad:
             ranks = self._of_ranks()
             ahead = ranks.ahead(rank, self._pace(ranks.count))
             ranks.begin(rank, tokens)
+            self._refigure()
         elif ahead > 0 and self._by_rank is not None:
             # The engine spreads what is for no rank, so no rank has it all before this call.
             ahead //= self._by_rank.count
@@ -189,7 +193,7 @@ class WorkerLoad:
             self._by_rank.resize(count)
         elif count > 1:
             self._by_rank = Ranks(count, first=first)
-        self._weigh()
+        self._refigure()
 
     def choose_rank(
         self,
@@ -264,22 +268,22 @@ class WorkerLoad:
                 self._take_samples(now_s)
                 return
         if self._foreign_tokens:
-            self._foreign_tokens -= self._worked_off_a_second() * (now_s - self._foreign_s)
+            self._foreign_tokens -= self._per_s * (now_s - self._foreign_s)
             self._foreign_tokens = max(self._foreign_tokens, 0.0)
             self._foreign_s = now_s
-            self._weigh()
+            self._refigure()
 
     def stick(self, *, stuck: bool) -> None:
         """Note that its stream has fallen quiet while it has work, or speaks again."""
         if stuck is not self._quiet:
             self._quiet, self._calm = stuck, False
-            self._weigh()
+            self._refigure()
 
     def sized(self, running_max: int | None) -> None:
         """Take how many requests it runs at once by the card of its model; None if that does not say."""
         self._ranks_said = running_max
         self._size()
-        self._weigh()
+        self._refigure()
 
     def renewed(self, now_s: float) -> None:
         """Begin anew with another engine, or the same one restarted: what was measured and said is void."""
@@ -302,7 +306,7 @@ class WorkerLoad:
         self.options, self._calm = options, False
         if not self.measured.seconds:
             self.prefill_rate = self._usual_rate = options.prefill_rate
-        self._weigh()
+        self._refigure()
 
     # ── What was measured ────────────────────────────────────────────────────
 
@@ -322,7 +326,7 @@ class WorkerLoad:
     def _follow_rate(self) -> None:
         rate = self.measured.rate(self._usual_rate)
         self.prefill_rate = min(max(rate, PREFILL_RATE_MIN), PREFILL_RATE_MAX)
-        self._weigh()
+        self._refigure()
 
     def _take_samples(self, now_s: float) -> None:
         """Work out what the engine has beyond what the nodes know of, and how full it is."""
@@ -342,35 +346,33 @@ class WorkerLoad:
         self._kv = min(used / count, KV_MAX) if count else 0.0
         self._silent = any(is_silent(load, self.prefill_rate) for load in loads)
         self._calm = False
-        self._weigh()
+        self._refigure()
 
     def _size(self) -> None:
         by_ranks = [load.running_max for load, _ in self._ranks.values() if load.running_max]
         said = sum(by_ranks) if by_ranks else self._ranks_said
         self.capacity = max(1, said) if said else CAPACITY
 
-    def _worked_off_a_second(self) -> float:
-        count = len(self._ranks) or 1
-        ranks = self._by_rank
+    def _refigure(self) -> None:
+        """Make everything that decisions read follow from what the engine said, and from the counts."""
+        k, count, ranks = self._kv, len(self._ranks) or 1, self._by_rank
         if ranks is not None and ranks.count > count:
             count = ranks.count
-        return self.prefill_rate * count
+        self._per_s = self.prefill_rate * count
+        self._kv_s = self.options.pressure_weight_s * k / (1 - k)
+        self.prefill_s = 1 / self.prefill_rate
+        self._weigh()
 
     def _weigh(self) -> None:
-        """Make everything that decisions read follow from the counts."""
-        options, capacity = self.options, self.capacity
+        """Make everything that decisions read follow from the counts; nothing else changed. Done thrice a call."""
+        capacity = self.capacity
         open_ = self.inflight + self._foreign_requests
-        wait_s = (self.tokens + self._foreign_tokens) / self._worked_off_a_second()
+        wait_s = (self.tokens + self._foreign_tokens) / self._per_s
         if open_ >= capacity:
             wait_s += (open_ - capacity + 1) / capacity * self.request_s
         self.wait_s = wait_s
-        k = self._kv
-        pressure_s = (
-            options.pressure_weight_s * k / (1 - k) + options.busy_weight_s * open_ / capacity
-        )
-        self.pressure_s = pressure_s
+        self.pressure_s = pressure_s = self._kv_s + self.options.busy_weight_s * open_ / capacity
         self.base_s = wait_s + pressure_s
-        self.prefill_s = 1 / self.prefill_rate
         # Calls that come and go change nothing about a worker that has room and is well, and they are the most.
         if open_ > capacity or not self._calm:
             self._judge(open_ - capacity)

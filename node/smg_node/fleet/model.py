@@ -78,6 +78,8 @@ class ServedModel:
     why_no_template: str = ""
     labels: Labels = field(default_factory=Labels)
     """What the last of its workers that said anything calls its formats."""
+    worked_out: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What requests to it go by, per card of an engine; see `pipeline.terms`."""
 
     def reprint(self, labels: Labels) -> None:
         """Find out anew how its answers are read, by its settings and `labels`."""

@@ -9,10 +9,12 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from smg_node.config.worker_url import HTTP_SCHEMES, OPENAI, WorkerUrl
-from smg_node.core.errors import SmgError
+from smg_node.config.worker_url import HTTP_SCHEMES, OPENAI, SECURE_GRPC, WorkerUrl
+from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.engine import Contract, Engine
 from smg_node.engines.options import EngineOptions, Observe
+from smg_node.engines.status import UNREACHABLE_CODE
+from smg_node.engines.trust import Trust
 from smg_node.fleet.ground import OpenEngine
 from smg_node.fleet.networks import Networks
 from smg_node.memory import keep
@@ -54,11 +56,17 @@ def engine_opener(options: EngineOptions, networks: Networks, observe: Observe) 
 
     async def open_grpc(url: WorkerUrl, api_key: str | None) -> Engine:
         contract = Contract(url.contract) if url.contract is not None else None
+        secure = await _secured(url, options.trust)
         await asyncio.to_thread(import_engines)
         from smg_node.engines.detect import open_engine
 
         return await open_engine(
-            url.address, options, contract=contract, api_key=api_key, on_event=observe
+            url.address,
+            options,
+            contract=contract,
+            api_key=api_key,
+            secure=secure,
+            on_event=observe,
         )
 
     async def found_out(url: WorkerUrl, api_key: str | None) -> Engine:
@@ -80,6 +88,24 @@ def engine_opener(options: EngineOptions, networks: Networks, observe: Observe) 
         return await found_out(url, api_key)
 
     return open_worker
+
+
+async def _secured(url: WorkerUrl, trust: Trust) -> bool:
+    """Whether a worker is called over TLS; what we know of certificates has been read then.
+
+    UPSTREAM_FAILED where there is something wrong with it: that is said at once.
+    """
+    if url.scheme != SECURE_GRPC:
+        return False
+    try:
+        await asyncio.to_thread(trust.context)
+    except OSError as error:
+        raise SmgError(
+            ErrorKind.UPSTREAM_FAILED,
+            f"{url.address}: the certificates of engine.tls cannot be used: {error}",
+            code=UNREACHABLE_CODE,
+        ) from error
+    return True
 
 
 async def _answers(engine: "HttpEngine") -> bool:

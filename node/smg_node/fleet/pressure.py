@@ -30,7 +30,7 @@ def jittered(span_s: float, rng: Rng) -> float:
 class Pressure:
     """What one worker said about having no room. Time is monotonic seconds."""
 
-    __slots__ = ("_good", "_pauses", "_rng", "_wary", "count", "room", "until_s")
+    __slots__ = ("_good", "_pauses", "_rng", "count", "room", "until_s", "watched")
 
     def __init__(self, rng: Rng) -> None:
         self.count = 0
@@ -44,18 +44,19 @@ class Pressure:
         """It is left alone until then."""
         self.room = 1
         """Calls with which it is tried again at a time."""
-        self._wary = False
+        self.watched = False
+        """Whether it said so, and has not answered often enough since: only then do `wary` and `until_s` matter."""
         self._good = 0
         self._pauses = 0
 
     @property
     def calm_s(self) -> float:
         """When it is over if nothing more is heard of it."""
-        return self.until_s + CALM_S if self._wary else -NEVER
+        return self.until_s + CALM_S if self.watched else -NEVER
 
     def wary(self, now_s: float) -> bool:
         """Whether it is being tried again, with few calls."""
-        return self._wary and now_s < self.until_s + CALM_S
+        return self.watched and now_s < self.until_s + CALM_S
 
     def add(self, now_s: float, retry_after_s: float | None) -> bool:
         """Take in that it had no room for a call; return whether it is left alone from now on, and was not before."""
@@ -71,7 +72,7 @@ class Pressure:
             self._pauses += 1
         self.count += 1
         self.until_s = max(self.until_s, now_s + pause_s)
-        self._wary, self.room, self._good = True, 1, 0
+        self.watched, self.room, self._good = True, 1, 0
         return not waiting
 
     def spoke(self) -> None:
@@ -82,4 +83,4 @@ class Pressure:
         """Take in that it answered a call with which it was tried again."""
         self.room += 1
         self._good += 1
-        self._wary = self._good < CALM_AFTER
+        self.watched = self._good < CALM_AFTER

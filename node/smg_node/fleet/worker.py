@@ -70,11 +70,11 @@ class Worker:
     """Whether it should have said something by now."""
     sampled: dict[int, Sampled] = field(default_factory=dict)
     """What each rank last said of its load, while it is listened to."""
+    id: WorkerId = field(init=False)
+    """Its id: that of its address."""
 
-    @property
-    def id(self) -> WorkerId:
-        """Its id: that of its address."""
-        return WorkerId(self.load.worker)
+    def __post_init__(self) -> None:
+        self.id = WorkerId(self.load.worker)
 
     @property
     def url(self) -> WorkerUrl:
@@ -136,14 +136,11 @@ class Worker:
         if self.inflight == 0 and self.idle is not None:
             self.idle.set()
 
-    def judge(self, error: SmgError | None, now_s: float, *, probe: int = 0) -> Verdict | None:
-        """Tell the breaker how a call ended (None: as it should), and return what that says of the worker.
+    def judge(self, error: SmgError, now_s: float, *, probe: int = 0) -> Verdict:
+        """Tell the breaker how a call broke, and return what that says of the worker.
 
         `probe` is what `breaker.take_probe` returned for the call.
         """
-        if error is None:
-            self.breaker.success(now_s, probe)
-            return None
         said = verdict(error)
         match said:
             case Verdict.FAILURE:

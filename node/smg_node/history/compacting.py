@@ -5,6 +5,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import structs
+
 from smg_node.core.answer import Answer, Collector
 from smg_node.core.context import RequestContext
 from smg_node.core.request import ChatPrompt, GenerateRequest, ToolChoice, Turn
@@ -91,10 +93,11 @@ def _summing(wish: GenerateRequest) -> GenerateRequest:
     prompt = wish.prompts[0]
     assert isinstance(prompt, ChatPrompt), "items become turns"
     turns = (*prompt.turns, Turn("user", _TASK))
-    sampling = replace(
+    sampling = structs.replace(
         wish.sampling,
         constraint=None,
         logprobs=None,
         max_tokens=wish.sampling.max_tokens or SUMMARY_TOKENS_MAX,
     )
-    return replace(wish, prompts=(replace(prompt, turns=turns),), sampling=sampling, stream=False)
+    prompt = structs.replace(prompt, turns=turns)
+    return structs.replace(wish, prompts=(prompt,), sampling=sampling, stream=False)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from msgspec import structs
+
 from smg_node.core.context import RequestContext
 from smg_node.core.cursor import quoted
 from smg_node.core.errors import SmgError, invalid
@@ -209,7 +211,7 @@ class ResponseDesk:
             raise
         hydrated, wish = selected.hydrated, selected.wish
         if routing_key:
-            wish = replace(wish, routing_key=routing_key)
+            wish = structs.replace(wish, routing_key=routing_key)
         now_ms = parts.clock.now_ms()
         response_id = entry.response_id or new_id(
             "resp", hydrated.thread, now_ms=now_ms, chance=parts.rng

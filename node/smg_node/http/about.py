@@ -52,7 +52,11 @@ class AboutRoutes:
 
     async def metrics(self, request: HttpRequest) -> Reply:
         """Show the metrics in the format the scraper prefers."""
-        page, content_type = self._parts.meters.exposition(request.headers.get("accept", ""))
+        accept = request.headers.get("accept", "")
+        if self._parts.scrape is None:
+            page, content_type = self._parts.meters.exposition(accept)
+        else:
+            page, content_type = await self._parts.scrape(accept)
         return Reply(200, page, content_type)
 
     async def root(self, request: HttpRequest) -> Reply:

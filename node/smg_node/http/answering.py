@@ -40,14 +40,14 @@ class Answering:
     def note(self) -> Mapping[str, str]:
         """Put what is known now into the answer's headers and the access log; return the headers."""
         request, run, parts = self.request, self.run, self._parts
-        request.worker = run.worker
+        worker = request.worker = run.worker
         headers = note_request(parts, request)
         if run.ticket is not None:
             headers.update(run.ticket.headers(family_of(request.route)))
         if parts.options.expose_routing_headers:
             headers["x-smg-attempts"] = str(run.attempts)
-            if run.worker:
-                headers["x-smg-routed-worker-id"] = run.worker
+            if worker:
+                headers["x-smg-routed-worker-id"] = worker
         ignored = run.ignored or self.wish.ignored
         if ignored:
             headers["x-smg-ignored-params"] = name_list(ignored)

@@ -1,32 +1,43 @@
 """The HTTP server: its parts put together, its listeners, and its farewell.
 
-The framework's server is used below its application layer: routes, middlewares and answers are ours
-(`routes.py`, `middleware.py`, `reply.py`), parsing and connections are its own. Four of its defaults
-would hurt here and are set in `connection.py`: body size, header line size, keep-alive time, and that
-a request goes on when its client has gone.
+Routes, middlewares and answers (`routes.py`, `middleware.py`, `reply.py`) are the same whichever server reads
+requests: our own (`direct.py`) or the framework's (`framework.py`), which is not even loaded unless it is chosen.
 """
 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from smg_node.config.address import Address, parse_address
+from smg_node.config.address import Address
 from smg_node.http.actions import build_actions
 from smg_node.http.body import BodyReader
-from smg_node.http.connection import ConnectionLimits, Listener
+from smg_node.http.connection import ConnectionLimits, Door, Listener
+from smg_node.http.direct import DirectConnection
 from smg_node.http.drain import Drain, Phase, Step
 from smg_node.http.inflight import Inflight, Outliving
-from smg_node.http.middleware import Middleware
+from smg_node.http.listening import bound, listen
+from smg_node.http.middleware import Action, Middleware
 from smg_node.http.options import HttpOptions
 from smg_node.http.parts import HttpParts
 from smg_node.http.pulse import Pulse
 from smg_node.http.routes import METRICS_ROUTES, ROUTES, Router
 from smg_node.telemetry import declared
 
-_BACKLOG: Final = 2048
 _FAREWELL_S: Final = 1.0
 """How long a stopping server waits for requests to end, and then for their last bytes to leave."""
+
+
+class Elsewhere(Protocol):
+    """What other processes of this node have to do with its requests."""
+
+    def actions(self, actions: Mapping[str, Action]) -> Mapping[str, Action]:
+        """Return what each action means in this process."""
+        ...
+
+    def around(self, door: Door) -> Door:
+        """Return the door that clients of the public listener come to."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +58,7 @@ class App:
         self.bodies.retune(max_bytes=options.body_max_bytes, stall_s=options.body_stall_s)
 
 
-def build_app(parts: HttpParts) -> App:
+def build_app(parts: HttpParts, elsewhere: Elsewhere | None = None) -> App:
     """Return the doors of both listeners and what they share."""
     options = parts.options
     drain = Drain(settle_s=options.settle_s, grace_s=options.grace_s)
@@ -55,6 +66,8 @@ def build_app(parts: HttpParts) -> App:
     pulse = Pulse(commit_after_s=options.commit_after_s, keepalive_s=options.keepalive_s)
     bodies = BodyReader(max_bytes=options.body_max_bytes, stall_s=options.body_stall_s)
     actions = build_actions(parts, bodies, drain, pulse, inflight)
+    if elsewhere is not None:
+        actions = elsewhere.actions(actions)
     door = Middleware(parts, Router(ROUTES), actions, drain, inflight)
     # A scrape must not hold up the farewell, so it is not counted among the open requests.
     metrics_door = Middleware(parts, Router(METRICS_ROUTES), actions, drain, Inflight())
@@ -68,10 +81,11 @@ class Server:
     what is left at once.
     """
 
-    def __init__(self, parts: HttpParts) -> None:
+    def __init__(self, parts: HttpParts, elsewhere: Elsewhere | None = None) -> None:
         self._options = parts.options
         self._clock = parts.clock
-        self._app = build_app(parts)
+        self._app = build_app(parts, elsewhere)
+        self._door = self._app.door if elsewhere is None else elsewhere.around(self._app.door)
         self._changed = asyncio.Event()
         self._hurried = False
         self._listeners: list[Listener] = []
@@ -86,12 +100,12 @@ class Server:
     def address(self) -> Address:
         """Where the public API listens, with the port that was really bound."""
         assert self._public is not None, "the server has not started"
-        return _bound(self._public)
+        return bound(self._public)
 
     @property
     def metrics_address(self) -> Address | None:
         """Where metrics are served, or None without a port for them."""
-        return None if self._metrics is None else _bound(self._metrics)
+        return None if self._metrics is None else bound(self._metrics)
 
     @property
     def phase(self) -> Phase:
@@ -113,7 +127,7 @@ class Server:
         if options.metrics_listen:
             self._metrics = await self._listen(options.metrics_listen, self._app.metrics_door)
         try:
-            self._public = await self._listen(options.listen, self._app.door)
+            self._public = await self._listen(options.listen, self._door)
         except BaseException:
             await self.stop()
             raise
@@ -153,11 +167,12 @@ class Server:
                 server.close()
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
-            listener.pre_shutdown()
+            listener.leave()
         for listener in listeners:
-            await listener.shutdown(_FAREWELL_S)
             await listener.emptied(_FAREWELL_S)
-            listener.close()
+            listener.cut()
+            await listener.emptied(_FAREWELL_S)
+            listener.drop()
         self._app.pulse.close()
 
     def _retune(self, options: HttpOptions) -> None:
@@ -173,25 +188,22 @@ class Server:
             self._public.close()
             self._app.inflight.dismiss()
 
-    async def _listen(self, where: str, door: Middleware) -> asyncio.Server:
-        address = parse_address(where)
-        listener = Listener(door, _limits(self._options))
+    async def _listen(self, where: str, door: Door) -> asyncio.Server:
+        listener = _listener(door, self._options)
         self._listeners.append(listener)
-        return await asyncio.get_running_loop().create_server(
-            listener,
-            address.host,
-            address.port,
-            backlog=_BACKLOG,
-            reuse_port=self._options.reuse_port or None,
-        )
+        return await listen(where, listener, reuse_port=self._options.reuse_port)
 
     def _connections(self) -> Mapping[tuple[str, ...], float]:
         return {(): sum(listener.count for listener in self._listeners)}
 
 
-def _bound(server: asyncio.Server) -> Address:
-    host, port = server.sockets[0].getsockname()[:2]
-    return Address(host, port)
+def _listener(door: Door, options: HttpOptions) -> Listener:
+    limits = _limits(options)
+    if options.server == "direct":
+        return Listener(door, limits, DirectConnection)
+    from smg_node.http.framework import framework_listener
+
+    return framework_listener(door, limits)
 
 
 def _limits(options: HttpOptions) -> ConnectionLimits:

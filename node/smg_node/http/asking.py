@@ -10,22 +10,30 @@ from smg_node.http.guard import caller_digest
 from smg_node.http.options import HttpOptions
 from smg_node.http.priority import priority_of
 from smg_node.http.request import Headers, HttpRequest
+from smg_node.telemetry.scope import NO_TRACE
 
 _HINT_MAX_CHARACTERS: Final = 1024
 ROUTING_KEY_MAX_BYTES: Final = 256
+_READ_TIMEOUT: Final = "x-stainless-read-timeout"
+_TIMEOUT: Final = "x-smg-timeout-ms"
 
 
 def context_of(request: HttpRequest, options: HttpOptions, *, streamed: bool) -> RequestContext:
     """Return what is known of a request besides its body."""
     headers = request.headers
-    timeout_s = min(options.request_s, *_hints(headers, streamed=streamed))
+    timeout_s = options.request_s
+    if _READ_TIMEOUT in headers or _TIMEOUT in headers:
+        timeout_s = min(timeout_s, *_hints(headers, streamed=streamed))
     target = headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS]
+    upstream = {"x-request-id": request.request_id}
+    if request.trace is not NO_TRACE:
+        upstream = {**request.trace.headers(), **upstream}
     return RequestContext(
         request_id=request.request_id,
         received_s=request.received_s,
         deadline_s=request.received_s + timeout_s,
         target_worker=target or None,
-        upstream_headers={**request.trace.headers(), "x-request-id": request.request_id},
+        upstream_headers=upstream,
         caller=caller_digest(headers),
         client=request.peer,
         priority=priority_of(headers, options.claim_max),
@@ -57,8 +65,8 @@ def _hints(headers: Headers, *, streamed: bool) -> list[float]:
     bounds an answer that comes in one piece; a stream it says nothing about, and comments keep it fed.
     """
     hints: list[float] = []
-    for name, unit_s in (("x-stainless-read-timeout", 1.0), ("x-smg-timeout-ms", 0.001)):
-        if streamed and name == "x-stainless-read-timeout":
+    for name, unit_s in ((_READ_TIMEOUT, 1.0), (_TIMEOUT, 0.001)):
+        if streamed and name == _READ_TIMEOUT:
             continue
         text = headers.get(name, "")
         if not text:

@@ -9,9 +9,8 @@ import asyncio
 import zlib
 from typing import Final
 
-from aiohttp.web_protocol import RequestPayloadError
-
 from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.http.incoming import FramingError
 from smg_node.http.request import HttpRequest
 
 _JSON_TYPES: Final = frozenset({"", "application/json", "text/json"})
@@ -40,9 +39,9 @@ class BodyReader:
         417 for an odd Expect; TOO_LARGE over the limit.
         """
         headers = request.headers
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind not in _JSON_TYPES and not kind.endswith("+json"):
-            raise _refused(415, "unsupported_media_type", "the body must be application/json")
+        kind = headers.get("content-type", "")
+        if kind != "application/json":
+            _check_type(kind)
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding != "identity" and encoding not in _WINDOW_BITS:
             raise _refused(
@@ -51,8 +50,10 @@ class BodyReader:
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > self._max_bytes:
             raise self._too_large()
-        self._answer_expectation(request)
-        body = await self._read(request)
+        if "expect" in headers:
+            self._answer_expectation(request)
+        # Mostly it came with the head, and nothing has to be waited for.
+        body = self._whole(request) if request.body.whole else await self._read(request)
         return body if encoding == "identity" else await self._inflate(body, encoding)
 
     def _answer_expectation(self, request: HttpRequest) -> None:
@@ -61,19 +62,17 @@ class BodyReader:
             return
         if expect.strip().lower() != "100-continue":
             raise _refused(417, "expectation_failed", "the only expectation met is 100-continue")
-        if not request.incoming.is_eof():
+        if not request.body.whole:
             request.wire.interim()
 
     async def _read(self, request: HttpRequest) -> bytes:
-        incoming = request.incoming
+        body = request.body
         try:
-            if incoming.is_eof():
-                return self._checked(incoming.read_nowait())
             parts: list[bytes] = []
             size = 0
             while True:
                 async with asyncio.timeout(self._stall_s):
-                    part = await incoming.readany()
+                    part = await body.more()
                 if not part:
                     return b"".join(parts)
                 size += len(part)
@@ -84,10 +83,11 @@ class BodyReader:
             raise _refused(
                 408, "request_timeout", f"the body stalled for {self._stall_s:g} seconds"
             ) from error
-        except RequestPayloadError as error:
+        except FramingError as error:
             raise _refused(400, "invalid_body", "the body is not framed as HTTP demands") from error
 
-    def _checked(self, body: bytes) -> bytes:
+    def _whole(self, request: HttpRequest) -> bytes:
+        body = request.body.take()
         if len(body) > self._max_bytes:
             raise self._too_large()
         return body
@@ -123,6 +123,12 @@ class BodyReader:
             f"the body is larger than {self._max_bytes} bytes",
             code="request_too_large",
         )
+
+
+def _check_type(said: str) -> None:
+    kind = said.partition(";")[0].strip().lower()
+    if kind not in _JSON_TYPES and not kind.endswith("+json"):
+        raise _refused(415, "unsupported_media_type", "the body must be application/json")
 
 
 def _window_bits(packed: bytes, encoding: str) -> int:

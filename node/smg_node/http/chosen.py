@@ -25,6 +25,7 @@ def http_options(settings: Settings) -> HttpOptions:
     return HttpOptions(
         listen=str(http.listen),
         metrics_listen=str(http.metrics_listen),
+        server=http.server,
         body_max_bytes=http.body_max_bytes,
         nesting_max=http.nesting_max,
         header_line_max_bytes=http.header_line_max_bytes,

@@ -45,6 +45,10 @@ class Drain:
         self._ends_s: float | None = None
         self._aside_since_s: float | None = None
         self.phase = Phase.SERVING
+        self.refusing = False
+        """Whether late requests are refused and connections closed after their answer."""
+        self.aside = False
+        """Whether an operator set this node aside."""
 
     def retune(self, *, settle_s: float, grace_s: float) -> None:
         """Take other times for phases that have not begun."""
@@ -56,27 +60,18 @@ class Drain:
         """Whether readiness must say no."""
         return self.phase is not Phase.SERVING or self.aside
 
-    @property
-    def aside(self) -> bool:
-        """Whether an operator set this node aside."""
-        return self._aside_since_s is not None
-
     def set_aside(self, now_s: float, *, on: bool) -> None:
         """Take the node out of service without ending it, or back; doing either twice changes nothing."""
         if not on:
             self._aside_since_s = None
         elif self._aside_since_s is None:
             self._aside_since_s = now_s
+        self.aside = on
 
     def refuses_work(self, now_s: float) -> bool:
         """Whether requests of tenants are refused: the node is set aside, and balancers had their time."""
         since_s = self._aside_since_s
         return self.refusing or (since_s is not None and now_s >= since_s + self._settle_s)
-
-    @property
-    def refusing(self) -> bool:
-        """Whether late requests are refused and connections closed after their answer."""
-        return self.phase >= Phase.CLOSING
 
     def begin(self, now_s: float) -> None:
         """Start the farewell; does nothing if it has begun."""
@@ -121,4 +116,5 @@ class Drain:
     def _enter(self, phase: Phase, ends_s: float | None) -> None:
         assert phase > self.phase
         self.phase = phase
+        self.refusing = phase >= Phase.CLOSING
         self._ends_s = ends_s

@@ -1,23 +1,23 @@
 """The routes that generate: body, dialect, run, and back again as one answer or as a stream.
 
-One loop serves both. It pulls: nothing is read from the engine before the client has taken what came
-before, and whatever ends the loop (the client, the clock, a mistake of ours) closes the run, which
-cancels the engine's calls. Every failure before the first byte has its own status; every later one is
+Nothing is asked of the engine while the client has not taken what came before, and whatever ends the route (the
+client, the clock, a mistake of ours) ends the run, which cancels the engine's calls. Every failure before the first byte has its own status; every later one is
 the last event of the stream, and if even that cannot be said, the connection is broken.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from smg_node.core.answer import Collector
 from smg_node.core.errors import SmgError
-from smg_node.core.events import End, Event, Fail
+from smg_node.core.events import End, Event, Fail, Finish
 from smg_node.core.request import GenerateRequest
 from smg_node.dialects.dialect import Presenter
 from smg_node.dialects.json_body import read_json
-from smg_node.http.answering import Answering, close_events, uncancel
+from smg_node.http.answering import Answering, uncancel
 from smg_node.http.asking import context_of, routing_key
 from smg_node.http.body import BodyReader
 from smg_node.http.errors import internal
@@ -64,12 +64,9 @@ class GenerationRoutes:
 
     async def _collect(self, answering: Answering, presenter: Presenter) -> Reply:
         collector = Collector(answering.wish.choices)
-        events = answering.run.events()
         try:
-            async for batch in events:
-                collector.feed(batch)
+            await answering.run.tell(collector.feed)
         finally:
-            await close_events(events)
             answering.over()
         return Reply(200, presenter.answer(collector.answer()))
 
@@ -78,7 +75,9 @@ class GenerationRoutes:
         stream = EventStream(request.wire, answering.note)
         self._pulse.add(stream)
         try:
-            failed = await _pump(answering.run.events(), stream, presenter)
+            shown = _Shown(stream, presenter)
+            await answering.run.tell(shown.receive, stream.drained)
+            failed = shown.failure()
             request.error_code = "" if failed is None else failed.code
         except asyncio.CancelledError:
             if request.cut is None:
@@ -94,6 +93,7 @@ class GenerationRoutes:
             _log.exception("a generation broke because of a mistake of ours")
             self._fail(request, stream, presenter, internal())
         finally:
+            stream.let_go()
             self._pulse.remove(stream)
             answering.over()
         return Streamed()
@@ -115,31 +115,42 @@ class GenerationRoutes:
         stream.end(frames)
 
 
-async def _pump(
-    events: AsyncIterator[Sequence[Event]], stream: EventStream, presenter: Presenter
-) -> SmgError | None:
-    """Carry events to the client until their end; return the error it ended with, as the client knows.
+class _Shown:
+    """A run on its way to a client."""
 
-    Raises that error while nothing has been written. ConnectionError if the client is gone.
-    """
-    last: Event | None = None
-    try:
-        async for batch in events:
-            last = batch[-1]
-            if type(last) is Fail and not stream.committed:
-                raise last.error
-            frames = presenter.frames(batch)
-            if type(last) is End or type(last) is Fail:
-                # The client has everything; the run may still tidy up before it ends by itself.
-                stream.end(frames)
-            elif frames:
-                await stream.send(frames)
-    finally:
-        await close_events(events)
-    if type(last) is Fail:
-        return last.error
-    assert type(last) is End, "a run ended without End or Fail"
-    return None
+    __slots__ = ("_last", "_presenter", "_stream")
+
+    def __init__(self, stream: EventStream, presenter: Presenter) -> None:
+        self._stream = stream
+        self._presenter = presenter
+        self._last: Event | None = None
+
+    def receive(self, batch: Sequence[Event]) -> bool:
+        """Write events at once; true if the client is behind.
+
+        Raises the error of a run that failed while nothing has been written. ConnectionError if the client is gone.
+        """
+        self._last = last = batch[-1]
+        over = isinstance(last, End | Fail)
+        if over and isinstance(last, Fail) and not self._stream.committed:
+            raise last.error
+        frames = self._presenter.frames(batch)
+        if over:
+            # The client has everything; the run may still tidy up before it ends by itself.
+            self._stream.end(frames)
+            return False
+        if isinstance(last, Finish):
+            self._stream.hold(frames)
+            return False
+        return bool(frames) and self._stream.put(frames)
+
+    def failure(self) -> SmgError | None:
+        """Return the error that the run ended with, as the client knows."""
+        last = self._last
+        if isinstance(last, Fail):
+            return last.error
+        assert isinstance(last, End), "a run ended without End or Fail"
+        return None
 
 
 def _with_routing_key(

@@ -86,10 +86,11 @@ class Guard:
 
 def credential(headers: Headers) -> str | None:
     """Return the key a client sent under any of three names; INVALID_REQUEST if it sent two."""
-    found: set[str] = set()
     bearer = headers.get("authorization", "")
-    if bearer[:7].lower() == "bearer ":
-        found.add(bearer[7:].strip())
+    said = bearer[7:].strip() if bearer[:7].lower() == "bearer " else ""
+    if "x-api-key" not in headers and "x-goog-api-key" not in headers:
+        return said or None
+    found = {said}
     for name in ("x-api-key", "x-goog-api-key"):
         if name in headers:
             found.add(headers.get(name, "").strip())

@@ -117,6 +117,8 @@ class KeyAuthenticator:
     def __init__(self, keys: KeySource) -> None:
         self._keys = keys
         self._dummy = digest_of("nobody")
+        # By the id of a key, with the record it was made of: making one costs more than finding it.
+        self._identities: dict[str, tuple[KnownKey, Identity]] = {}
 
     @property
     def closed(self) -> bool:
@@ -145,7 +147,10 @@ class KeyAuthenticator:
             raise unknown_key()
         if key.expires_ms and self._keys.now_ms() >= key.expires_ms:
             raise SmgError(ErrorKind.UNAUTHENTICATED, "the key has expired", code="expired_api_key")
-        return Identity(key.id, key.tenant, key.role)
+        kept = self._identities.get(key.id)
+        if kept is None or kept[0] is not key:
+            kept = self._identities[key.id] = (key, Identity(key.id, key.tenant, key.role))
+        return kept[1]
 
 
 def unknown_key() -> SmgError:

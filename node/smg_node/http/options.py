@@ -8,6 +8,9 @@ from smg_node.core.context import Priority
 DataAccess: TypeAlias = Literal["auto", "open", "closed"]
 """Who may use the data routes: everyone until an admin key exists, everyone always, only who has a key."""
 
+ServerKind: TypeAlias = Literal["direct", "aiohttp"]
+"""Who reads requests: ourselves, or the framework."""
+
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
@@ -20,6 +23,7 @@ class HttpOptions:
     listen: str = "0.0.0.0:30000"
     metrics_listen: str = "0.0.0.0:29000"
     reuse_port: bool = False
+    server: ServerKind = "direct"
     body_max_bytes: int = 134_217_728
     nesting_max: int = 128
     header_line_max_bytes: int = 16_384

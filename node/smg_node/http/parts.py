@@ -1,6 +1,6 @@
 """What the wiring hands to the HTTP surface."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,8 @@ class HttpParts:
     options: HttpOptions = field(default_factory=HttpOptions)
     reading: ReaderOptions = field(default_factory=ReaderOptions)
     settings: Callable[[], Mapping[str, Any]] = dict
+    scrape: Callable[[str], Awaitable[tuple[bytes, str]]] | None = None
+    """Puts the page of metrics together where there are other processes to ask."""
     heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)
     """Told of new options."""
 

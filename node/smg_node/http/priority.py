@@ -11,7 +11,9 @@ HEADER: Final = "x-smg-priority"
 
 def priority_of(headers: Headers, most: Priority) -> Priority:
     """Return the class that a client claims, `most` if it claims a more urgent one; INVALID_REQUEST for no class."""
-    claimed = headers.get(HEADER, "").strip().lower()
+    if HEADER not in headers:
+        return "default"
+    claimed = headers[HEADER].strip().lower()
     if not claimed:
         return "default"
     if claimed not in PRIORITIES:

@@ -49,11 +49,11 @@ def name_list(names: Sequence[str]) -> str:
 
 
 class HeadWriter:
-    """Spells response heads; remembers the date line for the second it is good for."""
+    """Spells response heads; remembers how those of one status begin for the second they are good for."""
 
     def __init__(self) -> None:
         self._second = -1
-        self._date = ""
+        self._starts: dict[int, str] = {}
 
     def head(
         self,
@@ -69,12 +69,25 @@ class HeadWriter:
         """
         if now_s != self._second:
             self._second = now_s
-            self._date = f"date: {formatdate(now_s, usegmt=True)}"
-        lines = [f"HTTP/1.1 {status} {_REASON.get(status, '')}", self._date, "server: smg-node"]
-        lines.extend(fixed)
-        lines.extend([f"{name}: {value}" for name, value in headers.items()])
+            self._starts.clear()
+        start = self._starts.get(status)
+        if start is None:
+            start = self._starts[status] = _start(status, now_s)
+        lines = [start, *fixed]
+        for name, value in headers.items():
+            lines.append(f"{name}: {value}")
         text = "\r\n".join(lines)
         # A header that smuggles in a line break would let a client write headers of its own.
-        assert text.count("\n") == len(lines) - 1, "a response header contains a line break"
-        assert text.count("\r") == len(lines) - 1, "a response header contains a carriage return"
+        breaks = len(lines) + _START_BREAKS - 1
+        assert text.count("\n") == breaks, "a response header contains a line break"
+        assert text.count("\r") == breaks, "a response header contains a carriage return"
         return text.encode("utf-8", "replace") + b"\r\n\r\n"
+
+
+_START_BREAKS: Final = 2
+"""How many line breaks the start of a head has."""
+
+
+def _start(status: int, now_s: int) -> str:
+    date = formatdate(now_s, usegmt=True)
+    return f"HTTP/1.1 {status} {_REASON.get(status, '')}\r\ndate: {date}\r\nserver: smg-node"

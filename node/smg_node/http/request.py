@@ -2,25 +2,22 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import TypeAlias
-
-from aiohttp.streams import StreamReader
 
 from smg_node.core.errors import SmgError
 from smg_node.http.identity import ANYBODY, Identity
-from smg_node.http.routes import Route
+from smg_node.http.incoming import Headers, Incoming
+from smg_node.http.routes import NO_VALUES, Route
 from smg_node.http.wire import Wire
 from smg_node.telemetry.scope import Trace
 
-Headers: TypeAlias = Mapping[str, str]
-"""Request headers; names are looked up in any case, and of several the first is found."""
+__all__ = ["Headers", "HttpRequest"]
 
 
 class HttpRequest:
     """What a route sees. `values` are the `{…}` parts of the path, `query` its parameters."""
 
     __slots__ = (
-        "attempts",
+        "body",
         "cut",
         "error_code",
         "headers",
@@ -44,30 +41,27 @@ class HttpRequest:
 
     def __init__(
         self,
-        *,
-        method: str,
+        incoming: Incoming,
         path: str,
         query: Mapping[str, str],
-        headers: Headers,
-        incoming: StreamReader,
-        peer: str,
         wire: Wire,
         received_s: float,
         request_id: str,
         trace: Trace,
     ) -> None:
-        self.method = method
+        self.incoming = incoming
+        self.method = incoming.method
+        self.headers = incoming.headers
+        self.body = incoming.body
+        self.peer = incoming.line.peer
         self.path = path
         self.query = query
-        self.headers = headers
-        self.incoming = incoming
-        self.peer = peer
         self.wire = wire
         self.received_s = received_s
         self.request_id = request_id
         self.trace = trace
         self.route: Route | None = None
-        self.values: Mapping[str, str] = {}
+        self.values: Mapping[str, str] = NO_VALUES
         self.reply_headers: dict[str, str] = {"x-request-id": request_id, "request-id": request_id}
         """Headers of the answer, whether it succeeds or fails."""
         self.task: asyncio.Task[object] | None = None

@@ -15,6 +15,8 @@ from smg_node.core.errors import ErrorKind, SmgError
 
 Access: TypeAlias = Literal["public", "data", "view", "admin"]
 """Who may ask: anyone; any tenant; operators and administrators; administrators."""
+By: TypeAlias = Literal["control", "data"]
+"""Which process of a node answers where it has several; the control process answers what is not often asked."""
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -31,6 +33,7 @@ class Route(msgspec.Struct, frozen=True):
     dialect: str = ""
     query: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
+    by: By = "control"
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -38,6 +41,9 @@ class Found(msgspec.Struct, frozen=True):
 
     route: Route
     values: Mapping[str, str]
+
+
+NO_VALUES: Final[Mapping[str, str]] = {}
 
 
 class WrongMethodError(SmgError):
@@ -57,8 +63,8 @@ METRICS_TEXT: Final = "text/plain"
 
 # fmt: off
 ROUTES: Final[tuple[Route, ...]] = (
-    Route("POST", "/v1/chat/completions", "data", "Answer a conversation", "chat", "ChatRequest", "ChatCompletion", dialect="chat"),
-    Route("POST", "/v1/completions", "data", "Continue a text", "completions", "CompletionRequest", "Completion", dialect="completions"),
+    Route("POST", "/v1/chat/completions", "data", "Answer a conversation", "chat", "ChatRequest", "ChatCompletion", dialect="chat", by="data"),
+    Route("POST", "/v1/completions", "data", "Continue a text", "completions", "CompletionRequest", "Completion", dialect="completions", by="data"),
     Route("POST", "/v1/responses", "data", "Answer items, and remember it", "create_response", "ResponseRequest", "Response", headers=("Idempotency-Key?",)),
     Route("POST", "/v1/responses/input_tokens", "data", "Count the tokens of a prompt, with its history", "input_tokens", "HistoryRequest", "InputTokens"),
     Route("POST", "/v1/responses/compact", "data", "Sum up a history", "compact", "HistoryRequest", "Compaction"),
@@ -74,22 +80,22 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/conversations/{id}/items", "data", "Append items to a conversation", "add_items", "NewItems", "ItemList"),
     Route("GET", "/v1/conversations/{id}/items/{item}", "data", "Show an item of a conversation", "item", answer="Item"),
     Route("DELETE", "/v1/conversations/{id}/items/{item}", "data", "Take an item out of a conversation", "delete_item", answer="Conversation"),
-    Route("POST", "/v1/embeddings", "data", "Turn texts into vectors", "embeddings", "EmbeddingsRequest", "Embeddings"),
-    Route("POST", "/v1/rerank", "data", "Order documents by what they have to say to a query", "rerank", "RerankRequest", "Reranked"),
-    Route("POST", "/rerank", "data", "Same as /v1/rerank", "rerank", "RerankRequest", "Reranked"),
-    Route("POST", "/v1/classify", "data", "Say which class a text belongs to", "classify", "ClassifyRequest", "Classified"),
-    Route("POST", "/classify", "data", "Same as /v1/classify", "classify", "ClassifyRequest", "Classified"),
-    Route("POST", "/v1/tokenize", "data", "Turn text or messages into token ids", "tokenize", "TokenizeRequest", "Tokenized"),
-    Route("POST", "/tokenize", "data", "Same as /v1/tokenize", "tokenize", "TokenizeRequest", "Tokenized"),
-    Route("POST", "/v1/detokenize", "data", "Turn token ids into text", "detokenize", "DetokenizeRequest", "Detokenized"),
-    Route("POST", "/detokenize", "data", "Same as /v1/detokenize", "detokenize", "DetokenizeRequest", "Detokenized"),
-    Route("POST", "/parse/function_call", "admin", "Find the calls in what a model printed", "parse_calls", "ParseCallsRequest", "ParsedCalls"),
-    Route("POST", "/parse/reasoning", "admin", "Find the thoughts in what a model printed", "parse_reasoning", "ParseReasoningRequest", "ParsedReasoning"),
-    Route("GET", "/v1/models", "data", "List the served models and their aliases", "models", answer="ModelList"),
-    Route("GET", "/v1/models/{id+}", "data", "Show one model", "model", answer="Model"),
+    Route("POST", "/v1/embeddings", "data", "Turn texts into vectors", "embeddings", "EmbeddingsRequest", "Embeddings", by="data"),
+    Route("POST", "/v1/rerank", "data", "Order documents by what they have to say to a query", "rerank", "RerankRequest", "Reranked", by="data"),
+    Route("POST", "/rerank", "data", "Same as /v1/rerank", "rerank", "RerankRequest", "Reranked", by="data"),
+    Route("POST", "/v1/classify", "data", "Say which class a text belongs to", "classify", "ClassifyRequest", "Classified", by="data"),
+    Route("POST", "/classify", "data", "Same as /v1/classify", "classify", "ClassifyRequest", "Classified", by="data"),
+    Route("POST", "/v1/tokenize", "data", "Turn text or messages into token ids", "tokenize", "TokenizeRequest", "Tokenized", by="data"),
+    Route("POST", "/tokenize", "data", "Same as /v1/tokenize", "tokenize", "TokenizeRequest", "Tokenized", by="data"),
+    Route("POST", "/v1/detokenize", "data", "Turn token ids into text", "detokenize", "DetokenizeRequest", "Detokenized", by="data"),
+    Route("POST", "/detokenize", "data", "Same as /v1/detokenize", "detokenize", "DetokenizeRequest", "Detokenized", by="data"),
+    Route("POST", "/parse/function_call", "admin", "Find the calls in what a model printed", "parse_calls", "ParseCallsRequest", "ParsedCalls", by="data"),
+    Route("POST", "/parse/reasoning", "admin", "Find the thoughts in what a model printed", "parse_reasoning", "ParseReasoningRequest", "ParsedReasoning", by="data"),
+    Route("GET", "/v1/models", "data", "List the served models and their aliases", "models", answer="ModelList", by="data"),
+    Route("GET", "/v1/models/{id+}", "data", "Show one model", "model", answer="Model", by="data"),
     Route("GET", "/v1/usage", "data", "Sum up what the requests of the tenant used whose key asks", "own_usage", answer="Usage", query=("model", "key", "from", "to", "by")),
-    Route("GET", "/get_model_info", "view", "Show the only model, or the one asked for", "model_card", answer="ModelCard", query=("model",)),
-    Route("GET", "/model_info", "view", "Same as /get_model_info", "model_card", answer="ModelCard", query=("model",)),
+    Route("GET", "/get_model_info", "view", "Show the only model, or the one asked for", "model_card", answer="ModelCard", query=("model",), by="data"),
+    Route("GET", "/model_info", "view", "Same as /get_model_info", "model_card", answer="ModelCard", query=("model",), by="data"),
     Route("GET", "/get_server_info", "view", "Show the configuration, without secrets", "server_card", answer="ServerCard"),
     Route("GET", "/server_info", "view", "Same as /get_server_info", "server_card", answer="ServerCard"),
     Route("GET", "/workers", "view", "List the workers", "workers", answer="WorkerList", query=("model", "status", "role")),
@@ -136,14 +142,14 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/cluster/sessions/{key}", "view", "Show where the requests of a routing key go", "session", answer="Session", query=("model", "tenant")),
     Route("DELETE", "/v1/cluster/sessions/{key}", "admin", "Forget where the requests of a routing key go", "end_session", answer="SessionEnded", query=("model", "tenant")),
     Route("GET", "/v1/cluster/explain/{id}", "view", "Tell what became of a request: candidates, costs, attempts, on any node", "explain", answer="Explained", query=("node",)),
-    Route("GET", "/version", "public", "Show name and version", "version", answer="Version"),
-    Route("GET", "/openapi.json", "public", "Show this document", "openapi", answer="Document"),
-    Route("GET", "/liveness", "public", "Whether the process turns", "liveness", answer="Probe"),
-    Route("GET", "/readiness", "public", "Whether to send work here", "readiness", answer="Probe"),
-    Route("GET", "/health", "public", "Whether any worker is ready", "health", answer="Probe"),
-    Route("GET", "/health_generate", "view", "Generate one token with every model", "health_generate", answer="Generated"),
+    Route("GET", "/version", "public", "Show name and version", "version", answer="Version", by="data"),
+    Route("GET", "/openapi.json", "public", "Show this document", "openapi", answer="Document", by="data"),
+    Route("GET", "/liveness", "public", "Whether the process turns", "liveness", answer="Probe", by="data"),
+    Route("GET", "/readiness", "public", "Whether to send work here", "readiness", answer="Probe", by="data"),
+    Route("GET", "/health", "public", "Whether any worker is ready", "health", answer="Probe", by="data"),
+    Route("GET", "/health_generate", "view", "Generate one token with every model", "health_generate", answer="Generated", by="data"),
     Route("GET", "/metrics", "view", "Metrics in the Prometheus text format", "metrics", answer_type=METRICS_TEXT),
-    Route("GET", "/", "public", "Nothing, for clients that look here first", "root", answer_type=METRICS_TEXT),
+    Route("GET", "/", "public", "Nothing, for clients that look here first", "root", answer_type=METRICS_TEXT, by="data"),
 )
 
 METRICS_ROUTES: Final[tuple[Route, ...]] = (
@@ -159,10 +165,12 @@ class Router:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._exact: dict[str, dict[str, Route]] = {}
+        self._plain: dict[tuple[str, str], Found] = {}
         self._patterns: list[tuple[tuple[str, ...], dict[str, Route]]] = []
         for route in routes:
             if "{" not in route.path:
                 self._exact.setdefault(route.path, {})[route.method] = route
+                self._plain[route.method, route.path] = Found(route, NO_VALUES)
             else:
                 self._add_pattern(route)
 
@@ -171,13 +179,16 @@ class Router:
 
         NOT_FOUND `unknown_url` if there is no such path; `WrongMethodError` if there is, for others.
         """
+        found = self._plain.get((method, path))
+        if found is not None:
+            return found
         methods = self._exact.get(path)
         if methods is not None:
-            return Found(_chosen(methods, method, path), {})
+            return Found(_chosen(methods, method, path), NO_VALUES)
         plain = unquote(path)
         methods = self._exact.get(plain)
         if methods is not None:
-            return Found(_chosen(methods, method, plain), {})
+            return Found(_chosen(methods, method, plain), NO_VALUES)
         for pattern, methods in self._patterns:
             values = _match(pattern, path)
             if values is not None:

@@ -12,7 +12,7 @@ import socket
 import struct
 import sys
 import termios
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, Protocol
 
 from smg_node.core.ports import Clock
@@ -21,6 +21,7 @@ from smg_node.http.reply import HeadWriter, Reply
 # SO_LINGER with a time of zero: closing sends RST, so that a cut answer cannot pass for a whole one.
 _RESET: Final = struct.pack("ii", 1, 0)
 _BODILESS: Final = frozenset({204, 304})
+_GONE: Final = "the client is gone"
 
 
 class Line(Protocol):
@@ -39,16 +40,16 @@ class Line(Protocol):
         """Whether more is buffered than the client should be given."""
         ...
 
+    async def drained(self) -> None:
+        """Return when the client has read enough; ConnectionError if it never will."""
+        ...
+
 
 class Wire:
-    """Writes one answer: either `reply`, or `begin`, `chunk`…, `end`.
-
-    `drained` returns when the client has read enough, and raises ConnectionError if it never will.
-    """
+    """Writes one answer: either `reply`, or `begin`, `chunk`…, `end`."""
 
     __slots__ = (
         "_clock",
-        "_drained",
         "_heads",
         "_http11",
         "_line",
@@ -63,7 +64,6 @@ class Wire:
         line: Line,
         heads: HeadWriter,
         clock: Clock,
-        drained: Callable[[], Awaitable[None]],
         *,
         http11: bool,
         keep_alive: bool,
@@ -72,7 +72,6 @@ class Wire:
         self._line = line
         self._heads = heads
         self._clock = clock
-        self._drained = drained
         self._http11 = http11
         self._wants_body = wants_body
         self.keep_alive = keep_alive
@@ -97,14 +96,18 @@ class Wire:
     def reply(self, reply: Reply, headers: Mapping[str, str]) -> None:
         """Write a whole answer; `headers` come on top of the reply's own. ConnectionError if gone."""
         assert not self.begun, "an answer begins once"
-        fixed = self._connection_lines()
+        fixed = [] if self.keep_alive and self._http11 else [self._connection_line()]
+        body = reply.body
         if reply.status not in _BODILESS:
-            fixed.append(f"content-length: {len(reply.body)}")
-            if reply.body:
+            fixed.append(f"content-length: {len(body)}")
+            if body:
                 fixed.append(f"content-type: {reply.content_type}")
-        head = self._head(reply.status, fixed, {**headers, **reply.headers})
+        if reply.headers:
+            headers = {**headers, **reply.headers}
+        now_s = self._clock.now_ms() // 1000
+        head = self._heads.head(reply.status, fixed, headers, now_s=now_s)
         self.begun = True
-        self._write(head + reply.body if self._wants_body else head)
+        self._write(head + body if self._wants_body else head)
 
     def begin(
         self, status: int, headers: Mapping[str, str], first: bytes, *, last: bool = False
@@ -113,18 +116,28 @@ class Wire:
         assert not self.begun, "an answer begins once"
         if self._http11:
             fixed = ["transfer-encoding: chunked"]
+            if not self.keep_alive:
+                fixed.append(self._connection_line())
         else:
             self.keep_alive = False
-            fixed = []
-        fixed += self._connection_lines()
-        head = self._head(status, fixed, headers)
+            fixed = [self._connection_line()]
+        head = self._heads.head(status, fixed, headers, now_s=self._clock.now_ms() // 1000)
         self.begun = True
         tail = self._terminator() if last else b""
         self._write(head + self._framed(first) + tail)
 
     def chunk(self, data: bytes) -> None:
         """Write more of a stream. ConnectionError if the client is gone."""
-        self._write(self._framed(data))
+        # `_write` and `_framed` once more, in one: this is what every token of every stream comes by.
+        line = self._line
+        transport = line.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError(_GONE)
+        if self._http11:
+            data = b"%x\r\n%b\r\n" % (len(data), data)
+        line.sent_bytes += len(data)
+        self.bytes_out += len(data)
+        transport.write(data)
 
     def end(self, data: bytes) -> None:
         """Write the last bytes of a stream and its end. ConnectionError if the client is gone."""
@@ -139,15 +152,11 @@ class Wire:
     async def drain(self) -> None:
         """Wait while the client has too much unread; ConnectionError if it goes away meanwhile."""
         if self.behind:
-            await self._drained()
+            await self._line.drained()
 
-    def _connection_lines(self) -> list[str]:
-        if not self.keep_alive:
-            return ["connection: close"]
-        return [] if self._http11 else ["connection: keep-alive"]
-
-    def _head(self, status: int, fixed: list[str], headers: Mapping[str, str]) -> bytes:
-        return self._heads.head(status, fixed, headers, now_s=self._clock.now_ms() // 1000)
+    def _connection_line(self) -> str:
+        """What must be said of the connection, where it is not what the version of HTTP implies."""
+        return "connection: keep-alive" if self.keep_alive else "connection: close"
 
     def _terminator(self) -> bytes:
         return b"0\r\n\r\n" if self._http11 else b""
@@ -158,7 +167,7 @@ class Wire:
     def _write(self, data: bytes) -> None:
         transport = self._line.transport
         if transport is None or transport.is_closing():
-            raise ConnectionResetError("the client is gone")
+            raise ConnectionResetError(_GONE)
         self._line.sent_bytes += len(data)
         self.bytes_out += len(data)
         transport.write(data)

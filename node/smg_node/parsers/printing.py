@@ -1,7 +1,7 @@
 """How one model prints its answers: its formats, compiled once and shared by all its streams."""
 
 from collections.abc import Collection, Sequence
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from smg_node.core.request import Tool
 from smg_node.parsers.answer import AnswerFormat
@@ -24,6 +24,8 @@ from smg_node.parsers.scanner import Scanner
 
 Expect: TypeAlias = Literal["native", "json_array", "bare_arguments"]
 """What calls look like: the model's own way, or what the grammar that was sent makes of them."""
+
+_PLAIN: Final = Plain()
 
 
 class Printing:
@@ -48,6 +50,7 @@ class Printing:
             self.thought = varied(thought, chosen.options)
             if chosen.tools != "plain":
                 self.tools = tools or known_tools().get(chosen.tools)
+        self._silent = self.thought is not None and _unmarked(self.thought)
         self._special = tuple(sorted(special_tokens))
         self._odd: set[str] = set()
         self._compiled: dict[tuple[bool, tuple[str, ...]], AnswerFormat] = {}
@@ -93,9 +96,12 @@ class Printing:
         what such a grammar makes; `named` is the function of `bare_arguments`. With `keep_special` the tokens
         that no format knows are text. `Plain` where there is nothing to look for in what is shown.
         """
+        native = expect == "native"
+        if self.joint is None and self._silent and native and not (calls and self.tools):
+            return _PLAIN
         asked = Asked({tool.name: tool for tool in tools})
         start = self.start(tail, continued=continued)
-        if self.joint is not None and expect == "native":
+        if self.joint is not None and native:
             return Scanner(self.joint, asked=asked, start=start, new_id=new_id, calls=calls)
         read: list[ToolFormat] = []
         if calls:
@@ -105,8 +111,8 @@ class Printing:
                 read.append(bare_arguments(named))
             if self.tools is not None:
                 read.append(self.tools)
-        if not read and self.thought is not None and _unmarked(self.thought):
-            return Plain()
+        if not read and self._silent:
+            return _PLAIN
         named_id = self.tools.ids if self.tools is not None and self.tools.ids else None
         form = self._form(read, keep_special=keep_special)
         return Scanner(

@@ -16,7 +16,6 @@ Some requests kill the engine that runs them. A worker that is gone within a sec
 request may have died of it: when another one does the same, no third is tried.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -81,8 +80,7 @@ class Avoid(msgspec.Struct, frozen=True):
 NOBODY: Final = Avoid()
 
 
-@dataclass(slots=True)
-class Attempts:
+class Attempts(msgspec.Struct):
     """The calls of one leg, and of those that go on from it. The call now under way is number `tries`."""
 
     options: RetryOptions
@@ -92,7 +90,7 @@ class Attempts:
     died: frozenset[str] = frozenset()
     """Workers that may have died of it."""
     avoid: Avoid = NOBODY
-    made: int = field(default=1)
+    made: int = 1
     """Calls in all."""
     silences: int = 0
     """Calls of `tries` that ended because nothing had come within the limit."""

@@ -1,12 +1,15 @@
 """What one engine call says, fed to the story of its generation."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import Final
+
+from msgspec.structs import replace
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.events import Event
 from smg_node.engines.chunk import Chunk
+from smg_node.engines.chunk_stream import ChunkStream, ends_itself
 from smg_node.pipeline.hold import Hold
 from smg_node.pipeline.plan import Leg
 from smg_node.pipeline.story import Story
@@ -39,6 +42,9 @@ class Call:
                 if not 0 <= ids[0] < beyond:
                     raise _beyond_vocabulary(ids, beyond)
             elif ids and (max(ids) >= beyond or min(ids) < 0):
+                if chunk.apart:
+                    # What stood in the messages before the wrong one is right.
+                    self.feed(_before(chunk, beyond), out)
                 raise _beyond_vocabulary(ids, beyond)
             if chunk.finish is not None:
                 self._note_finish(chunk)
@@ -59,7 +65,7 @@ class Call:
         """Whether the answers are over, and the engine has not said so of all of them: nobody waits for more."""
         return self._unfinished > 0 and self._story.over(self._leg.first, self._leg.count)
 
-    async def let_end(self, batches: AsyncIterator[Sequence[Chunk]]) -> None:
+    async def let_end(self, stream: ChunkStream) -> None:
         """Give an engine that is about to end the call by itself a moment; cancelling costs it more.
 
         It knows end-of-text, stop ids and the length; stop strings only if its contract has them, and calls not
@@ -72,10 +78,8 @@ class Call:
         if not knows and story.cut_by_string(leg.first, leg.count):
             return
         try:
-            async with asyncio.timeout(ENGINE_ENDS_S):
-                async for _ in batches:
-                    pass
-        except (TimeoutError, SmgError):
+            await ends_itself(stream, ENGINE_ENDS_S)
+        except SmgError:
             return
 
     def check_end(self) -> None:
@@ -96,6 +100,12 @@ def _vocabulary_end(hold: Hold) -> int:
     """
     assert hold.worker.model is not None
     return max(hold.worker.model.tokenizer.vocabulary, hold.card.vocabulary or 0)
+
+
+def _before(chunk: Chunk, beyond: int) -> list[Chunk]:
+    """Return what of a run of messages came before the first id that this engine cannot mean."""
+    good = tuple(takewhile(lambda one: 0 <= one < beyond, chunk.ids))
+    return [replace(chunk, ids=good, apart=len(good) > 1)] if good else []
 
 
 def _beyond_vocabulary(ids: Sequence[int], beyond: int) -> SmgError:

@@ -31,6 +31,7 @@ from smg_node.pipeline.relay_call import REFUSAL_MAX_BYTES, Head
 from smg_node.pipeline.relay_parts import REFUSED_CODE, Asks, first_known
 from smg_node.pipeline.relayed import APIS, relayable
 from smg_node.pipeline.run import Generations, Run
+from smg_node.pipeline.telling import Ready, Receive
 
 WHOLE_MAX_BYTES: Final = 16 * 1024 * 1024
 """An answer that is not streamed, though it was to be, may be so long."""
@@ -112,6 +113,10 @@ class AnyRun:
             async for batch in batches:
                 yield batch
 
+    async def tell(self, receive: Receive, ready: Ready | None = None) -> None:
+        """See `Run`."""
+        await (await self._chosen()).tell(receive, ready)
+
     async def _chosen(self) -> Run:
         if self._run is None:
             parts, (dialect, request, context) = self._parts, self._asked
@@ -179,6 +184,13 @@ class ChatRun:
         except SmgError as error:
             failure = error
         yield self._ending(failure)
+
+    async def tell(self, receive: Receive, ready: Ready | None = None) -> None:
+        """See `Run`."""
+        async with aclosing(self.events()) as batches:
+            async for events in batches:
+                if receive(events) and ready is not None:
+                    await ready()
 
     def _told(self) -> list[Event]:
         return [] if self._heard is None else self._heard.take()

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from smg_node.core.request import Constraint, Sampling, TokenIds
 from smg_node.pipeline.plan import SEED_BITS, Leg
@@ -86,7 +87,7 @@ def _sampling(sampling: Sampling, at: int, new: TokenIds, tokenizer: Tokenizer) 
     constraint = sampling.constraint
     if new and constraint is not None:
         constraint = _rest_of_constraint(constraint, new, tokenizer)
-    return replace(
+    return structs.replace(
         sampling,
         n=1,
         max_tokens=left,

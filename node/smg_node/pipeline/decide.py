@@ -11,7 +11,7 @@ from smg_node.core.request import TokenIds
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.model import AnyModel
 from smg_node.fleet.worker import Worker
-from smg_node.pipeline.attempts import Avoid
+from smg_node.pipeline.attempts import NOBODY, Avoid
 from smg_node.pipeline.hold import Hold
 from smg_node.pipeline.pair_up import PairUp
 from smg_node.pipeline.pick import Picker
@@ -66,10 +66,10 @@ class Decider:
     ) -> Stages:
         """Return what a decision about a call stands on; with `last` it may go where it failed before."""
         stages = self.stages(model, now_s, rule)
-        if not wish.pair:
+        if not wish.pair and stages.prefill is not None:
             stages = stages.only_alone()
         fits, avoid = wish.fits, wish.avoid
-        if not avoid and stages.suits(fits):
+        if (avoid is NOBODY or not avoid) and (fits is None or stages.suits(fits)):
             return stages
         found = stages
         for out in _to_avoid(avoid, last=last):
@@ -85,9 +85,10 @@ class Decider:
             return self._pair_up.choose(one, stages.pairs, now_s)
         stage = stages.alone
         if stage is not None:
-            choosable = stage.choosable(one.rule.zone_spill)
-            part = Part("", one.model.name, one.rule.policy)
+            rule = one.rule
+            choosable = stage.all if stage.near is None else stage.choosable(rule.zone_spill)
             if choosable is not None:
+                part = Part("", one.model.name, rule.policy)
                 return self._picker.choose(one, part, choosable, stage, now_s)
             probe = probe_of(stage.sieved, now_s)
             if probe is not None:

@@ -6,8 +6,10 @@ vectors. Engines that do not embed are not asked; where none does, the request i
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from smg_node.admission.ticket import Ticket
 from smg_node.core.context import RequestContext
@@ -180,7 +182,7 @@ class EmbedRun:
             finally:
                 hold.release(parts.clock.monotonic_s())
             await asyncio.sleep(pause_s)
-            wish = replace(wish, avoid=attempts.avoid, why="retry")
+            wish = msgspec.structs.replace(wish, avoid=attempts.avoid, why="retry")
 
     async def _placed(self, model: ServedModel, wish: Wish, broken: SmgError | None) -> Hold:
         """Return a worker that holds the next call; what broke before if there is none."""

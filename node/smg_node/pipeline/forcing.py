@@ -1,7 +1,7 @@
 """What each prompt's engine call is held to, by what its engine can do, and how the answers kept to it. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -13,6 +13,7 @@ from smg_node.engines.engine import Abilities, ModelCard
 from smg_node.parsers.forcing import Forced, force, held_tools
 from smg_node.parsers.grammars import NO_PARAMETERS
 from smg_node.parsers.printing import Printing
+from smg_node.pipeline.listen import tail_of
 
 NOT_CALLED: Final = "call_not_made"
 """An oddity: a call was demanded of an engine that cannot be held to one, and there was none."""
@@ -22,44 +23,41 @@ NOT_FORMED: Final = "form_not_kept"
 
 def forced(
     prompt: Prompt,
-    tail: str,
+    text: str,
     printing: Printing,
     sampling: Sampling,
     card: ModelCard,
     abilities: Abilities,
-    *,
-    continued: bool = False,
 ) -> Forced:
-    """Return how answers to `prompt` are held to what was asked for, by the engine of this card; see `force`.
+    """Return how answers to `prompt`, rendered as `text`, are held to what was asked for by the engine of this card.
 
-    Other prompts than chats have no calls and no thoughts: their constraint is the client's own, and whether an
+    See `force`. Other prompts than chats have no calls and no thoughts: their constraint is the client's own, and whether an
     engine takes it has been looked at.
     """
     asked = sampling.constraint
+    if asked is None and not (isinstance(prompt, ChatPrompt) and prompt.tools):
+        return _FREE
     grammars = grammars_of(card, abilities)
     if isinstance(prompt, ChatPrompt):
+        tail, continued = tail_of(prompt, text)
         return force(prompt, asked, printing, grammars, tail=tail, continued=continued)
     if asked is None or asked.kind in grammars.kinds:
         return Forced(asked)
     return Forced(ignored=(asked.where,), unheld=("form",))
 
 
-def held(sampling: Sampling, told: Forced) -> Sampling:
-    """Return `sampling` with what the engine is told in the place of what the client asked for."""
-    if told.constraint is sampling.constraint:
-        return sampling
-    return replace(sampling, constraint=told.constraint)
-
-
 def schemas_of(prompt: Prompt, asked: Constraint | None, printing: Printing) -> list[Constraint]:
     """Return the schemas of tools that may become part of a grammar, each as a constraint to be checked."""
-    if not isinstance(prompt, ChatPrompt):
+    if not isinstance(prompt, ChatPrompt) or not prompt.tools:
         return []
     return [
         Constraint("json_schema", msgspec.json.encode(tool.parameters).decode(), tool.where)
         for tool in held_tools(prompt, asked, printing)
         if tool.parameters is not None and tool.parameters != NO_PARAMETERS
     ]
+
+
+_FREE: Final = Forced()
 
 
 @dataclass(slots=True)

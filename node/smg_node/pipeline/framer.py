@@ -49,6 +49,20 @@ class Framer:
         self._texts.append(text)
         out.append(Delta(self._choice, self._block, text, tokens, (), ids))
 
+    def run(
+        self, out: list[Event], texts: Sequence[str], ids: Sequence[int], kind: BlockKind
+    ) -> None:
+        """Append the texts of single tokens, each a delta of its own, as `text` would."""
+        if self._kind != kind:
+            assert kind != "call", "arguments follow a call"
+            self._open(out, kind)
+        self._texts += texts
+        choice, block = self._choice, self._block
+        out += [
+            Delta(choice, block, text, 1, (), (token_id,))
+            for text, token_id in zip(texts, ids, strict=True)
+        ]
+
     def pieces(
         self,
         out: list[Event],

@@ -4,15 +4,14 @@ One generation is one or more *legs*, each one engine call: a prompt with all it
 engine can do several, else one answer each. Legs run side by side and are told as one stream; what becomes of
 one whose call breaks is decided in `legs`.
 
-Whoever reads the events owns the generation. When the reader stops (a lost client, a deadline), the
-engine's calls are cancelled and the slots are free before `aclose` returns. A stop string that only
+Whoever awaits a generation owns it. When it is cancelled (a lost client, a deadline), or its receiver raises, the
+engine's calls are cancelled and the slots are free before that is over. A stop string that only
 this node matched cancels the engine's call too; when the engine is about to end by itself it is given
 a moment to do so, because cancelling costs it more.
 """
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,12 +31,14 @@ from smg_node.pipeline.forcing import Keeping
 from smg_node.pipeline.hold import Hold
 from smg_node.pipeline.journal import Journal
 from smg_node.pipeline.legs import Ground, LegRun, Progress
-from smg_node.pipeline.merge import merged
-from smg_node.pipeline.metering import metered, reserve, settle
+from smg_node.pipeline.merge import side_by_side
+from smg_node.pipeline.metering import MeteredTelling, reserve, settle
 from smg_node.pipeline.place import Placer, Wish
-from smg_node.pipeline.plan import plan
+from smg_node.pipeline.plan import Plan, plan
 from smg_node.pipeline.prepare import Prepared, Preparer
+from smg_node.pipeline.pulling import pulled
 from smg_node.pipeline.story import Story
+from smg_node.pipeline.telling import CutShortError, Ready, Receive, ReceiverError, Telling
 from smg_node.routing.keys import KEY_BYTES_MAX
 from smg_node.routing.retry import RetryBudgets
 from smg_node.telemetry import scope
@@ -79,6 +80,21 @@ class Generator:
 
 class GenerationRun:
     """One generation; see `pipeline.run.Run`."""
+
+    __slots__ = (
+        "_context",
+        "_dialect",
+        "_failure",
+        "_keeping",
+        "_model",
+        "_parts",
+        "_progress",
+        "_request",
+        "_served",
+        "_story",
+        "ignored",
+        "ticket",
+    )
 
     def __init__(
         self,
@@ -132,12 +148,15 @@ class GenerationRun:
         if self.ticket is not None:
             self.ticket.void()
 
-    async def events(self) -> AsyncGenerator[Sequence[Event], None]:
+    def events(self) -> AsyncGenerator[Sequence[Event], None]:
         """Yield the events of this generation; never raises SmgError."""
+        return pulled(self.tell)
+
+    async def tell(self, receive: Receive, ready: Ready | None = None) -> None:
+        """Tell the events of this generation; see `pipeline.run.Run`."""
         parts, request = self._parts, self._request
-        now_ms = parts.clock.now_ms()
         journey = parts.journal.begin(
-            self._context.request_id, self._dialect, request.model, now_ms
+            self._context.request_id, self._dialect, request.model, parts.clock.now_ms()
         )
         hold: Hold | None = None
         try:
@@ -155,27 +174,37 @@ class GenerationRun:
                 wish = self._wish(prepared, journey)
                 hold = await parts.placer.hold(model, wish)
                 self._progress.worker, self._progress.attempts = hold.worker.id, 1
-                story, legs = self._legs(prepared, model, hold, wish, journey)
-            told = _told(legs)
-            if ticket is not None and ticket.metered:
-                told = metered(told, ticket, story)
-            async with aclosing(told) as batches:
-                async for out in batches:
-                    if self._keeping is not None:
-                        self._keeping.look(out)
-                    yield out
+                planned = self._planned(prepared, model, hold, journey)
+                telling = self._telling(planned, receive, ready)
+                legs = self._legs(planned, model, hold, wish, journey, telling)
+            await self._told(legs)
             ending: list[Event] = []
-            story.end(ending)
-            yield ending
+            planned.story.end(ending)
+            receive(ending)
+        except ReceiverError as why:
+            raise why.error from why.error.__cause__
         except SmgError as error:
+            if self._story is not None and self._story.closed:
+                # The receiver's own, at the end of everything.
+                raise
             self._failure = error
-            yield self._failed(error)
+            receive(self._failed(error))
         finally:
             if hold is not None:
                 hold.release(parts.clock.monotonic_s())
             if self.ticket is not None:
                 settle(self.ticket, self._story, self._failure)
             self._report(journey)
+
+    async def _told(self, legs: Sequence[LegRun]) -> None:
+        try:
+            if len(legs) == 1:
+                await legs[0].tell()
+            else:
+                await side_by_side([leg.tell for leg in legs], at_once=LEGS_AT_ONCE)
+        except CutShortError:
+            # The answers are over, whatever the engines would still have said.
+            return
 
     # ── The beginning ────────────────────────────────────────────────────────
 
@@ -210,15 +239,9 @@ class GenerationRun:
             journey=journey,
         )
 
-    def _legs(
-        self,
-        prepared: Sequence[Prepared],
-        model: ServedModel,
-        hold: Hold,
-        wish: Wish,
-        journey: Journey,
-    ) -> tuple[Story, list[LegRun]]:
-        """Return the story and who tells it; the first leg has a worker already."""
+    def _planned(
+        self, prepared: Sequence[Prepared], model: ServedModel, hold: Hold, journey: Journey
+    ) -> Plan:
         parts = self._parts
         planned = plan(
             self._request,
@@ -227,33 +250,54 @@ class GenerationRun:
             hold,
             generation_id=parts.ids.new(""),
             created_s=parts.clock.now_ms() // 1000,
-            new_id=lambda _name, _ordinal: f"call_{parts.rng.getrandbits(96):024x}",
+            new_id=self._new_call_id,
         )
         self._story, self._keeping = planned.story, planned.keeping
-        self.ignored = (*self.ignored, *planned.ignored)
+        if planned.ignored:
+            self.ignored = (*self.ignored, *planned.ignored)
         journey.answer = planned.story.id
+        return planned
+
+    def _new_call_id(self, _name: str, _ordinal: int) -> str:
+        return f"call_{self._parts.rng.getrandbits(96):024x}"
+
+    def _telling(self, planned: Plan, receive: Receive, ready: Ready | None) -> Telling:
+        ticket, keeping = self.ticket, planned.keeping
+        if ticket is None or not ticket.metered:
+            return Telling(receive, ready, keeping)
+        return MeteredTelling(receive, ready, keeping, ticket=ticket, story=planned.story)
+
+    def _legs(
+        self,
+        planned: Plan,
+        model: ServedModel,
+        hold: Hold,
+        wish: Wish,
+        journey: Journey,
+        telling: Telling,
+    ) -> list[LegRun]:
+        """Return who tells the story; the first leg has a worker already."""
+        parts = self._parts
         ground = Ground(
-            placer=parts.placer,
-            ids=parts.ids,
-            clock=parts.clock,
-            rng=parts.rng,
-            context=self._context,
-            model=model,
-            checked=hold,
-            story=planned.story,
-            wish=wish,
-            progress=self._progress,
-            journey=journey,
+            parts.placer,
+            parts.ids,
+            parts.clock,
+            parts.rng,
+            self._context,
+            model,
+            hold,
+            planned.story,
+            wish,
+            self._progress,
+            journey,
+            telling,
         )
         retries = parts.retries
-        return planned.story, [
-            LegRun(
-                ground,
-                leg,
-                Attempts(retries.options, retries.of(model.name)),
-                hold=None if at else hold,
-            )
-            for at, leg in enumerate(planned.legs)
+        options, budget = retries.options, retries.of(model.name)
+        first, *others = planned.legs
+        return [
+            LegRun(ground, first, Attempts(options, budget), hold=hold),
+            *(LegRun(ground, leg, Attempts(options, budget)) for leg in others),
         ]
 
     # ── The end ──────────────────────────────────────────────────────────────
@@ -331,9 +375,3 @@ def checked_key(key: str | None) -> str:
             code="routing_key_too_long",
         )
     return key
-
-
-def _told(legs: Sequence[LegRun]) -> AsyncGenerator[Sequence[Event], None]:
-    if len(legs) == 1:
-        return legs[0].events()
-    return merged([leg.events for leg in legs], at_once=LEGS_AT_ONCE)

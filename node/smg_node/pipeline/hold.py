@@ -6,19 +6,18 @@ Whoever holds it says what becomes of the call, in this order: `spoke` with its 
 A call may take two workers (`pair_hold`); whoever holds it need not know.
 """
 
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field, replace
+import msgspec
+from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError
-from smg_node.engines.chunk import Chunk
+from smg_node.engines.chunk_stream import ChunkStream
 from smg_node.engines.engine import Abilities, Engine, EngineRequest, ModelCard
 from smg_node.engines.status import UNREACHABLE_CODE
 from smg_node.fleet.worker import Worker
 from smg_node.routing.policy import Beginning
 
 
-@dataclass(slots=True, eq=False)
-class Hold:
+class Hold(msgspec.Struct, eq=False):
     """A call whose prompt has `prompt_tokens`, of which `tokens` are to be computed as far as is known.
 
     It began at `began_s` on the monotonic clock. `ahead` tokens were before it there, -1 if it had to wait for a slot. `probe` is the breaker's token for a
@@ -38,10 +37,10 @@ class Hold:
     """Its prompt before the prefix index, if one was asked."""
     rank: int | None = None
     """The data-parallel rank it is for; None: its worker has one."""
-    _spoken: bool = field(default=False, init=False)
-    _judged: bool = field(default=False, init=False)
-    _took_s: float | None = field(default=None, init=False)
-    _held: bool = field(default=True, init=False)
+    _spoken: bool = False
+    _judged: bool = False
+    _took_s: float | None = None
+    _held: bool = True
 
     @property
     def abilities(self) -> Abilities:
@@ -73,11 +72,11 @@ class Hold:
         """Whether the call is the only one of this node there, and was when it came."""
         return self.alone and self.worker.load.inflight == 1
 
-    def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
-        """Make the call; see `Engine.generate`."""
+    def call(self, request: EngineRequest) -> ChunkStream:
+        """Begin the call; see `Engine.call`."""
         if self.rank is not None:
             request = replace(request, rank=self.rank)
-        return self.engine.generate(request)
+        return self.engine.call(request)
 
     def spoke(self, now_s: float, cached_tokens: int = -1) -> None:
         """Take in that the first token came: its prompt is worked off. `cached_tokens`: -1 if nobody says."""
@@ -95,7 +94,7 @@ class Hold:
         """Take in that the call ended as it should."""
         self._judged = True
         self._took_s = now_s - self.began_s
-        self.worker.judge(None, now_s, probe=self.probe)
+        self.worker.breaker.success(now_s, self.probe)
 
     def failed(self, error: SmgError, now_s: float) -> None:
         """Take in that the call broke; nobody at the other end means to look at once."""

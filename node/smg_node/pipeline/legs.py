@@ -5,15 +5,17 @@
       │        ▼
       └── tried again, or gone on with: `attempts` decides, `continue_on` says with what
 
-One leg is one generator: it holds one worker at a time, and the old call is cancelled before the next one is
-placed, so nothing late can get in. Where the answers of one call go on apart, each becomes a leg of its own and
-they are read side by side.
+A leg holds one worker at a time, and the old call is cancelled before the next one is placed, so nothing late can
+get in. Where the answers of one call go on apart, each becomes a leg of its own and they run side by side.
+
+Its task sleeps while a call is under way. What an engine says is told within the wake-up that brought it, all the
+way to the client; the task is woken only at the end, and where somebody has to be waited for.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError
@@ -21,6 +23,8 @@ from smg_node.core.events import Event
 from smg_node.core.ids import IdSource
 from smg_node.core.journey import Broke, Journey, Why
 from smg_node.core.ports import Clock, Rng
+from smg_node.engines.chunk import Chunk
+from smg_node.engines.chunk_stream import ChunkStream
 from smg_node.engines.engine import EngineRequest
 from smg_node.engines.status import DEADLINE_CODE
 from smg_node.fleet.model import ServedModel
@@ -31,15 +35,15 @@ from smg_node.pipeline.call import Call
 from smg_node.pipeline.continue_on import CannotGoOnError, remarks, rest_of
 from smg_node.pipeline.decide import Wish
 from smg_node.pipeline.hold import Hold
-from smg_node.pipeline.merge import merged
+from smg_node.pipeline.merge import side_by_side
 from smg_node.pipeline.place import Placer
 from smg_node.pipeline.plan import Leg
 from smg_node.pipeline.story import Story
+from smg_node.pipeline.telling import Telling
 from smg_node.telemetry import scope
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(msgspec.Struct):
     """What is told of a generation beside its events: the worker in use, calls per leg, answers gone on with."""
 
     worker: str = ""
@@ -48,8 +52,7 @@ class Progress:
     first_token_s: float | None = None
 
 
-@dataclass(slots=True)
-class Ground:
+class Ground(msgspec.Struct, eq=False):
     """What all legs of one generation stand on; nobody changes it. `checked` is the call whose worker they were checked for.
 
     `wish` is what their calls want of a worker, but for what differs between them.
@@ -66,10 +69,10 @@ class Ground:
     wish: Wish
     progress: Progress
     journey: Journey
+    telling: Telling
 
 
-@dataclass(frozen=True, slots=True)
-class _After:
+class _After(msgspec.Struct, frozen=True):
     """A call broke; these legs finish its answers, none if they are complete. `out` ends those that are."""
 
     legs: Sequence[Leg]
@@ -79,6 +82,21 @@ class _After:
 
 class LegRun:
     """One leg, and all calls it takes."""
+
+    __slots__ = (
+        "_attempts",
+        "_behind",
+        "_broken",
+        "_call",
+        "_ground",
+        "_hold",
+        "_leg",
+        "_mistake",
+        "_spoken",
+        "_why",
+    )
+
+    _call: Call
 
     def __init__(
         self,
@@ -97,49 +115,67 @@ class LegRun:
         self._hold = hold
         self._why: Why = why
         self._broken = broken
+        self._mistake: SmgError | None = None
+        self._spoken = False
+        self._behind = False
 
-    async def events(self) -> AsyncGenerator[Sequence[Event], None]:
-        """Yield what the engines say, until the answers of this leg are over."""
-        story = self._ground.story
+    async def tell(self) -> None:
+        """Tell what the engines say, until the answers of this leg are over."""
+        ground = self._ground
         try:
             while True:
                 hold = await self._held()
-                call = Call(self._leg, hold, story)
-                spoken = False
+                self._call = call = Call(self._leg, hold, ground.story)
                 try:
                     with scope.child("engine") as span:
-                        request = self._request(span.headers())
-                        async with aclosing(hold.generate(request)) as batches:
-                            async for chunks in batches:
-                                out: list[Event] = []
-                                try:
-                                    call.feed(chunks, out)
-                                except SmgError:
-                                    # What stood before the mistake is right, and has been taken for said.
-                                    if out:
-                                        yield out
-                                    raise
-                                if not spoken and call.said:
-                                    spoken = True
-                                    self._spoke(hold, call)
-                                if out:
-                                    yield out
-                                if call.over():
-                                    await call.let_end(batches)
-                                    break
+                        await self._pour(hold.call(self._request(span.headers())), call)
                     call.check_end()
                     self._ended(hold)
                     return
                 except SmgError as error:
                     after = self._broke(hold, call, error)
                 self._release()
-                async with aclosing(self._go_on(after)) as told:
-                    async for batch in told:
-                        yield batch
+                await self._go_on(after)
                 if len(after.legs) != 1:
                     return
         finally:
             self._release()
+
+    async def _pour(self, stream: ChunkStream, call: Call) -> None:
+        """Have a call told until it is over, and let it go."""
+        self._spoken = self._behind = False
+        self._mistake = None
+        try:
+            over = False
+            while not over:
+                over = await stream.pour(self._take)
+                if self._behind:
+                    self._behind = False
+                    await self._ground.telling.ready()
+                if self._mistake is not None:
+                    raise self._mistake
+                if not over and call.over():
+                    await call.let_end(stream)
+                    return
+        finally:
+            await stream.aclose()
+
+    def _take(self, chunks: Sequence[Chunk]) -> bool:
+        """Tell what one wake-up brought; whether more is wanted at once."""
+        call = self._call
+        out: list[Event] = []
+        try:
+            call.feed(chunks, out)
+        except SmgError as error:
+            # What stood before the mistake is right, and has been taken for said.
+            self._mistake = error
+        else:
+            if call.said and not self._spoken:
+                self._spoken = True
+                self._spoke(call)
+        if out:
+            self._behind = self._ground.telling.say(out)
+        return not (self._behind or self._mistake is not None or call.over())
 
     # ── Before a call ────────────────────────────────────────────────────────
 
@@ -159,7 +195,7 @@ class LegRun:
 
     async def _place(self) -> Hold:
         ground, leg = self._ground, self._leg
-        wish = replace(
+        wish = msgspec.structs.replace(
             ground.wish,
             ids=leg.ids,
             prompt_tokens=None,
@@ -194,6 +230,7 @@ class LegRun:
             timeout_s=left_s,
             headers={**upstream, **trace_headers} if trace_headers else upstream,
             silences=self._attempts.silences,
+            packed=leg.packed,
         )
 
     def _left_s(self) -> float:
@@ -201,8 +238,9 @@ class LegRun:
 
     # ── During a call ────────────────────────────────────────────────────────
 
-    def _spoke(self, hold: Hold, call: Call) -> None:
-        ground = self._ground
+    def _spoke(self, call: Call) -> None:
+        ground, hold = self._ground, self._hold
+        assert hold is not None, "who speaks is held"
         now_s = ground.clock.monotonic_s()
         if ground.progress.first_token_s is None:
             ground.progress.first_token_s = now_s
@@ -253,25 +291,23 @@ class LegRun:
         self._note(hold, error, _words(leg, legs))
         return _After(legs, then.pause_s, out)
 
-    async def _go_on(self, after: _After) -> AsyncGenerator[Sequence[Event], None]:
+    async def _go_on(self, after: _After) -> None:
         """Take up what follows: the one leg there is, or several side by side."""
-        if after.out:
-            yield after.out
+        telling = self._ground.telling
+        if after.out and telling.say(after.out):
+            await telling.ready()
         if after.pause_s and after.legs:
             await asyncio.sleep(after.pause_s)
         if len(after.legs) == 1:
             self._leg = after.legs[0]
-            return
-        if after.legs:
+        elif after.legs:
             runs = [
                 LegRun(
                     self._ground, leg, self._attempts.fork(), why="continue", broken=self._broken
-                ).events
+                ).tell
                 for leg in after.legs
             ]
-            async with aclosing(merged(runs, at_once=len(runs))) as told:
-                async for out in told:
-                    yield out
+            await side_by_side(runs, at_once=len(runs))
 
     def _note(self, hold: Hold, error: SmgError, then: str) -> None:
         ground, leg = self._ground, self._leg

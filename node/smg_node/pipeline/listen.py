@@ -5,38 +5,75 @@ parser drops what is none of its markers; its client's own wish to skip or see t
 A format may also have tokens that end an answer and say how: they are asked for as stop ids, and read.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from smg_node.core.errors import invalid
 from smg_node.core.request import ChatPrompt, Prompt, Sampling, TokenIds
 from smg_node.parsers.outlet import NewId
 from smg_node.parsers.parser import Parser, Plain
 from smg_node.parsers.printing import Expect, Printing
-from smg_node.pipeline.stream import ChoiceStream, ends_of
+from smg_node.pipeline.stream import ChoiceStream, Ends
 from smg_node.tokens.tokenizer import Tokenizer
 
 PROMPT_TAIL: Final = 8
 """Ids before the answer that a detokenizer may look at, see `tokens.tokenizer`."""
 TAIL_CHARACTERS: Final = 256
 """Characters of a prompt's end that show where an answer begins; more than any family's opening takes."""
+_PLAIN: Final = Plain()
+_NO_IDS: Final[frozenset[int]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
 class Listening:
-    """One prompt's. `ends` are ids that the parser reads at an answer's end; without `reads` there is none."""
+    """One prompt's. `ends` are ids that the parser reads at an answer's end; without `reads` there is none.
 
-    prompt: Prompt
-    text: str
-    printing: Printing
-    tokenizer: Tokenizer
-    new_id: NewId
-    reads: bool
-    ends: frozenset[int]
-    keep_special: bool
-    expect: Expect
-    named: str
+    Made for each prompt, and never changed but for the parser that waits for the first answer.
+    """
+
+    __slots__ = (
+        "_calls",
+        "_continued",
+        "_first",
+        "_tail",
+        "ends",
+        "expect",
+        "keep_special",
+        "named",
+        "new_id",
+        "printing",
+        "prompt",
+        "reads",
+        "tokenizer",
+    )
+
+    def __init__(
+        self,
+        prompt: Prompt,
+        text: str,
+        printing: Printing,
+        tokenizer: Tokenizer,
+        new_id: NewId,
+        *,
+        ends: frozenset[int],
+        keep_special: bool,
+        expect: Expect,
+        named: str,
+    ) -> None:
+        self.prompt = prompt
+        self.printing = printing
+        self.tokenizer = tokenizer
+        self.new_id = new_id
+        self.ends = ends
+        self.keep_special = keep_special
+        self.expect: Expect = expect
+        self.named = named
+        self._tail, self._continued = tail_of(prompt, text)
+        self._calls = isinstance(prompt, ChatPrompt) and may_call(prompt)
+        # Whether there is a parser is known when it is made, and the first answer takes that one.
+        first = self.parser()
+        self.reads = type(first) is not Plain
+        self._first: Parser | None = first
 
     def asked(self, sampling: Sampling) -> Sampling:
         """Return `sampling` as the engine is to be asked for it."""
@@ -50,22 +87,21 @@ class Listening:
             stop_token_ids=(*sampling.stop_token_ids, *more),
         )
 
-    def stream(
-        self, choice: int, sampling: Sampling, ids: TokenIds, engine_eos: Sequence[int]
-    ) -> ChoiceStream:
-        """Return what reads answer `choice`, to the prompt `ids`, drawn with `sampling`."""
+    def stream(self, choice: int, sampling: Sampling, ids: TokenIds, ends: Ends) -> ChoiceStream:
+        """Return what reads answer `choice`, to the prompt `ids`, drawn with `sampling` and over at `ends`."""
         tokenizer, prompt = self.tokenizer, self.prompt
+        parser, self._first = self._first, None
         return ChoiceStream(
             choice,
             sampling=sampling,
-            ends=ends_of(sampling, tokenizer, engine_eos, read=self.ends),
+            ends=ends,
             tokenizer=tokenizer,
             detokenizer=tokenizer.detokenizer(
                 prompt_tail=ids[-PROMPT_TAIL:],
                 skip_special_tokens=sampling.skip_special_tokens and not self.reads,
                 spaces_between_special_tokens=sampling.spaces_between_special_tokens,
             ),
-            parser=self.parser(),
+            parser=self.parser() if parser is None else parser,
             single=isinstance(prompt, ChatPrompt) and not prompt.choice.parallel,
         )
 
@@ -73,16 +109,15 @@ class Listening:
         """Return a new parser for one answer."""
         prompt = self.prompt
         if not isinstance(prompt, ChatPrompt):
-            return Plain()
-        tail, continued = tail_of(prompt, self.text)
+            return _PLAIN
         return self.printing.scanner(
             tools=prompt.tools,
-            calls=may_call(prompt),
-            tail=tail,
+            calls=self._calls,
+            tail=self._tail,
             new_id=self.new_id,
             expect=self.expect,
             named=self.named,
-            continued=continued,
+            continued=self._continued,
             keep_special=self.keep_special,
         )
 
@@ -97,38 +132,30 @@ def listening(
     *,
     expect: Expect = "native",
     named: str = "",
+    stops: frozenset[int] = frozenset(),
 ) -> Listening:
     """Return how answers to `prompt`, rendered as `text`, are listened to.
 
-    INVALID_REQUEST where the client wants the model to go on behind an end that its format needs.
+    `stops` are ids that the format of its model reads at an answer's end. INVALID_REQUEST where the client wants the
+    model to go on behind an end that its format needs.
     """
-    chat = isinstance(prompt, ChatPrompt)
-    joint = printing.joint if chat else None
-    stops = frozenset(joint.stops) if joint is not None else frozenset()
-    if stops and sampling.ignore_eos:
+    joint = printing.joint if isinstance(prompt, ChatPrompt) else None
+    if joint is not None and joint.stops and sampling.ignore_eos:
         raise invalid(
             f"ignore_eos is not possible with {printing.chosen.reasoning}: its messages end with such tokens",
             sampling.path("ignore_eos"),
         )
-    found = Listening(
-        prompt=prompt,
-        text=text,
-        printing=printing,
-        tokenizer=tokenizer,
-        new_id=new_id,
-        reads=False,
-        ends=_ids_of(stops, tokenizer),
+    return Listening(
+        prompt,
+        text,
+        printing,
+        tokenizer,
+        new_id,
+        ends=stops if joint is not None else _NO_IDS,
         keep_special=not sampling.skip_special_tokens,
         expect=expect,
         named=named,
     )
-    return replace(found, reads=not isinstance(found.parser(), Plain))
-
-
-def _ids_of(tokens: Iterable[str], tokenizer: Tokenizer) -> frozenset[int]:
-    """Return the ids of those tokens that the vocabulary has as tokens of their own."""
-    encoded = [tokenizer.encode(token, add_special_tokens=False) for token in tokens]
-    return frozenset(ids[0] for ids in encoded if len(ids) == 1)
 
 
 def may_call(prompt: ChatPrompt) -> bool:

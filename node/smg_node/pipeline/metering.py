@@ -1,16 +1,18 @@
 """An answer that uses up limits on tokens while it goes on, and ends where it may not have more."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections import deque
+from collections.abc import Sequence
 
 from smg_node.admission.ticket import Ticket
 from smg_node.core.errors import SmgError
 from smg_node.core.events import Event
 from smg_node.core.request import GenerateRequest
 from smg_node.fleet.model import ServedModel
+from smg_node.pipeline.forcing import Keeping
 from smg_node.pipeline.place import Placer
 from smg_node.pipeline.prepare import Prepared
 from smg_node.pipeline.story import Story
+from smg_node.pipeline.telling import CutShortError, Ready, Receive, Telling
 
 
 async def reserve(
@@ -37,26 +39,59 @@ async def reserve(
     await ticket.reserve(sum(lengths), most, answers=request.choices)
 
 
-async def metered(
-    batches: AsyncGenerator[Sequence[Event], None], ticket: Ticket, story: Story
-) -> AsyncGenerator[Sequence[Event], None]:
-    """Yield the events of an answer as long as it may go on; then end it as if it had all it asked for."""
-    prompt_tokens = story.usage().prompt_tokens
-    async with aclosing(batches):
-        async for batch in batches:
-            tokens = story.tokens
-            if (
-                ticket.streamed(prompt_tokens, tokens)
-                or story.all_over
+class MeteredTelling(Telling):
+    """Tells of an answer as long as it may go on; then ends it as if it had all it asked for.
+
+    What there is no right to is kept until there is one, and nothing more is asked for meanwhile.
+    """
+
+    __slots__ = ("_kept", "_prompt_tokens", "_story", "_ticket")
+
+    def __init__(
+        self,
+        receive: Receive,
+        ready: Ready | None,
+        keeping: Keeping | None,
+        *,
+        ticket: Ticket,
+        story: Story,
+    ) -> None:
+        super().__init__(receive, ready, keeping)
+        self._ticket = ticket
+        self._story = story
+        self._prompt_tokens = story.usage().prompt_tokens
+        self._kept: deque[Sequence[Event]] = deque()
+
+    def say(self, events: Sequence[Event]) -> bool:
+        """See `Telling`."""
+        story = self._story
+        if not self._kept and (
+            self._ticket.streamed(self._prompt_tokens, story.tokens) or story.all_over
+        ):
+            return super().say(events)
+        self._kept.append(events)
+        return True
+
+    async def _heard(self) -> None:
+        story, ticket, kept = self._story, self._ticket, self._kept
+        looked = True
+        while kept:
+            prompt_tokens, tokens = self._prompt_tokens, story.tokens
+            if not (
+                story.all_over
+                or (not looked and ticket.streamed(prompt_tokens, tokens))
                 or await ticket.more(prompt_tokens, tokens)
             ):
-                yield batch
-                continue
-            ticket.cut = True
-            out = list(batch)
-            story.cut(out)
-            yield out
-            return
+                ticket.cut = True
+                out = [event for events in kept for event in events]
+                story.cut(out)
+                kept.clear()
+                super().say(out)
+                raise CutShortError
+            # What came while it was waited for is looked at anew.
+            looked = False
+            super().say(kept.popleft())
+        await super()._heard()
 
 
 def settle(ticket: Ticket, story: Story | None, failure: SmgError | None) -> None:

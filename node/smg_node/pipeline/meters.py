@@ -110,4 +110,4 @@ def watch_placing(meters: Meters, placer: Placer, retries: RetryBudgets) -> None
 def watch_journal(meters: Meters, journal: Journal) -> None:
     """Let scrapes read how much is kept to tell of requests."""
     meters.watch(declared.JOURNEYS, lambda: {(): len(journal)})
-    meters.watch(declared.JOURNEYS_BYTES, lambda: {(): journal.bytes})
+    meters.watch(declared.JOURNEYS_BYTES, lambda: {(): journal.kept_bytes})

@@ -8,8 +8,10 @@ it knows: they are put into what the second one says. How the calls run, break a
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from smg_node.core.request import Sampling
 from smg_node.engines import transfer

@@ -4,17 +4,16 @@ Each of them is counted in by itself: the first one with the tokens to be comput
 with none, until the answer is over. Each breaker hears of its own worker only, and of a hand-over that failed
 neither does.
 
-Whoever makes the call in another way than `generate` says with `take` what tells whose fault it was, and with
+Whoever makes the call in another way than `call` says with `take` what tells whose fault it was, and with
 `prefilled` when the first worker is done.
 """
 
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Protocol
 
 from smg_node.core.errors import SmgError
 from smg_node.core.ports import Clock
-from smg_node.engines.chunk import Chunk
+from smg_node.engines.chunk_stream import ChunkStream, PulledChunks
 from smg_node.engines.engine import Abilities, EngineRequest, Prefilled
 from smg_node.fleet.worker import Worker
 from smg_node.pipeline.hold import Hold
@@ -42,16 +41,15 @@ class Shared(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
-class PairHold(Hold):
+class PairHold(Hold, eq=False, kw_only=True):
     """A hold on the second worker, with that on the first one: `prefill`."""
 
-    prefill: Hold = field(kw_only=True)
-    partners: Partners = field(kw_only=True)
-    bans: PairBans = field(kw_only=True)
-    clock: Clock = field(kw_only=True)
-    _call: Shared | None = field(default=None, init=False)
-    _alone: bool = field(default=False, init=False)
+    prefill: Hold
+    partners: Partners
+    bans: PairBans
+    clock: Clock
+    _call: Shared | None = None
+    _alone: bool = False
 
     @property
     def abilities(self) -> Abilities:
@@ -86,11 +84,11 @@ class PairHold(Hold):
         at_first = self.culprit is self.prefill.worker
         return self.prefill.lonely if at_first else self.alone and self.worker.load.inflight == 1
 
-    def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
+    def call(self, request: EngineRequest) -> ChunkStream:
         """See `Hold`: both calls, as one."""
         call = PairCall(self.partners, self.prefilled)
         self.take(call)
-        return call.chunks(request)
+        return PulledChunks(call.chunks(request))
 
     def take(self, call: Shared) -> None:
         """Make `call` the one that is held for."""

@@ -37,7 +37,7 @@ class Picker:
         wish, model, pool = one.wish, one.model, choosable.pool
         beginnings = self._beginnings
         if beginnings is not None and beginning is None:
-            beginning = beginnings.of(model, wish.ids, wish.adapter)
+            beginning = beginnings.of(model, wish.ids, wish.adapter, now_s)
         rated = Ratings() if wish.journey is not None else None
         asked = Asked(
             part.name,

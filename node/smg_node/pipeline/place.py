@@ -176,16 +176,16 @@ class Placer:
 
     async def _placed(self, model: AnyModel, wish: Wish) -> Hold:
         began_s = now_s = self._clock.monotonic_s()
-        decider = self._decider
+        decider, options = self._decider, self._options
         if wish.target is not None:
             return decider.target(model, wish, now_s, self._rule(model))
-        until_s = self._wait_until(wish.deadline_s)
+        until_s = min(now_s + options.wait_for_worker_s, wish.deadline_s)
         while True:
-            last, rule = now_s >= until_s, self._rule(model)
+            last, rule = now_s >= until_s, self._rules.get(model.name) or self._rule(model)
             stages = decider.stages_for(model, wish, now_s, rule, last=last)
             if self._options.shed and (stages.busy or stages.strained):
                 raise self._full(model, wish.priority, now_s)
-            waiting = self._waiting(model)
+            waiting = bool(self._rooms) and self._waiting(model)
             if not waiting:
                 hold = decider.find(Look(model, wish, stages, rule, began_s), now_s)
                 if hold is not None:

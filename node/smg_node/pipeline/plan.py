@@ -4,30 +4,34 @@ Everything is checked here, before the first call is made, so that a refusal has
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from smg_node.core.events import UNSAID, Begin
 from smg_node.core.request import GenerateRequest, Prompt, Sampling, TokenIds
-from smg_node.engines.sampling import refusals, with_defaults
+from smg_node.engines.sampling import refusals
 from smg_node.fleet.model import ServedModel
 from smg_node.parsers.forcing import Forced
 from smg_node.parsers.outlet import NewId
-from smg_node.parsers.printing import Printing
-from smg_node.pipeline.forcing import Keeping, forced, held
+from smg_node.pipeline.forcing import Keeping, forced
 from smg_node.pipeline.hold import Hold
-from smg_node.pipeline.listen import Listening, listening, tail_of
+from smg_node.pipeline.listen import Listening, listening
 from smg_node.pipeline.prepare import Prepared, check_able, fit
 from smg_node.pipeline.story import Echo, Story
+from smg_node.pipeline.stream import ChoiceStream
+from smg_node.pipeline.terms import Terms, terms_of
 
 SEED_BITS: Final = 63
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(msgspec.Struct, frozen=True, gc=False):
     """One engine call: `count` answers to one prompt, the first of them choice `first`.
 
-    `done` of the ids are not prompt but answer: an earlier call broke after them, and this one goes on.
+    `done` of the ids are not prompt but answer: an earlier call broke after them, and this one goes on. `packed`
+    are the ids as varints, None where nobody has packed them.
     """
 
     first: int
@@ -35,11 +39,12 @@ class Leg:
     ids: TokenIds
     sampling: Sampling
     done: int = 0
+    packed: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Plan:
-    """All legs of a request and the story they tell together.
+    """All legs of a request and the story they tell together. Nobody changes it; made for each request.
 
     `ignored` names the wishes these engines cannot fulfil and whose loss changes nothing important.
     """
@@ -49,6 +54,16 @@ class Plan:
     ignored: tuple[str, ...]
     keeping: Keeping | None = None
     """Who looks whether answers kept to what their engine cannot be held to; None where there is nothing of the kind."""
+
+
+class _Answering(msgspec.Struct):
+    """How one prompt is answered."""
+
+    prompt: Prepared
+    ids: TokenIds
+    sampling: Sampling
+    told: Forced
+    listener: Listening
 
 
 def plan(
@@ -62,97 +77,77 @@ def plan(
     new_id: NewId,
 ) -> Plan:
     """Return the plan for engines like `hold`'s; INVALID_REQUEST if one of them would object."""
-    ignored = check_able(request.sampling, refusals(request.sampling, hold.abilities))
-    printing = model.printing
-    told = [
-        _told(wanted, prompt.text, printing, request.sampling, hold)
+    sampling, terms = request.sampling, terms_of(model, hold.card)
+    ignored = check_able(sampling, refusals(sampling, hold.abilities))
+    answering = [
+        _answering(wanted, prompt, request, terms, hold, new_id)
         for wanted, prompt in zip(request.prompts, prepared, strict=True)
     ]
-    fitted = [
-        (ids, held(sampling, each))
-        for each, (ids, sampling) in zip(
-            told, (_fitted(prompt, request, model, hold) for prompt in prepared), strict=True
-        )
-    ]
-    listeners = [
-        _listening(wanted, prompt, each, printing, request.sampling, model, new_id)
-        for wanted, prompt, each in zip(request.prompts, prepared, told, strict=True)
-    ]
-    begin = Begin(
-        id=generation_id,
-        model=request.model,
-        created_s=created_s,
-        prompt_tokens=sum(len(ids) for ids, _ in fitted),
-        fingerprint=model.fingerprint(hold.card),
-        temperature=_effective(fitted[0][1].temperature),
-        top_p=_effective(fitted[0][1].top_p),
-    )
-    answers = request.sampling.n
+    drawn = answering[0].sampling
+    answers = sampling.n
     story = Story(
-        begin,
-        [
-            listener.stream(number * answers + one, sampling, ids, hold.card.eos_ids)
-            for number, (listener, (ids, sampling)) in enumerate(
-                zip(listeners, fitted, strict=True)
-            )
-            for one in range(answers)
-        ],
+        Begin(
+            generation_id,
+            request.model,
+            created_s,
+            sum([len(each.ids) for each in answering]),
+            terms.fingerprint,
+            UNSAID if drawn.temperature is None else drawn.temperature,
+            UNSAID if drawn.top_p is None else drawn.top_p,
+        ),
+        _streams(answering, answers, terms),
         answers_per_prompt=answers,
-        tokenizer=model.tokenizer,
-        echoes=_echoes(request, prepared, fitted, model),
+        tokenizer=terms.tokenizer,
+        echoes=_echoes(request, answering, model),
     )
-    asked = [
-        (ids, listener.asked(sampling))
-        for listener, (ids, sampling) in zip(listeners, fitted, strict=True)
-    ]
-    legs = _legs(asked, answers, native_n=_does_n(request.sampling, hold))
-    unheard = [name for prompt in prepared for name in prompt.ignored]
-    unheard += [name for each in told for name in each.ignored]
-    unheld = [each.unheld for each in told for _ in range(answers)]
-    keeping = Keeping(unheld) if any(unheld) else None
-    return Plan(legs, story, tuple(dict.fromkeys((*ignored, *unheard))), keeping)
+    native_n = answers > 1 and _does_n(sampling, hold)
+    legs = _legs(answering, answers, native_n=native_n)
+    return _with_told(Plan(legs, story, ignored), answering, answers)
 
 
-def _told(prompt: Prompt, text: str, printing: Printing, sampling: Sampling, hold: Hold) -> Forced:
-    tail, continued = tail_of(prompt, text)
-    return forced(prompt, tail, printing, sampling, hold.card, hold.abilities, continued=continued)
-
-
-def _listening(
+def _answering(
     wanted: Prompt,
     prompt: Prepared,
-    told: Forced,
-    printing: Printing,
-    sampling: Sampling,
-    model: ServedModel,
+    request: GenerateRequest,
+    terms: Terms,
+    hold: Hold,
     new_id: NewId,
-) -> Listening:
-    return listening(
+) -> _Answering:
+    sampling, printing = request.sampling, terms.printing
+    told = forced(wanted, prompt.text, printing, sampling, hold.card, hold.abilities)
+    ids, fitted = fit(prompt, request, terms, told.constraint)
+    listener = listening(
         wanted,
         told.tail or prompt.text,
         printing,
         sampling,
-        model.tokenizer,
+        terms.tokenizer,
         new_id,
         expect=told.expect,
         named=told.named,
+        stops=terms.stops,
     )
+    return _Answering(prompt, ids, fitted, told, listener)
 
 
-def _fitted(
-    prompt: Prepared, request: GenerateRequest, model: ServedModel, hold: Hold
-) -> tuple[TokenIds, Sampling]:
-    """Return ids and sampling, with what the model's makers recommend filled in.
-
-    The engine would do so itself; but an answer that goes on elsewhere must be drawn as it began.
-    """
-    ids, sampling = fit(prompt, request, model, hold.card)
-    return ids, with_defaults(sampling, hold.card.sampling_defaults)
+def _streams(answering: Sequence[_Answering], answers: int, terms: Terms) -> list[ChoiceStream]:
+    streams: list[ChoiceStream] = []
+    for each in answering:
+        ends = terms.ends(each.sampling, each.listener.ends)
+        for _ in range(answers):
+            streams.append(each.listener.stream(len(streams), each.sampling, each.ids, ends))
+    return streams
 
 
-def _effective(said: float | None) -> float:
-    """Return what engines draw with where neither the client nor the model's makers say anything."""
-    return UNSAID if said is None else said
+def _with_told(planned: Plan, answering: Sequence[_Answering], answers: int) -> Plan:
+    """Return the plan with what templates and grammars cannot promise."""
+    unheard = [name for each in answering if each.prompt.ignored for name in each.prompt.ignored]
+    unheard += [name for each in answering if each.told.ignored for name in each.told.ignored]
+    if unheard:
+        planned.ignored = tuple(dict.fromkeys((*planned.ignored, *unheard)))
+    if any(each.told.unheld for each in answering):
+        planned.keeping = Keeping([each.told.unheld for each in answering for _ in range(answers)])
+    return planned
 
 
 def _does_n(sampling: Sampling, hold: Hold) -> bool:
@@ -163,19 +158,20 @@ def _does_n(sampling: Sampling, hold: Hold) -> bool:
     return hold.abilities.native_n and temperature != 0
 
 
-def _legs(
-    fitted: Sequence[tuple[TokenIds, Sampling]], answers: int, *, native_n: bool
-) -> list[Leg]:
-    if native_n or answers == 1:
-        return [
-            Leg(number * answers, answers, ids, sampling)
-            for number, (ids, sampling) in enumerate(fitted)
-        ]
-    return [
-        Leg(number * answers + one, 1, ids, _one_of(sampling, one))
-        for number, (ids, sampling) in enumerate(fitted)
-        for one in range(answers)
-    ]
+def _legs(answering: Sequence[_Answering], answers: int, *, native_n: bool) -> list[Leg]:
+    legs: list[Leg] = []
+    for number, each in enumerate(answering):
+        asked, first = each.listener.asked(each.sampling), number * answers
+        # Ids that were cut are others than those that were packed.
+        packed = each.prompt.packed if each.ids is each.prompt.ids else None
+        if native_n or answers == 1:
+            legs.append(Leg(first, answers, each.ids, asked, 0, packed or None))
+        else:
+            legs += [
+                Leg(first + one, 1, each.ids, _one_of(asked, one), 0, packed or None)
+                for one in range(answers)
+            ]
+    return legs
 
 
 def _one_of(sampling: Sampling, number: int) -> Sampling:
@@ -187,16 +183,14 @@ def _one_of(sampling: Sampling, number: int) -> Sampling:
 
 
 def _echoes(
-    request: GenerateRequest,
-    prepared: Sequence[Prepared],
-    fitted: Sequence[tuple[TokenIds, Sampling]],
-    model: ServedModel,
-) -> list[Echo]:
+    request: GenerateRequest, answering: Sequence[_Answering], model: ServedModel
+) -> Sequence[Echo]:
     wanted = request.echo or request.prompt_ids or request.sampling.prompt_logprobs is not None
     if not wanted:
-        return []
+        return ()
     echoes = []
-    for prompt, (ids, _) in zip(prepared, fitted, strict=True):
+    for each in answering:
+        ids, prompt = each.ids, each.prompt
         whole = prompt.text and len(ids) == len(prompt.ids)
         text = prompt.text if whole else model.tokenizer.decode(ids, skip_special_tokens=False)
         echoes.append(Echo(text if request.echo else "", tuple(ids)))

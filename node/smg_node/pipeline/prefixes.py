@@ -8,7 +8,7 @@ Placement asks by `of`, and tells by `dispatched`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from smg_node.core.ids import WorkerId
@@ -36,15 +36,13 @@ class Prefixes:
         index: PrefixIndex,
         *,
         cluster: str,
-        now_s: Callable[[], float],
     ) -> None:
-        """Take the index, the name all nodes of the cluster share, and the monotonic clock."""
+        """Take the index, and the name all nodes of the cluster share."""
         self.index: Final = index
         self._seed = seed_of(cluster)
-        self._now_s = now_s
         self._beginnings = Beginnings(index)
         self._roots: dict[str, tuple[str, Roots]] = {}
-        self._followed: dict[WorkerId, tuple[Worker, ServedModel, KvFollower]] = {}
+        self._followed: dict[str, tuple[Worker, ServedModel, KvFollower]] = {}
         self._past: Counter[str] = Counter()
         """What followers counted that are no more."""
 
@@ -61,17 +59,16 @@ class Prefixes:
 
     # ── What placement asks and tells ────────────────────────────────────────
 
-    def of(self, model: AnyModel, ids: TokenIds, adapter: str) -> Beginning | None:
-        """Return a prompt of `model` as the index looks it up."""
-        return self._beginnings.of(self._root(model)(adapter), ids, self._now_s())
+    def of(self, model: AnyModel, ids: TokenIds, adapter: str, now_s: float) -> Beginning | None:
+        """Return a prompt of `model` as the index looks it up at that time."""
+        return self._beginnings.of(self._root(model)(adapter), ids, now_s)
 
     def dispatched(
         self, beginning: Beginning, worker: str, now_s: float, *, rank: int | None = None
     ) -> None:
         """Take in that `worker` has worked that prompt off; from one that is followed we hear it anyway."""
-        followed = self._followed.get(WorkerId(worker))
-        if followed is None or not followed[0].following:
-            assert isinstance(beginning, Prompt), "what `of` returned"
+        assert isinstance(beginning, Prompt), "what `of` returned"
+        if beginning.blocks and not self._hears(worker):
             self._beginnings.dispatched(beginning, worker, now_s, rank=rank)
 
     def answered(
@@ -84,10 +81,14 @@ class Prefixes:
         rank: int | None = None,
     ) -> None:
         """Take in that `worker` has answered that prompt with `ids`; from one that is followed we hear it anyway."""
-        followed = self._followed.get(WorkerId(worker))
-        if followed is None or not followed[0].following:
-            assert isinstance(beginning, Prompt), "what `of` returned"
+        assert isinstance(beginning, Prompt), "what `of` returned"
+        if not self._hears(worker):
             self._beginnings.answered(beginning, ids, worker, now_s, rank=rank)
+
+    def _hears(self, worker: str) -> bool:
+        """Whether that worker says itself what it has."""
+        followed = self._followed.get(worker)
+        return followed is not None and followed[0].following
 
     # ── What the fleet hears ─────────────────────────────────────────────────
 

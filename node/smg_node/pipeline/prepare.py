@@ -9,11 +9,14 @@ between threads costs more than they do.
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from smg_node.core.errors import invalid, unsupported
 from smg_node.core.ports import Clock
@@ -27,11 +30,11 @@ from smg_node.core.request import (
     TokenIds,
     TokenPrompt,
 )
-from smg_node.engines.engine import ModelCard
-from smg_node.engines.sampling import Refusal
+from smg_node.engines.sampling import Refusal, with_defaults
 from smg_node.fleet.model import ServedModel
 from smg_node.parsers.printing import Printing
 from smg_node.pipeline.forcing import schemas_of
+from smg_node.pipeline.terms import Terms
 from smg_node.prompts.constraint import check_constraint
 
 CHECK_IN_THREAD_ABOVE: Final = 4096
@@ -41,20 +44,23 @@ APPROVED_MAX: Final = 64
 RENDER_IN_THREAD_ABOVE: Final = 32 * 1024
 """Characters of a conversation above which its template is rendered in a thread (about 1 ms of work)."""
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True, gc=False):
     """One prompt, ready to be sent. `text` is what was encoded; "" for token prompts.
 
-    `ignored` names the parameters that the model's template cannot honour.
+    `ignored` names the parameters that the model's template cannot honour. `packed` are the ids as varints, b""
+    where nobody has packed them.
     """
 
     ids: TokenIds
     text: str
     where: str
     ignored: tuple[str, ...] = ()
+    packed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,8 @@ class Preparer:
     async def constraints(self, request: GenerateRequest, printing: Printing) -> None:
         """Check a request's constraint, and the schemas of tools that may become part of one."""
         asked = request.sampling.constraint
-        await self.constraint(asked)
+        if asked is not None:
+            await self.constraint(asked)
         for prompt in request.prompts:
             for schema in schemas_of(prompt, asked, printing):
                 await self.constraint(schema)
@@ -118,20 +125,51 @@ class Preparer:
 
     async def prompt(self, prompt: Prompt, model: ServedModel) -> Prepared:
         """Render and encode one prompt; INVALID_REQUEST where the template or the ids object."""
-        match prompt:
-            case TokenPrompt():
-                return Prepared(prompt.ids, "", prompt.where)
-            case TextPrompt():
-                ids = await self._encode(prompt.text, model, special=prompt.add_special_tokens)
-                return Prepared(ids, prompt.text, prompt.where)
-            case ChatPrompt():
-                ignored: list[str] = []
-                text = await self._render(prompt, model, ignored)
-                ids = await self._encode(text, model, special=prompt.add_special_tokens)
-                return Prepared(ids, text, prompt.where, tuple(ignored))
+        if type(prompt) is TokenPrompt:
+            return Prepared(prompt.ids, "", prompt.where)
+        if type(prompt) is ChatPrompt:
+            ignored: list[str] = []
+            text = self._rendered(prompt, model, ignored)
+            if text is None:
+                text = await self._in_thread(self._rendering(prompt, model, ignored))
+            told = tuple(ignored)
+        else:
+            assert type(prompt) is TextPrompt
+            text, told = prompt.text, ()
+        encoder, special = model.encoder, prompt.add_special_tokens
+        key = encoder.key(text, add_special_tokens=special)
+        found = encoder.lookup(key)
+        if found is None:
+            if encoder.long(text):
+                found = await self._in_thread(
+                    lambda: encoder.encode_missing(text, add_special_tokens=special)
+                )
+            else:
+                found = encoder.encode_missing(text, add_special_tokens=special)
+            encoder.store(key, found)
+        return Prepared(found.ids, text, prompt.where, told, found.packed)
 
-    async def _render(self, prompt: ChatPrompt, model: ServedModel, ignored: list[str]) -> str:
-        """Return the prompt's text; what its template cannot honour is added to `ignored`."""
+    def _rendered(self, prompt: ChatPrompt, model: ServedModel, ignored: list[str]) -> str | None:
+        """Return the prompt's text; None where making it would hold the loop up."""
+        renderer = model.renderer
+        if renderer is None:
+            raise invalid(
+                f"the model {model.name!r} has no chat template ({model.why_no_template}); use"
+                f" /v1/completions, or set models.{model.name}.chat_template",
+                "messages",
+            )
+        known = renderer.known(prompt, now_ms=self._clock.now_ms())
+        if known is not None:
+            return known
+        # A template that came with the request has to be compiled first, which takes up to a second.
+        if prompt.template is None and _characters(prompt) <= RENDER_IN_THREAD_ABOVE:
+            return self._rendering(prompt, model, ignored)()
+        return None
+
+    def _rendering(
+        self, prompt: ChatPrompt, model: ServedModel, ignored: list[str]
+    ) -> Callable[[], str]:
+        """Return what renders; what the template cannot honour is added to `ignored`."""
 
         def note(what: str, parameter: str = "", /) -> None:
             # A client can cause any number of these.
@@ -140,34 +178,12 @@ class Preparer:
                 ignored.append(parameter)
 
         renderer = model.renderer
-        if renderer is None:
-            raise invalid(
-                f"the model {model.name!r} has no chat template ({model.why_no_template}); use"
-                f" /v1/completions, or set models.{model.name}.chat_template",
-                "messages",
-            )
+        assert renderer is not None
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
-        # A template that came with the request has to be compiled first, which takes up to a second.
-        if prompt.template is None and _characters(prompt) <= RENDER_IN_THREAD_ABOVE:
-            return renderer.render(prompt, now=now, warn=note)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._threads, lambda: renderer.render(prompt, now=now, warn=note)
-        )
+        return lambda: renderer.render(prompt, now=now, warn=note)
 
-    async def _encode(self, text: str, model: ServedModel, *, special: bool) -> TokenIds:
-        encoder = model.encoder
-        found = encoder.lookup(text, add_special_tokens=special)
-        if found is not None:
-            return found
-        if not encoder.long(text):
-            return encoder.encode(text, add_special_tokens=special)
-        loop = asyncio.get_running_loop()
-        ids = await loop.run_in_executor(
-            self._threads, lambda: encoder.encode_missing(text, add_special_tokens=special)
-        )
-        encoder.store(text, ids, add_special_tokens=special)
-        return ids
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
 def _characters(prompt: ChatPrompt) -> int:
@@ -181,39 +197,50 @@ def _characters(prompt: ChatPrompt) -> int:
 
 
 def fit(
-    prepared: Prepared, request: GenerateRequest, model: ServedModel, card: ModelCard
+    prepared: Prepared, request: GenerateRequest, terms: Terms, told: Constraint | None
 ) -> tuple[TokenIds, Sampling]:
-    """Return the ids and sampling to send to the engine of `card`: checked, cut, clamped.
+    """Return the ids and sampling to send to an engine of these `terms`: checked, cut, clamped.
 
     INVALID_REQUEST for an empty prompt, an id outside the vocabulary, or a prompt that leaves no room
     (`context_length_exceeded`). An unset or too large `max_tokens` becomes the rest of the context,
-    unless the request wants that refused.
+    unless the request wants that refused. The engine is `told` this constraint in the place of the client's own.
+    What the model's makers recommend is filled in: the engine would do so itself, but an answer that goes on
+    elsewhere must be drawn as it began.
     """
-    ids = prepared.ids
+    ids, sampling = prepared.ids, request.sampling
     if not ids:
         raise invalid("the prompt is empty: it has no tokens", prepared.where)
-    vocabulary = model.vocabulary(card)
     # Ids of our own making lie in the tokenizer's vocabulary; looking at 8,000 costs 0.2 ms.
-    ours = bool(prepared.text) and vocabulary >= model.tokenizer.vocabulary
-    if not ours and max(ids) >= vocabulary:
-        at, token_id = next((at, one) for at, one in enumerate(ids) if one >= vocabulary)
-        # An id has a place of its own only in a prompt that came as ids.
-        where = prepared.where if prepared.text else f"{prepared.where}[{at}]"
-        raise invalid(
-            f"token id {token_id} is outside the vocabulary of {vocabulary} tokens", where
-        )
-    check_bias(request.sampling, vocabulary)
-    context = model.context(card)
-    prompt_max = model.prompt_max(card)
-    ids = _truncate(ids, request, prompt_max)
+    if not (terms.trusted and prepared.text):
+        _check_ids(prepared, terms.vocabulary)
+    if sampling.logit_bias or sampling.stop_token_ids:
+        check_bias(sampling, terms.vocabulary)
+    prompt_max = terms.prompt_max
+    if request.truncate_prompt_tokens is not None:
+        ids = _truncate(ids, request.truncate_prompt_tokens, prompt_max)
     if prompt_max is not None and len(ids) > prompt_max:
+        context = terms.context
         raise invalid(
             f"the prompt has {len(ids)} tokens; this model takes at most {prompt_max}"
             + (f" (its context is {context})" if context is not None else ""),
             prepared.where,
             code="context_length_exceeded",
         )
-    return ids, _bounded(request, len(ids), context)
+    most = _bounded(request, len(ids), terms.context)
+    if most != sampling.max_tokens or told is not sampling.constraint:
+        sampling = replace(sampling, max_tokens=most, constraint=told)
+    defaults = terms.card.sampling_defaults
+    return ids, with_defaults(sampling, defaults) if defaults else sampling
+
+
+def _check_ids(prepared: Prepared, vocabulary: int) -> None:
+    ids = prepared.ids
+    if max(ids) < vocabulary:
+        return
+    at, token_id = next((at, one) for at, one in enumerate(ids) if one >= vocabulary)
+    # An id has a place of its own only in a prompt that came as ids.
+    where = prepared.where if prepared.text else f"{prepared.where}[{at}]"
+    raise invalid(f"token id {token_id} is outside the vocabulary of {vocabulary} tokens", where)
 
 
 def check_bias(sampling: Sampling, vocabulary: int) -> None:
@@ -231,21 +258,19 @@ def check_bias(sampling: Sampling, vocabulary: int) -> None:
                 )
 
 
-def _truncate(ids: TokenIds, request: GenerateRequest, prompt_max: int | None) -> TokenIds:
-    keep = request.truncate_prompt_tokens
-    if keep is None:
-        return ids
+def _truncate(ids: TokenIds, keep: int, prompt_max: int | None) -> TokenIds:
     if keep == -1:
         keep = prompt_max if prompt_max is not None else len(ids)
     return ids[-keep:] if len(ids) > keep else ids
 
 
-def _bounded(request: GenerateRequest, prompt_tokens: int, context: int | None) -> Sampling:
+def _bounded(request: GenerateRequest, prompt_tokens: int, context: int | None) -> int:
+    """Return how long an answer may be."""
     sampling = request.sampling
     wanted = sampling.max_tokens
     if context is None:
         # No engine said how long an answer may be: a bound of ours, so that nothing runs for ever.
-        return replace(sampling, max_tokens=wanted if wanted is not None else ANSWER_TOKENS_MAX)
+        return wanted if wanted is not None else ANSWER_TOKENS_MAX
     room = context - prompt_tokens
     assert room >= 1, "a prompt that fills the context was refused above"
     if wanted is not None and wanted > room and not request.max_tokens_clamped:
@@ -261,7 +286,7 @@ def _bounded(request: GenerateRequest, prompt_tokens: int, context: int | None) 
             f"min_tokens is {sampling.min_tokens}, but there is room for {most} tokens",
             sampling.path("min_tokens"),
         )
-    return replace(sampling, max_tokens=most)
+    return most
 
 
 ANSWER_TOKENS_MAX: Final = 32_768

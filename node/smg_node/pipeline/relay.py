@@ -14,6 +14,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 
+import msgspec
+
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.journey import Broke, Journey
@@ -233,7 +235,7 @@ class RelayRun:
                 hold.release(parts.clock.monotonic_s())
             if pause_s:
                 await asyncio.sleep(pause_s)
-            wish = replace(wish, avoid=attempts.avoid, why="retry")
+            wish = msgspec.structs.replace(wish, avoid=attempts.avoid, why="retry")
 
     def _broke(
         self, hold: Hold, error: SmgError, attempts: Attempts, journey: Journey, *, said: bool

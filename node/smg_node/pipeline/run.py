@@ -7,17 +7,20 @@ from smg_node.admission.ticket import Ticket
 from smg_node.core.context import RequestContext
 from smg_node.core.events import Event
 from smg_node.core.request import GenerateRequest
+from smg_node.pipeline.telling import Ready, Receive
 
 
 class Run(Protocol):
     """One generation under way.
 
-    `events()` is called once and yields what each wake-up brought, at least one event, in the order
-    of `core.grammar`. It never raises SmgError: a failure is a Fail event, also before Begin. Closing
-    the iterator (or cancelling the task that reads it) cancels the engine's calls at once and frees
-    the slot. `worker` is the id of the worker in use, "" until one was chosen; `attempts` counts
-    engine calls per answer at most; `ticket` tells of the limits it met, if any; `ignored` names the parameters without effect, complete from the
-    first event on.
+    It is told once, or read once. `tell` calls its receiver with what each wake-up brought, at least one event, in
+    the order of `core.grammar`, and within that wake-up; where the receiver says true, `ready` is awaited before
+    anything more is asked for. A failure is a Fail event, also before Begin, and no SmgError but the receiver's own
+    is ever raised. Cancelling the task that tells, or what the receiver raises, cancels the engine's calls at once
+    and frees the slot. `events()` is the same for who would rather ask; closing the iterator is how it is ended.
+    `worker` is the id of the worker in use, "" until one was chosen; `attempts` counts engine calls per answer at
+    most; `ticket` tells of the limits it met, if any; `ignored` names the parameters without effect, complete from
+    the first event on.
     """
 
     @property
@@ -49,6 +52,10 @@ class Run(Protocol):
     @property
     def ticket(self) -> Ticket | None:
         """What it showed when it entered, None if nothing limits it or it has not begun."""
+        ...
+
+    async def tell(self, receive: Receive, ready: Ready | None = None) -> None:
+        """Tell the events of this generation, and return when there are no more."""
         ...
 
     def events(self) -> AsyncIterator[Sequence[Event]]:

@@ -37,15 +37,8 @@ class Stage(msgspec.Struct, frozen=True):
     all: Choosable | None
     near: Choosable | None
     """Those of this node's zone, where there are others beside them."""
-
-    @property
-    def dropped(self) -> tuple[tuple[str, str], ...]:
-        """Who cannot be chosen, and why."""
-        return self.sieved.dropped[:DROPPED_MAX]
-
-    def good(self, version: int, model: AnyModel, now_s: float) -> bool:
-        """Whether it still holds."""
-        return version == self.version and model is self.model and now_s < self.sieved.until_s
+    dropped: tuple[tuple[str, str], ...]
+    """Who cannot be chosen, and why; not all of very many."""
 
     def choosable(self, spill: float) -> Choosable | None:
         """Return those to choose from: of the own zone until they have `spill` of what they run at once."""
@@ -87,7 +80,8 @@ def _staged(
     zone: str,
 ) -> Stage:
     everybody, near = choosables(sieved.candidates, known, ring, zone)
-    return Stage(version, model, serving, sieved, ring, known, all=everybody, near=near)
+    dropped = sieved.dropped[:DROPPED_MAX]
+    return Stage(version, model, serving, sieved, ring, known, everybody, near, dropped)
 
 
 def choosables(

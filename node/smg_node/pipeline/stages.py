@@ -14,6 +14,7 @@ import msgspec
 from smg_node.core.journey import DROPPED_MAX
 from smg_node.fleet.model import AnyModel
 from smg_node.fleet.partners import Group, group_of
+from smg_node.fleet.pressure import NEVER
 from smg_node.fleet.worker import Worker
 from smg_node.pipeline.sieve import Allowed
 from smg_node.pipeline.stage import ZONE_LABEL, Choosable, Stage, choosables, spilled, stage_of
@@ -56,11 +57,10 @@ class Stages(msgspec.Struct, frozen=True):
     decode: Stage | None = None
     pairs: Pairs | None = None
     fallback: bool = True
-
-    @property
-    def alone(self) -> Stage | None:
-        """Those that may answer alone; None if nobody may."""
-        return self.regular if self.prefill is None or self.fallback else None
+    alone: Stage | None = None
+    """Those that may answer alone; None if nobody may."""
+    until_s: float = NEVER
+    """Until when it is so if no worker changes."""
 
     @property
     def open(self) -> bool:
@@ -83,11 +83,6 @@ class Stages(msgspec.Struct, frozen=True):
         return self.alone is not None and self.alone.sieved.strained
 
     @property
-    def until_s(self) -> float:
-        """Until when it is so if no worker changes."""
-        return min(stage.sieved.until_s for stage in self._stages())
-
-    @property
     def dropped(self) -> tuple[tuple[str, str], ...]:
         """Who cannot be chosen, and why."""
         if self.prefill is None:
@@ -105,13 +100,14 @@ class Stages(msgspec.Struct, frozen=True):
         )
 
     def good(self, version: int, model: AnyModel, now_s: float, *, fallback: bool) -> bool:
-        """Whether they still hold."""
-        if fallback is not self.fallback or not self.regular.good(version, model, now_s):
-            return False
-        first, second = self.prefill, self.decode
-        if first is None or second is None:
-            return True
-        return first.good(version, model, now_s) and second.good(version, model, now_s)
+        """Whether they still hold; all of them are of one version and one model."""
+        regular = self.regular
+        return (
+            version == regular.version
+            and model is regular.model
+            and now_s < self.until_s
+            and fallback is self.fallback
+        )
 
     def suits(self, fits: Allowed | None) -> bool:
         """Whether everybody who can be chosen is somebody that `fits` is true of."""
@@ -129,7 +125,7 @@ class Stages(msgspec.Struct, frozen=True):
 
     def only_alone(self) -> "Stages":
         """Return these stages for a call that no pair can take."""
-        return Stages(self.regular)
+        return _stages(self.regular)
 
     def _pairs_busy(self) -> bool:
         first, second = self.prefill, self.decode
@@ -148,9 +144,9 @@ class Stages(msgspec.Struct, frozen=True):
     def _each(self, change: Callable[[Stage], Stage], zone: str) -> "Stages":
         regular = change(self.regular)
         if self.prefill is None or self.decode is None:
-            return Stages(regular, fallback=self.fallback)
+            return _stages(regular, fallback=self.fallback)
         first, second = change(self.prefill), change(self.decode)
-        return Stages(regular, first, second, _pairs(first, second, zone), self.fallback)
+        return _stages(regular, first, second, zone=zone, fallback=self.fallback)
 
 
 def stages_of(
@@ -172,11 +168,34 @@ def stages_of(
     if all(worker.role == "regular" for worker in serving):
         old = before.regular if before is not None else None
         regular = stage_of(version, model, serving, now_s, zone=zone, before=old)
-        return Stages(regular, fallback=fallback)
+        return _stages(regular, fallback=fallback)
     regular = of_role("regular", before.regular if before is not None else None)
     first = of_role("prefill", before.prefill if before is not None else None)
     second = of_role("decode", before.decode if before is not None else None)
-    return Stages(regular, first, second, _pairs(first, second, zone), fallback)
+    return _stages(regular, first, second, zone=zone, fallback=fallback)
+
+
+def _stages(
+    regular: Stage,
+    first: Stage | None = None,
+    second: Stage | None = None,
+    *,
+    zone: str = "",
+    fallback: bool = True,
+) -> Stages:
+    """Put stages together, and work out what every decision would ask of them."""
+    until_s = regular.sieved.until_s
+    if first is None or second is None:
+        return Stages(regular, fallback=fallback, alone=regular, until_s=until_s)
+    return Stages(
+        regular,
+        first,
+        second,
+        _pairs(first, second, zone),
+        fallback,
+        alone=regular if fallback else None,
+        until_s=min(until_s, first.sieved.until_s, second.sieved.until_s),
+    )
 
 
 def _pairs(first: Stage, second: Stage, zone: str) -> Pairs | None:

@@ -133,12 +133,12 @@ class Story:
 
     def usage(self) -> Usage:
         """Return what was used so far."""
-        return Usage(
-            prompt_tokens=self._begin.prompt_tokens,
-            completion_tokens=sum(stream.generated for stream in self._choices),
-            cached_tokens=min(sum(self._cached), self._begin.prompt_tokens),
-            reasoning_tokens=sum(stream.reasoning_tokens for stream in self._choices),
-        )
+        generated = reasoning = 0
+        for stream in self._choices:
+            generated += stream.generated
+            reasoning += stream.reasoning_tokens
+        prompt = self._begin.prompt_tokens
+        return Usage(prompt, generated, min(sum(self._cached), prompt), reasoning)
 
     def notes(self) -> Mapping[str, int]:
         """Return what was odd about what the model printed, and how often."""

@@ -1,7 +1,9 @@
 """What one call wants of its worker, by which rule it gets one, and on what a look for it stands."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from smg_node.core.context import Priority
 from smg_node.core.journey import Journey, Why
@@ -17,9 +19,8 @@ TARGET: Final = "target"
 """Stand for the policy where none was asked."""
 
 
-@dataclass(slots=True)
-class Wish:
-    """What one call wants of its worker. Nobody changes it; made for every request, where a frozen one costs 3 µs.
+class Wish(msgspec.Struct, eq=False):
+    """What one call wants of its worker. Nobody changes it.
 
     `prompt_tokens` are counted there (None: as many as `ids` are). With `fits`, only workers that it is true of;
     `avoid` are those that failed the call before. `target` is the one worker its client wants. Only an answer that is
@@ -27,7 +28,7 @@ class Wish:
     """
 
     deadline_s: float
-    ids: TokenIds = field(default_factory=token_ids)
+    ids: TokenIds = msgspec.field(default_factory=token_ids)
     text: str = ""
     prompt_tokens: int | None = None
     key: str = ""
@@ -47,8 +48,8 @@ class Wish:
 class Beginnings(Protocol):
     """Prompts before the prefix index."""
 
-    def of(self, model: AnyModel, ids: TokenIds, adapter: str) -> Beginning | None:
-        """Return a prompt as the index looks it up; None where the model has no index."""
+    def of(self, model: AnyModel, ids: TokenIds, adapter: str, now_s: float) -> Beginning | None:
+        """Return a prompt as the index looks it up now; None where the model has no index."""
         ...
 
     def dispatched(
@@ -86,8 +87,7 @@ class Rule:
     fallback: bool = True
 
 
-@dataclass(slots=True)
-class Look:
+class Look(msgspec.Struct, eq=False):
     """One look for a worker: on what it stands, by which rule, and since when its call waits."""
 
     model: AnyModel
@@ -97,8 +97,7 @@ class Look:
     began_s: float
 
 
-@dataclass(slots=True)
-class Part:
+class Part(msgspec.Struct, gc=False):
     """What a worker is chosen for: everything (role ""), or one half. `name` is what policies know the model by.
 
     Nobody changes it; made for each request.

@@ -6,8 +6,10 @@ and their models learnt one form of them; some refuse any other form. What alrea
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+from msgspec.structs import replace
 
 from smg_node.core.request import ToolCall, Turn
 

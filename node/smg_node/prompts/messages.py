@@ -13,6 +13,7 @@ import msgspec
 from smg_node.core.errors import unsupported
 from smg_node.core.request import MediaPart, Part, TextPart, Tool, ToolCall, Turn
 from smg_node.prompts.facts import REASONING_KEYS, ContentForm, TemplateFacts
+from smg_node.prompts.unseen import Notes, Place, Unseen
 
 Message = dict[str, Any]
 
@@ -63,6 +64,22 @@ def to_messages(turns: Sequence[Turn], facts: TemplateFacts, warn: Warn) -> list
             _add_unknown(message, turn)
         messages.append(message)
     return _in_call_order(messages) if has_results else messages
+
+
+def unseen_messages(
+    messages: Sequence[Message], texts: Sequence[str], notes: Notes
+) -> list[Message] | None:
+    """Return the messages with their texts unseen; None where one does not stand in its message as it is."""
+    hidden: list[Message] = []
+    for at, (message, text) in enumerate(zip(messages, texts, strict=True)):
+        content, unseen = message["content"], Unseen(notes, Place(at), text)
+        if content == text:
+            hidden.append({**message, "content": unseen})
+        elif content == [{"type": "text", "text": text}]:
+            hidden.append({**message, "content": [{"type": "text", "text": unseen}]})
+        else:
+            return None
+    return hidden
 
 
 def _add_unknown(message: Message, turn: Turn) -> None:

@@ -15,6 +15,7 @@ from smg_node.core.request import ChatPrompt
 from smg_node.prompts.call_ids import with_ids
 from smg_node.prompts.coded import CodedTemplate, coded_template
 from smg_node.prompts.facts import TemplateFacts, find_facts
+from smg_node.prompts.form import Forms, form_of
 from smg_node.prompts.messages import (
     Message,
     Warn,
@@ -23,11 +24,14 @@ from smg_node.prompts.messages import (
     thoughts_joined,
     to_messages,
     to_tools,
+    unseen_messages,
 )
-from smg_node.prompts.sandbox import Today
+from smg_node.prompts.sandbox import Moment, Today
 from smg_node.prompts.select import TemplateTexts, find_templates
 from smg_node.prompts.template import ChatTemplate, TemplateError, TemplateLimits
 from smg_node.prompts.thinking import told
+from smg_node.prompts.tracing import Dates
+from smg_node.prompts.unseen import Notes
 
 # A template from a request is compiled while others wait for the interpreter: 0.6 s at worst.
 REQUEST_SOURCE_MAX_BYTES: Final = 1 << 16
@@ -107,6 +111,9 @@ class Renderer:
             self._named["default"] = _Known(coded, coded.facts, brought=False)
         if not self._named:
             raise invalid("its tokenizer files hold no chat template", "messages")
+        default = self._named.get("default")
+        traceable = default is not None and isinstance(default.template, ChatTemplate)
+        self._forms = Forms() if traceable else None
         self.template = next(
             known.template
             for name in ("default", "tool_use", *sorted(self._named))
@@ -120,6 +127,16 @@ class Renderer:
     def facts(self, name: str = "default") -> TemplateFacts:
         """Return what was found out about the template of that name."""
         return self._named[name].facts
+
+    def known(self, prompt: ChatPrompt, *, now_ms: int) -> str | None:
+        """Return the text of a prompt whose form was found before, at the price of joining it; None for any other.
+
+        `now_ms` is what the template takes for the present.
+        """
+        found = form_of(prompt)
+        if found is None or self._forms is None:
+            return None
+        return self._forms.text(*found, Moment(now_ms))
 
     def render(self, prompt: ChatPrompt, *, now: datetime, warn: Warn = _silent) -> str:
         """Return the prompt's text, beginning-of-text token and all if the template prints one.
@@ -153,7 +170,30 @@ class Renderer:
             text = _render(known.template, messages, variables, _given(tools))
         except TemplateError as failure:
             raise _error(failure, prompt, known) from failure
+        if not thinking.unheeded:  # what must be said each time
+            self._learn(prompt, known, messages, variables, text)
         return _cut(text, prompt) if prompt.continue_final_message else text
+
+    def _learn(
+        self,
+        prompt: ChatPrompt,
+        known: _Known,
+        messages: list[Message],
+        variables: dict[str, Any],
+        text: str,
+    ) -> None:
+        """Look for the form of a prompt that was rendered as `text`, if it may have one that is not known."""
+        found, forms, template = form_of(prompt), self._forms, known.template
+        if found is None or forms is None or not isinstance(template, ChatTemplate):
+            return
+        key, texts = found
+        if not forms.wanted(key):
+            return
+        notes, dates = Notes(), Dates(variables["strftime_now"])
+        hidden = unseen_messages(messages, texts, notes)
+        form = hidden and template.trace({**variables, "messages": hidden}, notes, dates)
+        if form and form.text(texts, dates) == text:
+            forms.learn(key, form)
 
     def _check(self, prompt: ChatPrompt) -> None:
         if len(prompt.kwargs) > _KWARGS_MAX:

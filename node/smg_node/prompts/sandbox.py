@@ -8,7 +8,7 @@ every template makes by the dozen, items of a dict by attribute, take a short wa
 does not have: it looks for an attribute first and pays for the exception.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 from types import BuiltinMethodType, MethodType
 from typing import Any, Final, NoReturn
 
@@ -58,6 +58,19 @@ class Today:
         if len(format) > _DATE_FORMAT_MAX:
             raise TypeError(f"strftime_now takes a format of at most {_DATE_FORMAT_MAX} characters")
         return self._now.strftime(format)
+
+
+class Moment:
+    """`Today` of a moment that is only looked at if somebody asks; in milliseconds since 1970."""
+
+    __slots__ = ("_now_ms",)
+
+    def __init__(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+    def __call__(self, format: str) -> str:  # noqa: A002  # as above
+        """Return the time in `format`."""
+        return Today(datetime.fromtimestamp(self._now_ms / 1000, UTC))(format)
 
 
 def raise_exception(message: object) -> NoReturn:

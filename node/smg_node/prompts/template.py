@@ -17,9 +17,12 @@ from jinja2 import meta, nodes
 from jinja2.exceptions import TemplateSyntaxError
 
 from smg_node.prompts.context import ChatContext
+from smg_node.prompts.form import Form
 from smg_node.prompts.meter import LimitError, Meter
 from smg_node.prompts.rewrite import rewrite
 from smg_node.prompts.sandbox import ChatEnvironment, RefusedError
+from smg_node.prompts.tracing import Dates, traced
+from smg_node.prompts.unseen import Notes
 
 FailureKind: TypeAlias = Literal["compile", "raised", "broken", "work", "time", "output", "depth"]
 
@@ -139,6 +142,32 @@ class ChatTemplate:
             raise TemplateError(
                 "broken", _clip(f"the chat template failed{where}: {_said(error)}")
             ) from error
+
+    def trace(self, variables: Mapping[str, Any], notes: Notes, dates: Dates) -> Form | None:
+        """Return the form of what is printed for variables with unseen texts in them, None if it has none.
+
+        `notes` are of these texts. It ends sooner or later as `render` does.
+        """
+        limits = self._limits
+        meter = Meter(
+            output_max=limits.output_max_bytes,
+            render_max_s=limits.render_max_s,
+            monotonic_s=self._monotonic_s,
+        )
+        try:
+            pieces = traced(self._root, {**variables, "strftime_now": dates}, meter)
+        # A door: what cannot be followed, and whatever else a stranger's program does, is no form.
+        except Exception as error:
+            clear_frames(error.__traceback__)
+            return None
+        return Form(
+            pieces,
+            list(notes.asked),
+            list(dates.said.items()),
+            output_max_bytes=limits.output_max_bytes,
+            work_left=meter.left,
+            touched=notes.touched,
+        )
 
     def _line(self, error: BaseException) -> str:
         """Return in which line of the template `error` happened, as words, if that is known."""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+import msgspec
+
 from smg_node.core.journey import Ratings
 from smg_node.core.ports import Rng
 from smg_node.routing.pool import Pool
@@ -19,9 +21,8 @@ Metric: TypeAlias = Literal["expected_wait", "requests"]
 CacheMode: TypeAlias = Literal["cost", "threshold"]
 
 
-@dataclass(slots=True)
-class Asked:
-    """What a policy may look at of a request. Nobody changes it; made for each, where a frozen one costs 2 µs.
+class Asked(msgspec.Struct, eq=False):
+    """What a policy may look at of a request. Nobody changes it.
 
     `key` is the routing key that its client chose, `caller` a digest of the credential it came with,
     `client` the address it came from; each may be empty. `ids` are the tokens of its (first) prompt,

@@ -11,6 +11,7 @@ from smg_node.telemetry.kv_metrics import KV_METRICS
 from smg_node.telemetry.limit_metrics import LIMIT_METRICS
 from smg_node.telemetry.mesh_metrics import MESH_METRICS
 from smg_node.telemetry.metric import Metric
+from smg_node.telemetry.process_metrics import PROCESS_METRICS
 from smg_node.telemetry.resilience_metrics import RESILIENCE_METRICS
 from smg_node.telemetry.rights_metrics import RIGHTS_METRICS
 from smg_node.telemetry.run_metrics import RUN_METRICS
@@ -27,7 +28,9 @@ _TOKEN_SECONDS: Final = (
 _LAG_SECONDS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
-BUILD = Metric("smg_node_build_info", "gauge", "Always 1; the labels say what runs.", ("version",))
+BUILD = Metric(
+    "smg_node_build_info", "gauge", "Always 1; the labels say what runs.", ("version",), merge="max"
+)
 
 HTTP_REQUESTS = Metric(
     "smg_node_http_requests_total",
@@ -150,13 +153,16 @@ TOKEN_CACHE_BYTES = Metric(
 TOKEN_CACHE_ENTRIES = Metric(
     "smg_node_token_cache_entries", "gauge", "Entries of a token cache.", ("cache",), pulled=True
 )
-WORKERS = Metric("smg_node_workers", "gauge", "Workers by status.", ("status",), pulled=True)
+WORKERS = Metric(
+    "smg_node_workers", "gauge", "Workers by status.", ("status",), pulled=True, merge="control"
+)
 WORKERS_READY = Metric(
     "smg_node_workers_ready",
     "gauge",
     "Workers that may be given work now, by the part they play: regular, prefill or decode.",
     ("role",),
     pulled=True,
+    merge="control",
 )
 WORKER_INFLIGHT = Metric(
     "smg_node_worker_inflight",
@@ -230,6 +236,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     *RESILIENCE_METRICS,
     *LIMIT_METRICS,
     *USAGE_METRICS,
+    *PROCESS_METRICS,
     *KV_METRICS,
     *HINT_METRICS,
     *RIGHTS_METRICS,

@@ -39,6 +39,7 @@ PREFIX_TOLD_WORKERS = Metric(
     "gauge",
     "Workers whose caches this node knows from another node.",
     pulled=True,
+    merge="max",
 )
 PREFIX_STALE_SECONDS = Metric(
     "smg_node_prefix_stale_seconds",
@@ -47,6 +48,7 @@ PREFIX_STALE_SECONDS = Metric(
     " an hour.",
     ("node",),
     pulled=True,
+    merge="max",
 )
 
 HINT_METRICS: Final[tuple[Metric, ...]] = (

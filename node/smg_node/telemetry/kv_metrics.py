@@ -24,6 +24,7 @@ KV_SILENCE_SECONDS = Metric(
     "Since the last word of a followed engine's KV events.",
     ("worker",),
     pulled=True,
+    merge="max",
 )
 KV_RESYNCS = Metric(
     "smg_node_kv_resyncs_total",
@@ -50,6 +51,7 @@ KV_INDEX_BLOCKS = Metric(
     "gauge",
     "Blocks of prompts of which this node knows who has them cached.",
     pulled=True,
+    merge="max",
 )
 KV_INDEX_EVICTED = Metric(
     "smg_node_kv_index_evicted_total",
@@ -63,6 +65,7 @@ ENGINE_RUNNING = Metric(
     "Requests an engine is working on, by its own account.",
     ("worker",),
     pulled=True,
+    merge="max",
 )
 ENGINE_WAITING = Metric(
     "smg_node_engine_waiting_requests",
@@ -70,6 +73,7 @@ ENGINE_WAITING = Metric(
     "Requests that wait at an engine, by its own account.",
     ("worker",),
     pulled=True,
+    merge="max",
 )
 ENGINE_KV_USAGE = Metric(
     "smg_node_engine_kv_usage_ratio",
@@ -77,6 +81,7 @@ ENGINE_KV_USAGE = Metric(
     "Share of an engine's KV memory in use; that of its fullest rank.",
     ("worker",),
     pulled=True,
+    merge="max",
 )
 ENGINE_TOKENS_PER_SECOND = Metric(
     "smg_node_engine_tokens_per_second",
@@ -84,6 +89,7 @@ ENGINE_TOKENS_PER_SECOND = Metric(
     "Tokens an engine generates a second, by its own account.",
     ("worker",),
     pulled=True,
+    merge="max",
 )
 ENGINE_LOAD_AGE_SECONDS = Metric(
     "smg_node_engine_load_age_seconds",
@@ -91,6 +97,7 @@ ENGINE_LOAD_AGE_SECONDS = Metric(
     "Age of what an engine last said of its load; that of its oldest rank.",
     ("worker",),
     pulled=True,
+    merge="max",
 )
 WORKER_WAIT_SECONDS = Metric(
     "smg_node_worker_wait_seconds",
@@ -98,6 +105,7 @@ WORKER_WAIT_SECONDS = Metric(
     "How long a request that is placed now is expected to wait at a worker.",
     ("worker",),
     pulled=True,
+    merge="max",
 )
 WORKER_PREFILL_RATE = Metric(
     "smg_node_worker_prefill_tokens_per_second",
@@ -105,6 +113,7 @@ WORKER_PREFILL_RATE = Metric(
     "Prompt tokens a worker computes a second, as measured.",
     ("worker",),
     pulled=True,
+    merge="max",
 )
 WORKER_STUCK = Metric(
     "smg_node_worker_stuck",
@@ -112,6 +121,7 @@ WORKER_STUCK = Metric(
     "1 while an engine says nothing although it has work.",
     ("worker",),
     pulled=True,
+    merge="max",
 )
 
 KV_METRICS: Final[tuple[Metric, ...]] = (

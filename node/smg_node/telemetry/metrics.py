@@ -11,10 +11,7 @@ from typing import Final, TypeAlias
 
 from prometheus_client import (
     CollectorRegistry,
-    Counter,
-    Gauge,
     GCCollector,
-    Histogram,
     ProcessCollector,
     disable_created_metrics,
 )
@@ -30,6 +27,7 @@ from prometheus_client.registry import Collector
 
 from smg_node.core.outcome import Outcome
 from smg_node.telemetry import declared, store_metrics
+from smg_node.telemetry.cells import Cells, Spread, Tally
 from smg_node.telemetry.metric import Metric
 
 Reading: TypeAlias = Callable[[], Mapping[tuple[str, ...], float]]
@@ -41,6 +39,8 @@ MODELS_MAX: Final = 1000
 """How many models get series of their own, each about 70 lines of a scrape."""
 TENANTS_MAX: Final = 1000
 """How many tenants get series of their own, each a handful of lines of a scrape."""
+AT_ONCE: Final = 64
+"""So many generations are counted together: one by one, between everything else, each takes three times as long."""
 UNKNOWN: Final = "unknown"
 OTHER: Final = "other"
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -53,50 +53,14 @@ class _Model:
 
     __slots__ = ("cached", "completion", "continuations", "duration", "prompt", "tpot", "ttft")
 
-    def __init__(self, series: "_Series", model: str) -> None:
-        self.prompt = series.counter(declared.PROMPT_TOKENS, model)
-        self.cached = series.counter(declared.CACHED_TOKENS, model)
-        self.completion = series.counter(declared.COMPLETION_TOKENS, model)
-        self.continuations = series.counter(declared.CONTINUATIONS, model)
-        self.duration = series.histogram(declared.GENERATION_SECONDS, model)
-        self.ttft = series.histogram(declared.TTFT_SECONDS, model)
-        self.tpot = series.histogram(declared.TPOT_SECONDS, model)
-
-
-class _Series:
-    """The pushed metrics of one registry, by declaration."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._counters: dict[Metric, Counter] = {}
-        self._gauges: dict[Metric, Gauge] = {}
-        self._histograms: dict[Metric, Histogram] = {}
-        for metric in declared.METRICS:
-            if metric.pulled:
-                continue
-            name, meaning, labels = metric.name, metric.meaning, metric.labels
-            if metric.kind == "counter":
-                self._counters[metric] = Counter(name, meaning, labels, registry=registry)
-            elif metric.kind == "gauge":
-                self._gauges[metric] = Gauge(name, meaning, labels, registry=registry)
-            else:
-                self._histograms[metric] = Histogram(
-                    name, meaning, labels, registry=registry, buckets=metric.buckets
-                )
-
-    def counter(self, metric: Metric, *labels: str) -> Counter:
-        """Return the counter for these label values."""
-        counter = self._counters[metric]
-        return counter.labels(*labels) if metric.labels else counter
-
-    def gauge(self, metric: Metric, *labels: str) -> Gauge:
-        """Return the gauge for these label values."""
-        gauge = self._gauges[metric]
-        return gauge.labels(*labels) if metric.labels else gauge
-
-    def histogram(self, metric: Metric, *labels: str) -> Histogram:
-        """Return the histogram for these label values."""
-        histogram = self._histograms[metric]
-        return histogram.labels(*labels) if metric.labels else histogram
+    def __init__(self, cells: Cells, model: str) -> None:
+        self.prompt = cells.tally(declared.PROMPT_TOKENS, model)
+        self.cached = cells.tally(declared.CACHED_TOKENS, model)
+        self.completion = cells.tally(declared.COMPLETION_TOKENS, model)
+        self.continuations = cells.tally(declared.CONTINUATIONS, model)
+        self.duration = cells.spread(declared.GENERATION_SECONDS, model)
+        self.ttft = cells.spread(declared.TTFT_SECONDS, model)
+        self.tpot = cells.spread(declared.TPOT_SECONDS, model)
 
 
 class _Pulled(Collector):
@@ -152,20 +116,22 @@ class Meters:
         # Creation times would double the number of series and nobody reads them.
         disable_created_metrics()  # type: ignore[no-untyped-call] # it has no annotations
         self.registry = registry
-        self._series = _Series(registry)
+        self.cells: Final = Cells(declared.METRICS, before=self._count_generations)
+        registry.register(self.cells)
         self._known_model = known_model
         self._models: dict[str, _Model] = {}
-        self._generations: dict[tuple[str, str, str, str], Counter] = {}
-        self._requests: dict[tuple[str, str, int], Counter] = {}
-        self._durations: dict[str, Histogram] = {}
-        self._tenants: dict[str, dict[int, Counter]] = {}
-        self._engine_errors: dict[tuple[str, str], Counter] = {}
-        self._ignored: dict[str, Counter] = {}
-        self._stores: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
+        self._over: list[Outcome] = []
+        """Generations that are to be counted."""
+        self._generations: dict[tuple[str, str, str, str], tuple[Tally, _Model]] = {}
+        self._requests: dict[tuple[str, str, int], tuple[Tally, Spread]] = {}
+        self._tenants: dict[str, dict[int, Tally]] = {}
+        self._engine_errors: dict[tuple[str, str], Tally] = {}
+        self._ignored: dict[str, Tally] = {}
+        self._stores: dict[tuple[str, str], tuple[Tally, Spread]] = {}
         self._codes: set[str] = set()
-        self._lag = self._series.histogram(declared.LOOP_LAG_SECONDS)
-        self._stalls = self._series.counter(declared.LOOP_STALLS)
-        self._series.gauge(declared.BUILD, version).set(1)
+        self._lag = self.cells.spread(declared.LOOP_LAG_SECONDS)
+        self._stalls = self.cells.tally(declared.LOOP_STALLS)
+        self.cells.tally(declared.BUILD, version).value = 1
         self._pulled = _Pulled(self._unreadable)
         registry.register(self._pulled)
         ProcessCollector(registry=registry)
@@ -177,38 +143,42 @@ class Meters:
         self._pulled.add(metric, read)
 
     def generation(self, outcome: Outcome) -> None:
-        """Count one finished generation, its tokens and its times."""
-        model = self._label(outcome.model)
-        self._generation_counter(outcome, model).inc()
-        series = self._model(model)
-        series.prompt.inc(outcome.prompt_tokens)
-        series.cached.inc(outcome.cached_tokens)
-        series.completion.inc(outcome.completion_tokens)
+        """Count one finished generation, its tokens and its times: soon, and before anybody reads the counts."""
+        self._over.append(outcome)
+        if len(self._over) >= AT_ONCE:
+            self._count_generations()
+
+    def _count_generations(self) -> None:
+        over, self._over = self._over, []
+        for outcome in over:
+            self._count_generation(outcome)
+
+    def _count_generation(self, outcome: Outcome) -> None:
+        key = outcome.dialect, outcome.model, outcome.kind, outcome.error_code
+        count, series = self._generations.get(key) or self._generation(key)
+        count.value += 1
+        series.prompt.value += outcome.prompt_tokens
+        series.cached.value += outcome.cached_tokens
+        series.completion.value += outcome.completion_tokens
         series.duration.observe(outcome.ended_s - outcome.received_s)
-        if outcome.continuations:
-            series.continuations.inc(outcome.continuations)
         ttft_s, tpot_s = outcome.ttft_s(), outcome.tpot_s()
-        for what, count in outcome.oddities.items():
-            self._series.counter(declared.ODDITIES, model, what).inc(count)
         if ttft_s is not None:
             series.ttft.observe(ttft_s)
         if tpot_s is not None:
             series.tpot.observe(tpot_s)
+        if outcome.continuations:
+            series.continuations.inc(outcome.continuations)
+        if outcome.oddities:
+            model = self._label(outcome.model)
+            for what, times in outcome.oddities.items():
+                self.cells.tally(declared.ODDITIES, model, what).inc(times)
 
     def http(self, route: str, method: str, status: int, duration_s: float) -> None:
         """Count one answered request. `route` is a path of the route table, never a client's path."""
-        key = (route, method, status)
-        counter = self._requests.get(key)
-        if counter is None:
-            known = method if method in _METHODS else OTHER
-            counter = self._series.counter(declared.HTTP_REQUESTS, route, known, str(status))
-            if known == method:
-                self._requests[key] = counter
-        counter.inc()
-        duration = self._durations.get(route)
-        if duration is None:
-            duration = self._series.histogram(declared.HTTP_SECONDS, route)
-            self._durations[route] = duration
+        count, duration = self._requests.get((route, method, status)) or self._request(
+            route, method, status
+        )
+        count.value += 1
         duration.observe(duration_s)
 
     def tenant_request(self, tenant: str, status: int) -> None:
@@ -220,20 +190,20 @@ class Meters:
             counters = self._tenants.setdefault(tenant, {})
         counter = counters.get(status)
         if counter is None:
-            counter = self._series.counter(declared.TENANT_REQUESTS, tenant, str(status))
+            counter = self.cells.tally(declared.TENANT_REQUESTS, tenant, str(status))
             counters[status] = counter
-        counter.inc()
+        counter.value += 1
 
     def connection_refused(self, reason: str) -> None:
         """Count a connection that a limit turned away; `reason` is one of our own few words."""
-        self._series.counter(declared.HTTP_REFUSED, reason).inc()
+        self.cells.tally(declared.HTTP_REFUSED, reason).inc()
 
     def engine_error(self, contract: str, status: str) -> None:
         """Count one failed engine call by contract and gRPC status name."""
         key = (contract, status)
         counter = self._engine_errors.get(key)
         if counter is None:
-            counter = self._series.counter(declared.ENGINE_ERRORS, contract, status)
+            counter = self.cells.tally(declared.ENGINE_ERRORS, contract, status)
             self._engine_errors[key] = counter
         counter.inc()
 
@@ -242,9 +212,9 @@ class Meters:
         counter = self._ignored.get(name)
         if counter is None:
             if len(self._ignored) >= LABEL_VALUES_MAX:
-                self._series.counter(declared.IGNORED_PARAMETERS, OTHER).inc()
+                self.cells.tally(declared.IGNORED_PARAMETERS, OTHER).inc()
                 return
-            counter = self._series.counter(declared.IGNORED_PARAMETERS, name[:64])
+            counter = self.cells.tally(declared.IGNORED_PARAMETERS, name[:64])
             self._ignored[name] = counter
         counter.inc()
 
@@ -253,20 +223,20 @@ class Meters:
         key = (operation, outcome)
         series = self._stores.get(key)
         if series is None:
-            counter = self._series.counter(store_metrics.STORE_OPERATIONS, operation, outcome)
-            duration = self._series.histogram(store_metrics.STORE_SECONDS, operation)
+            counter = self.cells.tally(store_metrics.STORE_OPERATIONS, operation, outcome)
+            duration = self.cells.spread(store_metrics.STORE_SECONDS, operation)
             series = self._stores[key] = (counter, duration)
         series[0].inc()
         series[1].observe(duration_s)
 
     def store_asked(self, operation: str, outcome: str, duration_s: float) -> None:
         """Count what was asked of the node that holds a thread; both words are of a few of our own."""
-        self._series.counter(store_metrics.STORE_ASKED, operation, outcome).inc()
-        self._series.histogram(store_metrics.STORE_ASKED_SECONDS, operation).observe(duration_s)
+        self.cells.tally(store_metrics.STORE_ASKED, operation, outcome).inc()
+        self.cells.spread(store_metrics.STORE_ASKED_SECONDS, operation).observe(duration_s)
 
     def chain_depth(self, depth: int) -> None:
         """Observe how many responses another one goes on from."""
-        self._series.histogram(store_metrics.STORE_CHAIN_DEPTH).observe(depth)
+        self.cells.spread(store_metrics.STORE_CHAIN_DEPTH).observe(depth)
 
     def loop_lag(self, lag_s: float) -> None:
         """Observe how late the event loop was."""
@@ -281,6 +251,17 @@ class Meters:
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
 
+    def _request(self, route: str, method: str, status: int) -> tuple[Tally, Spread]:
+        """Return where such requests are counted; kept for methods that are ours."""
+        known = method if method in _METHODS else OTHER
+        found = (
+            self.cells.tally(declared.HTTP_REQUESTS, route, known, str(status)),
+            self.cells.spread(declared.HTTP_SECONDS, route),
+        )
+        if known == method:
+            self._requests[route, method, status] = found
+        return found
+
     def _label(self, model: str) -> str:
         if not self._known_model(model):
             return UNKNOWN
@@ -288,25 +269,25 @@ class Meters:
         return OTHER if full else model
 
     def _unreadable(self, metric: Metric) -> None:
-        self._series.counter(declared.SCRAPE_ERRORS, metric.name).inc()
+        self.cells.tally(declared.SCRAPE_ERRORS, metric.name).inc()
 
     def _model(self, model: str) -> _Model:
         series = self._models.get(model)
         if series is None:
-            series = self._models[model] = _Model(self._series, model)
+            series = self._models[model] = _Model(self.cells, model)
         return series
 
-    def _generation_counter(self, outcome: Outcome, model: str) -> Counter:
-        key = (outcome.dialect, model, outcome.kind, outcome.error_code)
-        counter = self._generations.get(key)
-        if counter is None:
-            code = outcome.error_code
-            if code not in self._codes and len(self._codes) >= LABEL_VALUES_MAX:
-                code = OTHER
-            self._codes.add(code)
-            counter = self._series.counter(
-                declared.GENERATIONS, outcome.dialect, model, outcome.kind, code
-            )
-            if code != OTHER:
-                self._generations[key] = counter
-        return counter
+    def _generation(self, key: tuple[str, str, str, str]) -> tuple[Tally, _Model]:
+        """Return where generations of a dialect and a model with that end are counted; kept for names that are ours."""
+        dialect, name, kind, code = key
+        model = self._label(name)
+        if code not in self._codes and len(self._codes) >= LABEL_VALUES_MAX:
+            code = OTHER
+        self._codes.add(code)
+        found = (
+            self.cells.tally(declared.GENERATIONS, dialect, model, kind, code),
+            self._model(model),
+        )
+        if code != OTHER and model == name:
+            self._generations[key] = found
+        return found

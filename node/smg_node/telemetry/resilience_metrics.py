@@ -10,6 +10,7 @@ BREAKER_STATE = Metric(
     "Whether this node passes a worker over because its calls there failed: 0 closed, 1 half open, 2 open.",
     ("worker",),
     pulled=True,
+    merge="max",
 )
 BREAKER_OPENED = Metric(
     "smg_node_worker_breaker_opened_total",

@@ -13,7 +13,7 @@ them: here complete characters stay, and each byte that never became one is one 
 
 from codecs import utf_8_decode
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from smg_node.tokens.tokenizer import Detokenizer
 
@@ -75,6 +75,17 @@ class TableDetokenizer:
         text, used = self._decode(held, final=False)
         self._held = held[used:]
         return text
+
+    def feed_all(self, ids: Sequence[int]) -> list[str]:
+        """Take several ids; return for each the text that is certain with it, as `feed` would."""
+        if not self._held:
+            try:
+                texts = [self._texts[token_id] for token_id in ids]
+            except IndexError:
+                texts = [None]
+            if None not in texts:
+                return cast(list[str], texts)
+        return [self.feed(token_id) for token_id in ids]
 
     def finish(self) -> str:
         """Return what was still held, as U+FFFD."""

@@ -1,4 +1,4 @@
-"""L0: the ids of whole prompts that were encoded before.
+"""L0: the ids of whole prompts that were encoded before, and what an engine is sent of them.
 
 The key is a 128-bit hash of the text under a seed that is drawn once per process, with the text's
 length, the vocabulary it was encoded with, and whether special tokens went around it. Nobody outside
@@ -12,13 +12,27 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from xxhash import xxh3_128_digest
 
 from smg_node.core.request import TokenIds
 from smg_node.tokens.foreign import whole_unicode
 
-ENTRY_BYTES: Final = 400
-"""What an entry weighs besides its ids: key, array and table slot, as measured on CPython 3.11."""
+ID_BYTES: Final = 4
+"""What an id takes: uint32 from end to end."""
+
+ENTRY_BYTES: Final = 464
+"""What an entry weighs besides its ids and bytes: key, both objects and table slot, as measured on CPython 3.11."""
+
+
+class Encoded(msgspec.Struct, frozen=True, gc=False):
+    """A text as ids, and these as varints (`packing.ids`); b"" while nobody has packed them.
+
+    Shared: whoever gets one must not change its array.
+    """
+
+    ids: TokenIds
+    packed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +47,12 @@ Key = tuple[bytes, int, str, bool]
 
 
 class ExactCache:
-    """Whole texts to ids. The arrays are shared: whoever gets one must not change it."""
+    """Whole texts, encoded. What it holds is shared, see `Encoded`."""
 
     def __init__(self, limits: ExactLimits, *, seed: int) -> None:
         self._limits = limits
         self._seed = seed & 0xFFFF_FFFF_FFFF_FFFF
-        self._entries: OrderedDict[Key, TokenIds] = OrderedDict()
+        self._entries: OrderedDict[Key, Encoded] = OrderedDict()
         self.bytes = 0
         """What the entries weigh now."""
         self.evictions = 0
@@ -52,22 +66,22 @@ class ExactCache:
         name = xxh3_128_digest(whole_unicode(text), seed=self._seed)
         return name, len(text), digest, add_special_tokens
 
-    def get(self, key: Key) -> "TokenIds | None":
-        """Return the ids kept under `key`, and keep them longer."""
-        ids = self._entries.get(key)
-        if ids is not None:
+    def get(self, key: Key) -> Encoded | None:
+        """Return what is kept under `key`, and keep it longer."""
+        found = self._entries.get(key)
+        if found is not None:
             self._entries.move_to_end(key)
-        return ids
+        return found
 
-    def put(self, key: Key, ids: TokenIds) -> None:
-        """Keep `ids` under `key`, unless they alone are over the limit."""
-        weight = _weight(ids)
+    def put(self, key: Key, encoded: Encoded) -> None:
+        """Keep `encoded` under `key`, unless it alone is over the limit."""
+        weight = _weight(encoded)
         if weight > self._limits.bytes or not self._limits.entries:
             return
         old = self._entries.pop(key, None)
         if old is not None:
             self.bytes -= _weight(old)
-        self._entries[key] = ids
+        self._entries[key] = encoded
         self.bytes += weight
         while self.bytes > self._limits.bytes or len(self._entries) > self._limits.entries:
             _, gone = self._entries.popitem(last=False)
@@ -75,5 +89,5 @@ class ExactCache:
             self.evictions += 1
 
 
-def _weight(ids: TokenIds) -> int:
-    return ENTRY_BYTES + len(ids) * ids.itemsize
+def _weight(encoded: Encoded) -> int:
+    return ENTRY_BYTES + len(encoded.ids) * ID_BYTES + len(encoded.packed)

@@ -6,7 +6,7 @@ over. The reference is let go before the fast encoder is built: side by side, th
 quarter of a gigabyte.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -35,11 +35,13 @@ class _Answers:
     expected: Expectation | None
 
 
-def load_huggingface(bundle: TokenizerBundle, *, encoder: EncoderChoice) -> LoadedTokenizer:
+def load_huggingface(
+    bundle: TokenizerBundle, *, encoder: EncoderChoice, trim: Callable[[], None]
+) -> LoadedTokenizer:
     """Return the tokenizer of a bundle that has a tokenizer.json.
 
     `auto` takes the fast encoder if it passes the self-check. UPSTREAM_FAILED `tokenizer_invalid` for
-    files no tokenizer can be made of, naming the file.
+    files no tokenizer can be made of, naming the file. `trim` is called between the two libraries, and at the end.
     """
     side = read_side_files(bundle)
     definition = read_definition(bundle)
@@ -49,9 +51,11 @@ def load_huggingface(bundle: TokenizerBundle, *, encoder: EncoderChoice) -> Load
         # Let go of the reference where nobody needs it, before the fast encoder takes its place.
         kept = reference if answers.why_no_table or answers.expected is None else None
         del reference
+        trim()
         chosen, why = _choose(definition, answers.expected)
         if chosen is None:
             chosen = ReferenceEncoder(kept or _open(definition))
+        trim()
     return LoadedTokenizer(
         digest=bundle.digest,
         vocabulary=answers.vocabulary,

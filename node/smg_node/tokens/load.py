@@ -1,5 +1,7 @@
 """The front door of this room: a bundle of files in, a tokenizer out."""
 
+from collections.abc import Callable
+
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.tokens.definition import NAME
 from smg_node.tokens.foreign import unusable
@@ -8,15 +10,22 @@ from smg_node.tokens.loaded import LoadedTokenizer
 from smg_node.tokens.tiktoken import is_ranks_file, load_tiktoken
 
 
-def load(bundle: TokenizerBundle, *, encoder: EncoderChoice = "auto") -> LoadedTokenizer:
+def _leave() -> None:
+    """Leave the heap as it is."""
+
+
+def load(
+    bundle: TokenizerBundle, *, encoder: EncoderChoice = "auto", trim: Callable[[], None] = _leave
+) -> LoadedTokenizer:
     """Return the tokenizer of `bundle`; takes up to seconds, so it belongs in a thread.
 
     A tokenizer.json comes before a *.tiktoken file. With `encoder="tokenizers"` the reference library
     encodes; with `auto` a faster one does where it is proven exact. Every failure is an SmgError:
-    `tokenizer_invalid`, or `tiktoken_missing` for a *.tiktoken file without the extra.
+    `tokenizer_invalid`, or `tiktoken_missing` for a *.tiktoken file without the extra. `trim` is called where
+    much memory has just become free.
     """
     if NAME in bundle.files:
-        return load_huggingface(bundle, encoder=encoder)
+        return load_huggingface(bundle, encoder=encoder, trim=trim)
     ranks = sorted(name for name in bundle.files if is_ranks_file(name))
     if not ranks:
         names = ", ".join(sorted(bundle.files)[:8]) or "nothing"

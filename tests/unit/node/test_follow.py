@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from smg_mesh.shared import Shared
 from smg_node.admission.door import Admission
+from smg_node.base import Base
 from smg_node.cluster.desks import listen
 from smg_node.cluster.life import ClusterLife
 from smg_node.cluster.settings import LiveSettings
@@ -19,7 +20,7 @@ from smg_node.config.live import LIVE, LiveError, LiveKnob
 from smg_node.config.plain import is_section
 from smg_node.control import FleetDesk
 from smg_node.core.ids import IdSource
-from smg_node.data import Base, build_admission, build_http_parts
+from smg_node.data import build_admission, build_http_parts
 from smg_node.fleet.fleet import Fleet
 from smg_node.history.door import HistoryDoor
 from smg_node.http.parts import HttpParts

@@ -110,14 +110,14 @@ def test_certificates_are_kept_out_for_as_long_as_asked(
     assert os.environ.get("SSL_CERT_FILE") == (str(file) if said else None)
 
 
-def test_a_node_imports_the_web_framework_without_certificates_and_calls_with_them(
+def test_a_node_that_needs_the_web_framework_imports_it_without_certificates_and_calls_with_them(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "trusted.pem"
     file.write_bytes(Authority("mine").certificate)
     code = """
-from smg_node.cli import _import_wiring
-_import_wiring()
+from smg_node.cli import _import_framework
+_import_framework()
 from aiohttp import connector
 print(len(connector._SSL_CONTEXT_VERIFIED.get_ca_certs()))
 from smg_node.engines.http_client import trusting

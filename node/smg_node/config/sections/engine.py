@@ -1,14 +1,44 @@
 """Knobs of the calls to engines."""
 
+from pathlib import Path
 from typing import Literal
 
-from smg_node.config.declare import Section, choice, number
+from pydantic import Field, field_validator, model_validator
+
+from smg_node.config.declare import Section, choice, number, place
+
+
+class EngineTls(Section):
+    """Whom to trust behind `grpcs://`, and what to show to engines that ask who calls."""
+
+    authority: Path | None = place(
+        None,
+        "File of the authorities whose word engines are believed on; without it those this machine trusts.",
+        metavar="FILE",
+    )
+    certificate: Path | None = place(
+        None, "File of the certificate that engines are shown.", metavar="FILE"
+    )
+    key: Path | None = place(None, "File of the certificate's private key.", metavar="FILE")
+
+    @field_validator("authority", "certificate", "key")
+    @classmethod
+    def _expand(cls, path: Path | None) -> Path | None:
+        return path.expanduser() if path is not None else None
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> "EngineTls":
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("engine.tls.certificate and engine.tls.key are needed together")
+        return self
 
 
 class EngineCalls(Section):
     """How engines are called, and how long each part of a call may take."""
 
-    transport: Literal["grpcio"] = choice("grpcio", "Library that speaks gRPC to the engines.")
+    transport: Literal["h2", "grpcio"] = choice(
+        "h2", "What speaks gRPC to the engines: our own HTTP/2, or the library grpcio."
+    )
     connect_s: float = number(
         5,
         "Seconds to connect to a worker before another one is tried.",
@@ -53,3 +83,4 @@ class EngineCalls(Section):
         high=2_147_483_647,
         why="a tokenizer chunk needs 64 KiB; gRPC counts message bytes in 31 bits",
     )
+    tls: EngineTls = Field(default_factory=EngineTls)

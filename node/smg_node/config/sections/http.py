@@ -38,6 +38,10 @@ class Http(Section):
         host="--prometheus-host",
         port="--prometheus-port",
     )
+    server: Literal["direct", "aiohttp"] = choice(
+        "direct",
+        "Who reads requests: `direct` is the node's own server, `aiohttp` that of a library, at several times the cost.",
+    )
     body_max_bytes: int = number(
         134_217_728,
         "Largest request body. Over it the answer is 413 before the rest is read.",

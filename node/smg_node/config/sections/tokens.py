@@ -40,7 +40,7 @@ class Tokens(Section):
         aliases=("--tokenizer-cache-l1-max-memory",),
     )
     thread_above_bytes: int = number(
-        16_384,
+        49_152,
         "Texts longer than this are encoded in a thread, so that nobody else waits for them.",
         low=0,
         high=1_073_741_824,

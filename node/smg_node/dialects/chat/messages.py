@@ -43,16 +43,25 @@ def read_messages(cursor: Cursor, key: str, options: ReaderOptions) -> tuple[Tur
     shelf = Shelf(options)
     turns: list[Turn] = []
     for index, message in enumerate(messages or ()):
-        if type(message) is dict and len(message) == 2:
-            role, content = message.get("role"), message.get("content")
-            if type(content) is str and type(role) is str and role in _SIMPLE:
-                turns.append(Turn(_ROLES[role], content))
-                continue
+        plain = plain_turn(message)
+        if plain is not None:
+            turns.append(plain)
+            continue
         inside = cursor.element(key, index, message)
         turn = None if inside is None else _read_message(inside, shelf)
         if turn is not None:
             turns.append(turn)
     return tuple(turns)
+
+
+def plain_turn(message: Any) -> Turn | None:
+    """Return the turn of a message that is a role and a string, and complete with that; None for any other."""
+    if type(message) is not dict or len(message) != 2:
+        return None
+    role, content = message.get("role"), message.get("content")
+    if type(content) is str and type(role) is str and role in _SIMPLE:
+        return Turn(_ROLES[role], content)
+    return None
 
 
 def _read_message(message: Cursor, shelf: Shelf) -> Turn | None:

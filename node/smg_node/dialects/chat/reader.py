@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from smg_node.core.cursor import Cursor, Problems
 from smg_node.core.request import GenerateRequest
+from smg_node.dialects.chat.plain import read_plain
 from smg_node.dialects.chat.template import TEMPLATE, prompt_of, settle_prompt
 from smg_node.dialects.chat.tools import TOOLS
 from smg_node.dialects.chat.view import ChatView
@@ -88,9 +89,17 @@ class ChatReader:
     def __init__(self, options: ReaderOptions) -> None:
         self._options = options
         self._plain = self._view({})
+        self._with_usage = self._view({"include_usage": True})
 
     def read(self, body: dict[str, Any]) -> Reading[ChatView]:
         """Return what a body asks for; INVALID_REQUEST names everything that is wrong with it."""
+        plain = read_plain(body, messages_max=self._options.messages_max)
+        if plain is not None:
+            return Reading(plain.request, self._with_usage if plain.usage else self._plain)
+        return self.read_any(body)
+
+    def read_any(self, body: dict[str, Any]) -> Reading[ChatView]:
+        """Return what a body asks for, plain or not, parameter by parameter; as `read`."""
         draft = Draft(self._options)
         cursor = Cursor(body, Problems())
         take_all(draft, cursor, PARAMETERS)

@@ -8,6 +8,8 @@ a worker that says nothing of its cache.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from smg_node.core.request import TokenIds
 from smg_node.routing.kv.chain import chain
 from smg_node.routing.kv.index import PrefixIndex
@@ -22,36 +24,37 @@ Assumed = Callable[[str, Sequence[int], float], object]
 """Called with a worker, the hashes of a prompt that it began to answer, and when."""
 
 
-class Prompt:
+class Prompt(msgspec.Struct, eq=False, gc=False):
     """One prompt before the index. `now_s` is when it is asked for: set it anew for a later attempt.
 
-    Of one moment and one pool it is looked up once, because a decision asks for that two or three times.
+    Of one moment and one pool it is looked up once, because a decision asks for that two or three times. Nothing it
+    refers to refers to it.
     """
 
-    __slots__ = ("_found", "_found_s", "_hashes", "_ids", "_index", "_pool", "_root", "now_s")
-
-    def __init__(self, index: PrefixIndex, root: int, ids: TokenIds, now_s: float) -> None:
-        self._index = index
-        self._root = root
-        self._ids = ids
-        self._hashes: list[int] | None = None
-        self._pool: Pool | None = None
-        self._found: Sequence[float] = ()
-        self._found_s = now_s
-        self.now_s = now_s
+    _index: PrefixIndex
+    _root: int
+    _ids: TokenIds
+    now_s: float
+    blocks: int
+    """How many whole blocks it has, as far as it is looked at."""
+    _hashes: list[int] | None = None
+    _pool: Pool | None = None
+    _found: Sequence[float] = ()
+    _found_s: float = 0.0
+    assumed: tuple[str, int | None, int] | None = None
+    """Of whom all of it is assumed, on which rank, and since which span of the index."""
 
     def overlaps(self, pool: Pool) -> Sequence[float]:
         """See `routing.policy.Beginning`."""
         if pool is self._pool and self.now_s == self._found_s:
             return self._found
-        index = self._index
-        block = index.block
-        if len(self._ids) < block:
+        if not self.blocks:
             return pool.nothing
+        index = self._index
         found = index.match(self._as_far_as_known(), self.now_s)
         overlaps = pool.nothing
         if found:
-            place, overlaps = pool.place, [0.0] * len(overlaps)
+            block, place, overlaps = index.block, pool.place, [0.0] * len(overlaps)
             for worker, blocks in found.items():
                 at = place(worker)
                 if at >= 0:
@@ -67,41 +70,42 @@ class Prompt:
 
     def first(self) -> bytes:
         """See `routing.policy.Beginning`."""
-        if len(self._ids) < self._index.block:
+        if not self.blocks:
             return b""
         return self.hashes(1)[0].to_bytes(8, "big")
 
     def hashes(self, upto: int = _BLOCKS_MAX) -> Sequence[int]:
         """Return the hashes of its whole blocks, of at least the first `upto` that there are."""
-        known = self._hashes
-        block = self._index.block
-        wanted = min(upto, len(self._ids) // block, _BLOCKS_MAX)
+        known, blocks, block = self._hashes, self.blocks, self._index.block
+        wanted = upto if upto < blocks else blocks
         if known is None:
-            wanted = max(wanted, min(_FIRST_BLOCKS, len(self._ids) // block))
+            wanted = max(wanted, min(_FIRST_BLOCKS, blocks))
             known = self._hashes = chain(self._root, self._ids, block, wanted)
-        elif len(known) < wanted:
-            had = len(known)
+        elif (had := len(known)) < wanted:
             last = known[-1] if known else self._root
             known += chain(last, self._ids[had * block :], block, wanted - had)
         return known
 
     def _as_far_as_known(self) -> Sequence[int]:
         """Return the hashes as far as the index may have some worker for them."""
-        index = self._index
-        count = min(len(self._ids) // index.block, _BLOCKS_MAX)
-        upto = min(_FIRST_BLOCKS, count)
+        index, count = self._index, self.blocks
+        if count <= _FIRST_BLOCKS:
+            return self.hashes(count)
+        upto = _FIRST_BLOCKS
         hashes = self.hashes(upto)
         while upto < count and index.knows(hashes[upto - 1]):
             upto = min(2 * upto, count)
             hashes = self.hashes(upto)
         return hashes
 
-    def continued(self, ids: TokenIds) -> "Prompt":
-        """Return this prompt with what was answered to it."""
-        longer = Prompt(self._index, self._root, self._ids + ids, self.now_s)
-        # Whole blocks stay what they are.
-        longer._hashes = None if self._hashes is None else self._hashes[:]
-        return longer
+    def hashes_behind(self, ids: TokenIds) -> Sequence[int]:
+        """Return the hashes of the whole blocks that it gets with `ids` behind it: whole ones stay what they are."""
+        blocks, block = self.blocks, self._index.block
+        more = min((len(self._ids) + len(ids)) // block, _BLOCKS_MAX) - blocks
+        if not more:
+            return ()
+        last = self.hashes()[-1] if blocks else self._root
+        return chain(last, self._ids[blocks * block :] + ids, block, more)
 
 
 class Beginnings:
@@ -113,13 +117,21 @@ class Beginnings:
 
     def of(self, root: int, ids: TokenIds, now_s: float) -> Prompt:
         """Return a prompt of these ids under a root: model, adapter and salt."""
-        return Prompt(self._index, root, ids, now_s)
+        blocks = min(len(ids) // self._index.block, _BLOCKS_MAX)
+        return Prompt(self._index, root, ids, now_s, blocks)
 
     def answered(
         self, prompt: Prompt, ids: TokenIds, worker: str, now_s: float, *, rank: int | None = None
     ) -> None:
-        """Assume for a while that `worker` has it with its answer, which the next turn will begin with."""
-        self.dispatched(prompt.continued(ids), worker, now_s, rank=rank)
+        """Assume for a while that `worker` has it with its answer, which the next turn will begin with.
+
+        What was assumed of the prompt itself a moment ago is not assumed once more.
+        """
+        hashes = prompt.hashes_behind(ids)
+        if prompt.blocks and prompt.assumed != (worker, rank, self._index.span(now_s)):
+            hashes = [*prompt.hashes(), *hashes]
+        if hashes:
+            self._assume(hashes, worker, now_s, rank)
 
     def dispatched(
         self, prompt: Prompt, worker: str, now_s: float, *, rank: int | None = None
@@ -127,6 +139,10 @@ class Beginnings:
         """Assume for a while that `worker` has all of it, on the rank it was for: its first token came."""
         hashes = prompt.hashes()
         if hashes:
-            self._index.assume(worker, hashes, now_s, rank=rank)
-            if self._on_assumed is not None:
-                self._on_assumed(worker, hashes, now_s)
+            self._assume(hashes, worker, now_s, rank)
+            prompt.assumed = worker, rank, self._index.span(now_s)
+
+    def _assume(self, hashes: Sequence[int], worker: str, now_s: float, rank: int | None) -> None:
+        self._index.assume(worker, hashes, now_s, rank=rank)
+        if self._on_assumed is not None:
+            self._on_assumed(worker, hashes, now_s)

@@ -55,9 +55,11 @@ def chain(
     if count <= 0:
         return []
     width = 4 * block
-    above, digest, mask = root, xxh3_64_intdigest, MASK
-    whole = raw_ids(ids)[: count * width]
-    return [above := digest(one, above) & mask for (one,) in Struct(f"{width}s").iter_unpack(whole)]
+    above, digest, mask, whole = root, xxh3_64_intdigest, MASK, raw_ids(ids)
+    if count == 1:
+        return [digest(whole[:width], above) & mask]
+    blocks = Struct(f"{width}s").iter_unpack(whole[: count * width])
+    return [above := digest(one, above) & mask for (one,) in blocks]
 
 
 def link(above: int, raw: bytes) -> int:

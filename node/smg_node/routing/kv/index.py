@@ -135,13 +135,17 @@ class PrefixIndex:
         self, worker: str, hashes: Sequence[int], now_s: float, *, rank: int | None = None
     ) -> None:
         """Assume for a while that `worker` has these blocks: somebody sent them there, to a `rank` or to any."""
-        self.tick(now_s)
         holder = self._of(worker, rank or 0)
-        add = self._holders.assumed_bit(holder, self._span % SPANS, rank)
+        add = self._holders.assumed_bit(holder, self.span(now_s) % SPANS, rank)
         # That others say the worker has it does not say where.
         better = holder.confirmed | holder.told if rank is None else sum(holder.ranks[rank])
         drop = holder.assumed_at(rank) & ~add
         self._change(holder, distinct(hashes), add=add, drop=drop, unless=better)
+
+    def span(self, now_s: float) -> int:
+        """Return the span of time in which something is assumed now: in the same one, again changes nothing."""
+        self.tick(now_s)
+        return self._span
 
     def tell(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
         """Believe another node that `worker` has these blocks."""
@@ -293,11 +297,7 @@ class PrefixIndex:
         self._entries_max = entries_max
 
     def _make_room(self, count: int) -> None:
-        table = self._table
-        over = len(table) + count - self._entries_max
-        if over <= 0:
-            return
-        goal, patience = len(table) - over, _PATIENCE * count + 64
+        table, goal, patience = self._table, self._entries_max - count, _PATIENCE * count + 64
         while len(table) > goal and patience > 0:
             patience -= 16
             if table.turn(16, self._second_chance):
@@ -341,7 +341,8 @@ class PrefixIndex:
         """Give each of these blocks, named once, the bits of `add` for those of `drop`, unless it has one of those."""
         if add:
             hashes = hashes[: self._entries_max]
-            self._make_room(len(hashes))
+            if len(self._table) + len(hashes) > self._entries_max:
+                self._make_room(len(hashes))
         values = self._table.look(hashes)
         at, count = 0, len(values)
         while at < count:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 def distinct(hashes: Sequence[int]) -> Sequence[int]:
     """Return each of them once; what comes from elsewhere may name one twice."""
-    return hashes if len(set(hashes)) == len(hashes) else list(dict.fromkeys(hashes))
+    count = len(hashes)
+    return hashes if count < 2 or len(set(hashes)) == count else list(dict.fromkeys(hashes))
 
 
 def run_end(values: list[int], at: int) -> int:

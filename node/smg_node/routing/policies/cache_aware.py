@@ -12,6 +12,7 @@ emptier ones are drawn more often. Three rules go beside that:
   an idle worker looks idle to everybody.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from smg_node.core.ports import Rng
@@ -51,6 +52,8 @@ class CacheAware:
         """Return the cheapest, or one that is about as cheap."""
         tokens, beginning = prompt_tokens(asked), asked.beginning
         overlaps = beginning.overlaps(pool) if beginning is not None else pool.nothing
+        if len(pool.workers) == 1:
+            return self._only(asked, pool, tokens, overlaps)
         found = costs(pool, tokens, overlaps)
         if overlaps is pool.nothing or max(overlaps) < COLD_TOKENS:
             at = self._of_cold(asked, pool, found, rng)
@@ -61,6 +64,16 @@ class CacheAware:
             self._cheapest.placed_anywhere(asked, pool.candidates[at], tokens)
         rate(asked, pool, found, overlaps, at)
         return at
+
+    def _only(self, asked: Asked, pool: Pool, tokens: int, overlaps: Sequence[float]) -> int:
+        """Return the one there is; what is noted and told is what it would be after a choice."""
+        if overlaps[0] < COLD_TOKENS:
+            one = pool.candidates[0]
+            self._burst.sent(one, asked.now_s)
+            self._cheapest.placed_anywhere(asked, one, tokens)
+        if asked.rated is not None:
+            rate(asked, pool, costs(pool, tokens, overlaps), overlaps, 0)
+        return 0
 
     def _of_cold(self, asked: Asked, pool: Pool, found: list[float], rng: Rng) -> int:
         """Return who begins a prompt that nobody knows: a fresh worker, its owner on the ring, or the cheapest."""

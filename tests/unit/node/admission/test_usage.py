@@ -235,3 +235,40 @@ def test_prices_are_those_of_the_settings() -> None:
         "a": Price(2.5, 2.5, 10.0),
         "b": Price(0.0, 0.1, 0.0),
     }
+
+
+def test_what_one_book_drains_another_one_takes_and_nothing_is_counted_twice() -> None:
+    usage, whole, told = book(m=PRICES["m"]), book(), []
+    whole.tell(lambda: told.append(1))
+    usage.record(outcome())
+    usage.record(outcome(key_id="k2"))
+    whole.record(outcome())
+    whole.unwritten()
+    whole.take(usage.drain())
+    assert usage.lines() == []
+    assert used(whole)["acme", "k1", "m"] == (2, 0, 20, 8, 10, 64)
+    assert used(whole)["acme", "k2", "m"][0] == 1
+    assert len(told) == 2, "there is something to write"
+    usage.record(outcome())
+    whole.take(usage.drain())
+    assert used(whole)["acme", "k1", "m"][0] == 3
+    assert {one.part for one in whole.lines()} == {"a.1"}
+
+
+def test_a_book_that_was_drained_says_again_that_there_is_something() -> None:
+    usage, told = book(), []
+    usage.tell(lambda: told.append(1))
+    for _ in range(3):
+        usage.record(outcome())
+        usage.record(outcome())
+        usage.drain()
+    assert len(told) == 3
+
+
+def test_what_is_taken_in_another_hour_is_of_that_hour() -> None:
+    wall = Wall()
+    usage, whole = book(wall), book(wall)
+    usage.record(outcome())
+    wall.pass_hours(1)
+    whole.take(usage.drain())
+    assert [line.hour for line in whole.lines() if line.events] == [MIDNIGHT + 1]

@@ -101,7 +101,7 @@ def test_of_a_scalar_given_twice_the_last_counts() -> None:
     [
         (["--no-such", "0.0.0.0:7946"], "--no-such: there is no such flag (command line)"),
         (["--vault", "memory:"], "--vault: there is no such flag (command line)"),
-        (["--processes", "4"], "--processes: there is no such flag (command line)"),
+        (["--rooms", "4"], "--rooms: there is no such flag (command line)"),
         (
             ["--wroker", "x"],
             "--wroker: there is no such flag; did you mean --worker? (command line)",

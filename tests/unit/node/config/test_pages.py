@@ -10,6 +10,7 @@ from smg_node.config.declare import Section, text
 from smg_node.config.flags import ACTIONS
 from smg_node.config.help import render_help, render_help_all
 from smg_node.config.show import render_settings
+from smg_node.packing import compiled
 from support.configuration import SCHEMA, load, write_yaml
 
 _REFERENCE = Path(__file__).parents[4] / "deploy/reference/configuration.md"
@@ -122,6 +123,7 @@ def test_the_banner_says_what_runs_and_what_is_open() -> None:
     assert "any free port of 0.0.0.0\n" in block
     assert "grpc://a:1\n" in block
     assert "answers loopback only, until an admin key exists" in block
+    assert ("machine code" if compiled() else "Python, which is slower") in block
 
 
 def test_the_banner_says_whether_there_is_a_mesh_and_what_to_do_to_have_one() -> None:

@@ -65,7 +65,8 @@ def test_labels_cannot_be_changed_afterwards() -> None:
         ("http://h", "needs a port"),
         ("http://h:1/v1", "must not have a path (/v1)"),
         ("grpc://h:1?contract=openai", "spoken over HTTP"),
-        ("grpcs://h:1", "TLS towards workers arrives in a later release"),
+        ("grpc+tls://h:1", "grpcs://host:port"),
+        ("grpcs://h:1?contract=openai", "spoken over HTTP"),
         ("ftp://h:1", "'ftp' is unknown"),
         ("grpc://", "needs a host and a port"),
         ("grpc://h", "needs a port, as in grpc://h:50051"),
@@ -128,6 +129,7 @@ def test_a_wrong_url_is_the_callers_mistake_and_says_what_is_wrong(text: str, hi
 def test_a_worker_may_speak_http_or_be_asked_what_it_speaks() -> None:
     assert parse_worker_url("HTTP://h:1").endpoint == "http://h:1"
     assert parse_worker_url("https://h:1?model=m").scheme == "https"
+    assert parse_worker_url("GRPCS://h:1").endpoint == "grpcs://h:1"
     plain = parse_worker_url("H:1?model=m")
     assert (plain.scheme, plain.endpoint, str(plain)) == ("", "h:1", "h:1?model=m")
     assert parse_worker_url(str(plain)) == plain

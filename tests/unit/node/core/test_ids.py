@@ -40,6 +40,13 @@ def test_later_ids_sort_after_earlier_ones() -> None:
     assert ids == sorted(ids)
 
 
+def test_ids_of_one_millisecond_sort_in_the_order_they_were_made() -> None:
+    source = IdSource(ManualClock(5), random.Random(2))
+    ids = [source.new("") for _ in range(1_000)]
+    assert ids == sorted(ids)
+    assert len({one[16:] for one in ids}) == len(ids), "each has its own chance"
+
+
 def test_one_seed_gives_one_history() -> None:
     first, second = (IdSource(ManualClock(7), random.Random(3)) for _ in range(2))
     assert [first.new("a") for _ in range(5)] == [second.new("a") for _ in range(5)]

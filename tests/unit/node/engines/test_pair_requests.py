@@ -1,10 +1,10 @@
 """What an engine is told of its partner and its rank: the exact fields of each contract's request."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from google.protobuf.json_format import MessageToDict
+from msgspec.structs import replace
 
 from smg_node.core.request import Sampling, token_ids
 from smg_node.engines.detect import WIRES

@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
+from msgspec import structs
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.chunk import IdLogprob
@@ -42,7 +43,9 @@ async def refusal(b: Bench, asked: Any = ASKED) -> SmgError:
 async def test_vllm_returns_what_its_partner_is_to_be_told() -> None:
     async with bench() as b:
         b.says(b.chunk(7), last(b, transfer=PARAMS, prompt_tokens=2, cached_tokens=1))
-        said = await b.engine.prefill(replace(ASKED, transfer='{"do_remote_decode":true}', rank=0))
+        said = await b.engine.prefill(
+            structs.replace(ASKED, transfer='{"do_remote_decode":true}', rank=0)
+        )
         sent = b.pb.GenerateRequest.FromString(b.server.calls_of("Generate")[0].request)
     assert said == Prefilled(2, 1, (), PARAMS)
     assert sent.kv_transfer_params_json == '{"do_remote_decode":true}'
@@ -61,7 +64,7 @@ async def test_vllms_rust_servicer_repeats_everything_and_says_as_much() -> None
 async def test_engines_with_rooms_return_counts_only(contract: Contract) -> None:
     async with bench(contract) as b:
         b.says(b.chunk(7), last(b, prompt_tokens=4, cached_tokens=3))
-        said = await b.engine.prefill(replace(ASKED, room=Room("p", 8998, 77)))
+        said = await b.engine.prefill(structs.replace(ASKED, room=Room("p", 8998, 77)))
         sent = b.pb.GenerateRequest.FromString(b.server.calls_of("Generate")[0].request)
     assert said == Prefilled(4, 3)
     assert b"8998" in str(sent).encode()
@@ -73,7 +76,7 @@ async def test_an_end_is_all_that_must_come(contract: Contract) -> None:
         b.says(b.complete("length", 7))
         assert await b.engine.prefill(ASKED) == Prefilled()
         b.says(b.chunk(), b.chunk(7), b.complete("stop", 7))
-        said = await b.engine.prefill(replace(ASKED, request_id="smg-2"))
+        said = await b.engine.prefill(structs.replace(ASKED, request_id="smg-2"))
     assert said.transfer == ""
 
 
@@ -91,7 +94,7 @@ async def test_log_probabilities_of_the_prompt_are_kept() -> None:
 async def test_in_a_room_both_engines_are_asked_for_the_same() -> None:
     async with bench(Contract.SGLANG) as b:
         b.says(b.chunk(7), last(b))
-        await b.engine.prefill(replace(request(max_tokens=90), room=Room("p", 8998, 77)))
+        await b.engine.prefill(structs.replace(request(max_tokens=90), room=Room("p", 8998, 77)))
         sent = b.pb.GenerateRequest.FromString(b.server.calls_of("Generate")[0].request)
     assert sent.sampling_params.max_new_tokens == 90
 
@@ -149,7 +152,7 @@ async def test_an_engine_that_never_says_a_word_is_given_up_on() -> None:
 
     async with bench(options=replace(SILENT, first_event_s=0.2)) as b:
         b.generates(waits)
-        error = await refusal(b, replace(ASKED, silences=1))
+        error = await refusal(b, structs.replace(ASKED, silences=1))
     assert (error.code, error.message) == (
         "first_event_timeout",
         "the engine said nothing for 0.1 s",
@@ -259,7 +262,7 @@ async def test_closing_the_engine_ends_it() -> None:
 
 async def test_several_answers_and_a_silent_engine_are_never_asked_for() -> None:
     async with bench() as b:
-        for asked in (request(max_tokens=1, n=2), replace(ASKED, stream=False)):
+        for asked in (request(max_tokens=1, n=2), structs.replace(ASKED, stream=False)):
             with pytest.raises(AssertionError):
                 await b.engine.prefill(asked)
         assert b.server.calls == []

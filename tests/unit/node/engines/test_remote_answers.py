@@ -23,6 +23,8 @@ from support.engine_bench import (
 )
 from support.engine_server import RefusalError
 
+pytestmark = pytest.mark.usefixtures("each_transport")
+
 
 @pytest.mark.parametrize("contract", list(WIRES))
 async def test_an_answer_of_every_contract(contract: Contract) -> None:

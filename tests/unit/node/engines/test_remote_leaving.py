@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
+from msgspec import structs
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.chunk import Chunk
@@ -27,6 +28,8 @@ from support.engine_bench import (
     request,
 )
 from support.engine_server import RefusalError, StreamScript
+
+pytestmark = pytest.mark.usefixtures("each_transport")
 
 
 def scripted_silence(b: Bench, *first: bytes) -> StreamScript:
@@ -78,7 +81,7 @@ async def test_silence_has_limits(
 async def test_a_later_attempt_is_given_less_time_for_its_first_word() -> None:
     async with bench(options=replace(EngineOptions(), first_event_s=0.3, stall_s=0.3)) as b:
         b.generates(scripted_silence(b))
-        error = await failure(b.engine, replace(request(), silences=2))
+        error = await failure(b.engine, structs.replace(request(), silences=2))
         assert (error.code, error.message) == (
             "first_event_timeout",
             "the engine said nothing for 0.1 s",
@@ -194,7 +197,7 @@ async def test_an_abort_the_engine_answers_first_is_silent_as_well() -> None:
         async for chunks in b.engine.generate(request()):
             seen += chunks
             if not stop.is_set():
-                b.engine._running["smg-1"].reader.aborted = True
+                b.engine._running["smg-1"]._reader.aborted = True
                 stop.set()
     assert [one.finish for one in seen] == [None, "abort"]
 

@@ -1,8 +1,7 @@
 """The exact request each contract is sent, decoded again and compared field by field."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError
 from smg_node.core.request import Constraint, Sampling, token_ids

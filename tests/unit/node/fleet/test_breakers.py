@@ -117,12 +117,6 @@ def test_nobody_at_the_other_end_five_times_is_enough(tmp_path: Path) -> None:
     assert not worker.breaker.usable(0.0)
 
 
-def test_a_good_end_is_told_too(tmp_path: Path) -> None:
-    (worker,) = declare(fleet_of({}, tmp_path), "a")
-    assert worker.judge(None, 0.0) is None
-    assert worker.breaker.view(0.0).samples == 1
-
-
 @pytest.mark.parametrize(
     ("said", "pause_s"),
     [

@@ -8,6 +8,8 @@ import pytest
 from support.http_node import chat, node
 from support.raw_http import RawClient, Response, ask, connect, until
 
+pytestmark = pytest.mark.usefixtures("either_server")
+
 CHAT = "/v1/chat/completions"
 GOOD = json.dumps(chat()).encode()
 

@@ -10,6 +10,8 @@ from smg_node.core.events import Delta, Event
 from support.http_node import FakeRun, chat, for_ever, node, opening
 from support.raw_http import ask, connect, until
 
+pytestmark = pytest.mark.usefixtures("either_server")
+
 CHAT = "/v1/chat/completions"
 STREAM = json.dumps(chat(stream=True)).encode()
 BLOCK = "x" * 20_000
@@ -192,3 +194,11 @@ async def test_a_taken_port_is_an_error_at_start_and_leaves_nothing_open() -> No
             async with node(listen=f"127.0.0.1:{served.port}"):
                 pass
         assert (await ask(served.port, "GET", "/health")).status == 200
+
+
+async def test_a_connection_on_which_nothing_ever_comes_is_closed_in_the_end() -> None:
+    async with (
+        node(idle_keepalive_s=0.1, server="direct") as served,
+        connect(served.port) as client,
+    ):
+        assert await client.at_end()

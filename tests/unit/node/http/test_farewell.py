@@ -9,6 +9,8 @@ from smg_node.http.drain import Phase
 from support.http_node import FakeRun, Node, chat, ending, for_ever, node, opening, silence
 from support.raw_http import ask, connect, until
 
+pytestmark = pytest.mark.usefixtures("either_server")
+
 CHAT = "/v1/chat/completions"
 STREAM = json.dumps(chat(stream=True)).encode()
 

@@ -8,8 +8,10 @@ from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.completions.dialect import CompletionsDialect
 from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.options import ReaderOptions
+from smg_node.http.chosen import http_options
 from smg_node.http.drain import Drain, Phase
 from smg_node.http.pulse import Pulse
+from support.configuration import load
 from support.http_node import Node, chat, node, silence
 from support.raw_http import ask, connect
 
@@ -106,3 +108,9 @@ async def test_how_long_a_stream_was_quiet_is_kept_when_times_change() -> None:
     pulse.retune(commit_after_s=4, keepalive_s=4)
     assert stream.quiet_ticks == 8
     pulse.close()
+
+
+def test_who_reads_requests_is_a_setting() -> None:
+    assert http_options(load([], {}).settings).server == "direct"
+    chosen = load([], {"SMG_HTTP__SERVER": "aiohttp"})
+    assert http_options(chosen.settings).server == "aiohttp"

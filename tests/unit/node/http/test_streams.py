@@ -9,6 +9,8 @@ from smg_node.core.events import BlockEnd, Delta, Event, Fail
 from support.http_node import FakeRun, chat, ending, hello, node, opening
 from support.raw_http import ask, connect, until
 
+pytestmark = pytest.mark.usefixtures("either_server")
+
 CHAT = "/v1/chat/completions"
 STREAM = json.dumps(chat(stream=True)).encode()
 

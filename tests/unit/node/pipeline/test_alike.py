@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from smg_node.core.request import Sampling, token_ids
 from smg_node.fleet.fleet import Fleet
@@ -20,7 +21,7 @@ WISH = Sampling(max_tokens=20, temperature=0.0, seed=3, logit_bias={1: 1.0}, log
 
 
 def leg(*, count: int = 1, prompt: int = 30, sampling: Sampling = WISH) -> Leg:
-    return Leg(0, count, token_ids([97] * prompt), replace(sampling, n=count))
+    return Leg(0, count, token_ids([97] * prompt), structs.replace(sampling, n=count))
 
 
 def change(engine: FakeEngine, **changed: object) -> None:

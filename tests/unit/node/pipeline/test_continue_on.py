@@ -1,9 +1,9 @@
 """The calls that finish the answers of one that broke."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from smg_node.core.events import Begin, Event
 from smg_node.core.request import Constraint, Sampling, token_ids

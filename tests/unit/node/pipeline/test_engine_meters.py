@@ -100,7 +100,7 @@ def test_workers_are_counted_by_the_part_they_play_while_they_are_ready(scene: S
 
 
 def test_what_is_known_of_caches_is_counted(scene: Scene) -> None:
-    prefixes = Prefixes(PrefixIndex(block=16), cluster="smg", now_s=lambda: 1.0)
+    prefixes = Prefixes(PrefixIndex(block=16), cluster="smg")
     watch_prefixes(scene.meters, prefixes)
     follow(prefixes, scene.worker)
     found = scene.scraped()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from smg_node.core.answer import Collector
 from smg_node.core.request import (
@@ -53,6 +54,9 @@ class _Renderer:
 
     def __init__(self, text: str) -> None:
         self.text = text
+
+    def known(self, prompt: ChatPrompt, **_more: Any) -> None:
+        return None
 
     def render(self, prompt: ChatPrompt, **_more: Any) -> str:
         return self.text
@@ -226,5 +230,5 @@ async def test_a_grammar_goes_only_to_engines_that_read_it_alike(tmp_path: Path)
             other = replace(worker.card, server=server)
             checked: Any = _Checked(other, engine.abilities)
             assert can_take(worker, leg, worker.model, checked) is taken
-            free = replace(leg, sampling=Sampling(max_tokens=5))
+            free = structs.replace(leg, sampling=Sampling(max_tokens=5))
             assert can_take(worker, free, worker.model, checked)

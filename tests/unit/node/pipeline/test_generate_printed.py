@@ -37,6 +37,9 @@ class _Renderer:
 
     template = _Template()
 
+    def known(self, prompt: ChatPrompt, **_more: Any) -> None:
+        return None
+
     def render(self, prompt: ChatPrompt, **_more: Any) -> str:
         return "Hi\n<think>\n"
 

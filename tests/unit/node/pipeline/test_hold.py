@@ -83,6 +83,7 @@ async def test_the_breaker_hears_of_failures_and_not_of_clients_who_leave(tmp_pa
         good = taken(it)
         good.ended(10.0)
         good.release(10.0)
+        assert it.breaker.view(10.0).samples == 1
         assert it.breaker.opened == 0
         bad = taken(it)
         bad.failed(SmgError(ErrorKind.UPSTREAM_FAILED, "broke"), 10.0)

@@ -22,6 +22,8 @@ from smg_node.engines.chunk import Chunk
 from smg_node.parsers.chosen import Chosen
 from smg_node.parsers.printing import Printing
 from smg_node.pipeline.listen import Listening, listening
+from smg_node.pipeline.stream import ends_of
+from smg_node.pipeline.terms import stop_ids
 from support.bytewise import BytewiseTokenizer
 
 SPECIAL = (
@@ -93,13 +95,23 @@ def heard_by(
 ) -> tuple[Listening, Sampling]:
     wanted = Sampling(max_tokens=1000, **sampling)
     asked = prompt or ChatPrompt((Turn("user", "Hi"),), tools=TOOLS)
-    found = listening(asked, text, printing, wanted, TOKENIZER, lambda _name, at: f"call_{at}")
+    found = listening(
+        asked,
+        text,
+        printing,
+        wanted,
+        TOKENIZER,
+        lambda _name, at: f"call_{at}",
+        stops=stop_ids(printing, TOKENIZER),
+    )
     return found, wanted
 
 
 def said(found: Listening, sampling: Sampling, text: str) -> list[tuple[str, str]]:
     """Return what an answer says, with its finish at the end."""
-    stream = found.stream(0, sampling, token_ids([1]), ())
+    stream = found.stream(
+        0, sampling, token_ids([1]), ends_of(sampling, TOKENIZER, (), read=found.ends)
+    )
     out: list[Event] = []
     for one in TOKENIZER.encode(text, add_special_tokens=False):
         stream.feed(Chunk(0, (one,)), out)

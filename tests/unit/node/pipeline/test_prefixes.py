@@ -46,7 +46,7 @@ class Scene:
 
     def overlaps(self, model: ServedModel | None = None, *, adapter: str = "") -> list[float]:
         """How much of the prompt each worker has, in the order of `one` and `other`."""
-        beginning = self.prefixes.of(model or self.one_model, IDS, adapter)
+        beginning = self.prefixes.of(model or self.one_model, IDS, adapter, self.now_s)
         assert beginning is not None
         found = beginning.overlaps(Pool([self.one.load, self.other.load]))
         return list(found)
@@ -57,7 +57,7 @@ class Scene:
         return self.one.model
 
     def send(self, worker: Worker) -> None:
-        beginning = self.prefixes.of(self.one_model, IDS, "")
+        beginning = self.prefixes.of(self.one_model, IDS, "", self.now_s)
         assert beginning is not None
         self.prefixes.dispatched(beginning, worker.id, self.now_s)
 
@@ -67,9 +67,7 @@ def scene(tmp_path: Path) -> Scene:
     fleet = fleet_of({"a": FakeEngine()}, tmp_path)
     one, other = sorted(declare(fleet, "a", "b"), key=lambda worker: worker.id)
     one.model = other.model = model_of()
-    prefixes = Prefixes(PrefixIndex(), cluster="smg", now_s=lambda: made.now_s)
-    made = Scene(prefixes, one, other)
-    return made
+    return Scene(Prefixes(PrefixIndex(), cluster="smg"), one, other)
 
 
 def stored(blocks: int = 4, *, adapter: str = "", start: int = 0) -> KvStored:
@@ -89,14 +87,15 @@ def test_what_an_engine_says_is_what_placement_hears(scene: Scene) -> None:
 
 
 def test_what_was_sent_to_a_rank_is_assumed_there_and_so_is_the_answer(scene: Scene) -> None:
-    beginning = scene.prefixes.of(scene.one_model, IDS, "")
+    beginning = scene.prefixes.of(scene.one_model, IDS, "", scene.now_s)
     assert beginning is not None
     scene.prefixes.dispatched(beginning, scene.one.id, scene.now_s, rank=1)
     assert beginning.by_rank(scene.one.id) == {1: 2.0 * BLOCK}
     scene.prefixes.answered(
         beginning, token_ids(list(range(BLOCK))), scene.one.id, scene.now_s, rank=1
     )
-    longer = scene.prefixes.of(scene.one_model, IDS + token_ids(list(range(BLOCK))), "")
+    whole = IDS + token_ids(list(range(BLOCK)))
+    longer = scene.prefixes.of(scene.one_model, whole, "", scene.now_s)
     assert longer is not None
     assert longer.by_rank(scene.one.id) == {1: 2.5 * BLOCK}
     assert longer.by_rank(scene.other.id) == {}
@@ -113,8 +112,8 @@ def test_models_adapters_and_tokenizers_are_kept_apart(scene: Scene) -> None:
 def test_two_nodes_of_one_cluster_call_a_prompt_the_same_and_those_of_another_do_not() -> None:
     firsts = []
     for cluster in ("smg", "smg", "else"):
-        prefixes = Prefixes(PrefixIndex(), cluster=cluster, now_s=lambda: 1.0)
-        beginning = prefixes.of(model_of(), IDS, "")
+        prefixes = Prefixes(PrefixIndex(), cluster=cluster)
+        beginning = prefixes.of(model_of(), IDS, "", 1.0)
         assert beginning is not None
         firsts.append(beginning.first())
     assert firsts[0] == firsts[1] != firsts[2]
@@ -214,7 +213,7 @@ def test_when_others_hear_a_worker_their_word_counts_and_what_was_heard_here_is_
     scene.prefixes.batch(scene.one, batch(5, stored(3)), scene.now_s)
     scene.prefixes.relieved(scene.one)
     assert scene.overlaps() == [1.5 * BLOCK, 0.0]
-    beginning = scene.prefixes.of(scene.one_model, IDS, "")
+    beginning = scene.prefixes.of(scene.one_model, IDS, "", scene.now_s)
     hashes = scene.prefixes.index
     assert beginning is not None
     told = beginning.hashes(2)  # type: ignore[attr-defined]  # what `of` returns is a Prompt

@@ -240,7 +240,7 @@ async def test_silence_ends_a_stream(
 
 async def test_an_answer_that_is_not_streamed_may_take_until_the_deadline(tmp_path: Path) -> None:
     quick = EngineOptions(first_event_s=0.01, stall_s=0.01)
-    slow = worker(lambda call: Told((0.1, b"{}")))
+    slow = worker(lambda call: Told((0.4, b"{}")))
     async with relay_bench(tmp_path, options=quick, w=slow) as b:
         assert (await b.answer())[1] == b"{}"
         with pytest.raises(SmgError) as caught:

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from smg_node.core.pieces import Arguments, Call, Piece, Reasoning, Text
 from smg_node.core.request import ChatPrompt, Thinking, Tool, ToolCall, Turn

@@ -1,10 +1,11 @@
 """One model's conversations as prompt text: which template, which variables, which errors."""
 
-from dataclasses import replace
+import dataclasses
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
@@ -346,8 +347,8 @@ def test_half_a_surrogate_never_becomes_a_prompt() -> None:
 def test_the_tools_of_a_later_request_are_not_those_of_an_earlier_one() -> None:
     ours = renderer(source("chatml"))
     for number in (1, 2, 1.0, True):
-        tool = replace(TIDE, parameters={"type": "object", "default": number})
+        tool = dataclasses.replace(TIDE, parameters={"type": "object", "default": number})
         text = ours.render(replace(CHATS["tools"], tools=(tool,)), now=NOW)
         assert f'"default": {str(number).lower()}' in text
-    huge = replace(TIDE, parameters={"default": 2**70})
+    huge = dataclasses.replace(TIDE, parameters={"default": 2**70})
     assert str(2**70) in ours.render(replace(CHATS["tools"], tools=(huge,)), now=NOW)

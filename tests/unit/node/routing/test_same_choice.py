@@ -11,6 +11,7 @@ from smg_node.fleet.load import WorkerLoad
 from smg_node.routing.known import OwnBindings, Policies
 from smg_node.routing.policy import Asked, Policy
 from smg_node.routing.pool import Pool
+from smg_node.routing.unseen import LOOK_AGAIN_S
 from support.plain_choice import PlainChoice, busy_fleet
 from support.pools import FakeBeginning
 
@@ -73,3 +74,24 @@ def test_it_is_so_over_a_thousand_requests_to_64_workers(name: str) -> None:
     assert chosen == expected
     assert [one.wait_s for one in ours] == [one.wait_s for one in theirs]
     assert len(set(chosen)) > 16
+
+
+@settings(deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32), alone=st.integers(1, 12))
+def test_what_the_only_worker_was_sent_counts_when_others_come(seed: int, alone: int) -> None:
+    def chosen(policy: Policy) -> list[int]:
+        world = random.Random(seed)
+        loads, now_s = busy_fleet(world, 8), 100.0
+        one, all_of = Pool(loads[:1]), Pool(loads)
+        for _ in range(alone):
+            now_s += world.random() / 5
+            asked = Asked("m", ids=range(world.choice([10, 4_600])), now_s=now_s)
+            assert policy.choose(asked, one, random.Random(seed)) == 0
+        draws = random.Random(seed)
+        later_s = now_s + LOOK_AGAIN_S
+        return [
+            policy.choose(Asked("m", ids=range(500), now_s=later_s + at / 10), all_of, draws)
+            for at in range(20)
+        ]
+
+    assert chosen(Policies(OwnBindings()).named("cache_aware")) == chosen(PlainChoice(cached=True))

@@ -6,8 +6,9 @@ import pytest
 
 from smg_node.core.errors import SmgError
 from smg_node.core.request import TokenIds
+from smg_node.packing.ids import pack_ids
 from smg_node.tokens.cached import CachedEncoder
-from smg_node.tokens.exact_cache import ExactCache, ExactLimits
+from smg_node.tokens.exact_cache import Encoded, ExactCache, ExactLimits
 from smg_node.tokens.loaded import LoadedTokenizer
 from smg_node.tokens.prefix_cache import prefix_cache
 from support.vocabulary import qwen, qwen_slow, small
@@ -40,11 +41,11 @@ def test_the_second_time_nothing_is_encoded() -> None:
     tokenizer = counting()
     encoder = CachedEncoder(tokenizer, l0())  # type: ignore[arg-type]  # by __getattr__
     first = encoder.encode("hello", add_special_tokens=True)
-    assert encoder.encode("hello", add_special_tokens=True) is first
-    assert first == small("llama2").encode("hello", add_special_tokens=True)
+    assert encoder.encode("hello", add_special_tokens=True).ids is first.ids
+    assert first.ids == small("llama2").encode("hello", add_special_tokens=True)
     assert tokenizer.asked == 1
     assert (encoder.l0_hits, encoder.l0_misses) == (1, 1)
-    assert encoder.encode("hello", add_special_tokens=False) == first[1:]
+    assert encoder.encode("hello", add_special_tokens=False).ids == first.ids[1:]
     assert encoder.l0_bytes > 0
     assert encoder.l0_evictions == 0
 
@@ -52,11 +53,14 @@ def test_the_second_time_nothing_is_encoded() -> None:
 def test_the_loop_looks_up_a_thread_encodes_and_the_loop_stores() -> None:
     tokenizer = counting()
     encoder = CachedEncoder(tokenizer, l0())  # type: ignore[arg-type]  # by __getattr__
-    assert encoder.lookup("hello", add_special_tokens=False) is None
-    ids = encoder.encode_missing("hello", add_special_tokens=False)
-    assert encoder.lookup("hello", add_special_tokens=False) is None
-    encoder.store("hello", ids, add_special_tokens=False)
-    assert encoder.lookup("hello", add_special_tokens=False) is ids
+    key = encoder.key("hello", add_special_tokens=False)
+    assert encoder.lookup(key) is None
+    encoded = encoder.encode_missing("hello", add_special_tokens=False)
+    assert encoder.lookup(key) is None
+    encoder.store(key, encoded)
+    found = encoder.lookup(key)
+    assert found is not None
+    assert found.ids is encoded.ids
     assert (encoder.l0_hits, encoder.l0_misses) == (1, 1)
 
 
@@ -66,7 +70,7 @@ def test_models_that_share_l0_do_not_share_ids() -> None:
     one, other = CachedEncoder(small("llama2"), shared), CachedEncoder(qwen(), shared)
     for encoder, tokenizer in ((one, small("llama2")), (other, qwen())):
         for _ in range(2):
-            ids = encoder.encode(text, add_special_tokens=False)
+            ids = encoder.encode(text, add_special_tokens=False).ids
             assert ids == tokenizer.encode(text, add_special_tokens=False)
     assert len(shared) == 2
 
@@ -74,7 +78,7 @@ def test_models_that_share_l0_do_not_share_ids() -> None:
 def test_without_caches_it_is_the_tokenizer() -> None:
     encoder = CachedEncoder(small("llama2"))
     for _ in range(2):
-        ids = encoder.encode("hello", add_special_tokens=True)
+        ids = encoder.encode("hello", add_special_tokens=True).ids
         assert ids == small("llama2").encode("hello", add_special_tokens=True)
     assert (encoder.l0_hits, encoder.l0_misses, encoder.l1_hits) == (0, 2, 0)
     assert (encoder.l0_bytes, encoder.l1_bytes, encoder.l1_misses) == (0, 0, 0)
@@ -119,4 +123,17 @@ def test_a_text_that_is_not_whole_unicode_is_refused_with_and_without_caches() -
 
 def test_an_empty_text_has_no_ids() -> None:
     encoder = CachedEncoder(qwen(), l0())
-    assert encoder.encode("", add_special_tokens=False) == array("I")
+    assert encoder.encode("", add_special_tokens=False).ids == array("I")
+
+
+def test_what_comes_again_is_packed_once_and_its_bytes_are_counted() -> None:
+    cache = l0()
+    encoder = CachedEncoder(qwen(), cache)
+    key = encoder.key("hello there", add_special_tokens=False)
+    ids = qwen().encode("hello there", add_special_tokens=False)
+    encoder.store(key, Encoded(ids))
+    before = cache.bytes
+    found = encoder.lookup(key)
+    assert found == Encoded(ids, pack_ids(ids))
+    assert encoder.lookup(key) is found
+    assert cache.bytes == before + len(pack_ids(ids))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.tokens.exact_cache import ENTRY_BYTES, ExactCache, ExactLimits
+from smg_node.tokens.exact_cache import ENTRY_BYTES, Encoded, ExactCache, ExactLimits
 
 ROOMY = ExactLimits(entries=100, bytes=1 << 20)
 
@@ -23,10 +23,12 @@ def test_a_text_is_found_again_and_its_ids_are_not_copied() -> None:
     ids = array("I", [1, 2, 3])
     name = cache.key("hello", digest="d", add_special_tokens=False)
     assert cache.get(name) is None
-    cache.put(name, ids)
-    assert cache.get(name) is ids
+    cache.put(name, Encoded(ids, b"packed"))
+    found = cache.get(name)
+    assert found is not None
+    assert found.ids is ids
     assert len(cache) == 1
-    assert cache.bytes == ENTRY_BYTES + 12
+    assert cache.bytes == ENTRY_BYTES + 12 + 6
 
 
 def test_text_vocabulary_and_special_tokens_make_different_entries() -> None:
@@ -56,10 +58,10 @@ def test_a_text_that_is_not_whole_unicode_is_refused() -> None:
 def test_what_was_not_asked_for_longest_goes_first() -> None:
     cache = ExactCache(ExactLimits(entries=2, bytes=1 << 20), seed=1)
     names = [cache.key(text, digest="d", add_special_tokens=False) for text in "abc"]
-    cache.put(names[0], array("I", [0]))
-    cache.put(names[1], array("I", [1]))
+    cache.put(names[0], Encoded(array("I", [0])))
+    cache.put(names[1], Encoded(array("I", [1])))
     cache.get(names[0])
-    cache.put(names[2], array("I", [2]))
+    cache.put(names[2], Encoded(array("I", [2])))
     assert [cache.get(name) is not None for name in names] == [True, False, True]
     assert cache.evictions == 1
 
@@ -68,8 +70,8 @@ def test_one_text_larger_than_the_cache_pushes_nothing_out() -> None:
     cache = ExactCache(ExactLimits(entries=9, bytes=2 * ENTRY_BYTES), seed=1)
     small = cache.key("small", digest="d", add_special_tokens=False)
     large = cache.key("large", digest="d", add_special_tokens=False)
-    cache.put(small, array("I", [1]))
-    cache.put(large, array("I", range(ENTRY_BYTES)))
+    cache.put(small, Encoded(array("I", [1])))
+    cache.put(large, Encoded(array("I", range(ENTRY_BYTES))))
     assert cache.get(small) is not None
     assert cache.get(large) is None
     assert cache.evictions == 0
@@ -79,7 +81,7 @@ def test_one_text_larger_than_the_cache_pushes_nothing_out() -> None:
 def test_a_limit_of_zero_keeps_nothing(limits: ExactLimits) -> None:
     cache = ExactCache(limits, seed=1)
     name = cache.key("a", digest="d", add_special_tokens=False)
-    cache.put(name, array("I", [1]))
+    cache.put(name, Encoded(array("I", [1])))
     assert len(cache) == 0
     assert cache.bytes == 0
 
@@ -98,17 +100,17 @@ def test_it_is_a_bounded_map_whatever_comes(
     for text, length, put in steps:
         name = cache.key(str(text), digest="d", add_special_tokens=False)
         if put:
-            cache.put(name, array("I", [length] * length))
+            cache.put(name, Encoded(array("I", [length] * length)))
             last[text] = length
         found = cache.get(name)
         if found is not None:
             # Never the ids of another text, and never older ones than were put last, unless the
             # newer ones alone were over the limit.
-            assert set(found) <= {len(found)}
-            assert len(found) == last[text] or ENTRY_BYTES + 4 * last[text] > size
+            assert set(found.ids) <= {len(found.ids)}
+            assert len(found.ids) == last[text] or ENTRY_BYTES + 4 * last[text] > size
         assert len(cache) <= entries
         assert 0 <= cache.bytes <= size
     kept = [
         cache.get(cache.key(str(text), digest="d", add_special_tokens=False)) for text in range(10)
     ]
-    assert cache.bytes == sum(ENTRY_BYTES + 4 * len(ids) for ids in kept if ids is not None)
+    assert cache.bytes == sum(ENTRY_BYTES + 4 * len(one.ids) for one in kept if one is not None)

@@ -6,7 +6,7 @@ import pytest
 from smg_node.engines.kv import Tier
 from smg_node.routing.kv.beginnings import Beginnings
 from smg_node.routing.kv.chain import chain, root_of
-from smg_node.routing.kv.index import PrefixIndex
+from smg_node.routing.kv.index import ASSUMED_S, PrefixIndex
 from smg_node.routing.policy import Beginning
 from smg_node.routing.pool import Pool
 from support.pools import load
@@ -170,3 +170,23 @@ def test_a_prompt_without_a_whole_block_gets_its_first_one_from_its_answer(
     beginnings.dispatched(prompt, "a", 1.0)
     beginnings.answered(prompt, ids(asked + said)[asked:], "a", 2.0)
     assert beginnings.of(ROOT, ids(1000), 3.0).overlaps(pool("a")) == [blocks * 32.0]
+
+
+def test_of_an_answer_only_what_is_new_is_assumed_unless_time_or_place_have_changed(
+    index: PrefixIndex,
+) -> None:
+    told: list[tuple[str, int]] = []
+    beginnings = Beginnings(
+        index, on_assumed=lambda worker, hashes, _: told.append((worker, len(hashes)))
+    )
+    prompt = beginnings.of(ROOT, ids(650), 0.0)
+    beginnings.dispatched(prompt, "a", 1.0)
+    beginnings.answered(prompt, ids(700)[650:], "a", 2.0)
+    assert told == [("a", 10)], "no block was filled"
+    beginnings.answered(prompt, ids(900)[650:], "a", 2.0)
+    assert told[1:] == [("a", 4)]
+    beginnings.answered(prompt, ids(900)[650:], "b", 2.0)
+    beginnings.answered(prompt, ids(900)[650:], "a", 2.0, rank=1)
+    beginnings.answered(prompt, ids(900)[650:], "a", 1.0 + ASSUMED_S / 2)
+    assert told[2:] == [("b", 14), ("a", 14), ("a", 14)]
+    assert beginnings.of(ROOT, ids(1000), 1.4 * ASSUMED_S).overlaps(pool("a")) == [14 * 32.0]

@@ -1,0 +1,188 @@
+"""One call of `smg-chaos compare`: this gateway as it is operated, held to its goals beside others.
+
+    goals       all gateways but litellm in one interleaved run, then this one and litellm in another
+    growth      this gateway alone, over streams, clients, prompts and workers
+    profile     this gateway alone, each workload once, under Python's profiler
+
+What is published is written before anything is judged, so that a run that falls short can be read as well.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from rich.console import Console
+
+from smg_chaos.bench import gateways, machine
+from smg_chaos.bench.bench import Bench, Plan
+from smg_chaos.bench.cell import Lengths
+from smg_chaos.bench.compare_page import Page, page
+from smg_chaos.bench.engines import EngineChoice
+from smg_chaos.bench.gateways import EQUIPPED, KINDS, Wanted
+from smg_chaos.bench.goals import COMMON, GOALS, REFERENCE, REFERENCE_CACHED, Judged, judged
+from smg_chaos.bench.growth import growths
+from smg_chaos.bench.options import Options
+from smg_chaos.bench.profiling import profiled, said_of
+from smg_chaos.bench.progress import Progress
+from smg_chaos.bench.rows import Figure, Row, figures_of
+from smg_chaos.bench.session import bundle_of, facts_of, until_told
+from smg_chaos.bench.workloads import Load, Workload, chosen
+from smg_chaos.engine.bundle import Bundle
+from smg_node.core.ports import Clock
+from smg_node.world import SystemClock
+
+_COMMON_STREAMS: Final = 32
+_GROWTH_ROUNDS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is wanted beside the goals; `page` is where the published page goes, None for nowhere."""
+
+    page: Path | None
+    growth: bool = True
+    profile: bool = False
+    arguments: tuple[str, ...] = ()
+    """More flags for this gateway."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """What is common to all parts of a run, and what they brought."""
+
+    options: Options
+    wish: Wish
+    folder: Path
+    console: Console
+    clock: Clock
+    bundle: Bundle
+    rows: list[Row] = field(default_factory=list)
+
+    def measure(
+        self,
+        name: str,
+        wanted: Sequence[Wanted],
+        workloads: Sequence[Workload],
+        *,
+        rounds: int,
+        host: str = "127.0.0.1",
+    ) -> tuple[Plan, list[Row]]:
+        """Measure one part; all that was started is stopped, whatever happens."""
+        options = self.options
+        plan = Plan(
+            workloads=workloads,
+            gateways=wanted,
+            folder=self.folder / name,
+            peers=options.peers,
+            bundle=self.bundle,
+            engine=EngineChoice(
+                options.contract, options.engine_server, options.pace, options.tokenizer, host
+            ),
+            rounds=rounds,
+            lengths=Lengths(options.warmup_s, options.duration_s),
+            load=Load(clients=options.clients),
+            client_processes=options.client_processes,
+        )
+        plan.folder.mkdir(parents=True, exist_ok=True)
+        bench = Bench(plan, Progress(self.console), self.clock.monotonic_s)
+        try:
+            with bench.progress.shown(bench.measurements()), asyncio.Runner() as runner:
+                runner.run(until_told(bench))
+        finally:
+            bench.kill_rest()
+            self.rows += bench.rows
+        return plan, bench.rows
+
+    def ours(self) -> Wanted:
+        """Return this gateway, as it is measured."""
+        return Wanted(EQUIPPED, KINDS[EQUIPPED], self.wish.arguments)
+
+
+def compare(options: Options, wish: Wish) -> int:
+    """Measure, print, write; return 0 if all that must be is so, else 1. ValueError, BenchError as for `bench`."""
+    clock: Clock = SystemClock()
+    at = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
+    folder = options.out / f"compare-{at.strftime('%Y%m%d-%H%M%S')}"
+    console = Console(stderr=True)
+    run = _Run(options, wish, folder, console, clock, bundle_of(options.tokenizer))
+    weather = machine.describe()
+    judgements, facts = _goals(run)
+    facts["machine"] = weather
+    tables = [] if not wish.growth else _grown(run)
+    if wish.profile:
+        _profile(run)
+    text = page(Page(at, facts, judgements, tables))
+    print(text)
+    _write(run, text, {"facts": facts, "rows": run.rows})
+    short = [one.goal.axis for one in judgements if one.short]
+    if short:
+        console.print(f"short, or without a result: {', '.join(short)}", soft_wrap=True)
+    return int(bool(short))
+
+
+def _goals(run: _Run) -> tuple[list[Judged], dict[str, Any]]:
+    options, ours = run.options, run.ours()
+    known = [KINDS[name] for name in (REFERENCE, REFERENCE_CACHED, COMMON)]
+    there = {one.name: one for one in known if gateways.is_installed(one, options.peers)}
+    figures: dict[str, list[Figure]] = {}
+    names = [name for name in (REFERENCE, REFERENCE_CACHED) if name in there]
+    peers = [Wanted(name, KINDS[name]) for name in names]
+    plan, rows = run.measure("goals", [ours, *peers], _workloads(), rounds=options.rounds)
+    labels = [one.label for one in plan.gateways]
+    for base in names:
+        figures[base] = figures_of(rows, plan.workloads, labels, base)
+    if COMMON in there:
+        common = Wanted(COMMON, there[COMMON])
+        workloads = chosen(["short", "paced"], [_COMMON_STREAMS])
+        beside, rows = run.measure("common", [ours, common], workloads, rounds=options.rounds)
+        labels = [one.label for one in beside.gateways]
+        figures[COMMON] = figures_of(rows, beside.workloads, labels, COMMON)
+        plan = replace(plan, gateways=[*plan.gateways, common])
+    return judged(GOALS, figures, ours.label), facts_of(options, plan)
+
+
+def _workloads() -> list[Workload]:
+    """Return what goals with the reference are about, each once."""
+    wanted = [one.workload for one in GOALS if one.base != COMMON]
+    streams = sorted(int(name.partition("-")[2]) for name in wanted if name.startswith("paced-"))
+    names = [name for name in wanted if not name.startswith("paced-")]
+    return chosen([*dict.fromkeys(names), "paced"], streams)
+
+
+def _grown(run: _Run) -> list[tuple[str, list[tuple[int, Figure | None]]]]:
+    tables = []
+    for number, growth in enumerate(growths(run.wish.arguments)):
+        # One engine is as many workers only where it listens at more than one address.
+        host = "0.0.0.0" if len(growth.gateways) > 1 else "127.0.0.1"
+        _, rows = run.measure(
+            f"growth-{number}",
+            growth.gateways,
+            growth.workloads,
+            rounds=_GROWTH_ROUNDS,
+            host=host,
+        )
+        labels = [one.label for one in growth.gateways]
+        tables.append((growth.says, growth.lines(figures_of(rows, growth.workloads, labels, None))))
+    return tables
+
+
+def _profile(run: _Run) -> None:
+    for workload in _workloads():
+        wanted = profiled(run.ours(), run.folder / f"profile-{workload.name}.out")
+        run.measure(f"profile-{workload.name}", [wanted], [workload], rounds=1)
+        (run.folder / f"profile-{workload.name}.txt").write_text(
+            said_of(run.folder / f"profile-{workload.name}.out"), encoding="utf-8"
+        )
+
+
+def _write(run: _Run, text: str, everything: dict[str, Any]) -> None:
+    content = msgspec.json.format(msgspec.json.encode(everything), indent=1)
+    (run.folder / "rows.json").write_bytes(content + b"\n")
+    for path in (run.folder / "page.md", run.wish.page):
+        if path is not None:
+            path.write_text(text, encoding="utf-8")
+    run.console.print(f"rows, profiles and logs: {run.folder}", soft_wrap=True)

@@ -1,0 +1,83 @@
+"""`smg-chaos compare`: the command line of the comparison with goals."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from smg_chaos.bench.options import Options
+
+_EPILOG: Final = """
+Examples:
+
+$ smg-chaos compare --tokenizer .cache/vocabulary/qwen --page deploy/reference/performance.md
+
+$ smg-chaos compare --rounds 5 --no-growth --flags "--processes 1"
+
+$ smg-chaos compare --profile
+(and what Python's profiler finds in each workload, in the folder of results)
+"""
+
+_Page = Annotated[Path | None, typer.Option(help="write the published page here", dir_okay=False)]
+_Growth = Annotated[bool, typer.Option(help="measure how costs grow as well")]
+_Profile = Annotated[bool, typer.Option(help="and where this gateway's time goes")]
+_Flags = Annotated[str, typer.Option(help="more flags of this gateway")]
+_Rounds = Annotated[int, typer.Option(help="rounds, interleaved", min=2, max=100)]
+_DurationS = Annotated[float, typer.Option(help="seconds that count, each", min=0.2, max=600)]
+_WarmupS = Annotated[float, typer.Option(help="seconds before them", min=0, max=60)]
+_Clients = Annotated[int, typer.Option(help="connections of a loop", min=1, max=4096)]
+_Tokenizer = Annotated[
+    Path | None,
+    typer.Option(help="folder with a real tokenizer", exists=True, file_okay=False),
+]
+_Peers = Annotated[Path, typer.Option(help="where other gateways are installed")]
+_Out = Annotated[Path, typer.Option(help="folder for results and logs")]
+
+
+def command(
+    page: _Page = None,
+    growth: _Growth = True,
+    profile: _Profile = False,
+    flags: _Flags = "",
+    rounds: _Rounds = 3,
+    duration_s: _DurationS = 4.0,
+    warmup_s: _WarmupS = 1.0,
+    clients: _Clients = 32,
+    tokenizer: _Tokenizer = None,
+    peers: _Peers = Path(".cache/peers"),
+    out: _Out = Path(".cache/bench"),
+) -> None:
+    """Hold this gateway to its goals beside the others, with every feature of production on.
+
+    Exits 0 if all that must be is so, 1 if something falls short or has no result. Run it on a
+    quiet machine: rounds that spread by more than a fifth are no result.
+    """
+    from smg_chaos.bench.accounting import AccountingError
+    from smg_chaos.bench.children import BenchError
+    from smg_chaos.bench.compare import Wish, compare
+
+    options = Options(
+        rounds=rounds,
+        duration_s=duration_s,
+        warmup_s=warmup_s,
+        clients=clients,
+        tokenizer=tokenizer,
+        peers=peers,
+        out=out,
+    )
+    wish = Wish(page, growth=growth, profile=profile, arguments=tuple(shlex.split(flags)))
+    try:
+        code = compare(options, wish)
+    except ValueError as error:
+        print(f"smg-chaos compare: {error}", file=sys.stderr)
+        raise typer.Exit(2) from error
+    except (AccountingError, BenchError, OSError) as error:
+        print(f"smg-chaos compare: {error}", file=sys.stderr)
+        raise typer.Exit(1) from error
+    raise typer.Exit(code)
+
+
+app = typer.Typer(add_completion=False)
+app.command(name="compare", epilog=_EPILOG)(command)

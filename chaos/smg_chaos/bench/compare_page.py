@@ -1,0 +1,109 @@
+"""The page that a comparison publishes: goals, how costs grow, and on what all of it was measured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from smg_chaos.bench.goals import Judged
+from smg_chaos.bench.rows import Figure
+
+Growing = tuple[str, Sequence[tuple[int, Figure | None]]]
+
+_HEAD: Final = """# Performance
+
+Written by `smg-chaos compare`; do not edit. CPU is user and system time of a gateway's whole process tree, by the kernel's
+account, per request or per token; ratios are the median of those of the rounds, each of which goes round all gateways.
+This gateway runs as it is operated: with keys, limits, metrics and its access log; the others as they come. Every answer is
+checked against what the engine said.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What goes on it."""
+
+    at: datetime
+    facts: Mapping[str, Any]
+    goals: Sequence[Judged]
+    growing: Sequence[Growing] = ()
+
+
+def page(told: Page) -> str:
+    """Return the whole page, ending with a line feed."""
+    parts = [_HEAD, _about(told), _goals(told.goals)]
+    parts += [_grown(says, lines) for says, lines in told.growing]
+    return "\n".join(parts)
+
+
+def _about(told: Page) -> str:
+    machine = told.facts.get("machine", {})
+    load = ", ".join(f"{one:.2f}" for one in machine.get("load_average", ()))
+    rows = [
+        ("When", told.at.strftime("%Y-%m-%d %H:%M UTC")),
+        ("Commit", machine.get("commit") or "-"),
+        ("Machine", f"{machine.get('cpu')}, {machine.get('cores')} cores, Linux {machine.get('kernel')}"),
+        ("Python", machine.get("python")),
+        ("Load at the start", load or "-"),
+        ("Rounds", f"{told.facts.get('rounds')} of {told.facts.get('duration_s')} s, {told.facts.get('clients')} clients"),
+        ("Tokenizer", told.facts.get("tokenizer")),
+        ("Engine", told.facts.get("engine")),
+    ]  # fmt: skip
+    rows += [
+        (one["label"], f"{one['says']}, {one['version']}, {one['arguments'] or 'no flags'}")
+        for one in told.facts.get("gateways", ())
+    ]
+    rows += [(name, version) for name, version in machine.get("libraries", {}).items() if version]
+    return "| | |\n|---|---|\n" + "".join(f"| {name} | {value} |\n" for name, value in rows)
+
+
+def _goals(goals: Sequence[Judged]) -> str:
+    lines = [
+        "## Goals\n\n| What | Beside | Ours | Theirs | Unit | Ratio | Must | Wished | Spread | |\n"
+        "|---|---|---|---|---|---|---|---|---|---|\n"
+    ]
+    for one in goals:
+        goal = one.goal
+        spread = "-" if one.spread is None else f"{one.spread:.0%}"
+        cells = (
+            goal.axis,
+            goal.base,
+            _number(one.ours),
+            _number(one.theirs),
+            one.unit or "-",
+            _number(one.ratio, places=3),
+            f"{goal.must:.3g}",
+            f"{goal.stretch:.3g}",
+            spread,
+            "**short**" if one.verdict == "short" else one.verdict,
+        )
+        lines.append(f"| {' | '.join(cells)} |\n")
+    return "".join(lines)
+
+
+def _grown(says: str, lines: Sequence[tuple[int, Figure | None]]) -> str:
+    what, _, unit = says.partition(": ")
+    head = (
+        f"## Growth: {what}\n\n| {what} | {unit} | Spread | To the first token p50, p99 (ms) |"
+        " Memory, peak (MB) | |\n|---|---|---|---|---|---|\n"
+    )
+    return head + "".join(_grown_line(number, figure) for number, figure in lines)
+
+
+def _grown_line(number: int, figure: Figure | None) -> str:
+    if figure is None:
+        return f"| {number:,} | - | - | - | - | not measured |\n"
+    spread = "-" if figure.spread is None else f"{figure.spread:.0%}"
+    ttft = figure.ttft_ms
+    first = f"{ttft.p50:.2f}, {ttft.p99:.2f}" if ttft.count else "-"
+    notes = "; ".join(figure.notes).replace("|", "/") or "-"
+    return (
+        f"| {number:,} | {_number(figure.median)} | {spread} | {first} |"
+        f" {figure.peak_mb:.0f} | {notes} |\n"
+    )
+
+
+def _number(value: float | None, *, places: int = 1) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.{places}f}"

@@ -1,0 +1,97 @@
+"""What this gateway may cost beside the reference gateway, and whether it does: ratios of one interleaved run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from smg_chaos.bench.rows import Figure
+
+REFERENCE: Final = "smg"
+REFERENCE_CACHED: Final = "smg-cached"
+COMMON: Final = "litellm"
+"""What many use in its place; it is compared with in a run of its own, since it cannot keep the others' pace."""
+
+Verdict: TypeAlias = Literal["stretch", "pass", "short", "no result"]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A ratio to another gateway that must not be exceeded, and one that is wished for."""
+
+    axis: str
+    workload: str
+    must: float
+    stretch: float
+    base: str = REFERENCE
+    of: Literal["figure", "memory"] = "figure"
+    """What the workload is measured by, or the memory of the process tree at its peak."""
+
+
+GOALS: Final = (
+    Goal("short chat, not streamed", "short", 0.60, 0.35),
+    Goal("streamed request, 1 token", "stream1", 0.60, 0.40),
+    Goal("token, paced 20 ms, 64 streams", "paced-64", 0.90, 0.65),
+    Goal("token, paced 20 ms, 256 streams", "paced-256", 1.0, 0.75),
+    Goal("token, burst", "burst", 1.3, 0.8),
+    Goal("32 KB prompt, never seen", "documents", 0.50, 0.30),
+    Goal("8 k prompt, both with caches", "cycled", 0.70, 0.50, REFERENCE_CACHED),
+    Goal("time to first token, idle, p50", "idle", 0.60, 0.35),
+    Goal("time to first token, mixed load, p99", "mixed", 1.0, 0.7),
+    Goal("memory at its peak", "documents", 1.1, 0.9, of="memory"),
+    Goal("litellm: short chat", "short", 1 / 50, 1 / 100, COMMON),
+    Goal("litellm: token, paced, 32 streams", "paced-32", 1 / 15, 1 / 30, COMMON),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A goal, and what a run said of it. `ours` and `theirs` are medians; `spread` is the larger of both."""
+
+    goal: Goal
+    verdict: Verdict
+    ours: float | None = None
+    theirs: float | None = None
+    ratio: float | None = None
+    spread: float | None = None
+    unit: str = ""
+
+    @property
+    def short(self) -> bool:
+        """Whether what must be is not so, or nobody knows."""
+        return self.verdict in ("short", "no result")
+
+
+def judged(
+    goals: Sequence[Goal], figures: Mapping[str, Sequence[Figure]], ours: str
+) -> list[Judged]:
+    """Return what runs say of goals; `figures` are by the gateway that their ratios are to."""
+    return [_judged(goal, figures.get(goal.base, ()), ours) for goal in goals]
+
+
+def _judged(goal: Goal, figures: Sequence[Figure], ours: str) -> Judged:
+    of_workload = {one.gateway: one for one in figures if one.workload == goal.workload}
+    mine, theirs = of_workload.get(ours), of_workload.get(goal.base)
+    if mine is None or theirs is None:
+        return Judged(goal, "no result")
+    if goal.of == "memory":
+        return _of_memory(goal, mine, theirs)
+    spreads = [one.spread for one in (mine, theirs) if one.spread is not None]
+    verdict: Verdict = "no result"
+    if mine.ratio is not None and mine.result and theirs.result:
+        verdict = _verdict(goal, mine.ratio)
+    return Judged(
+        goal, verdict, mine.median, theirs.median, mine.ratio, max(spreads, default=None), mine.unit
+    )
+
+
+def _of_memory(goal: Goal, mine: Figure, theirs: Figure) -> Judged:
+    if not mine.peak_mb or not theirs.peak_mb:
+        return Judged(goal, "no result", unit="MB")
+    ratio = mine.peak_mb / theirs.peak_mb
+    return Judged(goal, _verdict(goal, ratio), mine.peak_mb, theirs.peak_mb, ratio, unit="MB")
+
+
+def _verdict(goal: Goal, ratio: float) -> Verdict:
+    if ratio <= goal.stretch:
+        return "stretch"
+    return "pass" if ratio <= goal.must else "short"

@@ -1,0 +1,77 @@
+"""One call of an engine under way: who reads it, and how it is let go."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from smg_node.engines.chunk import Chunk
+
+Take: TypeAlias = Callable[[Sequence[Chunk]], bool]
+"""Told what one wake-up brought, at least one chunk; says whether it wants more."""
+
+
+class ChunkStream(Protocol):
+    """The chunks of one call, for one reader at a time. Whoever has it closes it, however it ended."""
+
+    async def pour(self, take: Take) -> bool:
+        """Hand what each wake-up brings to `take`, within that wake-up, until there is no more of it.
+
+        True when every choice has had its `finish`; False when `take` had enough, and what is said from then on
+        waits at the engine until it is poured again. Raises `SmgError` as told at `Engine.generate`, and
+        whatever `take` raised.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Cancel what is still under way; harmless the second time."""
+        ...
+
+
+class PulledChunks:
+    """A `ChunkStream` of what an iterator yields: for calls that are made of others."""
+
+    def __init__(self, batches: AsyncGenerator[Sequence[Chunk], None]) -> None:
+        self._batches = batches
+
+    async def pour(self, take: Take) -> bool:
+        """See `ChunkStream`."""
+        async for chunks in self._batches:
+            if not take(chunks):
+                return False
+        return True
+
+    async def aclose(self) -> None:
+        """See `ChunkStream`."""
+        await self._batches.aclose()
+
+
+async def pulled(make: Callable[[], ChunkStream]) -> AsyncGenerator[Sequence[Chunk], None]:
+    """Yield the chunks of the call that `make` begins, batch by batch; closing this closes it."""
+    stream = make()
+    got: list[Sequence[Chunk]] = []
+
+    def take(chunks: Sequence[Chunk]) -> bool:
+        got.append(chunks)
+        return False
+
+    try:
+        over = False
+        while not over:
+            over = await stream.pour(take)
+            while got:
+                yield got.pop()
+    finally:
+        await stream.aclose()
+
+
+async def ends_itself(stream: ChunkStream, patience_s: float) -> None:
+    """Wait a moment for a call to end whose answer nobody wants any more; how it ends does not matter."""
+    try:
+        async with asyncio.timeout(patience_s):
+            await stream.pour(_unwanted)
+    except TimeoutError:
+        return
+
+
+def _unwanted(_chunks: Sequence[Chunk]) -> bool:
+    return True

@@ -1,0 +1,1 @@
+"""gRPC calls over HTTP/2, by our own hands: bytes in, messages out, no task per message."""

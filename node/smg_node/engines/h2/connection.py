@@ -1,0 +1,396 @@
+"""One HTTP/2 connection to a gRPC server, without the world: bytes in, messages of flows and bytes out.
+
+Whatever comes, the outcome is frames to send, flows that have something new, or a broken connection: never
+an exception. What goes wrong with one call ends that call; what breaks the protocol ends them all with
+UNAVAILABLE. A frame that is one whole message, which a token is, costs one look at its head and
+one at its flow; everything else takes the long way.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from smg_node.engines.h2 import frames
+from smg_node.engines.h2.flow import STREAM_WINDOW, DamagedError, Flow
+from smg_node.engines.h2.frames import HEAD, HEAD_BYTES, MESSAGE_HEAD, SETTING, BrokenError
+from smg_node.engines.h2.hpack import HEADERS_MAX_BYTES
+from smg_node.engines.h2.response_head import FINE, Ending, reset_by
+from smg_node.engines.h2.sections import Block, Sections
+from smg_node.engines.h2.sending import Sending
+from smg_node.engines.transport import StatusCode
+
+CONNECTION_WINDOW: Final = 16 * 1024 * 1024
+"""What all calls together may have under way to us; each flow has its own, which holds it back."""
+STREAMS_ASSUMED: Final = 100
+"""Until the server says how many calls it takes at once; RFC 9113 asks servers for no fewer."""
+IDLE_FRAMES_MAX: Final = 10_000
+"""Frames in a row that carry nothing for any call; a server that sends more of them wants us busy."""
+
+_PREFIX_AND_HEAD: Final = MESSAGE_HEAD.size
+_HELLO: Final = (
+    frames.PREFACE
+    + frames.settings(
+        (frames.TABLE_SIZE, 0),
+        (frames.ENABLE_PUSH, 0),
+        (frames.INITIAL_WINDOW, STREAM_WINDOW),
+        (frames.MAX_HEADER_LIST, HEADERS_MAX_BYTES),
+    )
+    + frames.window_update(0, CONNECTION_WINDOW - frames.DEFAULT_WINDOW)
+)
+
+
+class Connection:
+    """The client's side of one connection.
+
+    `greeted` is whether the server has introduced itself, `leaving` whether it takes no new calls,
+    `broken` why there is no connection any more. What `sending` holds is to be written.
+    """
+
+    def __init__(self, message_max_bytes: int) -> None:
+        self.flows: dict[int, Flow] = {}
+        self.sending = Sending()
+        self.sending.out.append(_HELLO)
+        self.streams_max = STREAMS_ASSUMED
+        self.greeted = False
+        self.leaving = False
+        self.calm = False
+        """Whether the server has asked for fewer pings."""
+        self.broken: str | None = None
+        self._message_max_bytes = message_max_bytes
+        self._short = min(message_max_bytes, frames.FRAME_MAX_BYTES - frames.PREFIX_BYTES)
+        """What a message of one frame can have."""
+        self._rest = b""
+        self._touched: list[Flow] = []
+        self._block: Block | None = None
+        self._room = CONNECTION_WINDOW
+        self._idle_frames = 0
+        self._sections = Sections()
+        self._long: dict[int, Callable[[int, int, bytes], None]] = {
+            frames.DATA: self._contents,
+            frames.HEADERS: self._headers,
+            frames.RST_STREAM: self._reset,
+            frames.SETTINGS: self._settings,
+            frames.PUSH_PROMISE: self._promise,
+            frames.PING: self._ping,
+            frames.GOAWAY: self._goaway,
+            frames.WINDOW_UPDATE: self._window_update,
+            frames.CONTINUATION: self._continuation,
+        }
+
+    # ── What callers do ─────────────────────────────────────────────────────
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more call may be begun."""
+        return (
+            self.greeted
+            and not self.leaving
+            and self.broken is None
+            and len(self.flows) < self.streams_max
+            and self.sending.last < frames.NUMBER_MAX - 1
+        )
+
+    def begin(self, flow: Flow, block: bytes, message: bytes) -> None:
+        """Begin a call with one request; `has_room` was True."""
+        self.sending.begin(flow, block, message)
+        self.flows[flow.number] = flow
+
+    def drop(self, flow: Flow, ending: Ending, code: int = frames.CANCEL) -> None:
+        """End a call from our side; its flow is not told of anything any more."""
+        if self.flows.pop(flow.number, None) is not None:
+            self.sending.out.append(frames.reset(flow.number, code))
+            self.sending.drop(flow)
+            flow.ending = ending
+
+    def refill(self, flow: Flow) -> None:
+        """Let the server send a full window again; for a reader who has taken all there was."""
+        if flow.number in self.flows:
+            self.sending.out.append(frames.window_update(flow.number, STREAM_WINDOW - flow.room))
+            flow.room = STREAM_WINDOW
+
+    def ping(self) -> None:
+        """Ask the server for a sign of life; whatever it sends is one."""
+        self.sending.out.append(frames.frame(frames.PING, 0, 0, bytes(8)))
+
+    def lost(self, why: str) -> list[Flow]:
+        """Hear that the connection is gone; return the flows that have ended by it."""
+        self.broken = self.broken or why
+        ended = list(self.flows.values())
+        for flow in ended:
+            self._over(flow, Ending(StatusCode.UNAVAILABLE, why))
+        return ended
+
+    # ── What comes ──────────────────────────────────────────────────────────
+
+    def receive(self, data: bytes) -> list[Flow]:
+        """Take what has come; return each flow with something new once, in the order of its first byte.
+
+        Whoever takes them from here clears their `touched`.
+        """
+        if self.broken is not None:
+            return []
+        touched: list[Flow] = []
+        self._touched = touched
+        if self._rest:
+            data = self._rest + data
+        try:
+            self._rest = data[self._frames(data) :]
+        except BrokenError as error:
+            self._break(error)
+        return touched
+
+    def _frames(self, data: bytes) -> int:
+        """Take every whole frame; return where the rest begins."""
+        flows, touched = self.flows, self._touched
+        at, end, taken = 0, len(data), 0
+        while end - at >= HEAD_BYTES:
+            if end - at >= _PREFIX_AND_HEAD:
+                word, flags, number, squeezed, size = MESSAGE_HEAD.unpack_from(data, at)
+                stop = at + _PREFIX_AND_HEAD + size
+                if word == (size + 5) << 8 and not (flags or squeezed) and stop <= end:
+                    flow = flows.get(number)
+                    if (
+                        flow is not None
+                        and flow.whole
+                        and flow.room >= size + 5
+                        and size <= self._short
+                        and self._block is None
+                    ):
+                        flow.messages.append(data[at + _PREFIX_AND_HEAD : stop])
+                        flow.room -= size + 5
+                        taken += size + 5
+                        if not flow.touched:
+                            flow.touched = True
+                            touched.append(flow)
+                        at = stop
+                        continue
+            word, flags, number = HEAD.unpack_from(data, at)
+            stop = at + HEAD_BYTES + (word >> 8)
+            if word >> 8 > frames.FRAME_MAX_BYTES:
+                raise self._foreign(data) or BrokenError(
+                    frames.FRAME_SIZE_ERROR, "a frame too large"
+                )
+            if stop > end:
+                break
+            self._frame(
+                word & 0xFF, flags, number & frames.NUMBER_MAX, data[at + HEAD_BYTES : stop]
+            )
+            at = stop
+        if taken:
+            self._idle_frames = 0
+            self._take_room(taken)
+        return at
+
+    def _frame(self, kind: int, flags: int, number: int, payload: bytes) -> None:
+        block = self._block
+        if block is not None and (kind != frames.CONTINUATION or number != block.number):
+            raise BrokenError(frames.PROTOCOL_ERROR, "headers that do not go on")
+        if not self.greeted and kind != frames.SETTINGS:
+            raise BrokenError(frames.PROTOCOL_ERROR, "it does not introduce itself")
+        self._idle_frames += 1
+        if self._idle_frames > IDLE_FRAMES_MAX:
+            raise BrokenError(frames.ENHANCE_YOUR_CALM, "frames that say nothing, without end")
+        take = self._long.get(kind)
+        if take is not None:
+            take(flags, number, payload)
+
+    def _contents(self, flags: int, number: int, payload: bytes) -> None:
+        length = len(payload)
+        self._take_room(length)
+        if flags & frames.PADDED:
+            payload = frames.unpadded(payload)
+        flow = self._flow(number)
+        if flow is None:
+            return
+        flow.room -= length
+        if flow.room < 0:
+            self._fail(flow, StatusCode.INTERNAL, "more than its window", frames.FLOW_CONTROL_ERROR)
+        elif not flow.answered:
+            self._fail(flow, StatusCode.INTERNAL, "an answer without headers")
+        else:
+            self._body(flow, payload, last=bool(flags & frames.END_STREAM))
+
+    def _body(self, flow: Flow, payload: bytes, *, last: bool) -> None:
+        if payload:
+            self._idle_frames = 0
+            try:
+                flow.feed(payload, self._message_max_bytes)
+            except DamagedError as error:
+                self._fail(flow, error.status, str(error), frames.CANCEL)
+                return
+        if last:
+            self._end(flow, Ending(StatusCode.UNKNOWN, "the answer ended without a status"))
+        else:
+            # Also for a piece of a message: its reader may have to open the window.
+            self._touch(flow)
+
+    def _headers(self, flags: int, number: int, payload: bytes) -> None:
+        if flags & frames.PADDED:
+            payload = frames.unpadded(payload)
+        if flags & frames.WITH_PRIORITY:
+            if len(payload) < 5:
+                raise BrokenError(frames.FRAME_SIZE_ERROR, "headers of no length")
+            payload = payload[5:]
+        last = bool(flags & frames.END_STREAM)
+        if flags & frames.END_HEADERS:
+            self._all_headers(number, payload, last=last)
+        else:
+            self._block = Block(number, last=last)
+            self._block.add(payload)
+
+    def _continuation(self, flags: int, number: int, payload: bytes) -> None:
+        block = self._block
+        if block is None:
+            raise BrokenError(frames.PROTOCOL_ERROR, "headers that have not begun")
+        block.add(payload)
+        if flags & frames.END_HEADERS:
+            self._block = None
+            self._all_headers(number, block.whole, last=block.last)
+
+    def _all_headers(self, number: int, block: bytes | None, *, last: bool) -> None:
+        flow = self._flow(number)
+        if flow is None:
+            # Nothing is lost: blocks mean the same whether others were read or not.
+            return
+        self._idle_frames = 0
+        if block is None:
+            why = f"headers of more than {HEADERS_MAX_BYTES} bytes"
+            self._fail(flow, StatusCode.RESOURCE_EXHAUSTED, why, frames.CANCEL)
+            return
+        section = self._sections.read(block)
+        if last:
+            self._end(flow, section.ending)
+        elif flow.answered:
+            self._fail(flow, StatusCode.INTERNAL, "trailers that are not the end")
+        elif section.refusal is None:
+            flow.answered = flow.whole = True
+        elif not section.passing:
+            refusal = section.refusal
+            self._fail(flow, refusal.status, refusal.message, frames.CANCEL)
+
+    def _reset(self, flags: int, number: int, payload: bytes) -> None:
+        if len(payload) != 4:
+            raise BrokenError(frames.FRAME_SIZE_ERROR, "a reset of another length")
+        flow = self._flow(number)
+        if flow is not None:
+            self._over(flow, reset_by(frames.read_word(payload)))
+            self._touch(flow)
+
+    def _settings(self, flags: int, number: int, payload: bytes) -> None:
+        if number:
+            raise BrokenError(frames.PROTOCOL_ERROR, "settings of a call")
+        if flags & frames.ACK:
+            return
+        if len(payload) % SETTING.size:
+            raise BrokenError(frames.FRAME_SIZE_ERROR, "settings of another length")
+        for key, value in SETTING.iter_unpack(payload):
+            self._setting(key, value)
+        self.greeted = True
+        self.sending.out.append(frames.frame(frames.SETTINGS, frames.ACK, 0))
+
+    def _setting(self, key: int, value: int) -> None:
+        if key == frames.INITIAL_WINDOW:
+            self.sending.reopen(value, list(self.flows.values()))
+        elif key == frames.MAX_STREAMS:
+            self.streams_max = value
+        elif key == frames.MAX_FRAME:
+            if not frames.FRAME_MAX_BYTES <= value <= frames.FRAME_LIMIT_BYTES:
+                raise BrokenError(frames.PROTOCOL_ERROR, "frames of a size that there is not")
+            self.sending.frame_max = value
+        elif key == frames.ENABLE_PUSH and value:
+            raise BrokenError(frames.PROTOCOL_ERROR, "a server that wants to be pushed to")
+
+    def _promise(self, flags: int, number: int, payload: bytes) -> None:
+        raise BrokenError(frames.PROTOCOL_ERROR, "a promise that nobody asked for")
+
+    def _ping(self, flags: int, number: int, payload: bytes) -> None:
+        if number:
+            raise BrokenError(frames.PROTOCOL_ERROR, "a ping of a call")
+        if len(payload) != 8:
+            raise BrokenError(frames.FRAME_SIZE_ERROR, "a ping of another length")
+        if not flags & frames.ACK:
+            self.sending.out.append(frames.frame(frames.PING, frames.ACK, 0, payload))
+
+    def _goaway(self, flags: int, number: int, payload: bytes) -> None:
+        if number or len(payload) < 8:
+            raise BrokenError(frames.FRAME_SIZE_ERROR, "a farewell of another length")
+        self.leaving = True
+        code = frames.read_word(payload[4:])
+        self.calm = self.calm or code == frames.ENHANCE_YOUR_CALM
+        last = frames.read_word(payload) & frames.NUMBER_MAX
+        for flow in [flow for flow in self.flows.values() if flow.number > last]:
+            self._over(flow, Ending(StatusCode.UNAVAILABLE, "the server goes away: not processed"))
+            self._touch(flow)
+
+    def _window_update(self, flags: int, number: int, payload: bytes) -> None:
+        if len(payload) != 4:
+            raise BrokenError(frames.FRAME_SIZE_ERROR, "a window of another length")
+        more = frames.read_word(payload) & frames.WINDOW_MAX
+        if not number:
+            if not more:
+                raise BrokenError(frames.PROTOCOL_ERROR, "a window that opens by nothing")
+            self.sending.widen_all(more)
+        elif (flow := self._flow(number)) is not None:
+            if not more:
+                self._fail(flow, StatusCode.INTERNAL, "a window that opens by nothing")
+            elif not self.sending.widen(flow, more):
+                why = "a window larger than windows can be"
+                self._fail(flow, StatusCode.INTERNAL, why, frames.FLOW_CONTROL_ERROR)
+        if self.sending.waiting:
+            self._idle_frames = 0  # a large request is under way: this is its pace
+
+    # ── Ends ────────────────────────────────────────────────────────────────
+
+    def _flow(self, number: int) -> Flow | None:
+        """Return the call of that number; None if it is over. BrokenError if it never was."""
+        flow = self.flows.get(number)
+        if flow is None and (number > self.sending.last or not number % 2):
+            raise BrokenError(frames.PROTOCOL_ERROR, "a call that nobody began")
+        return flow
+
+    def _end(self, flow: Flow, ending: Ending) -> None:
+        """Hear that the server has said all."""
+        if flow.unsent:
+            # It answers without reading on, and it need not.
+            self.sending.out.append(frames.reset(flow.number, frames.NO_ERROR))
+        if flow.part and ending.status is StatusCode.OK:
+            ending = Ending(StatusCode.INTERNAL, "the answer ended within a message")
+        self._over(flow, ending if ending.status is not StatusCode.OK else FINE)
+        self._touch(flow)
+
+    def _fail(
+        self, flow: Flow, status: StatusCode, why: str, code: int = frames.PROTOCOL_ERROR
+    ) -> None:
+        """End a call because of what its server sent."""
+        self.sending.out.append(frames.reset(flow.number, code))
+        self._over(flow, Ending(status, why))
+        self._touch(flow)
+
+    def _over(self, flow: Flow, ending: Ending) -> None:
+        del self.flows[flow.number]
+        self.sending.drop(flow)
+        flow.ending = ending
+
+    def _touch(self, flow: Flow) -> None:
+        if not flow.touched:
+            flow.touched = True
+            self._touched.append(flow)
+
+    def _take_room(self, taken: int) -> None:
+        """Count bytes of answers; the window opens again at half, whoever reads them or not."""
+        self._room -= taken
+        if self._room < 0:
+            raise BrokenError(frames.FLOW_CONTROL_ERROR, "more than the connection's window")
+        if self._room <= CONNECTION_WINDOW // 2:
+            more = CONNECTION_WINDOW - self._room
+            self.sending.out.append(frames.window_update(0, more))
+            self._room = CONNECTION_WINDOW
+
+    def _break(self, error: BrokenError) -> None:
+        self.sending.out.append(frames.goaway(error.code))
+        for flow in self.lost(f"the connection broke: {error}"):
+            self._touch(flow)
+
+    def _foreign(self, data: bytes) -> BrokenError | None:
+        if not self.greeted and data.startswith(b"HTTP/"):
+            return BrokenError(frames.PROTOCOL_ERROR, "it speaks HTTP/1, not HTTP/2")
+        return None

@@ -1,0 +1,189 @@
+"""One connection to an engine: the socket's side of it, and whether the other end still lives."""
+
+import asyncio
+import logging
+import socket
+from typing import Final, Protocol, cast
+
+from smg_node.engines.h2 import frames
+from smg_node.engines.h2.connection import Connection
+from smg_node.engines.h2.flow import Flow
+from smg_node.engines.h2.response_head import Ending
+from smg_node.engines.h2.sending import WRITE_BYTES
+from smg_node.engines.transport import StatusCode
+
+PING_ANSWER_S: Final = 10.0
+"""How long an engine that was asked for a sign of life may stay silent."""
+UNREAD_MAX_BYTES: Final = 16 * 1024 * 1024
+"""What may wait for a server that asks and asks and does not read."""
+
+_OURS: Final = Ending(StatusCode.INTERNAL, "the answer could not be handed out")
+_log = logging.getLogger(__name__)
+
+
+class Host(Protocol):
+    """Whom a connection belongs to."""
+
+    def room(self) -> None:
+        """Hear that there may be room for one more call."""
+        ...
+
+    def leaves(self, link: "Link") -> None:
+        """Hear that a connection takes no new calls; perhaps more than once."""
+        ...
+
+
+class Link(asyncio.Protocol):
+    """One connection. `ready` is done when the server has introduced itself, `over` when all is over."""
+
+    def __init__(self, host: Host, message_max_bytes: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._host = host
+        self._core = Connection(message_max_bytes)
+        self._transport: asyncio.Transport | None = None
+        self._full = False
+        self._awake = False
+        self._heard_at = self._loop.time()
+        self._asked_at: float | None = None
+        self.ready: asyncio.Future[None] = self._loop.create_future()
+        self.over: asyncio.Future[None] = self._loop.create_future()
+
+    # ── What its owner does ─────────────────────────────────────────────────
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more call may be begun here."""
+        return self._core.has_room
+
+    @property
+    def calls(self) -> int:
+        """How many calls are under way here."""
+        return len(self._core.flows)
+
+    @property
+    def calm(self) -> bool:
+        """Whether the server has asked for fewer pings."""
+        return self._core.calm
+
+    def begin(self, flow: Flow, block: bytes, message: bytes) -> None:
+        """Begin a call; `has_room` was True."""
+        self._core.begin(flow, block, message)
+        if not self._awake:
+            self._flush()
+
+    def drop(self, flow: Flow, ending: Ending) -> None:
+        """End a call from our side."""
+        self._core.drop(flow, ending)
+        if not self._awake:
+            self._flush()
+            self._settle()
+
+    def refill(self, flow: Flow) -> None:
+        """Let the server send more of a call's answer."""
+        self._core.refill(flow)
+        if not self._awake:
+            self._flush()
+
+    def look(self, now_s: float, ping_interval_s: float) -> None:
+        """Ask for a sign of life where there was none for so long, and hang up where none comes."""
+        if self._asked_at is not None and self._heard_at >= self._asked_at:
+            self._asked_at = None
+        if not self._core.flows:
+            return
+        if self._asked_at is None:
+            if now_s - self._heard_at >= ping_interval_s:
+                self._asked_at = now_s
+                self._core.ping()
+                self._flush()
+        elif now_s - self._asked_at >= PING_ANSWER_S:
+            self.hang_up("the server did not answer a ping")
+
+    def hang_up(self, why: str) -> None:
+        """Drop the connection at once; what runs on it ends with UNAVAILABLE."""
+        ended = self._core.lost(why)
+        if self._transport is not None:
+            self._transport.abort()
+        for flow in ended:
+            flow.deliver()
+        self._settle()
+
+    # ── What the socket does ────────────────────────────────────────────────
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Introduce ourselves."""
+        # uvloop's transports are no subclass of asyncio's.
+        self._transport = cast(asyncio.Transport, transport)
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family != getattr(socket, "AF_UNIX", None):
+            # uvloop and asyncio do so as well; that tokens are not held back for 40 ms is ours to see to.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._flush()
+
+    def data_received(self, data: bytes) -> None:
+        """Hand what came to whom it is for, and write what there is to say to it, once."""
+        self._heard_at = self._loop.time()
+        core = self._core
+        self._awake = True
+        for flow in core.receive(data):
+            flow.touched = False
+            try:
+                flow.deliver()
+            except Exception:
+                # A mistake of ours in one call must not reach the others on this connection.
+                _log.exception("an answer could not be handed out")
+                core.drop(flow, _OURS, frames.INTERNAL_ERROR)
+        self._awake = False
+        if core.sending.out or core.sending.waiting:
+            self._flush()
+        if core.greeted and not self.ready.done():
+            self.ready.set_result(None)
+        if core.leaving or core.broken is not None:
+            self._settle()
+
+    def pause_writing(self) -> None:
+        """Hold large requests back: the server does not read as fast as we write."""
+        self._full = True
+
+    def resume_writing(self) -> None:
+        """Go on with them."""
+        self._full = False
+        self._flush()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """End what ran here."""
+        said = f": {error}" if error is not None else ""
+        ended = self._core.lost(f"the connection was closed{said}")
+        self._transport = None
+        for flow in ended:
+            flow.deliver()
+        self._settle()
+        if not self.over.done():
+            self.over.set_result(None)
+
+    # ── Within ──────────────────────────────────────────────────────────────
+
+    def _flush(self) -> None:
+        transport, sending = self._transport, self._core.sending
+        if transport is None or transport.is_closing():
+            sending.out.clear()
+            return
+        if sending.out:
+            transport.write(sending.taken())
+        while sending.waiting and not self._full and sending.window > 0:
+            sending.pump(WRITE_BYTES)
+            if not sending.out:
+                break
+            transport.write(sending.taken())
+        if self._full and transport.get_write_buffer_size() > UNREAD_MAX_BYTES:
+            self._loop.call_soon(self.hang_up, "the server does not read")
+
+    def _settle(self) -> None:
+        """See to what follows from a connection that ends, and from a call that has ended."""
+        core = self._core
+        if core.broken is not None or core.leaving:
+            self._host.leaves(self)
+            if not self.ready.done():
+                self.ready.set_exception(ConnectionError(core.broken or "the server goes away"))
+                self.ready.exception()  # nobody need ask
+            if self._transport is not None and not core.flows:
+                self._transport.close()

@@ -1,0 +1,195 @@
+"""One call with many answers over our own HTTP/2: what its reader holds.
+
+What comes is handed out inside the wake-up that brought it, so a token wakes no task. Whatever its reader
+does wrong stays here: `deliver` never raises into the connection that others share.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from smg_node.engines.h2.flow import REFILL_AT, Flow
+from smg_node.engines.h2.link import Link
+from smg_node.engines.h2.response_head import Ending
+from smg_node.engines.transport import StatusCode, Take, TransportError
+
+DROPPED: Final = Ending(StatusCode.CANCELLED, "the call was dropped here")
+LATE: Final = Ending(StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+
+
+class Owner(Protocol):
+    """Whom a call belongs to."""
+
+    def ended(self, stream: "H2Stream") -> None:
+        """Hear that a call is over, once."""
+        ...
+
+
+class H2Stream(Flow):
+    """See `MessageStream`. Its owner begins it; `link` is None until then."""
+
+    __slots__ = (
+        "_held",
+        "_listed",
+        "_loop",
+        "_owner",
+        "_take",
+        "_waiter",
+        "block",
+        "due_at",
+        "link",
+        "request",
+        "tick",
+    )
+
+    def __init__(
+        self,
+        owner: Owner,
+        loop: asyncio.AbstractEventLoop,
+        block: bytes,
+        request: bytes,
+        due_at: float,
+    ) -> None:
+        super().__init__()
+        self._loop = loop
+        self._owner = owner
+        self._take: Take | None = None
+        self._waiter: asyncio.Future[bool] | None = None
+        self._held = False
+        self._listed = True
+        self.block = block
+        self.request = request
+        self.due_at = due_at
+        self.tick = 0
+        self.link: Link | None = None
+
+    def __aiter__(self) -> "H2Stream":
+        return self
+
+    async def __anext__(self) -> Sequence[bytes]:
+        while True:
+            if not self._held:
+                if self.messages:
+                    batch, self.messages = self.messages, []
+                    if self.room <= REFILL_AT:
+                        self._refill()
+                    return batch
+                if self.ending is not None:
+                    if self.ending.status is StatusCode.OK:
+                        raise StopAsyncIteration
+                    raise _error(self.ending)
+            await self._news(None)
+
+    async def pour(self, take: Take) -> bool:
+        """See `MessageStream`."""
+        return await self._news(take)
+
+    def pause(self) -> None:
+        """See `MessageStream`."""
+        self._held = True
+
+    def resume(self) -> None:
+        """See `MessageStream`."""
+        if self._held:
+            self._held = False
+            self._loop.call_soon(self.deliver)
+
+    def cancel(self) -> None:
+        """See `MessageStream`."""
+        if self.ending is None:
+            self.messages = []
+            self.end(DROPPED)
+
+    def end(self, ending: Ending) -> None:
+        """End the call from our side, and tell its reader."""
+        if self.ending is None:
+            if self.link is not None:
+                self.link.drop(self, ending)
+            self.ending = ending
+            self._held = False
+            self.deliver()
+
+    def deliver(self) -> None:
+        """See `Flow`."""
+        if self._listed and self.ending is not None:
+            self._listed = False
+            reset = self.ending.status is StatusCode.CANCELLED and self.ending is not DROPPED
+            if reset and self._loop.time() >= self.due_at:
+                # The server's clock was quicker: it resets what is late.
+                self.ending = LATE
+            self._owner.ended(self)
+        waiter = self._waiter
+        if not (self._held or waiter is None or waiter.done()):
+            take = self._take
+            if self.messages:
+                if take is not None:
+                    self._pour(take, waiter)
+                else:
+                    waiter.set_result(True)  # whoever pulls looks for itself
+            elif self.ending is not None:
+                self._conclude(waiter, self.ending)
+        if self.room <= REFILL_AT:
+            self._refill()
+
+    async def _news(self, take: Take | None) -> bool:
+        """Wait for what `deliver` makes of the next wake-up, or of all of them where something takes it."""
+        assert self._waiter is None, "a call has one reader at a time"
+        waiter: asyncio.Future[bool] = self._loop.create_future()
+        self._waiter = waiter
+        self._take = take
+        try:
+            if self.messages or self.ending is not None:
+                self.deliver()
+            return await waiter
+        finally:
+            self._waiter = self._take = None
+
+    def _pour(self, take: Take, waiter: "asyncio.Future[bool]") -> None:
+        batch, self.messages = self.messages, []
+        # A cancel from inside must not settle what is settled below.
+        self._waiter = None
+        try:
+            more = take(batch)
+        except BaseException as error:  # whatever it is, it is its reader's and nobody else's
+            self.cancel()
+            if isinstance(error, StopIteration):
+                # A future cannot carry it.
+                error = RuntimeError(f"{error!r} out of a reader")
+            if not waiter.done():
+                waiter.set_exception(error)
+            return
+        if waiter.done():
+            return  # it has cancelled the task that waits
+        if not more:
+            waiter.set_result(False)
+            return
+        self._waiter = waiter
+        if self.ending is not None and not (self._held or self.messages):
+            self._conclude(waiter, self.ending)
+
+    def _conclude(self, waiter: "asyncio.Future[bool]", ending: Ending) -> None:
+        if self._take is None or ending.status is StatusCode.OK:
+            waiter.set_result(True)  # whoever pulls looks for itself
+        else:
+            waiter.set_exception(_error(ending))
+
+    def _refill(self) -> None:
+        """Open the window again once everything that came is in the reader's hands."""
+        quiet = self._held or self.messages or self.ending is not None
+        if not quiet and self.link is not None:
+            self.link.refill(self)
+
+
+class Notice(H2Stream):
+    """A call whose answer nobody wants."""
+
+    __slots__ = ()
+
+    def deliver(self) -> None:
+        """See `Flow`."""
+        self.messages = []
+        super().deliver()
+
+
+def _error(ending: Ending) -> TransportError:
+    return TransportError(ending.status, ending.message, ending.trailers)

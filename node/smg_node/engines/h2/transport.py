@@ -1,0 +1,279 @@
+"""The transport over our own HTTP/2: one or two connections to one engine, opened when they are needed.
+
+A call goes out at once where a connection has room, and waits in order where one is being opened or the
+engine takes no more at once. One task connects, the transport's own: a call that waits for it may be
+dropped by its reader without harm to the others that wait. After a failure calls fail at once
+for a moment that grows up to a second, so that a dead engine costs no one a connect timeout each.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from smg_node.config.address import split_host_port
+from smg_node.engines.h2.link import Link
+from smg_node.engines.h2.request_head import RequestHeads
+from smg_node.engines.h2.response_head import Ending
+from smg_node.engines.h2.stream import DROPPED, LATE, H2Stream, Notice
+from smg_node.engines.h2.wheel import TICK_S, Wheel
+from smg_node.engines.transport import (
+    MessageStream,
+    StatusCode,
+    TransportError,
+    TransportOptions,
+)
+from smg_node.engines.trust import ALPN
+
+NOTICES_MAX: Final = 1024
+"""Calls without a reader that may be under way; each is a few hundred bytes and ends by its timeout."""
+WAITING_MAX: Final = 1024
+"""Calls that may wait for a connection or for an engine that takes no more at once."""
+CONNECTIONS_MAX: Final = 2
+"""A second one is opened where the first takes no more calls; more of them cost more than they give."""
+_RETRY_FIRST_S: Final = 0.1
+_RETRY_MAX_S: Final = 1.0
+_RETRY_GROWTH: Final = 1.6
+
+
+class H2Transport:
+    """See `Transport`. Make it inside the running loop that will use it."""
+
+    def __init__(self, target: str, options: TransportOptions) -> None:
+        assert 1 <= options.connections <= CONNECTIONS_MAX, (
+            "one connection per stream loses, and so does one for all"
+        )
+        self.target = target
+        self._options = options
+        self._ping_interval_s = options.ping_interval_s
+        self._loop = asyncio.get_running_loop()
+        self._heads = RequestHeads(target, secure=options.trust is not None)
+        self._links: list[Link] = []
+        self._all: set[Link] = set()
+        self._waiting: dict[H2Stream, None] = {}
+        self._wheel: Wheel[H2Stream] = Wheel()
+        self._timer: asyncio.TimerHandle | None = None
+        self._notices = 0
+        self._connecting: asyncio.Task[None] | None = None
+        self._retry_s = 0.0
+        self._retry_at = 0.0
+        self._failure = Ending(StatusCode.UNAVAILABLE)
+        self._closed = False
+
+    # ── What callers do ─────────────────────────────────────────────────────
+
+    async def unary(
+        self,
+        method: str,
+        request: bytes,
+        *,
+        timeout_s: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """See `Transport`."""
+        stream = self.stream(method, request, timeout_s=timeout_s, headers=headers)
+        answers: list[bytes] = []
+
+        def take(batch: Sequence[bytes]) -> bool:
+            answers.extend(batch)
+            return len(answers) < 2
+
+        try:
+            await stream.pour(take)
+        finally:
+            stream.cancel()
+        if len(answers) != 1:
+            raise TransportError(StatusCode.INTERNAL, "not one answer, as was promised")
+        return answers[0]
+
+    def stream(
+        self,
+        method: str,
+        request: bytes,
+        *,
+        timeout_s: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> MessageStream:
+        """See `Transport`."""
+        self._check(request)
+        block = self._heads.block(method, headers, timeout_s)
+        now_s = self._loop.time()
+        stream = H2Stream(self, self._loop, block, request, now_s + timeout_s)
+        self._place(stream, now_s)
+        return stream
+
+    def notify(
+        self,
+        method: str,
+        request: bytes,
+        *,
+        timeout_s: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> bool:
+        """See `Transport`."""
+        if self._closed or self._notices >= NOTICES_MAX:
+            return False
+        block = self._heads.block(method, headers, timeout_s)
+        self._notices += 1
+        now_s = self._loop.time()
+        self._place(Notice(self, self._loop, block, request, now_s + timeout_s), now_s)
+        return True
+
+    async def close(self) -> None:
+        """See `Transport`."""
+        self._closed = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._connecting
+        for stream in self._wheel.items():
+            stream.end(DROPPED)
+        links = tuple(self._all)
+        for link in links:
+            link.hang_up(DROPPED.message)
+        for link in links:
+            await link.over
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # ── What calls and connections tell ─────────────────────────────────────
+
+    def ended(self, stream: H2Stream) -> None:
+        """See `stream.Owner`."""
+        self._wheel.remove(stream, stream.tick)
+        self._waiting.pop(stream, None)
+        if isinstance(stream, Notice):
+            self._notices -= 1
+        if self._waiting:
+            # Not from inside the wake-up that ended it.
+            self._loop.call_soon(self.room)
+
+    def room(self) -> None:
+        """See `link.Host`."""
+        while self._waiting and (link := self._free()) is not None:
+            stream = next(iter(self._waiting))
+            del self._waiting[stream]
+            self._begin(link, stream)
+        self._connect_if_wanted()
+
+    def leaves(self, link: Link) -> None:
+        """See `link.Host`."""
+        if link in self._links:
+            self._links.remove(link)
+            if link.calm:
+                self._ping_interval_s *= 2
+            self.room()
+
+    # ── Within ──────────────────────────────────────────────────────────────
+
+    def _check(self, request: bytes) -> None:
+        if self._closed:
+            raise TransportError(StatusCode.CANCELLED, "the transport is closed")
+        if len(request) > self._options.message_max_bytes:
+            raise TransportError(
+                StatusCode.OUT_OF_RANGE,
+                f"the request has {len(request)} bytes, at most"
+                f" {self._options.message_max_bytes} are sent",
+            )
+
+    def _place(self, stream: H2Stream, now_s: float) -> None:
+        """Begin a call, let it wait, or end it where neither is possible."""
+        stream.tick = self._wheel.add(stream, stream.due_at, now_s)
+        if self._timer is None:
+            self._timer = self._loop.call_later(TICK_S, self._tick)
+        link = self._free()
+        if link is not None and not self._waiting:
+            self._begin(link, stream)
+        elif not self._links and now_s < self._retry_at:
+            stream.end(self._failure)
+        elif len(self._waiting) >= WAITING_MAX:
+            stream.end(Ending(StatusCode.UNAVAILABLE, "too many calls wait for this engine"))
+        else:
+            self._waiting[stream] = None
+        if len(self._links) < self._options.connections or self._waiting:
+            self._connect_if_wanted()
+
+    def _begin(self, link: Link, stream: H2Stream) -> None:
+        stream.link = link
+        link.begin(stream, stream.block, stream.request)
+        stream.request = stream.block = b""
+
+    def _free(self) -> Link | None:
+        """Return the connection with the fewest calls that takes one more."""
+        best: Link | None = None
+        for link in self._links:
+            if link.has_room and (best is None or link.calls < best.calls):
+                best = link
+        return best
+
+    def _connect_if_wanted(self) -> None:
+        wanted = CONNECTIONS_MAX if self._waiting else self._options.connections
+        idle = not self._waiting and not self._links
+        if idle or self._closed or self._connecting is not None or len(self._links) >= wanted:
+            return
+        if self._loop.time() >= self._retry_at:
+            self._connecting = self._loop.create_task(self._connect())
+
+    async def _connect(self) -> None:
+        """Open one more connection, and let those that wait know how it went."""
+        try:
+            link = await self._open()
+        except Exception as error:  # a call must not wait for what will never be, whatever it is
+            self._fail(error)
+        else:
+            self._retry_s = self._retry_at = 0.0
+            self._links.append(link)
+        self._connecting = None
+        self.room()
+
+    async def _open(self) -> Link:
+        link = Link(self, self._options.message_max_bytes)
+        try:
+            async with asyncio.timeout(self._options.connect_s):
+                await self._shake_hands(link)
+                self._all.add(link)
+                link.over.add_done_callback(lambda _: self._all.discard(link))
+                await link.ready
+            if not link.has_room:
+                raise ConnectionError("it takes no calls")
+        except BaseException:
+            link.hang_up("it could not be opened")
+            raise
+        return link
+
+    async def _shake_hands(self, link: Link) -> None:
+        host, port = split_host_port(self.target)
+        trust = self._options.trust
+        if trust is None:
+            await self._loop.create_connection(lambda: link, host, port)
+            return
+        context = await asyncio.to_thread(trust.context)
+        wire, _ = await self._loop.create_connection(
+            lambda: link, host, port, ssl=context, server_hostname=host
+        )
+        if wire.get_extra_info("ssl_object").selected_alpn_protocol() != ALPN:
+            raise ConnectionError("it does not speak HTTP/2 over TLS")
+
+    def _fail(self, error: Exception) -> None:
+        why = str(error) or (
+            f"no answer within {self._options.connect_s:g} s"
+            if isinstance(error, TimeoutError)
+            else type(error).__name__
+        )
+        self._failure = Ending(StatusCode.UNAVAILABLE, f"failed to connect to {self.target}: {why}")
+        self._retry_s = min(max(self._retry_s * _RETRY_GROWTH, _RETRY_FIRST_S), _RETRY_MAX_S)
+        self._retry_at = self._loop.time() + self._retry_s
+        if not self._links:
+            for stream in tuple(self._waiting):
+                stream.end(self._failure)
+
+    def _tick(self) -> None:
+        now_s = self._loop.time()
+        for stream in self._wheel.due(now_s):
+            stream.end(LATE)
+        for link in tuple(self._all):
+            link.look(now_s, self._ping_interval_s)
+        self._timer = self._loop.call_later(TICK_S, self._tick) if len(self._wheel) else None
+        if self._waiting:
+            # A second connection may have failed a while ago.
+            self._connect_if_wanted()

@@ -1,0 +1,131 @@
+"""One generation of an engine at the other end of a transport, told within the wake-ups that bring it.
+
+Whoever has it owns the call and its timer: closing it resets the stream at the engine at once.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from smg_node.core.errors import SmgError
+from smg_node.engines.chunk import Chunk
+from smg_node.engines.chunk_stream import Take
+from smg_node.engines.reader import StreamReader
+from smg_node.engines.transport import MessageStream, TransportError
+from smg_node.engines.watch import Watch
+
+
+class Owner(Protocol):
+    """The engine that it is a call of."""
+
+    def finish(self, running: "RemoteCall") -> None:
+        """Let go of a call, however it ended."""
+        ...
+
+    def why(self, running: "RemoteCall", error: TransportError) -> SmgError:
+        """Count a call that broke at the transport, and return what callers are told about it."""
+        ...
+
+    def note_broken(self, error: SmgError) -> None:
+        """Count a call that did not mean what it should."""
+        ...
+
+
+class RemoteCall:
+    """One generation under way; see `ChunkStream`."""
+
+    __slots__ = (
+        "_broken",
+        "_closed",
+        "_engine",
+        "_enough",
+        "_reader",
+        "_stream",
+        "_take",
+        "ended",
+        "request_id",
+        "watch",
+    )
+
+    def __init__(
+        self,
+        engine: Owner,
+        request_id: str,
+        stream: MessageStream,
+        reader: StreamReader,
+        watch: Watch,
+    ) -> None:
+        self._engine = engine
+        self._stream = stream
+        self._reader = reader
+        self._take: Take | None = None
+        self._broken: SmgError | None = None
+        self._enough = False
+        self._closed = False
+        self.request_id = request_id
+        self.watch = watch
+        self.ended = False
+        """Whether the call has ended by itself."""
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the engine has to be told to stop: it does not end by itself, and does not know."""
+        return not (self.ended or self._reader.aborted or self._reader.over)
+
+    async def pour(self, take: Take) -> bool:
+        """See `ChunkStream`."""
+        reader = self._reader
+        self._take, self._enough = take, False
+        try:
+            if self._broken is None:
+                self.ended = await self._stream.pour(self._hand)
+            if self._broken is not None:
+                raise self._broken
+            if self._enough:
+                return False
+            if ends := reader.end():
+                take(ends)
+        except TransportError as error:
+            # Once all is said, how the call ends is of no interest; an abort of ours is how it should end.
+            if not (reader.over or reader.aborted):
+                raise self._engine.why(self, error) from error
+            if ends := reader.end():
+                take(ends)
+        except SmgError as error:
+            self._engine.note_broken(error)
+            raise
+        return True
+
+    def abort(self) -> None:
+        """End the call with `abort`, on our own wish."""
+        self._reader.aborted = True
+        self._stream.cancel()
+
+    async def aclose(self) -> None:
+        """See `ChunkStream`."""
+        if not self._closed:
+            self._closed = True
+            self.watch.stop()
+            self._stream.cancel()
+            self._engine.finish(self)
+
+    def _hand(self, batch: Sequence[bytes]) -> bool:
+        """Take the messages of one wake-up; say whether more is wanted of the transport.
+
+        A call whose answer is complete is read on to its end, for as long as its watch lets it.
+        """
+        reader, take = self._reader, self._take
+        if reader.over:
+            return True
+        self.watch.seen()
+        chunks: list[Chunk] = []
+        try:
+            reader.take(batch, chunks)
+        except SmgError as error:
+            # What came before it is right, and is told first.
+            self._broken = error
+        assert take is not None
+        if chunks and not take(chunks):
+            self._enough = True
+        if reader.over:
+            self.watch.complete()
+        return not self._enough and self._broken is None

@@ -1,0 +1,74 @@
+"""What the calls of a generation say, on its way to whoever hears it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from smg_node.core.errors import SmgError
+from smg_node.core.events import Event
+from smg_node.pipeline.forcing import Keeping
+
+Receive: TypeAlias = Callable[[Sequence[Event]], bool | None]
+"""Hears what one wake-up brought, within that wake-up; true if it is to be waited for before more is asked for."""
+Ready: TypeAlias = Callable[[], Awaitable[None]]
+"""Returns when whoever hears can take more."""
+
+
+class ReceiverError(Exception):
+    """Whoever hears has raised `error`, which says nothing of any engine."""
+
+    def __init__(self, error: SmgError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class CutShortError(Exception):
+    """The answers have been ended from outside, and their calls are to be let go."""
+
+
+class Telling:
+    """Tells a receiver, and what looks on; the same for all legs of a generation."""
+
+    __slots__ = ("_keeping", "_ready", "_receive", "_turn")
+
+    def __init__(self, receive: Receive, ready: Ready | None, keeping: Keeping | None) -> None:
+        self._receive = receive
+        self._ready = ready
+        self._keeping = keeping
+        self._turn: asyncio.Lock | None = None
+
+    def say(self, events: Sequence[Event]) -> bool:
+        """Tell; true if `ready` is to be awaited before anything more is asked for.
+
+        What the receiver raises is raised here, and is the end of it: other legs may have something to say before
+        they are cancelled, and it hears none of that. It is raised as `ReceiverError` where it would be taken for an engine's.
+        """
+        if self._keeping is not None:
+            self._keeping.look(events)
+        try:
+            return bool(self._receive(events))
+        except SmgError as error:
+            self._receive = _deaf
+            raise ReceiverError(error) from error
+        except BaseException:
+            self._receive = _deaf
+            raise
+
+    async def ready(self) -> None:
+        """Return when more may be said; one leg after the other, however many wait."""
+        if self._turn is None:
+            self._turn = asyncio.Lock()
+        async with self._turn:
+            await self._heard()
+
+    async def _heard(self) -> None:
+        if self._ready is None:
+            return
+        try:
+            await self._ready()
+        except SmgError as error:
+            raise ReceiverError(error) from error
+
+
+def _deaf(_events: Sequence[Event]) -> bool:
+    return True

@@ -1,0 +1,89 @@
+"""What every request to one model on one kind of engine has to go by, worked out once. Pure.
+
+Bounds, digest and ends follow from the model, its settings and the engine's card, and only change with them. So
+they are worked out with the first request that a card serves, and kept with the model.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from smg_node.core.request import Sampling
+from smg_node.engines.engine import ModelCard
+from smg_node.fleet.model import ServedModel
+from smg_node.parsers.printing import Printing
+from smg_node.pipeline.stream import Ends, ends_of
+from smg_node.tokens.tokenizer import Tokenizer
+
+CARDS_MAX: Final = 256
+"""Cards kept per model; more workers than that only cost them being worked out again (6 us)."""
+_PLAIN: Final = Sampling()
+
+
+class Terms:
+    """One model's, for engines of one card. Holds for as long as `settings` and `printing` are the model's.
+
+    `prompt_max` and `context` are in tokens, None if nobody knows. `trusted`: every id that our tokenizer makes
+    is inside the `vocabulary`. `stops` are ids that the model's format reads at an answer's end.
+    """
+
+    __slots__ = (
+        "_ends",
+        "card",
+        "context",
+        "fingerprint",
+        "printing",
+        "prompt_max",
+        "settings",
+        "stops",
+        "tokenizer",
+        "trusted",
+        "vocabulary",
+    )
+
+    def __init__(self, model: ServedModel, card: ModelCard) -> None:
+        self.card = card
+        self.settings = model.settings
+        self.printing = model.printing
+        self.tokenizer = model.tokenizer
+        self.vocabulary = model.vocabulary(card)
+        self.trusted = self.vocabulary >= model.tokenizer.vocabulary
+        self.context = model.context(card)
+        self.prompt_max = model.prompt_max(card)
+        self.fingerprint = model.fingerprint(card)
+        self.stops = stop_ids(model.printing, model.tokenizer)
+        self._ends = ends_of(_PLAIN, model.tokenizer, card.eos_ids)
+
+    def ends(self, sampling: Sampling, read: frozenset[int]) -> Ends:
+        """Return which ids end an answer drawn so; `read` are those that its format reads."""
+        if not (read or sampling.ignore_eos or sampling.stop_token_ids):
+            return self._ends
+        return ends_of(sampling, self.tokenizer, self.card.eos_ids, read=read)
+
+
+def terms_of(model: ServedModel, card: ModelCard) -> Terms:
+    """Return the terms of `model` on engines of `card`."""
+    known = model.worked_out
+    found = known.get(id(card))
+    # It holds its card, so that no other one can have that id.
+    if (
+        isinstance(found, Terms)
+        and found.settings is model.settings
+        and found.printing is model.printing
+    ):
+        return found
+    if len(known) >= CARDS_MAX:
+        known.clear()
+    terms = known[id(card)] = Terms(model, card)
+    return terms
+
+
+def stop_ids(printing: Printing, tokenizer: Tokenizer) -> frozenset[int]:
+    """Return the ids that end an answer in a model's format and are read with it."""
+    joint = printing.joint
+    return _ids_of(joint.stops, tokenizer) if joint is not None else frozenset()
+
+
+def _ids_of(tokens: Iterable[str], tokenizer: Tokenizer) -> frozenset[int]:
+    """Return the ids of those tokens that the vocabulary has as tokens of their own."""
+    encoded = [tokenizer.encode(token, add_special_tokens=False) for token in tokens]
+    return frozenset(ids[0] for ids in encoded if len(ids) == 1)

@@ -1,0 +1,1 @@
+"""One node in several processes: one that controls, and those that serve."""

@@ -1,0 +1,101 @@
+"""What a data process and its control process say to each other about rights. Values only.
+
+A *term* is one stay of one key in one window, numbered by the control process: what is given in a term counts in it
+alone, and what comes back for another one is nobody's any more. Between two words of a link nothing is lost and
+nothing is turned round, so amounts are what is *new*; when a link is cut, all of that ends, and a new one begins with
+a `Hello`.
+"""
+
+from typing import Final
+
+import msgspec
+
+from smg_node.admission.ports import State
+
+ASK: Final = "lease.ask"
+WORD: Final = "lease.word"
+"""What these are called on the bus."""
+
+
+class Ask(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """What a data process says of one key."""
+
+    key: str
+    term: int
+    """That it knows, 0 for none."""
+    back: int = 0
+    """So much of what it was given goes back."""
+    offered: int = 0
+    """So much was asked for here since the last time, let in or not."""
+    owed: int = 0
+    """So much was used without a right."""
+    least: int = 0
+    """Whoever waits longest needs so much more than there is; 0: nobody waits."""
+    waits: int = 0
+    """All who wait need so much more."""
+    wants: int = 0
+    """So much would be of use, `waits` included."""
+    recalled: bool = False
+    """This answers a recall, and not whatever was asked before."""
+
+
+class Word(msgspec.Struct, frozen=True, array_like=True):
+    """What the control process says of one key."""
+
+    key: str
+    term: int
+    given: int
+    amount: int
+    window_ms: int
+    window: int
+    ends_ms: int
+    """By the wall clock."""
+    pool: int
+    """What is left besides, 0 if nothing is, -1 if nobody knows."""
+    state: State
+    debt: int
+    dry: bool = False
+    """Nothing is there for who asked, in no process of this node, as far as anybody knows."""
+    answers: bool = True
+    """The question is answered; another one may be asked."""
+    recall: bool = False
+    """What is not in use is needed elsewhere: it is to come back at once, and if that is nothing, to be said."""
+
+
+class Said(msgspec.Struct, frozen=True, array_like=True):
+    """All that a data process says at a time. The first of a link says what it has open of limits without windows."""
+
+    asks: tuple[Ask, ...]
+    open: dict[str, int] | None = None
+
+
+class Told(msgspec.Struct, frozen=True, array_like=True):
+    """All that the control process says at a time."""
+
+    words: tuple[Word, ...]
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_said: Final = msgspec.msgpack.Decoder(Said).decode
+_told: Final = msgspec.msgpack.Decoder(Told).decode
+
+
+def pack(words: Said | Told) -> bytes:
+    """Return it as it travels."""
+    return _encode(words)
+
+
+def read_said(content: bytes) -> Said:
+    """Return what a data process said; ValueError for anything else."""
+    try:
+        return _said(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"not the words of a data process: {error}") from error
+
+
+def read_told(content: bytes) -> Told:
+    """Return what the control process said; ValueError for anything else."""
+    try:
+        return _told(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"not the words of a control process: {error}") from error

@@ -1,0 +1,52 @@
+"""What a data process may charge of one limit: all that admission sees of it, as `admission.ports.Share` says."""
+
+from typing import Final
+
+from smg_node.admission.ports import State
+
+ASLEEP: Final = -1
+"""The window of a share in which nothing can be charged, and to which nothing comes back."""
+UNKNOWN: Final = -1
+
+
+class Leased:
+    """A part of its node's share. Whoever charges it takes from `left` and adds to `spent`."""
+
+    __slots__ = (
+        "amount",
+        "debt",
+        "ends_ms",
+        "key",
+        "left",
+        "low",
+        "offered",
+        "pool",
+        "spent",
+        "state",
+        "wanted",
+        "wants_more",
+        "window",
+        "window_ms",
+    )
+
+    def __init__(self, key: str, *, amount: int, window_ms: int) -> None:
+        self.key = key
+        self.amount = amount
+        self.window_ms = window_ms
+        self.left = 0
+        self.low = 0
+        self.wants_more = False
+        self.window = ASLEEP
+        self.debt = 0
+        self.spent = 0
+        self.offered = 0
+        self.pool = UNKNOWN
+        self.ends_ms = 0
+        self.state: State = "exact"
+        self.wanted = 0
+
+    def retire(self) -> None:
+        """Let nothing be charged to it any more, and nothing come back; whoever holds it asks for another one."""
+        self.left = self.low = 0
+        self.window = ASLEEP
+        self.wants_more = False

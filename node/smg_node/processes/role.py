@@ -1,0 +1,102 @@
+"""What a forked process is to be, and what it and its nursery say to each other: one byte at a time.
+
+nursery ──▶ LEAVE      as good as a signal; the second one hurries
+        ──▶ (end)      the nursery is gone
+process ──▶ UP         the start has succeeded: from now on, whoever ends without a word is replaced
+        ──▶ LEAVING    it ends for good, and everything with it
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from smg_node.config.address import Address
+
+LEAVE: Final = b"T"
+UP: Final = b"U"
+LEAVING: Final = b"L"
+
+Kind = Literal["control", "data"]
+
+
+class Orders:
+    """The process's end of that talk; used in the loop's thread only."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line: Final = line
+        self.orphaned = False
+        """Whether the nursery is gone."""
+
+    def listen(self, leave: Callable[[], None]) -> None:
+        """Call `leave` for each order to leave, and when the nursery is gone."""
+        self._line.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._line, self._hear, leave)
+
+    def say(self, word: bytes) -> None:
+        """Say something; nothing happens where nobody listens."""
+        try:
+            self._line.send(word)
+        except OSError:
+            # The nursery is gone, which is heard of elsewhere.
+            return
+
+    def _hear(self, leave: Callable[[], None]) -> None:
+        try:
+            heard = self._line.recv(64)
+        except BlockingIOError:
+            return
+        except OSError:
+            heard = b""
+        if not heard:
+            self.orphaned = True
+            asyncio.get_running_loop().remove_reader(self._line)
+            leave()
+        for _ in range(heard.count(LEAVE)):
+            leave()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the processes of a node meet: sockets in a folder of their own, and the address that clients know."""
+
+    folder: Path
+    address: Address
+
+    @property
+    def bus(self) -> str:
+        """The socket of the bus."""
+        return str(self.folder / "bus")
+
+    @property
+    def control(self) -> str:
+        """The socket on which the control process answers what is passed on to it."""
+        return str(self.folder / "http")
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What this process is. `living` are the data processes that a control process finds; `after` is what became of the one before."""
+
+    kind: Kind
+    name: str
+    orders: Orders
+    place: Place
+    living: tuple[str, ...] = ()
+    after: str = ""
+
+
+def is_alive(name: str) -> bool:
+    """Whether a data process of that name lives; its nursery sees at once when one does not any more."""
+    pid = int(name.rpartition("-")[2])
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        # Somebody else's has that number now.
+        return False
+    return True

@@ -1,0 +1,90 @@
+"""The page of metrics of a node of several processes: every process is asked, and nobody is waited for long.
+
+Who does not answer within 300 ms is on the page with what it said last.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from smg_node.processes.link import AnswerError
+from smg_node.processes.merging import Merging
+from smg_node.processes.series import counted, pack_counted, read_counted
+
+PATIENCE_S: Final = 0.3
+
+AskProcess = Callable[[str], Awaitable[bytes]]
+"""Asks a process for what it counts; OSError if it cannot be asked."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+def scraped(registry: CollectorRegistry) -> bytes:
+    """Return what this process counts, as the control process takes it."""
+    return pack_counted(counted(registry.collect()))
+
+
+class Scrape:
+    """One per control process. `registry` is its own, `processes` are those that can be asked now."""
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        processes: Callable[[], Sequence[str]],
+        ask: AskProcess,
+        *,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._registry: Final = registry
+        self._processes: Final = processes
+        self._ask: Final = ask
+        self._patience_s: Final = patience_s
+        self._merging: Final = Merging()
+
+    async def page(self, accept: str) -> tuple[bytes, str]:
+        """Return the page for a scraper that sends this `accept` header, and its content type."""
+        await asyncio.gather(*map(self._hear, self._processes()))
+        whole = CollectorRegistry()
+        whole.register(_Whole(self._merging.families(self._registry.collect())))
+        encode, content_type = choose_encoder(accept)
+        return encode(whole), content_type
+
+    def heard(self, process: str, content: bytes) -> None:
+        """Take what a process counts; what nobody understands changes nothing."""
+        try:
+            self._merging.heard(process, read_counted(content))
+        except ValueError as error:
+            _log.error("process %s: %s", process, error)
+
+    def gone(self, process: str) -> None:
+        """Learn that a process has ended: what it counted goes on to count."""
+        self._merging.gone(process)
+
+    async def _hear(self, process: str) -> None:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                content = await self._ask(process)
+        except (TimeoutError, OSError, AnswerError):
+            return
+        self.heard(process, content)
+
+
+class _Whole(Collector):
+    """What is on a page, once."""
+
+    def __init__(self, families: Iterable[Family]) -> None:
+        self._families: Final = families
+
+    def describe(self) -> list[Family]:
+        """Name nothing ahead of time: nothing is to be read twice."""
+        return []
+
+    def collect(self) -> Iterable[Family]:
+        """Return them."""
+        return self._families

@@ -1,0 +1,108 @@
+"""What a control process tells its data processes of the shared state, and hears from them. Values only.
+
+A link begins with a `Snapshot`, and then what changed follows, each number one more than the one before: a
+gap is a mistake, and who finds one asks for all of it again by linking anew.
+"""
+
+from typing import Final, TypeVar
+
+import msgspec
+
+SNAPSHOT: Final = "state.snapshot"
+CHANGES: Final = "state.changes"
+OPEN_CALLS: Final = "calls.open"
+STICK: Final = "sticky.write"
+SERVING: Final = "process.serving"
+DRAIN: Final = "process.drain"
+DRAINED: Final = "process.drained"
+
+NAMESPACES: Final = ("workers", "settings", "limits", "keys")
+"""What of the replicated state data processes hold."""
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True):
+    """One entry of a namespace: the winner, a removal where there is no value."""
+
+    key: str
+    owner: str
+    version: int
+    boot: int
+    seen: int
+    value: bytes | None
+
+
+class Sight(msgspec.Struct, frozen=True, array_like=True):
+    """What a node says of a worker."""
+
+    node: str
+    up: bool
+    reason: str
+    age_ms: int
+
+
+class Binding(msgspec.Struct, frozen=True, array_like=True):
+    """Where a routing key goes. An empty worker: nowhere in particular any more."""
+
+    key: str
+    worker: str
+    why: str = ""
+    node: str = ""
+    time_ms: int = 0
+    expires_ms: int = 0
+
+
+class Node(msgspec.Struct, frozen=True, array_like=True):
+    """What is told of the node as a whole."""
+
+    held: bool = False
+    living: tuple[str, ...] = ()
+    aside: bool = False
+    """Whether an operator set it aside."""
+    reasons: tuple[str, ...] = ()
+    degraded: tuple[str, ...] = ()
+
+
+class Changes(msgspec.Struct, frozen=True, array_like=True):
+    """What is new since the number before. A key whose row is None is forgotten."""
+
+    number: int
+    rows: dict[str, dict[str, Row | None]] = {}
+    """By namespace, then by key."""
+    sights: dict[str, tuple[Sight, ...]] = {}
+    """By worker: all that is said of it."""
+    calls: dict[str, tuple[int, int]] = {}
+    """By worker: requests and tokens that all others have open, other processes of this node included."""
+    bindings: tuple[Binding, ...] = ()
+    secrets: dict[bytes, str | None] = {}
+    """Sealed API keys of workers, and what they are; None for one that this node cannot open."""
+    node: Node | None = None
+
+
+class OpenCalls(msgspec.Struct, frozen=True, array_like=True):
+    """All that a process has open, by worker: requests and prompt tokens."""
+
+    loads: dict[str, tuple[int, int]]
+
+
+class Serving(msgspec.Struct, frozen=True, array_like=True):
+    """A data process listens now, there."""
+
+    host: str
+    port: int
+
+
+Word = TypeVar("Word")
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def write(word: msgspec.Struct) -> bytes:
+    """Return it as it travels."""
+    return _encode(word)
+
+
+def read(content: bytes, kind: type[Word]) -> Word:
+    """Return what was written; ValueError for anything else."""
+    try:
+        return msgspec.msgpack.decode(content, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"no {kind.__name__}: {error}") from error

@@ -1,0 +1,130 @@
+"""What a prompt costs whose form, and then whose text, was seen before: counted in calls, which no machine changes."""
+
+import asyncio
+import cProfile
+import pstats
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from smg_node.core.request import GenerateRequest, TokenIds
+from smg_node.dialects.chat.reader import ChatReader
+from smg_node.dialects.options import ReaderOptions
+from smg_node.fleet.model import Labels, ModelSettings, ServedModel
+from smg_node.fleet.recognition import Recognition
+from smg_node.packing.ids import COMPILED, pack_ids
+from smg_node.parsers.recognise import Clues
+from smg_node.pipeline.plan import plan
+from smg_node.pipeline.prepare import Prepared, Preparer
+from smg_node.prompts.template import ChatTemplate
+from smg_node.tokens.cached import CachedEncoder
+from smg_node.tokens.exact_cache import ExactCache, ExactLimits
+from smg_node.world import SystemClock
+from support.bytewise import BytewiseTokenizer
+from support.fake_engine import abilities, card
+from support.prompt_corpus import renderer, source
+
+# As many again as there are: what fails here is a form, a cache or a short way that is no longer taken.
+READ_MAX, PREPARE_MAX, PLAN_MAX = 50, 80, 140
+READER = ChatReader(ReaderOptions())
+
+
+class CountingTokenizer(BytewiseTokenizer):
+    """Counts what it is asked to encode."""
+
+    asked = 0
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> TokenIds:
+        self.asked += 1
+        return super().encode(text, add_special_tokens=add_special_tokens)
+
+
+class Path:
+    """A model, and what brings prompts to it."""
+
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self.tokenizer = CountingTokenizer()
+        self.preparer = Preparer(clock=SystemClock(), threads=threads)
+        recognition = Recognition(Clues(("tiny",)))
+        self.model = ServedModel(
+            name="tiny",
+            created_s=1,
+            tokenizer=self.tokenizer,
+            encoder=CachedEncoder(self.tokenizer, ExactCache(ExactLimits(99, 1 << 20), seed=1)),
+            renderer=renderer(source("chatml")),
+            recognition=recognition,
+            printing=recognition.printing(ModelSettings(), Labels()),
+            settings=ModelSettings(),
+            bundle_digest="d",
+            bundle_context=None,
+        )
+
+    def prepared(self, request: GenerateRequest) -> list[Prepared]:
+        found: list[Prepared] = at_once(self.preparer.prompts(request, self.model))
+        return found
+
+    def planned(self, request: GenerateRequest, prepared: list[Prepared]) -> Any:
+        hold: Any = SimpleNamespace(card=card(context=4096), abilities=abilities())
+        return plan(
+            request,
+            prepared,
+            self.model,
+            hold,
+            generation_id="a" * 32,
+            created_s=1,
+            new_id=lambda _name, at: f"call_{at}",
+        )
+
+
+def at_once(work: Coroutine[Any, Any, Any]) -> Any:
+    """Return what `work` comes to, which waits for nobody."""
+    with pytest.raises(StopIteration) as ended:
+        work.send(None)
+    return ended.value.value
+
+
+def body(text: str) -> dict[str, Any]:
+    return {"model": "tiny", "messages": [{"role": "user", "content": text}], "max_tokens": 8}
+
+
+def calls(work: Callable[[], object]) -> int:
+    """Return how many functions `work` calls."""
+    profile = cProfile.Profile()
+    profile.runcall(work)
+    return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]  # it is there
+
+
+@pytest.mark.parametrize("seen", [False, True], ids=["a new text", "a text seen before"])
+def test_a_prompt_of_a_known_form_takes_the_short_ways(
+    seen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        path = Path(threads)
+        for text in ("One", "Two", "Three"):
+            request = READER.read(body(text)).request
+            path.planned(request, path.prepared(request))
+        monkeypatch.setattr(ChatTemplate, "render", None)
+        asked = path.tokenizer.asked
+        wanted = body("Three" if seen else "Four")
+        request = READER.read(wanted).request
+        (prepared,) = found = path.prepared(request)
+        assert path.tokenizer.asked == asked + (not seen)
+        # Without a compiler only what comes again is packed.
+        assert prepared.packed == (pack_ids(prepared.ids) if seen or COMPILED else b"")
+        assert calls(lambda: READER.read(wanted)) <= READ_MAX
+        assert calls(lambda: path.prepared(request)) <= PREPARE_MAX
+        assert calls(lambda: path.planned(request, found)) <= PLAN_MAX
+
+
+def test_a_long_prompt_is_prepared_without_a_thread_once_it_is_known() -> None:
+    with ThreadPoolExecutor(1) as threads:
+        path = Path(threads)
+        request = READER.read(body("word " * 20_000)).request
+        for _ in range(3):
+            asyncio.run(path.preparer.prompts(request, path.model))
+        (prepared,) = path.prepared(request)
+        assert len(prepared.ids) > 100_000
+        assert prepared.packed == pack_ids(prepared.ids)

@@ -1,0 +1,128 @@
+"""Events on one wire: in order, each once, and the last words with the end where both come together."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smg_node.http.sse import PING, EventStream
+from smg_node.http.wire import Wire
+
+
+class FakeWire:
+    """Remembers its writes."""
+
+    def __init__(self) -> None:
+        self.writes: list[bytes] = []
+        self.behind = False
+        self.gone = False
+        self.ended = False
+
+    def begin(
+        self, _status: int, _headers: Mapping[str, str], first: bytes, *, last: bool = False
+    ) -> None:
+        assert not self.writes, "it begins once"
+        self._write(first, last=last)
+
+    def chunk(self, data: bytes) -> None:
+        assert self.writes
+        self._write(data, last=False)
+
+    def end(self, data: bytes) -> None:
+        self._write(data, last=True)
+
+    def _write(self, data: bytes, *, last: bool) -> None:
+        assert not self.ended
+        if self.gone:
+            raise ConnectionResetError("the client is gone")
+        self.ended = last
+        self.writes.append(data)
+
+
+def stream_of(wire: FakeWire) -> EventStream:
+    return EventStream(cast(Wire, wire), dict)
+
+
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_last_words_and_the_end_are_one_write() -> None:
+    wire = FakeWire()
+    stream = stream_of(wire)
+    stream.hold(b"words ")
+    assert wire.writes == []
+    await turns(1)
+    stream.end(b"end")
+    await turns(4)
+    assert wire.writes == [b"words end"]
+    assert stream.committed
+
+
+async def test_last_words_do_not_wait_for_an_end_that_does_not_come() -> None:
+    wire = FakeWire()
+    stream = stream_of(wire)
+    stream.put(b"first ")
+    stream.hold(b"words ")
+    await turns(3)
+    assert wire.writes == [b"first ", b"words "]
+    stream.end(b"end")
+    assert wire.writes[-1] == b"end"
+
+
+async def test_what_is_let_go_is_never_written() -> None:
+    wire = FakeWire()
+    stream = stream_of(wire)
+    stream.hold(b"words ")
+    stream.let_go()
+    await turns(4)
+    assert wire.writes == []
+    assert not stream.committed
+
+
+async def test_a_client_that_goes_meanwhile_breaks_nothing() -> None:
+    wire = FakeWire()
+    stream = stream_of(wire)
+    stream.hold(b"words ")
+    wire.gone = True
+    await turns(4)
+    assert wire.writes == []
+
+
+async def test_a_comment_keeps_its_place() -> None:
+    wire = FakeWire()
+    stream = stream_of(wire)
+    stream.hold(b"words ")
+    stream.ping()
+    stream.end(b"end")
+    await turns(4)
+    assert b"".join(wire.writes) == b"words " + PING + b"end"
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["put", "hold", "turn"]), st.binary(max_size=4)), max_size=20
+    )
+)
+def test_whatever_is_held_all_is_written_once_and_in_order(steps: list[tuple[str, bytes]]) -> None:
+    async def run() -> None:
+        wire = FakeWire()
+        stream = stream_of(wire)
+        said = b""
+        for what, words in steps:
+            if what == "turn":
+                await turns(1)
+                continue
+            said += words
+            if what == "put":
+                stream.put(words)
+            else:
+                stream.hold(words)
+        stream.end(b".")
+        await turns(4)
+        assert b"".join(wire.writes) == said + b"."
+
+    asyncio.run(run())

@@ -1,0 +1,112 @@
+"""What engines are sent of a prompt: checked by terms that hold for their card, and packed where it was."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smg_node.core.request import GenerateRequest, Sampling, TextPrompt, token_ids
+from smg_node.fleet.model import Labels, ModelSettings, ServedModel
+from smg_node.fleet.recognition import Recognition
+from smg_node.packing.ids import pack_ids
+from smg_node.parsers.recognise import Clues
+from smg_node.pipeline.plan import Plan, plan
+from smg_node.pipeline.prepare import Prepared
+from smg_node.pipeline.stream import ends_of
+from smg_node.pipeline.terms import CARDS_MAX, terms_of
+from smg_node.tokens.cached import CachedEncoder
+from support.bytewise import BytewiseTokenizer
+from support.fake_engine import abilities, card
+
+CARD = card(context=100)
+IDS = token_ids([1, 2, 200, 3])
+PROMPT = Prepared(IDS, "text", "prompt", packed=pack_ids(IDS))
+
+
+def served() -> ServedModel:
+    recognition, tokenizer = Recognition(Clues(("tiny",))), BytewiseTokenizer()
+    return ServedModel(
+        name="tiny",
+        created_s=1,
+        tokenizer=tokenizer,
+        encoder=CachedEncoder(tokenizer),
+        renderer=None,
+        recognition=recognition,
+        printing=recognition.printing(ModelSettings(), Labels()),
+        settings=ModelSettings(),
+        bundle_digest="d",
+        bundle_context=None,
+    )
+
+
+def planned(prepared: Prepared, model: ServedModel | None = None, **said: Any) -> Plan:
+    sampling = said.pop("sampling", Sampling(max_tokens=5))
+    request = GenerateRequest("tiny", (TextPrompt(prepared.text),), sampling, False, **said)
+    hold: Any = SimpleNamespace(card=CARD, abilities=abilities(native_n=True))
+    return plan(
+        request,
+        [prepared],
+        served() if model is None else model,
+        hold,
+        generation_id="a" * 32,
+        created_s=1,
+        new_id=lambda _name, at: f"call_{at}",
+    )
+
+
+def test_packed_ids_go_along_as_far_as_they_are_the_prompt() -> None:
+    (leg,) = planned(PROMPT).legs
+    assert (leg.ids, leg.packed) == (IDS, pack_ids(IDS))
+    (cut,) = planned(PROMPT, truncate_prompt_tokens=2).legs
+    assert (cut.ids, cut.packed) == (IDS[2:], None)
+    (whole,) = planned(PROMPT, truncate_prompt_tokens=-1).legs
+    assert whole.packed == pack_ids(IDS)
+    (unpacked,) = planned(Prepared(IDS, "text", "prompt")).legs
+    assert unpacked.packed is None
+
+
+def test_a_request_that_asks_for_what_is_sent_is_sent_as_it_is() -> None:
+    sampling = Sampling(max_tokens=5)
+    (leg,) = planned(PROMPT, sampling=sampling).legs
+    assert leg.sampling is sampling
+    (open_ended,) = planned(PROMPT, sampling=Sampling()).legs
+    assert open_ended.sampling == Sampling(max_tokens=96)
+
+
+def test_terms_are_worked_out_once_and_again_when_the_model_changes() -> None:
+    model = served()
+    terms = terms_of(model, CARD)
+    assert terms_of(model, CARD) is terms
+    assert (terms.context, terms.prompt_max, terms.trusted) == (100, 99, True)
+    assert terms.fingerprint == model.fingerprint(CARD)
+    model.settings = ModelSettings(context=50)
+    assert terms_of(model, CARD).context == 50
+    model.reprint(Labels(path="other"))
+    again = terms_of(model, CARD)
+    assert again.printing is model.printing
+    other = replace(CARD, context=10)
+    assert terms_of(model, other).context == 50
+    assert terms_of(model, CARD) is again
+
+
+def test_no_more_cards_are_kept_than_may_be() -> None:
+    model = served()
+    cards = [replace(CARD, context=number) for number in range(10, CARDS_MAX + 30)]
+    for number, one in enumerate(cards):
+        assert terms_of(model, one).context == 10 + number
+        assert len(model.worked_out) <= CARDS_MAX
+
+
+@given(
+    st.booleans(),
+    st.lists(st.integers(0, 300), max_size=3),
+    st.frozensets(st.integers(0, 300), max_size=2),
+)
+def test_prepared_ends_are_those_that_are_worked_out(
+    ignore_eos: bool, stops: list[int], read: frozenset[int]
+) -> None:
+    terms = terms_of(served(), CARD)
+    sampling = Sampling(ignore_eos=ignore_eos, stop_token_ids=tuple(stops))
+    assert terms.ends(sampling, read) == ends_of(sampling, terms.tokenizer, CARD.eos_ids, read=read)
