@@ -39,6 +39,7 @@ from smg_node.processes.absent import ABSENT
 from smg_node.processes.journeys import FIND, told
 from smg_node.processes.lease_words import ASK, WORD
 from smg_node.processes.leased_rights import LeasedRights
+from smg_node.processes.model_findings import tell_findings
 from smg_node.processes.node_copy import NodeCopy, why_not_ready
 from smg_node.processes.role import LEAVING, UP, Role
 from smg_node.processes.scrape import scraped
@@ -154,6 +155,7 @@ def _build(
     server.wait_for(forwarding)
     copy.watch_node(lambda node: server.set_aside(on=node.aside))
     _answer(uplink, base, journal)
+    tell_findings(uplink, fleet.models)
     return _Process(base, fleet, registry, desks, rights, sender, server)
 
 

@@ -15,7 +15,7 @@ import logging
 import signal
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from smg_mesh.shared import Shared
@@ -127,13 +127,13 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     fleet = build_fleet(
         settings,
         open_engine=engine_opener(settings, networks, base.meters),
-        parts=model_parts(settings, base),
+        parts=replace(model_parts(settings, base), at_once=role is None),
         clock=clock,
         rng=base.rng,
     )
     prefixes = build_prefixes(settings, fleet)
     farewell = Farewell()
-    control = None if role is None else _build_control(role, base, shared)
+    control = None if role is None else _build_control(role, base, shared, fleet)
     registry = _build_registry(settings, base, shared, fleet, control)
     cluster = _build_cluster(settings, base, shared, farewell)
     sharing = build_sharing(
@@ -193,11 +193,14 @@ def _build_registry(
     )
 
 
-def _build_control(role: "Role", base: Base, shared: Shared) -> "Controlling":
+def _build_control(role: "Role", base: Base, shared: Shared, fleet: Fleet) -> "Controlling":
     # Imported here: a node in one process has nobody to talk to.
     from smg_node.processes.controlling import Controlling
+    from smg_node.processes.model_findings import hear_findings
 
-    return Controlling(role, shared, base.meters, base.clock)
+    control = Controlling(role, shared, base.meters, base.clock)
+    hear_findings(control.bus, fleet)
+    return control
 
 
 def _build_history(

@@ -60,7 +60,11 @@ async def test_whichever_process_is_asked_the_limit_is_one(several: RunningNode)
     served = sum(one.status == 200 for one in answers)
     await becomes(lambda: admitted(several) == ALLOWED, WAIT_S, "all that was let in is counted")
     assert several.metric("smg_node_limit_requests_total", outcome="refused") == len(refused)
-    assert several.metric("smg_node_usage_requests_total", model="sim") == served
+    await becomes(
+        lambda: several.metric("smg_node_usage_requests_total", model="sim") == served,
+        WAIT_S,
+        "what the processes told the control process of their use is counted",
+    )
     told = several.metric("smg_node_generations_total", model="sim", outcome="ok")
     assert told == served
 

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.integration
 
 WAIT_S = 30.0
 SETTING = "/v1/cluster/settings/http.expose_routing_headers"
+READ = re.compile(r"model sim: (\d+) token ids")
 LINKED = re.compile(r"data process (\d+-(\d+)) is linked")
 # Some seconds of streaming: long enough for a death in the middle, also when busy.
 LONG = {**chat("sim"), "max_tokens": 150}
@@ -98,6 +99,7 @@ async def survivors(begun: list[Stream]) -> int:
 async def test_processes_are_one_node(several: RunningNode) -> None:
     await serves_everywhere(several)
     port = port_of(several.url)
+    await its_tokenizer_is_read_when_needed(several, port)
     for _ in range(8):
         assert SAYS[:4] in content_of(await say(port, {**chat("sim"), "max_tokens": 8}))
     await becomes(lambda: _served(several) == 8, WAIT_S, "counted in all processes")
@@ -110,6 +112,22 @@ async def test_processes_are_one_node(several: RunningNode) -> None:
     key = {"authorization": f"Bearer {made.json()['key']}"}
     await everywhere(port, {}, lambda answer: answer.status == 401)
     await everywhere(port, key, lambda answer: answer.status == 200)
+
+
+async def its_tokenizer_is_read_when_needed(node: RunningNode, port: int) -> None:
+    """What only the control process answers is what makes it read a tokenizer; it knows of it by then."""
+
+    def reads() -> int:
+        return len(READ.findall(node.process.said()))
+
+    await becomes(lambda: reads() == 2, WAIT_S, "read by both data processes")
+    [worker] = (await ask(port, "GET", "/workers")).json()["workers"]
+    sizes = {int(size) for size in READ.findall(node.process.said())}
+    assert sizes == {worker["details"]["vocabulary"]}
+    body = {"model": "sim", "input": "hi", "max_output_tokens": 4}
+    answers = [ask(port, "POST", "/v1/responses", body, JSON) for _ in range(3)]
+    assert [answer.status for answer in await asyncio.gather(*answers)] == [200] * 3
+    assert reads() == 3
 
 
 def _served(node: RunningNode) -> float:

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +38,11 @@ def no_renderer(
     raise invalid("it ships none")
 
 
+def bytewise(bundle: TokenizerBundle) -> LoadedTokenizer:
+    # It is one in all but its borders, which only the caches look at.
+    return cast("LoadedTokenizer", BytewiseTokenizer())
+
+
 def fleet_of(
     engines: Mapping[str, FakeEngine],
     folder: Path,
@@ -46,10 +51,12 @@ def fleet_of(
     options: FleetOptions = FAST,
     open_really: OpenEngine | None = None,
     clues: Clues | None = None,
+    load: Callable[[TokenizerBundle], LoadedTokenizer] = bytewise,
+    at_once: bool = True,
 ) -> Fleet:
     """Return a fleet in which `grpc://NAME:1` is reached through `engines[NAME]`, or as `open_really` does.
 
-    `clues` are what all models' files say of what they print.
+    `clues` are what all models' files say of what they print; `load` and `at_once` are as in `ModelParts`.
     """
 
     async def open_engine(url: WorkerUrl, api_key: str | None) -> Engine:
@@ -60,11 +67,11 @@ def fleet_of(
         return engine
 
     parts = ModelParts(
-        # A bytewise tokenizer is one in all but its borders, which only the caches look at.
-        load=lambda bundle: cast("LoadedTokenizer", BytewiseTokenizer()),
+        load=load,
         encoder=CachedEncoder,
         renderer=no_renderer,
         recognition=lambda name, bundle, tokenizer, template: Recognition(clues or Clues((name,))),
+        at_once=at_once,
     )
     models = Models(settings or {}, parts, clock=SystemClock(), bundle_max_bytes=1 << 20)
     return Fleet(

@@ -15,8 +15,10 @@ def retune_models(models: Models, live: LiveSettings) -> None:
     )
 
 
-def parsers_view(model: ServedModel) -> ParsersView:
-    """Show how a model's answers are read, and why so."""
+def parsers_view(model: ServedModel) -> ParsersView | None:
+    """Show how a model's answers are read, and why so; None where its files are unread: others show it then."""
+    if model.unread is not None:
+        return None
     chosen = model.printing.chosen
     thoughts, calls = chosen.why_reasoning, chosen.why_tools
     form = (chosen.form,) if chosen.form else ()

@@ -62,7 +62,7 @@ def worker_view(worker: Worker, sights: Sequence[Sight], *, now_s: float) -> Wor
     if card is not None:
         details = {
             "context": worker.serves.context(card) if worker.serves else card.context,
-            "vocabulary": worker.model.vocabulary(card) if worker.model else card.vocabulary,
+            "vocabulary": worker.model.known_vocabulary(card) if worker.model else card.vocabulary,
             "model_path": card.model_path,
             "server_version": card.server_version,
             "running_max": card.running_max,

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from smg_node.core.bundle import TokenizerBundle
+from smg_node.core.errors import SmgError
 from smg_node.engines.engine import ModelCard
 from smg_node.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     # Imported with the first model, see `assembly`; here they are only names of types.
     from smg_node.fleet.recognition import Recognition
+    from smg_node.fleet.unread import Unread
     from smg_node.parsers.printing import Printing
     from smg_node.prompts.render import Renderer
     from smg_node.tokens.cached import CachedEncoder
@@ -55,11 +57,24 @@ def labels_of(card: ModelCard) -> Labels:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What became of a model's files; see `ServedModel`."""
+
+    tokenizer: Tokenizer
+    encoder: "CachedEncoder"
+    renderer: "Renderer | None"
+    recognition: "Recognition"
+    printing: "Printing"
+    why_no_template: str
+
+
 @dataclass(slots=True)
 class ServedModel:
     """A model behind one name. `renderer` is None where the model has no chat template.
 
-    `why_no_template` then says so to the client.
+    `why_no_template` then says so to the client. Where it is `unread`, what its files say is not there yet
+    (`Models.read`): neither tokenizer nor encoder, renderer, recognition or printing may be used.
     """
 
     name: str
@@ -78,15 +93,32 @@ class ServedModel:
     why_no_template: str = ""
     labels: Labels = field(default_factory=Labels)
     """What the last of its workers that said anything calls its formats."""
+    unread: "Unread | None" = field(default=None, repr=False, compare=False)
+    """Its files, where nobody in this process has needed what they say."""
     worked_out: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
     """What requests to it go by, per card of an engine; see `pipeline.terms`."""
 
     def reprint(self, labels: Labels) -> None:
         """Find out anew how its answers are read, by its settings and `labels`."""
+        if self.unread is not None:
+            self.labels = labels
+            return
         self.printing = self.recognition.printing(self.settings, labels)
         self.labels = labels
         if self.renderer is not None:
             self.renderer.name_calls(self.printing.ids)
+
+    def take(self, reading: Reading) -> None:
+        """Be read, with this in place of what was not there."""
+        self.tokenizer, self.encoder = reading.tokenizer, reading.encoder
+        self.renderer, self.why_no_template = reading.renderer, reading.why_no_template
+        self.recognition, self.printing = reading.recognition, reading.printing
+        self.unread = None
+
+    def trouble(self) -> SmgError | None:
+        """Return why nobody can read its files, as a process found that has tried; a new one each time."""
+        finding = self.unread.finding if self.unread is not None else None
+        return finding.error() if finding is not None else None
 
     @property
     def pool(self) -> str:
@@ -97,6 +129,14 @@ class ServedModel:
         """Return one more than the largest id that `card`'s engine may be sent."""
         ours = self.tokenizer.vocabulary
         return ours if card.vocabulary is None else min(ours, card.vocabulary)
+
+    def known_vocabulary(self, card: ModelCard) -> int | None:
+        """Return the same as `vocabulary`, as far as it is known here."""
+        if self.unread is None:
+            return self.vocabulary(card)
+        ours = self.unread.finding.vocabulary if self.unread.finding is not None else 0
+        known = [size for size in (ours, card.vocabulary) if size]
+        return min(known) if known else None
 
     def context(self, card: ModelCard) -> int | None:
         """Return how many tokens prompt and answer may have together on `card`'s engine."""

@@ -8,22 +8,27 @@ model, because the same text would become different tokens depending on where it
 import asyncio
 import hashlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
 from smg_node.fleet.bundles import bundle_from_path
+from smg_node.fleet.finding import Finding
 from smg_node.fleet.model import (
     AnyModel,
     Labels,
     ModelSettings,
+    Reading,
     RelayedModel,
     ServedModel,
     bundle_context,
 )
+from smg_node.fleet.unread import Unread
+from smg_node.memory import trim
 
 if TYPE_CHECKING:
     # Imported with the first model, see `assembly`; here they are only names of types.
@@ -57,6 +62,8 @@ class ModelParts:
     """Bundle, tokenizer, template text from the operator; INVALID_REQUEST if there is no template."""
     recognition: "Callable[[str, TokenizerBundle, LoadedTokenizer, str | None], Recognition]"
     """The model's name, bundle, tokenizer, and template text from the operator."""
+    at_once: bool = True
+    """Whether files are read when a model's first worker comes, as where requests are served; else when one needs it."""
 
 
 class Models:
@@ -79,6 +86,9 @@ class Models:
         self._names: dict[str, str] = {}
         self._learnt: dict[str, str] = {}
         """Names that followed from a path, by the model's; an operator's names go before them."""
+        self._findings: dict[str, Finding] = {}
+        """What became of reading, by the model's name: here, or where other processes read and this one does not."""
+        self._found: list[Callable[[Finding], None]] = []
         # Workers of one model start together; it must be built once, or each would serve its own.
         self._building = asyncio.Lock()
 
@@ -129,7 +139,8 @@ class Models:
         """Return the model `name` as `bundle` describes it, building it if it is new.
 
         CONFLICT if it is served already with another vocabulary and `in_use()`, which is asked when it
-        is this bundle's turn. `labels` are what a worker of it calls its formats.
+        is this bundle's turn. `labels` are what a worker of it calls its formats. Where files are read later,
+        a failure is the one that another process has found.
         """
         digest = vocabulary_digest(bundle)
         async with self._building:
@@ -141,23 +152,53 @@ class Models:
                     f" ({found.bundle_digest[:12]})",
                 )
             if found is None or found.bundle_digest != digest:
-                found = await asyncio.to_thread(self._build, name, bundle, digest, labels)
-                self._served[name] = found
-                _log.info(
-                    "model %s: %d token ids, encoder %s, %s",
-                    name,
-                    found.tokenizer.vocabulary,
-                    found.tokenizer.encoder,
-                    found.why_no_template or "chat template found",
-                )
-                _tell_printing(found)
+                found = self._served[name] = await self._made(name, bundle, digest, labels)
+                _tell_reading(found)
             elif labels != found.labels and (labels.reasoning or labels.tools):
                 found.reprint(labels)
                 _tell_printing(found)
+            trouble = found.trouble()
+            if trouble is not None:
+                raise trouble
         if alias is not None:
             self._learnt[name] = alias
         self._name(found, alias)
         return found
+
+    async def read(self, model: ServedModel) -> None:
+        """Return when what `model`'s files say is there; SmgError if they cannot be read, and the next one tries again.
+
+        They are read once, however many wait, and however many of those leave; not where it is known that it fails.
+        """
+        unread, trouble = model.unread, model.trouble()
+        if unread is None:
+            return
+        if trouble is not None:
+            raise trouble
+        if unread.under_way is None:
+            settings, labels = model.settings, model.labels
+            unread.under_way = asyncio.get_running_loop().run_in_executor(
+                None, lambda: self._read(model.name, unread.bundle(), settings, labels)
+            )
+            unread.under_way.add_done_callback(partial(self._taken, model, settings, labels))
+        await asyncio.shield(unread.under_way)
+
+    def findings(self) -> Sequence[Finding]:
+        """Return what became of reading, for each model of which anything is known."""
+        return [self._findings[name] for name in sorted(self._findings)]
+
+    def watch(self, found: Callable[[Finding], None]) -> None:
+        """Call `found` whenever something else became of reading here than before."""
+        self._found.append(found)
+
+    def hear(self, finding: Finding) -> ServedModel | None:
+        """Take in what another process of this node found; return the model it is about if that is unread here."""
+        self._findings[finding.name] = finding
+        model = self._served.get(finding.name)
+        if model is None or model.unread is None or model.bundle_digest != finding.digest:
+            return None
+        model.unread.finding = finding
+        return model
 
     def retune(
         self,
@@ -198,10 +239,53 @@ class Models:
             self._names[other] = model.name
             model.aliases.add(other)
 
-    def _build(
+    # ── Reading ──────────────────────────────────────────────────────────────
+
+    async def _made(
         self, name: str, bundle: TokenizerBundle, digest: str, labels: Labels
     ) -> ServedModel:
+        """Return a new model, read or not."""
         settings = self._settings.get(name, ModelSettings())
+        unread: Unread | None = None
+        if self._parts.at_once:
+            try:
+                reading = await asyncio.to_thread(self._read, name, bundle, settings, labels)
+            except SmgError as error:
+                self._note(Finding.of_error(name, digest, error))
+                raise
+            self._note(Finding(name, digest, reading.tokenizer.vocabulary))
+        else:
+            unread = await asyncio.to_thread(_packed, bundle)
+            heard = self._findings.get(name)
+            unread.finding = heard if heard is not None and heard.digest == digest else None
+            reading = unread.reading()
+        return ServedModel(
+            name=name,
+            created_s=self._clock.now_ms() // 1000,
+            tokenizer=reading.tokenizer,
+            encoder=reading.encoder,
+            renderer=reading.renderer,
+            recognition=reading.recognition,
+            printing=reading.printing,
+            labels=labels,
+            settings=settings,
+            bundle_digest=digest,
+            bundle_context=bundle_context(bundle),
+            why_no_template=reading.why_no_template,
+            unread=unread,
+        )
+
+    def _note(self, finding: Finding) -> None:
+        # A worker whose files cannot be read tries again and again.
+        if self._findings.get(finding.name) != finding:
+            self._findings[finding.name] = finding
+            for found in self._found:
+                found(finding)
+
+    def _read(
+        self, name: str, bundle: TokenizerBundle, settings: ModelSettings, labels: Labels
+    ) -> Reading:
+        """Read everything; in a thread."""
         tokenizer = self._parts.load(bundle)
         template = None
         if settings.chat_template_path is not None:
@@ -215,20 +299,33 @@ class Models:
             renderer = self._parts.renderer(bundle, tokenizer, template, wish)
         except SmgError as error:
             why = error.message
-        return ServedModel(
-            name=name,
-            created_s=self._clock.now_ms() // 1000,
-            tokenizer=tokenizer,
-            encoder=self._parts.encoder(tokenizer),
-            renderer=renderer,
-            recognition=recognition,
-            printing=printing,
-            labels=labels,
-            settings=settings,
-            bundle_digest=digest,
-            bundle_context=bundle_context(bundle),
-            why_no_template=why,
-        )
+        encoder = self._parts.encoder(tokenizer)
+        return Reading(tokenizer, encoder, renderer, recognition, printing, why)
+
+    def _taken(
+        self,
+        model: ServedModel,
+        settings: ModelSettings,
+        labels: Labels,
+        done: asyncio.Future[Reading],
+    ) -> None:
+        """Take what was read by these, and by what is said by now; before anybody who waits goes on."""
+        assert model.unread is not None, "it is read once"
+        model.unread.under_way = None
+        if done.cancelled() or done.exception() is not None:
+            # Those who wait are told.
+            return
+        model.take(done.result())
+        if (_parsers(model.settings), model.labels) != (_parsers(settings), labels):
+            model.reprint(model.labels)
+        _tell_reading(model)
+
+
+def _packed(bundle: TokenizerBundle) -> Unread:
+    """Return its files, packed; what they came in is given back."""
+    unread = Unread(bundle)
+    trim()
+    return unread
 
 
 def vocabulary_digest(bundle: TokenizerBundle) -> str:
@@ -247,7 +344,23 @@ def _parsers(settings: ModelSettings) -> tuple[str | None, str | None]:
     return settings.reasoning_parser, settings.tool_parser
 
 
+def _tell_reading(model: ServedModel) -> None:
+    if model.unread is not None:
+        _log.info("model %s: its tokenizer is read here when a request needs it", model.name)
+        return
+    _log.info(
+        "model %s: %d token ids, encoder %s, %s",
+        model.name,
+        model.tokenizer.vocabulary,
+        model.tokenizer.encoder,
+        model.why_no_template or "chat template found",
+    )
+    _tell_printing(model)
+
+
 def _tell_printing(model: ServedModel) -> None:
+    if model.unread is not None:
+        return
     chosen = model.printing.chosen
     _log.info(
         "model %s: thoughts are read as %s (%s), calls as %s (%s)",

@@ -277,6 +277,7 @@ class Tender:
         was_away = False
         while True:
             await self._wait(min(vigil.due_s, breaker.look_s(_now_s())))
+            self._check_model()
             if not vigil.up:
                 self._down(self._hearsay(), failed=False)
                 return
@@ -297,6 +298,13 @@ class Tender:
             if not vigil.up:
                 self._down("stopped saying SERVING", failed=False)
                 return
+
+    def _check_model(self) -> None:
+        """Raise if another process of this node found that the model's files cannot be read."""
+        model = self._worker.model
+        trouble = model.trouble() if model is not None else None
+        if trouble is not None:
+            raise trouble
 
     async def _looks_the_same(self, engine: Engine, *, was_away: bool) -> bool | None:
         """Whether it is still the engine that was registered; None if it does not say.

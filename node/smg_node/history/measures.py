@@ -60,4 +60,5 @@ class ModelMeasures:
         found = await self._placer.known(model, deadline_s=deadline_s)
         if isinstance(found, RelayedModel):
             return RelayedMeasure(found)
-        return ModelMeasure(found, self._placer.context(found), self._preparer)
+        read = await self._placer.model(model, deadline_s=deadline_s)
+        return ModelMeasure(read, self._placer.context(read), self._preparer)

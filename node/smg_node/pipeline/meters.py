@@ -58,6 +58,8 @@ def _watch_encoders(meters: Meters, fleet: Fleet) -> None:
         def reading() -> Mapping[tuple[str, ...], float]:
             totals: dict[tuple[str, ...], float] = {}
             for model in fleet.models.all():
+                if model.unread is not None:
+                    continue
                 for level, value in read(model.encoder).items():
                     totals[(level,)] = totals.get((level,), 0) + value
             return totals

@@ -5,6 +5,7 @@ nobody can be had at all (none is ready, or all are broken), a request waits a l
 all are full, it waits in line, by its class (`waiting`).
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -116,13 +117,15 @@ class Placer:
         return max(known) if known and len(known) == len(contexts) else None
 
     async def model(self, name: str, *, deadline_s: float) -> ServedModel:
-        """Return the model of that name or alias, served by engines.
+        """Return the model of that name or alias, served by engines, read.
 
         NOT_FOUND `model_not_found` if no worker serves it; OVERLOADED `no_worker_available` while a
         worker that might serve it has not said so yet; status 501 if those that do speak HTTP.
         """
         found = await self.known(name, deadline_s=deadline_s)
         if isinstance(found, ServedModel):
+            if found.unread is not None:
+                await self._read(found, deadline_s)
             return found
         raise SmgError(
             ErrorKind.UPSTREAM_FAILED,
@@ -131,6 +134,19 @@ class Placer:
             code="not_implemented",
             status=501,
         )
+
+    async def _read(self, model: ServedModel, deadline_s: float) -> None:
+        """Return when the model's files are read. That ends within seconds, so only the client's patience counts."""
+        left_s = deadline_s - self._clock.monotonic_s()
+        try:
+            async with asyncio.timeout(None if left_s == float("inf") else left_s):
+                await self._fleet.models.read(model)
+        except TimeoutError:
+            raise _no_worker(f"the tokenizer of {model.name!r} is still being read") from None
+        except SmgError as error:
+            raise _no_worker(
+                f"no worker serves {model.name!r}: its tokenizer cannot be read: {error.message}"
+            ) from error
 
     async def known(self, name: str, *, deadline_s: float) -> AnyModel:
         """Return the model of that name or alias, that of engines before that of HTTP workers; errors as `model`."""
