@@ -63,22 +63,22 @@ class Collector:
 
     def feed(self, events: Iterable[Event]) -> None:
         """Take the next events of one stream, in order."""
+        choices = self._choices
         for event in events:
+            # By identity of types, commonest first: 0.1 us, where a match over classes takes 0.4.
             if type(event) is Delta:
-                choice = self._choices[event.choice]
+                choice = choices[event.choice]
                 choice.ids += event.ids
                 if event.logprobs:
                     choice.logprobs += event.logprobs
-            else:
-                self._feed_rare(event)
+            elif type(event) is BlockEnd:
+                choices[event.choice].blocks.append(event)
+            elif type(event) is not BlockStart:
+                self._feed_once(event)
 
-    def _feed_rare(self, event: Event) -> None:
-        # By identity of types, commonest first: 0.1 us, where a match over classes takes 0.4.
-        if type(event) is BlockStart:
-            return
-        if type(event) is BlockEnd:
-            self._choices[event.choice].blocks.append(event)
-        elif type(event) is Finish:
+    def _feed_once(self, event: Event) -> None:
+        """Take what comes once a choice, or once at all."""
+        if type(event) is Finish:
             self._choices[event.choice].finish = event
         elif type(event) is Begin:
             self._begin = event

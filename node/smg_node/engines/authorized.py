@@ -97,6 +97,11 @@ class _DiscreetStream:
         self._stream = stream
         self._api_key = api_key
 
+    @property
+    def ended(self) -> bool:
+        """See `MessageStream`."""
+        return self._stream.ended
+
     def __aiter__(self) -> "_DiscreetStream":
         return self
 

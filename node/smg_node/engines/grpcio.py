@@ -150,6 +150,11 @@ class GrpcioStream:
         self._kept: Sequence[bytes] = ()
         self._open: asyncio.Event | None = None
 
+    @property
+    def ended(self) -> bool:
+        """See `MessageStream`: core does not say."""
+        return False
+
     def __aiter__(self) -> "GrpcioStream":
         return self
 

@@ -126,6 +126,6 @@ class RemoteCall:
         assert take is not None
         if chunks and not take(chunks):
             self._enough = True
-        if reader.over:
+        if reader.over and not self._stream.ended:
             self.watch.complete()
         return not self._enough and self._broken is None

@@ -75,6 +75,11 @@ class MessageStream(Protocol):
     pull for a while and pour afterwards, or the other way round: nothing is lost or said twice.
     """
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come than what is here already. It may be False of one that has ended."""
+        ...
+
     def __aiter__(self) -> AsyncIterator[Sequence[bytes]]: ...
 
     async def __anext__(self) -> Sequence[bytes]: ...

@@ -40,6 +40,14 @@ class ArrivingBody:
         self.whole = False
         """Whether its last byte is here; never true of one that is broken."""
 
+    @classmethod
+    def arrived(cls, flow: Flow, whole: bytes) -> "ArrivingBody":
+        """Return a body that is here already; it has at most `HELD_MAX_BYTES`."""
+        body = cls(flow)
+        body._first = whole
+        body.whole = True
+        return body
+
     @property
     def over(self) -> bool:
         """Whether nothing more will come, because it is whole or broken."""

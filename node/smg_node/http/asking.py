@@ -34,7 +34,7 @@ def context_of(request: HttpRequest, options: HttpOptions, *, streamed: bool) ->
         deadline_s=request.received_s + timeout_s,
         target_worker=target or None,
         upstream_headers=upstream,
-        caller=caller_digest(headers),
+        caller=caller_digest(request),
         client=request.peer,
         priority=priority_of(headers, options.claim_max),
         tenant=request.identity.tenant,

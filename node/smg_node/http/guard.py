@@ -47,7 +47,7 @@ class Guard:
         """
         if access == "public":
             return ANYBODY
-        given = credential(request.headers)
+        given = given_key(request)
         if access == "data":
             return self._tenant(given, data)
         if not self._authenticator.closed:
@@ -100,12 +100,22 @@ def credential(headers: Headers) -> str | None:
     return next(iter(found), None)
 
 
-def caller_digest(headers: Headers) -> str:
+def given_key(request: HttpRequest) -> str | None:
+    """Return the key that came with a request, if any; INVALID_REQUEST if there were two."""
+    facts = request.facts
+    if facts is None:
+        return credential(request.headers)
+    if facts.credential is None:
+        facts.credential = (credential(request.headers),)
+    return facts.credential[0]
+
+
+def caller_digest(request: HttpRequest) -> str:
     """Return 16 hexadecimal digits that stand for the key a client sent, "" if it sent none.
 
     The credential itself goes no further than this.
     """
-    key = credential(headers)
+    key = given_key(request)
     if key is None:
         return ""
     return blake2b(key.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).hexdigest()

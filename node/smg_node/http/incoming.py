@@ -45,10 +45,27 @@ class ClientLine(Line, Protocol):
     """The client's address, "" on a UNIX socket."""
 
 
+class HeadFacts:
+    """What follows from a head and nothing else, found once for all requests of a connection that have it.
+
+    Whoever finds such a thing puts it here, unless it is None: then there is no such place.
+    """
+
+    __slots__ = ("credential", "path", "query")
+
+    def __init__(self) -> None:
+        self.path: str | None = None
+        self.query: Mapping[str, str] = NO_QUERY
+        self.credential: tuple[str | None] | None = None
+        """The key that was sent, if any."""
+
+
 class Incoming:
     """The head of a request, its body, and the line that its answer goes to."""
 
-    __slots__ = ("body", "headers", "http11", "keep_alive", "line", "method", "raw", "target")
+    __slots__ = (
+        "body", "facts", "headers", "http11", "keep_alive", "line", "method", "raw", "target",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -60,7 +77,9 @@ class Incoming:
         line: ClientLine,
         http11: bool,
         keep_alive: bool,
+        facts: HeadFacts | None = None,
     ) -> None:
+        self.facts = facts
         self.method = method
         self.target = target
         self.headers = headers

@@ -107,7 +107,13 @@ class Middleware:
 
     def _open(self, incoming: Incoming) -> HttpRequest:
         parts, headers = self._parts, incoming.headers
-        path, query = split_target(incoming.target)
+        facts = incoming.facts
+        if facts is None or facts.path is None:
+            path, query = split_target(incoming.target)
+            if facts is not None:
+                facts.path, facts.query = path, query
+        else:
+            path, query = facts.path, facts.query
         trace = parts.tracer.begin(incoming.method, headers)
         request_id = self._request_id(headers)
         scope.enter(request_id, trace)

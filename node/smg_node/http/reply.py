@@ -13,6 +13,7 @@ _REASON: Final = {status.value: status.phrase for status in HTTPStatus} | {
     499: "Client Closed Request",
 }
 _NAMES_SHOWN_MAX: Final = 32
+_LINE: Final = "%s: %s".__mod__
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -73,9 +74,7 @@ class HeadWriter:
         start = self._starts.get(status)
         if start is None:
             start = self._starts[status] = _start(status, now_s)
-        lines = [start, *fixed]
-        for name, value in headers.items():
-            lines.append(f"{name}: {value}")
+        lines = [start, *fixed, *map(_LINE, headers.items())]
         text = "\r\n".join(lines)
         # A header that smuggles in a line break would let a client write headers of its own.
         breaks = len(lines) + _START_BREAKS - 1

@@ -20,6 +20,7 @@ class HttpRequest:
         "body",
         "cut",
         "error_code",
+        "facts",
         "headers",
         "identity",
         "incoming",
@@ -50,6 +51,7 @@ class HttpRequest:
         trace: Trace,
     ) -> None:
         self.incoming = incoming
+        self.facts = incoming.facts
         self.method = incoming.method
         self.headers = incoming.headers
         self.body = incoming.body

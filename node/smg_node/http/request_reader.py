@@ -17,6 +17,7 @@ import httptools
 from smg_node.core.errors import SmgError, invalid
 from smg_node.http.arriving import NO_BODY, ArrivingBody, Flow, NoBody
 from smg_node.http.incoming import ClientLine, Incoming
+from smg_node.http.known_head import KnownHead, known_head
 
 _TYPICAL: Final = (
     "accept", "accept-encoding", "accept-language", "authorization", "connection", "content-length", "content-type",
@@ -32,6 +33,8 @@ _NAMES: Final = {
 _METHODS: Final = {
     name.encode(): name for name in ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 }
+_HEADS_LEARNED_MAX: Final = 8
+"""So many heads of a connection are learned that no later one is like; then its client says something else each time."""
 _SLACK_BYTES: Final = 64
 """So much of a line is neither name nor value, at most: separators, and a request line's method and version."""
 
@@ -41,12 +44,16 @@ class RequestReader:
 
     __slots__ = (
         "_begun",
+        "_between",
         "_body",
         "_fields",
         "_flow",
         "_headers_max",
         "_heard",
         "_keep_alive",
+        "_known",
+        "_last",
+        "_learned",
         "_line",
         "_line_max_bytes",
         "_offer",
@@ -85,6 +92,11 @@ class RequestReader:
         self._silent_bytes = 0
         self._refusal: SmgError | None = None
         self._over = False
+        # Whether the grammar stands between two requests, the one that this packet has brought, and how many it has.
+        self._between = True
+        self._last: Incoming | None = None
+        self._known: KnownHead | None = None
+        self._learned = 0
         self.in_head = False
         """Whether a head has begun and is not complete."""
 
@@ -92,9 +104,27 @@ class RequestReader:
         """Take other limits for heads that are not complete."""
         self._line_max_bytes = line_max_bytes
         self._headers_max = headers_max
+        self._known = None
 
     def feed(self, data: bytes | memoryview) -> None:
         """Read on; an SmgError for what is no head of a request, or is too large for one."""
+        whole = self._between and type(data) is bytes
+        known = self._known
+        if known is not None and whole and not self._over:
+            incoming = known.read(cast("bytes", data), self._line, self._flow)
+            if incoming is not None:
+                self._learned = self._silent_bytes = 0
+                self._body = cast("ArrivingBody", incoming.body)
+                self._begun(incoming)
+                return
+        self._read(data)
+        # Nobody else needs it, and it holds a body.
+        last, self._last = self._last, None
+        if whole and self._between and last is not None and self._learned < _HEADS_LEARNED_MAX:
+            self._known = known_head(cast("bytes", data), last)
+            self._learned += 1
+
+    def _read(self, data: bytes | memoryview) -> None:
         self._heard = False
         while not self._over:
             assert self._parser is not None
@@ -119,6 +149,7 @@ class RequestReader:
     def close(self) -> None:
         """Read nothing more; a body that is not whole never will be."""
         self._over = True
+        self._known = self._last = None
         # The grammar knows our methods and we know it: without this only the garbage collector could part us.
         self._parser = None
         if not self._body.over:
@@ -129,6 +160,7 @@ class RequestReader:
     def on_message_begin(self) -> None:
         """A head begins."""
         self._heard = True
+        self._between = False
         if not self._resuming:
             self.in_head = True
             self._target = b""
@@ -173,18 +205,17 @@ class RequestReader:
         if parser.should_upgrade():
             chunked = b"transfer-encoding: chunked"
             self._offer = chunked if length is None else b"content-length: " + length.encode()
-        self._begun(
-            Incoming(
-                _METHODS.get(method) or method.decode("ascii"),
-                self._target.decode("ascii"),
-                headers,
-                fields,
-                body,
-                self._line,
-                http11,
-                keep_alive,
-            )
+        self._last = incoming = Incoming(
+            _METHODS.get(method) or method.decode("ascii"),
+            self._target.decode("ascii"),
+            headers,
+            fields,
+            body,
+            self._line,
+            http11,
+            keep_alive,
         )
+        self._begun(incoming)
 
     def on_body(self, part: bytes) -> None:
         """A part of a body."""
@@ -198,7 +229,9 @@ class RequestReader:
             if self._offer:
                 return
             cast("ArrivingBody", body).end()
-        if not self._keep_alive:
+        if self._keep_alive:
+            self._between = not self._offer
+        else:
             self._over = True
 
     # ── What is wrong ────────────────────────────────────────────────────────

@@ -87,8 +87,13 @@ class Listening:
             stop_token_ids=(*sampling.stop_token_ids, *more),
         )
 
-    def stream(self, choice: int, sampling: Sampling, ids: TokenIds, ends: Ends) -> ChoiceStream:
-        """Return what reads answer `choice`, to the prompt `ids`, drawn with `sampling` and over at `ends`."""
+    def stream(
+        self, choice: int, sampling: Sampling, ids: TokenIds, ends: Ends, *, whole: bool = False
+    ) -> ChoiceStream:
+        """Return what reads answer `choice`, to the prompt `ids`, drawn with `sampling` and over at `ends`.
+
+        `whole` answers are seen by nobody before their end.
+        """
         tokenizer, prompt = self.tokenizer, self.prompt
         parser, self._first = self._first, None
         return ChoiceStream(
@@ -103,6 +108,7 @@ class Listening:
             ),
             parser=self.parser() if parser is None else parser,
             single=isinstance(prompt, ChatPrompt) and not prompt.choice.parallel,
+            whole=whole,
         )
 
     def parser(self) -> Parser:

@@ -95,7 +95,7 @@ def plan(
             UNSAID if drawn.temperature is None else drawn.temperature,
             UNSAID if drawn.top_p is None else drawn.top_p,
         ),
-        _streams(answering, answers, terms),
+        _streams(answering, answers, terms, whole=not request.stream),
         answers_per_prompt=answers,
         tokenizer=terms.tokenizer,
         echoes=_echoes(request, answering, model),
@@ -130,12 +130,15 @@ def _answering(
     return _Answering(prompt, ids, fitted, told, listener)
 
 
-def _streams(answering: Sequence[_Answering], answers: int, terms: Terms) -> list[ChoiceStream]:
+def _streams(
+    answering: Sequence[_Answering], answers: int, terms: Terms, *, whole: bool
+) -> list[ChoiceStream]:
     streams: list[ChoiceStream] = []
     for each in answering:
         ends = terms.ends(each.sampling, each.listener.ends)
         for _ in range(answers):
-            streams.append(each.listener.stream(len(streams), each.sampling, each.ids, ends))
+            listener, sampling = each.listener, each.sampling
+            streams.append(listener.stream(len(streams), sampling, each.ids, ends, whole=whole))
     return streams
 
 

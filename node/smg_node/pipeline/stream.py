@@ -71,8 +71,12 @@ class ChoiceStream:
         detokenizer: Detokenizer,
         parser: Parser,
         single: bool = False,
+        whole: bool = False,
     ) -> None:
-        """Begin a choice; with `single` it is over with its first complete call."""
+        """Begin a choice; with `single` it is over with its first complete call.
+
+        With `whole` nobody sees it before it is over, and tokens that came together are told as one.
+        """
         assert sampling.max_tokens is not None, "prepare decides how long an answer may be"
         self._framer = Framer(choice)
         self._ends = ends
@@ -86,6 +90,8 @@ class ChoiceStream:
         self._spoken = Spoken(parser, single=single)
         self._reader = self._spoken.reader
         self._stop = StopMachine(sampling.stop, keep=sampling.keep_stop) if sampling.stop else None
+        # Where one call may end the choice, it ends with the call's last token and not with its last packet.
+        self._whole = whole and not single
         self._quick = self._stop is None and sampling.logprobs is None
         # Tokens that began and are not known to be said, each with the offset of its first character.
         self._waiting: deque[tuple[int, TokenLogprob | None]] = deque()
@@ -132,7 +138,7 @@ class ChoiceStream:
             and self._ending.isdisjoint(ids)
             and len(self.ids) + len(ids) <= self._generated_max
         ):
-            if chunk.apart:
+            if chunk.apart and not self._whole:
                 self._feed_run(ids, out)
             else:
                 self._feed_quick(ids, out)
@@ -170,7 +176,8 @@ class ChoiceStream:
             text = feed(token_id)
         else:
             self.ids.extend(ids)
-            texts = [feed(token_id) for token_id in ids]
+            table = self._table
+            texts = [feed(one) for one in ids] if table is None else table.feed_all(ids)
             text = "".join(texts)
         self._say(ids, texts, text, out)
 

@@ -63,6 +63,11 @@ class H2Stream(Flow):
         self.tick = 0
         self.link: Link | None = None
 
+    @property
+    def ended(self) -> bool:
+        """See `MessageStream`."""
+        return self.ending is not None
+
     def __aiter__(self) -> "H2Stream":
         return self
 

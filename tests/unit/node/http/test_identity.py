@@ -62,6 +62,7 @@ class Asked:
         if given is not None:
             self.headers["authorization"] = f"Bearer {given}"
         self.peer = peer
+        self.facts = None
 
 
 def admitted(

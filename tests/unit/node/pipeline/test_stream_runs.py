@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.events import Event, Finish
+from smg_node.core.answer import Choice, Collector
+from smg_node.core.events import Begin, End, Event, Finish, Usage
 from smg_node.core.request import Sampling, Tool
 from smg_node.engines.chunk import Chunk
 from smg_node.parsers.chosen import Chosen
@@ -45,6 +46,7 @@ def play(
     sampling: Sampling,
     *,
     single: bool,
+    whole: bool = False,
     detokenizer: Detokenizer | None = None,
 ) -> tuple[list[Event], ChoiceStream]:
     tokenizer = BytewiseTokenizer()
@@ -56,6 +58,7 @@ def play(
         detokenizer=detokenizer or bytewise(),
         parser=parser(),
         single=single,
+        whole=whole,
     )
     out: list[Event] = []
     for chunk in chunks:
@@ -108,6 +111,45 @@ def test_a_run_of_tokens_is_told_as_its_tokens_are(
         one.cut_by_string,
         one.cut_by_call,
     )
+
+
+@given(
+    words=st.lists(st.sampled_from(WORDS), max_size=6),
+    ending=st.booleans(),
+    borders=st.lists(st.integers(0, 120), max_size=5),
+    parser=st.sampled_from([Plain, hermes, spoken]),
+    sampling=st.builds(
+        Sampling,
+        max_tokens=st.sampled_from([5, 40, 1000]),
+        min_tokens=st.sampled_from([0, 3]),
+        stop=st.sampled_from([(), ("STOP",)]),
+        ignore_eos=st.booleans(),
+    ),
+    single=st.booleans(),
+)
+def test_what_nobody_sees_before_its_end_is_the_same_in_the_end(
+    words: list[str],
+    ending: bool,
+    borders: list[int],
+    parser: Callable[[], Parser],
+    sampling: Sampling,
+    single: bool,
+) -> None:
+    ids = [*"".join(words).encode(), *([EOS] if ending else [])]
+    shown, one = play(runs(ids, borders), parser, sampling, single=single)
+    unseen, other = play(runs(ids, borders), parser, sampling, single=single, whole=True)
+    assert len(unseen) <= len(shown)
+    assert collected(unseen) == collected(shown)
+    assert other.ids == one.ids
+    assert other.reasoning_tokens == one.reasoning_tokens
+    assert other.notes == one.notes
+
+
+def collected(events: Sequence[Event]) -> Choice:
+    collector = Collector(1)
+    begin = Begin("x", "m", 0, 0)
+    collector.feed([begin, *events, Usage(0, 0, 0), End()])
+    return collector.answer().choices[0]
 
 
 # Bytes, of which most are no characters alone, words, and one id that is hidden.

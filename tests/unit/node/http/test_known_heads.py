@@ -1,0 +1,138 @@
+"""A head read before means what it meant then, and only where nothing but its length differs."""
+
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smg_node.core.errors import SmgError
+from smg_node.http.incoming import Incoming
+from smg_node.http.request_reader import RequestReader
+
+
+class Flow:
+    peer = ""
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+
+def shape(one: Incoming) -> tuple[Any, ...]:
+    body = one.body.take() if one.body.whole else None
+    return (
+        one.method, one.target, dict(one.headers), list(one.raw), one.http11, one.keep_alive, body,
+    )  # fmt: skip
+
+
+def read(packets: list[bytes]) -> tuple[list[tuple[Any, ...]], str, list[bool]]:
+    """Return the requests of one connection, what was wrong, and which were read by a known head."""
+    found: list[Incoming] = []
+    flow = cast("Any", Flow())
+    reader = RequestReader(flow, flow, found.append, line_max_bytes=200, headers_max=8)
+    error = ""
+    try:
+        for packet in packets:
+            reader.feed(packet)
+    except SmgError as wrong:
+        error = wrong.code
+    reader.close()
+    return [shape(one) for one in found], error, [one.facts is not None for one in found]
+
+
+def bytewise(packets: list[bytes]) -> list[bytes]:
+    return [bytes((one,)) for packet in packets for one in packet]
+
+
+def post(body: bytes, *lines: bytes, length: bytes | None = None, tail: bytes = b"") -> bytes:
+    size = str(len(body)).encode() if length is None else length
+    head = (
+        b"POST /v1/x?a=1 HTTP/1.1",
+        b"Host: h",
+        *lines,
+        b"Content-Length: " + size,
+        b"X-Last: z",
+    )
+    return b"\r\n".join(head) + b"\r\n\r\n" + body + tail
+
+
+def test_a_head_like_the_last_one_is_known_and_its_length_is_its_own() -> None:
+    packets = [post(b"{}"), post(b"longer"), post(b"x" * 12_000), post(b"")]
+    requests, error, known = read(packets)
+    assert (error, known) == ("", [False, True, True, True])
+    assert requests == read(bytewise(packets))[0]
+    assert [one[2]["content-length"] for one in requests] == ["2", "6", "12000", "0"]
+    assert [dict(one[3])[b"Content-Length"] for one in requests] == [b"2", b"6", b"12000", b"0"]
+
+
+lines = st.sampled_from(
+    [
+        (), (b"Authorization: Bearer k",), (b"x-request-id: 7",), (b"Connection: close",), (b"Expect: 100-continue",),
+        (b"content-length: 2",), (b"Transfer-Encoding: chunked",), (b"Upgrade: h2c", b"Connection: upgrade"),
+        (b"Host: again",), (b"Odd : name",), (b"x: content-length: 4",), (b"Content-Encoding: gzip",),
+    ]
+)  # fmt: skip
+requests = st.builds(
+    post,
+    st.binary(max_size=12) | st.just(b"5\r\nhello\r\n0\r\n\r\n"),
+    length=st.sampled_from([None, None, None, b"2", b"002", b"+2", b" 2", b"2 ", b"", b"9" * 30]),
+    tail=st.sampled_from([b"", b"", b"\r\n", b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"]),
+)
+with_lines = st.builds(
+    lambda body, extra, length: post(body, *extra, length=length),
+    st.binary(max_size=12),
+    lines,
+    st.sampled_from([None, None, b"2"]),
+)
+plain = st.binary(max_size=12).map(post)
+
+
+@given(
+    st.lists(plain | with_lines | requests | st.binary(max_size=8), max_size=7), st.integers(0, 30)
+)
+def test_packets_mean_what_their_bytes_mean_one_by_one(packets: list[bytes], cut: int) -> None:
+    if packets:
+        packets[-1] = packets[-1][: max(len(packets[-1]) - cut, 0)]
+    packets = [packet for packet in packets if packet]
+    at_once, error, _ = read(packets)
+    slowly, error_slowly, _ = read(bytewise(packets))
+    assert at_once == slowly
+    assert error == error_slowly
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        post(b"12", length=b"3") + b"3" + b"G",
+        post(b"12") + b"\r\n",
+        post(b"12", length=b"1"),
+        post(b"12").replace(b"POST", b"PUT"),
+        post(b"12").replace(b"X-Last: z", b"X-Last: zz"),
+        post(b"12").lower().replace(b"post", b"POST").replace(b"http", b"HTTP"),
+        b"\r\n" + post(b"12"),
+    ],
+)
+def test_whatever_else_differs_is_read_anew(second: bytes) -> None:
+    assert read([post(b"{}"), second])[2][:2] in ([False, False], [False])
+
+
+def test_a_client_whose_heads_always_differ_is_not_learned_from_for_ever() -> None:
+    packets = [post(b"{}", b"X-Request-Id: %d" % at) for at in range(12)] + [
+        post(b"{}", b"X-Request-Id: 11")
+    ]
+    assert read(packets)[2] == [False] * 13
+    assert read(packets[5:])[2][-1]
+
+
+def test_other_limits_are_other_heads() -> None:
+    found: list[Incoming] = []
+    flow = cast("Any", Flow())
+    reader = RequestReader(flow, flow, found.append, line_max_bytes=200, headers_max=8)
+    reader.feed(post(b"{}"))
+    reader.retune(line_max_bytes=200, headers_max=2)
+    with pytest.raises(SmgError) as refused:
+        reader.feed(post(b"{}"))
+    assert refused.value.status == 431
