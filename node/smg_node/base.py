@@ -16,6 +16,7 @@ from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock, Rng
 from smg_node.telemetry import declared
 from smg_node.telemetry.access import AccessLog
+from smg_node.telemetry.gc_pauses import gc_pauses
 from smg_node.telemetry.logs import Logs, open_logs
 from smg_node.telemetry.metrics import Meters
 from smg_node.telemetry.tracing import TraceOptions, Tracer
@@ -52,6 +53,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
     # A request whose model was not found has none; it must not get a series without a name.
     meters = Meters(CollectorRegistry(), version=__version__, known_model=bool)
     meters.watch(declared.LOG_LINES_DROPPED, lambda: {(): sink.dropped})
+    stack.enter_context(gc_pauses(meters, clock.monotonic_s))
     tracer = Tracer(
         TraceOptions(
             ratio=telemetry.trace_ratio,

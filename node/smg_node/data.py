@@ -106,6 +106,7 @@ def model_parts(settings: Settings, base: Base) -> ModelParts:
         # Imported with the first model, in the thread that builds it: the tokenizer libraries and the
         # template engine are 9 MB that a node without workers does not hold.
         from smg_node.fleet.assembly import Assembly, AssemblyOptions
+        from smg_node.fleet.proofs import KeptProofs
 
         options = AssemblyOptions(
             encoder=tokens.encoder,
@@ -117,7 +118,9 @@ def model_parts(settings: Settings, base: Base) -> ModelParts:
             allow_from_request=templates.allow_from_request,
         )
         keep()
-        return Assembly(options, l0=l0, rng=base.rng, monotonic_s=base.clock.monotonic_s)
+        proofs = KeptProofs(settings.data_dir / "proofs")
+        monotonic_s = base.clock.monotonic_s
+        return Assembly(options, l0=l0, rng=base.rng, monotonic_s=monotonic_s, proofs=proofs)
 
     return ModelParts(
         load=lambda bundle: assembly().load(bundle),

@@ -54,6 +54,8 @@ PULSE_S: Final = 0.05
 """Processes of one machine see what is open in the others this soon, so that they do not all choose the same worker."""
 WORKERS_PATIENCE_S: Final = 5.0
 """So long the workers that are up may take to be ready here before this process listens without them."""
+REPLACED_PATIENCE_S: Final = 30.0
+"""The same, where it takes the place of one that died and others serve meanwhile: who came here would be turned away for nothing."""
 _LOOK_S: Final = 0.02
 
 _log = logging.getLogger(__name__)
@@ -89,7 +91,7 @@ async def serve_clients(settings: Settings, role: Role) -> int:
         stack.callback(process.rights.close)
         stack.push_async_callback(process.server.stop)
         await stack.enter_async_context(running(_loops(process)))
-        await _workers_ready(process, copy, farewell)
+        await _workers_ready(process, copy, farewell, patience_s(role))
         if not farewell.wanted.is_set():
             await process.server.start()
             _announce(role, uplink, process.server)
@@ -245,9 +247,16 @@ async def _first(*events: asyncio.Event) -> None:
             task.cancel()
 
 
-async def _workers_ready(process: _Process, copy: NodeCopy, farewell: Farewell) -> None:
+def patience_s(role: Role) -> float:
+    """Return how long the workers that are up may take to be ready in a process of this role before it listens without them."""
+    return REPLACED_PATIENCE_S if role.after and role.living else WORKERS_PATIENCE_S
+
+
+async def _workers_ready(
+    process: _Process, copy: NodeCopy, farewell: Farewell, within_s: float
+) -> None:
     """Return when every worker that members say is up can be called from here, or when that takes too long."""
-    ends_s = process.base.clock.monotonic_s() + WORKERS_PATIENCE_S
+    ends_s = process.base.clock.monotonic_s() + within_s
     while not farewell.wanted.is_set() and process.base.clock.monotonic_s() < ends_s:
         ready = {worker.id for worker in process.fleet.workers() if worker.routable}
         expected = [one.id for one in copy.workers.records() if not one.draining]

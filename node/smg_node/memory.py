@@ -2,7 +2,8 @@
 
 Much of what is resident after a start was needed for the start alone. `settle` takes three steps:
 
-- The collector looks once at everything there is and then leaves it alone: modules and classes stay.
+- The collector looks once at everything there is and then leaves it alone: modules and classes stay. From then on it
+  looks at what is new less often.
 - The C library returns the pages that are free in the middle of its heap (`malloc_trim`, glibc only).
 - Pages of program files that are mapped and unchanged (code, constants) are unmapped. No memory is lost
   by that and none has to be read from a disk: they stay in the page cache, where they belong to nobody,
@@ -30,6 +31,13 @@ _SMAPS: Final = "/proc/self/smaps"
 # `7f00c000-7f00e000 r-xp 00002000 08:01 1234   /usr/lib/libc.so.6`, then lines of `Name:   4 kB`.
 _MAPPING: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ (\d+)")
 
+COLLECTED_AFTER: Final = (10_000, 20, 50)
+"""The collector looks at new objects when there are this many; and at older ones after so many such looks.
+
+A short request leaves 3 objects in cycles. At Python's own 700 they are looked for every 250 requests, which is 1.3 us a
+request, of 417 us of CPU; at 10,000 it is 0.1 us, and all in all 405 us were measured (50,000 streamed requests each; 428 and
+419 in six interleaved rounds). What is not yet collected is 2 MB at most, 90 MB were resident either way; one look takes 1 ms.
+"""
 _CERTIFICATES: Final = "SSL_CERT_FILE"
 """Where OpenSSL looks up, each time, which file of certificates is trusted."""
 
@@ -73,9 +81,10 @@ def trim() -> None:
 
 
 def keep() -> None:
-    """Tell the collector that all there is now will stay; it need not look at it again and again."""
+    """Tell the collector that all there is now will stay; it need not look at it again and again, nor at what comes so often."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*COLLECTED_AFTER)
 
 
 def spare() -> None:

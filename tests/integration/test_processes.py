@@ -148,7 +148,7 @@ async def everywhere(port: int, headers: Mapping[str, str], so: Callable[[Respon
 
 
 async def test_a_data_process_that_dies_takes_its_own_streams_and_no_others(
-    several: RunningNode, clients: AsyncExitStack
+    several: RunningNode, clients: AsyncExitStack, tmp_path: Path
 ) -> None:
     await serves_everywhere(several)
     begun = await streams(clients, several, 12)
@@ -161,6 +161,8 @@ async def test_a_data_process_that_dies_takes_its_own_streams_and_no_others(
     assert re.search(rf"data process \d-{before[0]} is gone", several.process.said())
     assert several.metric("smg_node_processes_lost_total") == 1
     assert several.metric("smg_node_processes_linked") == 2
+    proofs = list((tmp_path / "data" / "proofs").iterdir())
+    assert len(proofs) == 1, "what one of them found out about the tokenizer, for all that follow"
 
 
 async def test_a_control_process_that_dies_takes_nothing_with_it(

@@ -30,6 +30,7 @@ LIVE: Final = (
     "auth.data",
     "stream.commit_after_s",
     "stream.keepalive_s",
+    "stream.coalesce_ms",
     "stream.slow_client_bytes",
     "stream.slow_client_s",
     "engine.first_event_s",

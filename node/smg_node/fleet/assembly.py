@@ -21,7 +21,7 @@ from smg_node.prompts.select import find_templates
 from smg_node.prompts.template import TemplateLimits
 from smg_node.tokens.cached import CachedEncoder
 from smg_node.tokens.exact_cache import ExactCache
-from smg_node.tokens.huggingface import EncoderChoice
+from smg_node.tokens.huggingface import EncoderChoice, Proofs
 from smg_node.tokens.load import load
 from smg_node.tokens.loaded import LoadedTokenizer
 from smg_node.tokens.prefix_cache import prefix_cache
@@ -45,7 +45,7 @@ class AssemblyOptions:
 class Assembly:
     """Builds the parts of models; every method may take seconds and belongs in a thread.
 
-    All models share `l0`; `rng` seeds the names of what is kept for each.
+    All models share `l0`; `rng` seeds the names of what is kept for each; `proofs` spare later processes most of reading.
     """
 
     def __init__(
@@ -55,7 +55,9 @@ class Assembly:
         l0: ExactCache,
         rng: Rng,
         monotonic_s: Callable[[], float],
+        proofs: Proofs | None = None,
     ) -> None:
+        self._proofs = proofs
         self._options = options
         self._l0 = l0
         self._rng = rng
@@ -71,7 +73,7 @@ class Assembly:
 
     def load(self, bundle: TokenizerBundle) -> LoadedTokenizer:
         """Return the tokenizer of `bundle`; every failure is an SmgError."""
-        return load(bundle, encoder=self._options.encoder, trim=trim)
+        return load(bundle, encoder=self._options.encoder, trim=trim, proofs=self._proofs)
 
     def encoder(self, tokenizer: LoadedTokenizer) -> CachedEncoder:
         """Return `tokenizer` with the caches in front that its vocabulary allows."""

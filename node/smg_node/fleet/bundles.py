@@ -138,7 +138,12 @@ class BundleCache:
                 path = fresh / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-            fresh.rename(target)
+            try:
+                fresh.rename(target)
+            except OSError:
+                # Another worker of the same model may have been faster, with the same files.
+                if not target.is_dir():
+                    raise
         finally:
             if fresh.exists():
                 shutil.rmtree(fresh, ignore_errors=True)

@@ -13,6 +13,7 @@ from smg_node.http.body import BodyReader
 from smg_node.http.drain import Drain
 from smg_node.http.generation import GenerationRoutes
 from smg_node.http.inflight import Inflight
+from smg_node.http.joining import Joining
 from smg_node.http.middleware import Action
 from smg_node.http.models import ModelRoutes
 from smg_node.http.parts import HttpParts
@@ -39,11 +40,16 @@ if TYPE_CHECKING:
 
 
 def build_actions(
-    parts: HttpParts, bodies: BodyReader, drain: Drain, pulse: Pulse, inflight: Inflight
+    parts: HttpParts,
+    bodies: BodyReader,
+    drain: Drain,
+    pulse: Pulse,
+    joining: Joining,
+    inflight: Inflight,
 ) -> Mapping[str, Action]:
     """Return the action of every name in the table of routes."""
     return {
-        **_for_tenants(parts, bodies, pulse),
+        **_for_tenants(parts, bodies, pulse, joining),
         **_of_texts(parts, bodies, pulse),
         **_of_history(parts, bodies, pulse),
         **_of_usage(parts),
@@ -57,8 +63,10 @@ def build_actions(
     }
 
 
-def _for_tenants(parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> Mapping[str, Action]:
-    generation = GenerationRoutes(parts, bodies, pulse)
+def _for_tenants(
+    parts: HttpParts, bodies: BodyReader, pulse: Pulse, joining: Joining
+) -> Mapping[str, Action]:
+    generation = GenerationRoutes(parts, bodies, pulse, joining)
     models = ModelRoutes(parts.catalog)
     return {
         "chat": partial(generation.serve, "chat"),

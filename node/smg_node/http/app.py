@@ -16,6 +16,7 @@ from smg_node.http.connection import ConnectionLimits, Door, Listener
 from smg_node.http.direct import DirectConnection
 from smg_node.http.drain import Drain, Phase, Step
 from smg_node.http.inflight import Inflight, Outliving
+from smg_node.http.joining import Joining
 from smg_node.http.listening import bound, listen
 from smg_node.http.middleware import Action, Middleware
 from smg_node.http.options import HttpOptions
@@ -49,12 +50,14 @@ class App:
     drain: Drain
     inflight: Inflight
     pulse: Pulse
+    joining: Joining
     bodies: BodyReader
 
     def retune(self, options: HttpOptions) -> None:
         """Take over what may change while requests are served."""
         self.drain.retune(settle_s=options.settle_s, grace_s=options.grace_s)
         self.pulse.retune(commit_after_s=options.commit_after_s, keepalive_s=options.keepalive_s)
+        self.joining.retune(coalesce_ms=options.coalesce_ms)
         self.bodies.retune(max_bytes=options.body_max_bytes, stall_s=options.body_stall_s)
 
 
@@ -64,14 +67,15 @@ def build_app(parts: HttpParts, elsewhere: Elsewhere | None = None) -> App:
     drain = Drain(settle_s=options.settle_s, grace_s=options.grace_s)
     inflight = Inflight()
     pulse = Pulse(commit_after_s=options.commit_after_s, keepalive_s=options.keepalive_s)
+    joining = Joining(coalesce_ms=options.coalesce_ms, on_saved=parts.meters.joined_events)
     bodies = BodyReader(max_bytes=options.body_max_bytes, stall_s=options.body_stall_s)
-    actions = build_actions(parts, bodies, drain, pulse, inflight)
+    actions = build_actions(parts, bodies, drain, pulse, joining, inflight)
     if elsewhere is not None:
         actions = elsewhere.actions(actions)
     door = Middleware(parts, Router(ROUTES), actions, drain, inflight)
     # A scrape must not hold up the farewell, so it is not counted among the open requests.
     metrics_door = Middleware(parts, Router(METRICS_ROUTES), actions, drain, Inflight())
-    return App(door, metrics_door, drain, inflight, pulse, bodies)
+    return App(door, metrics_door, drain, inflight, pulse, joining, bodies)
 
 
 class Server:
@@ -174,6 +178,7 @@ class Server:
             await listener.emptied(_FAREWELL_S)
             listener.drop()
         self._app.pulse.close()
+        self._app.joining.close()
 
     def _retune(self, options: HttpOptions) -> None:
         """Take over new options; where to listen stays as it was."""

@@ -43,6 +43,7 @@ def http_options(settings: Settings) -> HttpOptions:
         request_s=settings.engine.request_s,
         commit_after_s=stream.commit_after_s,
         keepalive_s=stream.keepalive_s,
+        coalesce_ms=stream.coalesce_ms,
         slow_client_bytes=stream.slow_client_bytes,
         slow_client_s=stream.slow_client_s,
         # Nobody balances load over a demo, so nobody needs time to notice its end.

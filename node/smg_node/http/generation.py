@@ -21,6 +21,7 @@ from smg_node.http.answering import Answering, uncancel
 from smg_node.http.asking import context_of, routing_key
 from smg_node.http.body import BodyReader
 from smg_node.http.errors import internal
+from smg_node.http.joining import Joining
 from smg_node.http.parts import HttpParts
 from smg_node.http.pulse import Pulse
 from smg_node.http.relaying import Relaying
@@ -35,10 +36,13 @@ _log = logging.getLogger(__name__)
 class GenerationRoutes:
     """Serves every dialect that generates."""
 
-    def __init__(self, parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> None:
+    def __init__(
+        self, parts: HttpParts, bodies: BodyReader, pulse: Pulse, joining: Joining
+    ) -> None:
         self._parts = parts
         self._bodies = bodies
         self._pulse = pulse
+        self._joining = joining
         self._relaying = Relaying(parts, pulse)
 
     async def serve(self, dialect_name: str, request: HttpRequest) -> Reply | Streamed:
@@ -74,6 +78,8 @@ class GenerationRoutes:
         request = answering.request
         stream = EventStream(request.wire, answering.note)
         self._pulse.add(stream)
+        if self._joining.on:
+            presenter = self._joining.over(presenter, stream)
         try:
             shown = _Shown(stream, presenter)
             await answering.run.tell(shown.receive, stream.drained)

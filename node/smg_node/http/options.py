@@ -48,6 +48,8 @@ class HttpOptions:
     request_s: float = 1800.0
     commit_after_s: float = 10.0
     keepalive_s: float = 15.0
+    coalesce_ms: int = 0
+    """So long tokens of a stream may wait for the next ones; the one time that is in milliseconds."""
     slow_client_bytes: int = 1_048_576
     slow_client_s: float = 60.0
     settle_s: float = 5.0

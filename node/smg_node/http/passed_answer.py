@@ -7,11 +7,11 @@ business; everything else passes as it is.
 from dataclasses import dataclass
 from typing import Final
 
+from smg_node.http.chunked_end import ChunkedEnd
 from smg_node.http.incoming import Incoming
 
 HEAD_BYTES_MAX: Final = 262_144
 """Our own answers have heads of a few hundred bytes; explained ones may echo long headers."""
-_LAST_CHUNK: Final = b"0\r\n\r\n"
 _BODILESS: Final = frozenset({204, 304})
 _INTERIM: Final = range(100, 200)
 
@@ -39,22 +39,21 @@ class PassingAnswer:
         self.keep_alive: Final = keep_alive
         self._left = body
         """Of a body with a length; None: it ends with the last chunk, or is not framed at all."""
-        self._chunked: Final = chunked
-        self._end = b""
+        self._chunks: Final = ChunkedEnd() if chunked else None
 
     @property
     def whole(self) -> bool:
         """Whether nothing is missing; of what has no frame, nobody can say."""
         if self._left is not None:
             return self._left == 0
-        return not self._chunked or self._end == _LAST_CHUNK
+        return self._chunks is None or self._chunks.reached
 
     def count(self, data: bytes) -> None:
         """Note what came of the body."""
         if self._left is not None:
             self._left -= len(data)
-        else:
-            self._end = (self._end + data)[-len(_LAST_CHUNK) :]
+        elif self._chunks is not None:
+            self._chunks.count(data)
 
 
 def passed_answer(head: bytes, incoming: Incoming) -> PassingAnswer:

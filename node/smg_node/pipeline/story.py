@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from smg_node.core.errors import SmgError
 from smg_node.core.events import Begin, End, Event, Fail, PromptEcho, TokenLogprob, Usage
 from smg_node.engines.chunk import Chunk
-from smg_node.pipeline.stream import ChoiceStream, spell_logprob
+from smg_node.pipeline.spelling import spell_logprob
+from smg_node.pipeline.stream import ChoiceStream
 from smg_node.tokens.tokenizer import Tokenizer
 
 

@@ -19,11 +19,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from smg_node.core.events import BlockKind, Event, FinishReason, TokenLogprob, TopLogprob
+from smg_node.core.events import BlockKind, Event, FinishReason, TokenLogprob
 from smg_node.core.request import Sampling, TokenIds, token_ids
 from smg_node.engines.chunk import Chunk, IdLogprob
 from smg_node.parsers.parser import Parser
 from smg_node.pipeline.framer import Framer
+from smg_node.pipeline.spelling import spell_logprob
 from smg_node.pipeline.spoken import Spoken
 from smg_node.tokens.detokenize import TableDetokenizer
 from smg_node.tokens.stop import StopMachine
@@ -389,19 +390,3 @@ class ChoiceStream:
         self._framer.rest(out, self._tokens, tuple(self._ids), tuple(self._logprobs))
         self._framer.finish(out, reason, matched)
         self.over = True
-
-
-def spell_logprob(logprob: IdLogprob, tokenizer: Tokenizer) -> TokenLogprob:
-    """Return a log probability with its tokens spelled out."""
-    return TokenLogprob(
-        token_id=logprob.token_id,
-        token=tokenizer.token_text(logprob.token_id),
-        raw=tokenizer.token_bytes(logprob.token_id),
-        logprob=logprob.logprob,
-        top=tuple(
-            TopLogprob(
-                token_id, tokenizer.token_text(token_id), tokenizer.token_bytes(token_id), value
-            )
-            for token_id, value in logprob.top
-        ),
-    )

@@ -79,7 +79,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What this process is. `living` are the data processes that a control process finds; `after` is what became of the one before."""
+    """What this process is. `living` are the data processes that it finds; `after` is what became of the one before."""
 
     kind: Kind
     name: str

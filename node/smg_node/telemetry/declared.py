@@ -126,6 +126,11 @@ IGNORED_PARAMETERS = Metric(
     "Request parameters without effect, by name; the first 100 names, then `other`.",
     ("parameter",),
 )
+JOINED_EVENTS = Metric(
+    "smg_node_stream_joined_events_total",
+    "counter",
+    "Events of streams that went out as part of the one before them, because of `stream.coalesce_ms`.",
+)
 ENGINE_ERRORS = Metric(
     "smg_node_engine_errors_total",
     "counter",
@@ -192,6 +197,13 @@ LOOP_LAG_SECONDS = Metric(
 LOOP_STALLS = Metric(
     "smg_node_loop_stalls_total", "counter", "Times the event loop was late by over 100 ms."
 )
+GC_PAUSE_SECONDS = Metric(
+    "smg_node_gc_pause_seconds_total",
+    "counter",
+    "Time that everything stood still while Python looked for unused objects.",
+    ("generation",),
+    pulled=True,
+)
 LOG_LINES_DROPPED = Metric(
     "smg_node_log_lines_dropped_total",
     "counter",
@@ -223,6 +235,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     CONTINUATIONS,
     ODDITIES,
     IGNORED_PARAMETERS,
+    JOINED_EVENTS,
     ENGINE_ERRORS,
     TOKEN_CACHE_HITS,
     TOKEN_CACHE_MISSES,
@@ -246,6 +259,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     *RUN_METRICS,
     LOOP_LAG_SECONDS,
     LOOP_STALLS,
+    GC_PAUSE_SECONDS,
     LOG_LINES_DROPPED,
     SCRAPE_ERRORS,
 )

@@ -129,6 +129,7 @@ class Meters:
         self._ignored: dict[str, Tally] = {}
         self._stores: dict[tuple[str, str], tuple[Tally, Spread]] = {}
         self._codes: set[str] = set()
+        self._joined = self.cells.tally(declared.JOINED_EVENTS)
         self._lag = self.cells.spread(declared.LOOP_LAG_SECONDS)
         self._stalls = self.cells.tally(declared.LOOP_STALLS)
         self.cells.tally(declared.BUILD, version).value = 1
@@ -217,6 +218,10 @@ class Meters:
             counter = self.cells.tally(declared.IGNORED_PARAMETERS, name[:64])
             self._ignored[name] = counter
         counter.inc()
+
+    def joined_events(self, count: int) -> None:
+        """Count events of streams that became part of another one."""
+        self._joined.inc(count)
 
     def store_operation(self, operation: str, outcome: str, duration_s: float) -> None:
         """Count what was asked of the store; both words are of a few of our own."""

@@ -49,6 +49,36 @@ class Definition:
         """Return the finished file."""
         return msgspec.json.encode(self.sections)
 
+    def brief(self) -> bytes:
+        """Return the finished file with each merge as one text, which the fast encoder reads in three quarters of the time.
+
+        As it is where a merge has a space in one of its halves, for which the longer form was made.
+        """
+        try:
+            model = msgspec.json.decode(self.sections["model"], type=dict[str, msgspec.Raw])
+            merges = msgspec.json.decode(model["merges"], type=list[tuple[str, str]])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError):
+            # No pairs: it is brief already, or of another kind.
+            return self.content()
+        if any(" " in left or " " in right for left, right in merges):
+            return self.content()
+        texts = msgspec.json.encode([f"{left} {right}" for left, right in merges])
+        shorter = msgspec.json.encode({**model, "merges": msgspec.Raw(texts)})
+        return msgspec.json.encode({**self.sections, "model": msgspec.Raw(shorter)})
+
+    def changed(self, since: "Definition") -> Mapping[str, bytes]:
+        """Return the sections that are not what they are in `since`, as JSON."""
+        return {
+            name: bytes(section)
+            for name, section in self.sections.items()
+            if section is not since.sections.get(name)
+        }
+
+    def with_sections(self, sections: Mapping[str, bytes]) -> "Definition":
+        """Return the definition with these sections, as `changed` gave them; only good to be encoded with."""
+        raw = {name: msgspec.Raw(section) for name, section in sections.items()}
+        return replace(self, sections={**self.sections, **raw})
+
     def missing(self, tokens: Sequence[AddedToken]) -> list[AddedToken]:
         """Return those of `tokens` that the file does not have among its added tokens."""
         present = {token.get("content") for token in self.added}

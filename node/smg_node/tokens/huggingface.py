@@ -3,12 +3,12 @@
 The reference is built first and asked everything that only it can answer: the ids of the probe texts
 and the text of every id. Where a table and a fast encoder agree with it on all of that, they take
 over. The reference is let go before the fast encoder is built: side by side, the two would take a
-quarter of a gigabyte.
+quarter of a gigabyte. What it said is kept as a `Proof`, and where there is one for these very files, it is not built.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import tokenizers
 
@@ -17,12 +17,25 @@ from smg_node.tokens.definition import VOCABULARY_MAX, Definition, read_definiti
 from smg_node.tokens.encoders import Encoder, FastEncoder, ReferenceEncoder
 from smg_node.tokens.foreign import is_foreign, reading, unusable
 from smg_node.tokens.loaded import Borders, LoadedTokenizer, LoadReport, Speller, Vocabulary
+from smg_node.tokens.proof import Proof, packed_pieces, sum_of_ids, unpacked_pieces
 from smg_node.tokens.reference import ReferenceSpeller
 from smg_node.tokens.self_check import Expectation, disagreement, expectation
 from smg_node.tokens.side_files import SideFiles, read_side_files
-from smg_node.tokens.token_table import table_of
+from smg_node.tokens.token_table import claimed_table, table_of
 
 EncoderChoice: TypeAlias = Literal["auto", "tokenizers"]
+
+
+class Proofs(Protocol):
+    """Where proofs are kept."""
+
+    def find(self, bundle: TokenizerBundle) -> Proof | None:
+        """Return what was proven about exactly these files, with the libraries of this process."""
+        ...
+
+    def keep(self, bundle: TokenizerBundle, proof: Proof) -> None:
+        """Remember what was proven about these files."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,40 +46,123 @@ class _Answers:
     speller: Speller
     why_no_table: str
     expected: Expectation | None
+    pieces: bytes = b""
+    """The vocabulary's spellings, packed; empty where there is no table made of them."""
 
 
 def load_huggingface(
-    bundle: TokenizerBundle, *, encoder: EncoderChoice, trim: Callable[[], None]
+    bundle: TokenizerBundle,
+    *,
+    encoder: EncoderChoice,
+    trim: Callable[[], None],
+    proofs: Proofs | None = None,
 ) -> LoadedTokenizer:
     """Return the tokenizer of a bundle that has a tokenizer.json.
 
     `auto` takes the fast encoder if it passes the self-check. UPSTREAM_FAILED `tokenizer_invalid` for
     files no tokenizer can be made of, naming the file. `trim` is called between the two libraries, and at the end.
+    With `proofs`, what was proven before is not proven again, and what is proven now is kept there.
     """
     side = read_side_files(bundle)
     definition = read_definition(bundle)
+    kept = proofs if encoder == "auto" else None
     with reading(definition.name):
-        definition, reference = _complete(definition, side)
-        answers = _ask(reference, definition, side, check=encoder == "auto")
-        # Let go of the reference where nobody needs it, before the fast encoder takes its place.
-        kept = reference if answers.why_no_table or answers.expected is None else None
-        del reference
+        proof = kept.find(bundle) if kept is not None else None
+        again = _by_proof(bundle, definition, side, proof) if proof is not None else None
+        if again is not None:
+            trim()
+            return again
+        loaded, proof = _by_reference(bundle, definition, side, encoder, trim)
+        if kept is not None and proof is not None:
+            kept.keep(bundle, proof)
         trim()
-        chosen, why = _choose(definition, answers.expected)
-        if chosen is None:
-            chosen = ReferenceEncoder(kept or _open(definition))
-        trim()
+    return loaded
+
+
+def _by_reference(
+    bundle: TokenizerBundle,
+    original: Definition,
+    side: SideFiles,
+    encoder: EncoderChoice,
+    trim: Callable[[], None],
+) -> tuple[LoadedTokenizer, Proof | None]:
+    """Return the tokenizer as the reference has it, and what was proven by that."""
+    definition, reference = _complete(original, side)
+    answers = _ask(reference, definition, side, check=encoder == "auto")
+    # Let go of the reference where nobody needs it, before the fast encoder takes its place.
+    kept = reference if answers.why_no_table or answers.expected is None else None
+    del reference
+    trim()
+    chosen, why = _choose(definition, answers.expected)
+    proof = None
+    if chosen is None:
+        chosen = ReferenceEncoder(kept or _open(definition))
+    elif answers.expected is not None and not answers.why_no_table:
+        proof = _proof(definition.changed(original), answers, answers.expected)
+    report = LoadReport(
+        encoder=chosen.name,
+        why_encoder=why,
+        speller="reference" if answers.why_no_table else "table",
+        why_speller=answers.why_no_table,
+    )
+    return _tokenizer(bundle, answers.vocabulary, chosen, answers.speller, report), proof
+
+
+def _by_proof(
+    bundle: TokenizerBundle, definition: Definition, side: SideFiles, proof: Proof
+) -> LoadedTokenizer | None:
+    """Return the tokenizer as `proof` has it; None where it does not hold here."""
+    pieces = unpacked_pieces(proof.pieces)
+    if pieces is None:
+        return None
+    special_ids = frozenset(proof.special_ids)
+    table, _ = claimed_table(pieces, decoder=definition.decoder, special_ids=special_ids)
+    size = len(pieces)
+    del pieces
+    if table is None:
+        return None
+    fast, _ = _opened(definition.with_sections(proof.sections))
+    if fast is None or sum_of_ids(expectation(fast, proof.added_tokens)) != proof.ids_sum:
+        return None
+    vocabulary = Vocabulary(
+        size=size,
+        special_ids=special_ids,
+        special_tokens=side.roles(),
+        eos_ids=frozenset(proof.eos_ids),
+        borders=Borders(tuple(proof.borders), proof.why_no_borders),
+        added_tokens=tuple(proof.added_tokens),
+    )
+    report = LoadReport(encoder=fast.name, why_encoder="", speller="table", why_speller="")
+    return _tokenizer(bundle, vocabulary, fast, table, report)
+
+
+def _proof(sections: Mapping[str, bytes], answers: _Answers, expected: Expectation) -> Proof:
+    vocabulary = answers.vocabulary
+    return Proof(
+        sections=sections,
+        pieces=answers.pieces,
+        special_ids=sorted(vocabulary.special_ids),
+        eos_ids=sorted(vocabulary.eos_ids),
+        added_tokens=vocabulary.added_tokens,
+        borders=vocabulary.borders.tokens,
+        why_no_borders=vocabulary.borders.why_not,
+        ids_sum=sum_of_ids(expected),
+    )
+
+
+def _tokenizer(
+    bundle: TokenizerBundle,
+    vocabulary: Vocabulary,
+    encoder: Encoder,
+    speller: Speller,
+    report: LoadReport,
+) -> LoadedTokenizer:
     return LoadedTokenizer(
         digest=bundle.digest,
-        vocabulary=answers.vocabulary,
-        encoder=chosen,
-        speller=answers.speller,
-        report=LoadReport(
-            encoder=chosen.name,
-            why_encoder=why,
-            speller="reference" if answers.why_no_table else "table",
-            why_speller=answers.why_no_table,
-        ),
+        vocabulary=vocabulary,
+        encoder=encoder,
+        speller=speller,
+        report=report,
     )
 
 
@@ -141,6 +237,7 @@ def _ask(
         speller=speller,
         why_no_table=why_no_table,
         expected=expected,
+        pieces=packed_pieces(pieces) if check and table is not None else b"",
     )
 
 
@@ -174,12 +271,19 @@ def _choose(definition: Definition, expected: Expectation | None) -> tuple[Encod
     """Return the fast encoder and "", or None and why it is not used."""
     if expected is None:
         return None, "chosen by the settings"
+    fast, why = _opened(definition)
+    if fast is None:
+        return None, why
+    found = disagreement(fast, expected)
+    return (fast, "") if found is None else (None, f"fastokens disagrees: {found}")
+
+
+def _opened(definition: Definition) -> tuple[FastEncoder | None, str]:
+    """Return the fast encoder and "", or None and why there is none."""
     try:
-        fast = FastEncoder(definition.content())
+        return FastEncoder(definition.brief()), ""
     # Foreign code on a stranger's file: whatever it throws, the reference takes over.
     except BaseException as error:
         if not is_foreign(error):
             raise
         return None, f"fastokens cannot read it: {error}"
-    found = disagreement(fast, expected)
-    return (fast, "") if found is None else (None, f"fastokens disagrees: {found}")

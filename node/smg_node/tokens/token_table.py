@@ -139,22 +139,30 @@ def table_of(
     special_ids: frozenset[int],
     reference: ReferenceDecoder,
 ) -> tuple[TokenTable | None, str]:
-    """Return a proven table and "", or None and why there is none.
+    """Return a proven table and "", or None and why there is none; the arguments as `claimed_table` has them."""
+    table, why_not = claimed_table(pieces, decoder=decoder, special_ids=special_ids)
+    if table is None:
+        return None, why_not
+    difference = _difference(table, reference, pieces)
+    return (table, "") if difference is None else (None, difference)
+
+
+def claimed_table(
+    pieces: Sequence[str | None], *, decoder: object, special_ids: frozenset[int]
+) -> tuple[TokenTable | None, str]:
+    """Return the table that these files should have and "", or None and why they cannot have one.
 
     `pieces[id]` is the vocabulary's own spelling, None for an id that does not exist; `decoder` is
-    that section of tokenizer.json.
+    that section of tokenizer.json. Only to be used where somebody has proven it for these very files.
     """
     steps = _steps(decoder)
     if [step.get("type") for step in steps] == ["ByteLevel"]:
-        table = _byte_level(pieces, special_ids)
-    else:
-        spaces = _leading_spaces(steps)
-        if spaces is None:
-            kinds = ", ".join(str(step.get("type")) for step in steps) or "none"
-            return None, f"its decoder ({kinds}) looks beyond single tokens"
-        table = _byte_fallback(pieces, special_ids, spaces)
-    difference = _difference(table, reference, pieces)
-    return (table, "") if difference is None else (None, difference)
+        return _byte_level(pieces, special_ids), ""
+    spaces = _leading_spaces(steps)
+    if spaces is None:
+        kinds = ", ".join(str(step.get("type")) for step in steps) or "none"
+        return None, f"its decoder ({kinds}) looks beyond single tokens"
+    return _byte_fallback(pieces, special_ids, spaces), ""
 
 
 def _byte_level(pieces: Sequence[str | None], special_ids: frozenset[int]) -> TokenTable:

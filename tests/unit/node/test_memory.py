@@ -54,7 +54,7 @@ def test_each_mapping_is_judged_by_its_own_lines() -> None:
 def test_a_process_that_settled_works_on_and_is_smaller() -> None:
     code = """
 import asyncio, gc, hashlib, json, ssl
-from smg_node.memory import settle
+from smg_node.memory import COLLECTED_AFTER, settle
 
 def file_kb():
     with open("/proc/self/status") as status:
@@ -64,6 +64,7 @@ before = file_kb()
 settle()
 after = file_kb()
 assert gc.get_freeze_count() > 1000
+assert gc.get_threshold() == COLLECTED_AFTER
 settle()
 assert hashlib.sha256(b"x").hexdigest().startswith("2d711642")
 assert json.loads("[1]") == [1] and ssl.create_default_context()

@@ -94,7 +94,7 @@ class Http(Section):
     )
     connections_max: int = number(
         16_384,
-        "Most open client connections; further ones are refused.",
+        "Most open client connections, of each data process where there are several; further ones are refused.",
         low=1,
         high=1_000_000,
         why="each takes a file descriptor and some kernel memory",

@@ -107,6 +107,27 @@ def test_the_oldest_bundles_leave_first(tmp_path: Path) -> None:
     assert cache.last(f"s{BUNDLES_KEPT_MAX + 2}") is not None
 
 
+def test_two_workers_of_a_model_keep_its_tokenizer_at_once_without_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    slow, fast = (BundleCache(tmp_path, max_bytes=MEBIBYTE) for _ in range(2))
+    rename = Path.rename
+
+    def overtaken(self: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "rename", rename)
+        fast.keep(bundle(), source="fast")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", overtaken)
+    slow.keep(bundle(), source="slow")
+    for source in ("slow", "fast"):
+        found = slow.last(source)
+        assert found is not None
+        assert found.files == bundle().files
+    assert not caplog.records
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".new-")]
+
+
 def test_a_disk_that_refuses_costs_a_warning_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
