@@ -9,6 +9,7 @@ import typer
 from smg_chaos.gameday.options import Options
 
 _SIZE: Final = "Size"
+_DAY: Final = "A whole day"
 _OUT: Final = "Results"
 
 _EPILOG: Final = """
@@ -30,6 +31,7 @@ changes    200 requests/s for 10 minutes, changes all the time, a rolling restar
 failover   kill -9, stall and removal of workers under paced streams that must not notice
 history    PostgreSQL, then Redis, killed for a minute under chats that are remembered, and a node with it
 limits     ten times a limit, with kill -9, SIGSTOP and cuts, counted at the engines; a budget of tokens
+whole      a day of use with every kind of fault, by seed; leaves a report to read
 idle       bytes, packets, CPU and memory of a node when nothing happens
 all        one after the other
 
@@ -45,6 +47,10 @@ $ smg-chaos gameday crash partition --system smg-node --system serf
 $ smg-chaos gameday failover --topology pairs --rounds 20
 
 $ smg-chaos gameday limits --system smg-node --system smg
+
+$ smg-chaos gameday whole --nodes 5 --minutes 60 --seed 7
+
+$ smg-chaos gameday whole --minutes 5 --faults kill,pause --store redis
 
 $ smg-chaos gameday all --json figures.json
 
@@ -68,7 +74,12 @@ _Rounds: TypeAlias = Annotated[
 ]
 _Streams: TypeAlias = Annotated[
     int,
-    typer.Option(help="streams at once; 0: its own", min=0, max=1000, rich_help_panel=_SIZE),
+    typer.Option(
+        help="streams at once, on a whole day each second; 0: its own",
+        min=0,
+        max=1000,
+        rich_help_panel=_SIZE,
+    ),
 ]
 _Topology: TypeAlias = Annotated[
     Literal["alone", "pairs"],
@@ -76,6 +87,27 @@ _Topology: TypeAlias = Annotated[
         help="failover's engines: each for itself, or pairs of one for prompts and one for answers",
         rich_help_panel=_SIZE,
     ),
+]
+_Minutes: TypeAlias = Annotated[
+    float, typer.Option(help="--seconds, in minutes", min=0, max=1440, rich_help_panel=_SIZE)
+]
+_Fault: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--faults",
+        "--fault",
+        help="what may happen on a whole day; repeat it, or join them with commas (all): "
+        "kill, pause, partition, one-way, isolate, full-disk, rolling, keys, weather, engine, engine-stall, "
+        "store, store-stall, crowd",
+        rich_help_panel=_DAY,
+    ),
+]
+_Store: TypeAlias = Annotated[
+    Literal["postgresql", "redis", "none"],
+    typer.Option(help="where a whole day keeps its history", rich_help_panel=_DAY),
+]
+_Engines: TypeAlias = Annotated[
+    int, typer.Option(help="engines of a whole day", min=1, max=32, rich_help_panel=_DAY)
 ]
 _Quick: TypeAlias = Annotated[
     bool, typer.Option("--quick", help="the minute version", rich_help_panel=_SIZE)
@@ -102,6 +134,10 @@ def gameday(
     rounds: _Rounds = 0,
     streams: _Streams = 0,
     topology: _Topology = "alone",
+    minutes: _Minutes = 0.0,
+    fault: _Fault = None,
+    store: _Store = "postgresql",
+    engines: _Engines = 3,
     quick: _Quick = False,
     seed: _Seed = 1,
     json: _Json = None,
@@ -111,16 +147,20 @@ def gameday(
     """Hurt real processes in a network of their own, and measure how they take it.
 
     Prints a row per metric with its target, and exits 1 when one of ours is missed.
+    A whole day leaves report.html, report.json and report.md in its folder as well.
     """
     _play(
         Options(
             scenarios=tuple(scenario),
             systems=tuple(dict.fromkeys(system or ["smg-node"])),
             nodes=nodes,
-            seconds=seconds,
+            seconds=seconds or 60 * minutes,
             rounds=rounds,
             streams=streams,
             topology=topology,
+            faults=tuple(name for one in fault or () for name in one.split(",") if name),
+            store=store,
+            engines=engines,
             seed=seed,
             quick=quick,
             json=json,

@@ -9,6 +9,7 @@ A process that is killed takes its namespaces with it (`namespaces`), programs a
 keeper, a switch or a user of the lab may die in any way and nothing stays behind.
 """
 
+import errno
 import json
 import os
 import signal
@@ -25,6 +26,8 @@ from smg_chaos.gameday.namespaces import NamespaceError, Plug
 
 _LEASH: Final = Path(__file__).with_name("leash.py")
 _END_S: Final = 10.0
+_FILLER: Final = "filler"
+_BLOCK_BYTES: Final = 4096
 
 
 class Keeper:
@@ -33,6 +36,7 @@ class Keeper:
     def __init__(self, spaces: dict[str, int]) -> None:
         self._spaces = spaces
         self._programs: dict[int, subprocess.Popen[bytes]] = {}
+        self._has_mounts = False
 
     def serve(self, control: socket.socket) -> None:
         """Do what is asked, one request after the other, until nobody can ask any more."""
@@ -63,6 +67,14 @@ class Keeper:
             case "socket":
                 handed.append(self._socket(request["place"], request["kind"]))
                 return {}
+            case "disk":
+                self._give_disk(Path(request["path"]), request["size"])
+                return {}
+            case "fill":
+                return {"bytes": _filled(Path(request["path"]))}
+            case "clear":
+                (Path(request["path"]) / _FILLER).unlink(missing_ok=True)
+                return {}
             case unknown:
                 raise LookupError(f"no such request: {unknown}")
 
@@ -83,6 +95,13 @@ class Keeper:
         self._programs[program.pid] = program
         return program.pid
 
+    def _give_disk(self, folder: Path, size_bytes: int) -> None:
+        """Mount a disk where only this process and its programs see it."""
+        if not self._has_mounts:
+            namespaces.leave_mounts()
+            self._has_mounts = True
+        namespaces.mounted(folder, size_bytes)
+
     def _socket(self, place: str, kind: int) -> int:
         """Return a socket that is at a place, wherever it is used from then on."""
         home = namespaces.here()
@@ -102,6 +121,19 @@ class Keeper:
                 os.killpg(program.pid, signal.SIGKILL)
         for program in running:
             program.wait(_END_S)
+
+
+def _filled(folder: Path) -> int:
+    """Write a file until the disk of a folder is full; return how long it is."""
+    with (folder / _FILLER).open("ab", buffering=0) as filler:
+        for block in (b"\0" * _BLOCK_BYTES, b"\0"):
+            try:
+                while True:
+                    filler.write(block)
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+        return filler.tell()
 
 
 def _built(plugs: list[Plug]) -> tuple[dict[str, int], list[int]]:

@@ -106,6 +106,18 @@ class Lab:
         self.ask("socket", handed=handed, place=place, kind=int(kind))
         return socket.socket(fileno=handed[0])
 
+    def disk(self, folder: Path, size_bytes: int) -> None:
+        """Give a folder a disk of its own, in memory, that only programs of this lab see; what was in it is hidden."""
+        self.ask("disk", path=str(folder), size=size_bytes)
+
+    def fill(self, folder: Path) -> int:
+        """Leave no room on the disk of a folder; return how many bytes that took."""
+        return int(self.ask("fill", path=str(folder))["bytes"])
+
+    def clear(self, folder: Path) -> None:
+        """Take away what filled the disk of a folder."""
+        self.ask("clear", path=str(folder))
+
     def ask(
         self, do: str, given: Sequence[int] = (), handed: list[int] | None = None, **more: Any
     ) -> dict[str, Any]:

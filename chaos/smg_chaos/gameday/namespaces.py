@@ -18,6 +18,8 @@ INTERFACE: Final = "mesh0"
 MTU: Final = 1500
 _CLONE_NEWUSER: Final = 0x10000000
 _CLONE_NEWNET: Final = 0x40000000
+_CLONE_NEWNS: Final = 0x00020000
+_PRIVATE, _RECURSIVE = 1 << 18, 1 << 14
 _SET_DEATH_SIGNAL: Final = 1
 _TUNSETIFF: Final = 0x400454CA
 _TAP, _NO_PACKET_HEADER, _UP = 0x0002, 0x1000, 0x1
@@ -57,6 +59,18 @@ def become_root() -> None:
 def leave_network() -> None:
     """Move this thread into a new and empty network namespace."""
     _call("unshare", _CLONE_NEWNET)
+
+
+def leave_mounts() -> None:
+    """Give this process mounts of its own: what it mounts from then on, nobody outside sees."""
+    _call("unshare", _CLONE_NEWNS, made="mounts of one's own")
+    _call("mount", None, b"/", None, _PRIVATE | _RECURSIVE, None, made="mounts of one's own")
+
+
+def mounted(folder: Path, size_bytes: int) -> None:
+    """Give a folder a disk of its own, in memory, of so many bytes."""
+    options = f"size={size_bytes},mode=0700".encode()
+    _call("mount", b"tmpfs", str(folder).encode(), b"tmpfs", 0, options, made="disk")
 
 
 def here() -> int:
@@ -131,8 +145,8 @@ def _inet(address: str) -> bytes:
     return struct.pack("<hH4s8x", socket.AF_INET, 0, socket.inet_aton(address))
 
 
-def _call(name: str, *arguments: int) -> None:
+def _call(name: str, *arguments: int | bytes | None, made: str = "network namespace") -> None:
     """Call the C library, as Python 3.11 has no name for it; NamespaceError if the kernel refuses."""
     if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments):
         why = os.strerror(ctypes.get_errno())
-        raise NamespaceError(f"no network namespace can be made: {name}: {why}")
+        raise NamespaceError(f"no {made} can be made: {name}: {why}")

@@ -15,6 +15,9 @@ class Options:
     rounds: int = 0
     streams: int = 0
     topology: str = "alone"
+    faults: tuple[str, ...] = ()
+    store: str = "postgresql"
+    engines: int = 3
     seed: int = 1
     quick: bool = False
     json: Path | None = None

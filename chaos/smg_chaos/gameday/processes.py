@@ -17,11 +17,22 @@ _LOOK_S: Final = 0.02
 
 
 class EngineProcess:
-    """One simulated engine at one address, across its lives. `flags` are those of `smg-chaos engine`."""
+    """One simulated engine at one address, across its lives. `flags` are those of `smg-chaos engine`.
 
-    def __init__(self, cluster: Cluster, number: int, flags: Sequence[str]) -> None:
+    It lives at the place of the first node, or at `place`.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        number: int,
+        flags: Sequence[str],
+        *,
+        place: str = "",
+        model: str = MODEL,
+    ) -> None:
         self._cluster = cluster
-        self._place = cluster.names[0]
+        self._place = place or cluster.names[0]
         self._folder = cluster.agents[0].folder
         self._host = cluster.lab.address(self._place)
         self._port = _FIRST_PORT + number
@@ -30,6 +41,7 @@ class EngineProcess:
         self._program: Program | None = None
         self.url = f"grpc://{self._host}:{self._port}"
         self.name = f"engine {number}"
+        self.model = model
         self.is_killed = False
         """Whether its life was ended, and no new one has begun."""
 
@@ -39,7 +51,7 @@ class EngineProcess:
         self.is_killed = False
         command: list[str | Path] = [
             Path(sys.executable).with_name("smg-chaos"),
-            *("engine", "--host", self._host, "--port", str(self._port), "--model", MODEL),
+            *("engine", "--host", self._host, "--port", str(self._port), "--model", self.model),
             *self._flags,
         ]
         with self._log.open("wb") as output:

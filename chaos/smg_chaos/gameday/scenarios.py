@@ -10,6 +10,8 @@ from smg_chaos.gameday.history.server import PLACE
 from smg_chaos.gameday.limits.scenario import limits
 from smg_chaos.gameday.limits.scene import PLACES
 from smg_chaos.gameday.stage import Play
+from smg_chaos.gameday.whole.play import whole
+from smg_chaos.gameday.whole.scene import PLACES as WHOLE_PLACES
 
 ALL: Final = "all"
 
@@ -124,6 +126,14 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
             Size(3, 60.0),
             Size(3, 8.0),
             places=(PLACE,),
+        ),
+        Scenario(
+            "whole",
+            "a day of use with every kind of fault",
+            whole,
+            Size(5, 600.0),
+            Size(3, 60.0),
+            places=WHOLE_PLACES,
         ),
         Scenario("idle", "what doing nothing costs", idle.idle, Size(10, 60.0), Size(5, 15.0)),
     )

@@ -118,6 +118,10 @@ def _outcome(
                         say,
                         options.streams,
                         options.topology,
+                        options.faults,
+                        options.store,
+                        options.engines,
+                        options.seed,
                     ),
                 )
             )

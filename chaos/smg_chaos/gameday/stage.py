@@ -30,6 +30,13 @@ class Stage:
     """How many at once, where a scenario has streams; 0: its own."""
     topology: str = "alone"
     """What the engines are, where a scenario has streams: each for itself, or in pairs."""
+    faults: tuple[str, ...] = ()
+    """Which may happen on a whole day; none named: all."""
+    store: str = "postgresql"
+    """Where a whole day keeps its history."""
+    engines: int = 3
+    """How many a whole day has."""
+    seed: int = 1
 
     async def whole_again(self) -> None:
         """Return when everyone sees everyone; ClusterError if that takes far too long."""

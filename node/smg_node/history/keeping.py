@@ -317,7 +317,8 @@ class Keeping(AroundStore):
                 async with asyncio.timeout(CLOSE_S):
                     await close()
             except (TimeoutError, StoreError, OSError) as error:
-                _log.warning("history: the %s was not closed in order (%s)", name, error)
+                why = str(error) or f"it took more than {CLOSE_S:.0f} s"
+                _log.warning("history: the %s was not closed in order (%s)", name, why)
 
 
 def _event(name: str) -> dict[str, dict[str, str]]:

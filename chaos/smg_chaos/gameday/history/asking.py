@@ -41,12 +41,16 @@ async def ask(
     body: Mapping[str, Any] | None = None,
     *,
     timeout_s: float = 60.0,
+    connect: Connect | None = None,
 ) -> Answer:
-    """Return the answer to one request; ConnectionError if there is no whole one in time."""
+    """Return the answer to one request; ConnectionError if there is no whole one in time.
+
+    It is asked from the loopback of the node's place, or over `connect`.
+    """
     content = b"" if body is None else json.dumps(body).encode()
     try:
         async with asyncio.timeout(timeout_s):
-            return await _asked(at_place(lab, node.name), method, path, content)
+            return await _asked(connect or at_place(lab, node.name), method, path, content)
     except (OSError, EOFError, ValueError, LookupError, asyncio.LimitOverrunError) as error:
         raise ConnectionError(f"{path}: {str(error) or type(error).__name__}") from error
 

@@ -4,10 +4,12 @@ It keeps what it acknowledged over its own death, not over a power cut. Who may 
 """
 
 import asyncio
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Literal
 
@@ -64,6 +66,20 @@ class StoreServer:
             await asyncio.sleep(_LOOK_S)
         said = log.read_text(errors="replace")[-2000:]
         raise ClusterError(f"{self.kind} does not start:\n{said}")
+
+    def stop(self) -> None:
+        """Make it stand still with all its processes: connections stay, and nothing is answered."""
+        self._signal_all(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it go on where it stood still."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        assert self._program is not None
+        for pid in (self._program.pid, *children_of(self._program.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     async def kill(self) -> None:
         """End its life without a word; return when none of its processes is there any more, ClusterError if some stay."""

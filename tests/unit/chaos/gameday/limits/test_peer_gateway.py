@@ -32,4 +32,4 @@ def test_engines_and_clients_of_the_limits_have_places_of_their_own() -> None:
     others = {
         name: one.places for name, one in SCENARIOS.items() if name != "limits" and one.places
     }
-    assert others == {"history": ("store",)}
+    assert others == {"history": ("store",), "whole": ("engines", "clients", "store")}

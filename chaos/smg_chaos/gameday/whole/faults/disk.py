@@ -1,0 +1,17 @@
+"""A node whose data folder has no room left: what it writes down it must do without, what it serves it must serve."""
+
+from smg_chaos.gameday.whole.faults.fault import Fault
+
+
+class FullDisk(Fault):
+    """The disk of the data folder is filled to the last block."""
+
+    async def begin(self) -> None:
+        """Fill it."""
+        for node in self.nodes:
+            self.scene.cluster.lab.fill(node.folder / "data")
+
+    async def end(self) -> None:
+        """Make room again."""
+        for node in self.nodes:
+            self.scene.cluster.lab.clear(node.folder / "data")

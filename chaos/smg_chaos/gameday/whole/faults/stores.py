@@ -1,0 +1,45 @@
+"""The store that history is kept in is gone, or stands still as if its disk did."""
+
+from smg_chaos.gameday.history.asking import CONVERSATIONS
+from smg_chaos.gameday.whole.faults.fault import Fault
+
+
+class _Away(Fault):
+    async def healed(self) -> bool:
+        """Return whether every node keeps something in the store again."""
+        for node in self.scene.nodes:
+            try:
+                status, _ = await node.ask("POST", CONVERSATIONS, b"{}", timeout_s=5.0)
+            except ConnectionError:
+                return False
+            if status != 200:
+                return False
+        return True
+
+
+class StoreDies(_Away):
+    """SIGKILL of all its processes; it comes back on the files it had."""
+
+    async def begin(self) -> None:
+        """Kill it."""
+        assert self.scene.store is not None
+        await self.scene.store.kill()
+
+    async def end(self) -> None:
+        """Start it; return when it takes connections."""
+        assert self.scene.store is not None
+        await self.scene.store.start()
+
+
+class StoreStalls(_Away):
+    """SIGSTOP of all its processes: connections stay, and nothing is answered."""
+
+    async def begin(self) -> None:
+        """Stop it."""
+        assert self.scene.store is not None
+        self.scene.store.stop()
+
+    async def end(self) -> None:
+        """Let it go on."""
+        assert self.scene.store is not None
+        self.scene.store.go_on()

@@ -1,0 +1,92 @@
+"""People who change something all day through any node that is in: settings, limits, and an engine more or less."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+from smg_chaos.gameday.agent import AgentError
+from smg_chaos.gameday.limits.definition import Rule
+from smg_chaos.gameday.pool import Operator
+from smg_chaos.gameday.smg_agent import SmgAgent
+from smg_chaos.gameday.whole.balancer import Balancer
+from smg_chaos.gameday.whole.excuses import Excuses
+
+_SETTINGS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
+    ("routing.policy", ("power_of_two", "random", "round_robin", "consistent_hashing")),
+    ("routing.wait_for_worker_s", (8, 9, 10)),
+    ("workers.probe_interval_s", (1, 2, 3)),
+)
+_TENANTS: Final = 5
+_EVERY_S: Final = 1.0
+_SHOWN: Final = 20
+
+
+class Operators:
+    """Somebody who changes something about once a second. `spare` is an engine that comes and goes."""
+
+    def __init__(
+        self,
+        balancer: Balancer,
+        excuses: Excuses,
+        spare: str,
+        rng: Random,
+        *,
+        now_s: Callable[[], float],
+    ) -> None:
+        self.changes = 0
+        self.lost = 0
+        self.failed: list[str] = []
+        self._balancer = balancer
+        self._excuses = excuses
+        self._spare = spare
+        self._rng = rng
+        self._now_s = now_s
+        self._id = ""
+        self._over = False
+
+    async def run(self) -> None:
+        """Change something, again and again, until told to `stop`."""
+        while not self._over:
+            await asyncio.sleep(2 * _EVERY_S * self._rng.random())
+            if (node := self._balancer.next()) is not None:
+                await self._try(node, self._rng.random())
+
+    def stop(self) -> None:
+        """Change nothing more."""
+        self._over = True
+
+    async def _try(self, node: SmgAgent, chance: float) -> None:
+        begun_s = self._now_s()
+        try:
+            await self._change(node, chance)
+            self.changes += 1
+        except (AgentError, ConnectionError) as error:
+            if self._excuses.cover(node.name, begun_s, self._now_s()):
+                self.lost += 1
+            elif len(self.failed) < _SHOWN:
+                self.failed.append(f"{node.name}: {error}")
+
+    async def _change(self, node: SmgAgent, chance: float) -> None:
+        operator, rng = Operator(node), self._rng
+        if chance < 0.5:
+            key, values = rng.choice(_SETTINGS)
+            await operator.set(key, rng.choice(values))
+        elif chance < 0.8:
+            await self._limit(node, f"tenant=t{rng.randrange(_TENANTS)}")
+        elif self._id in await operator.workers():
+            await operator.drain(self._id)
+            await operator.remove(self._id)
+        else:
+            self._id = await operator.add(self._spare)
+
+    async def _limit(self, node: SmgAgent, scope: str) -> None:
+        """Allow a tenant another number of requests."""
+        rule = Rule(requests=f"{self._rng.randint(10, 1000)}/minute", mode="balanced")
+        path = f"/v1/cluster/limits/{scope}"
+        status, said = await node.ask("PUT", path, rule.body(), headers={"if-match": "*"})
+        if status >= 300 and status != 409:
+            raise AgentError(f"{node.name} does not limit {scope}: {status} {said[:200]!r}")
+        if status < 300:
+            assert json.loads(said)["version"]
