@@ -26,6 +26,16 @@ _TOKENS: Final = 12
 _ANSWER_S: Final = 60.0
 
 
+def needs_store(answer: Answer) -> bool:
+    """Return whether an answer says that the store is away.
+
+    A stream that had begun ends as failed where the turn can be put neither into the store nor on the node's disk.
+    """
+    if answer.status == 200 and answer.said.get("status") == "failed":
+        return "store" in str(answer.said["error"]["message"])
+    return answer.code == "store_unavailable"
+
+
 class People:
     """So many people, in turn of each kind."""
 
@@ -39,6 +49,8 @@ class People:
         now_s: Callable[[], float],
     ) -> None:
         self.ledger = Ledger()
+        self.denials: list[str] = []
+        """Who said that there is no such response, of one that was acknowledged."""
         self._lab = lab
         self._balancer = balancer
         self._excuses = excuses
@@ -118,9 +130,11 @@ class People:
     def _refused(self, node: str, answer: Answer, begun_s: float) -> None:
         """Note an answer that is none; it is a failure where nothing excuses it."""
         now_s = self._now_s()
-        store = answer.code in ("store_unavailable", "previous_response_not_found")
-        if store and self._excuses.cover(STORE, begun_s, now_s):
-            self.ledger.denied += answer.code == "previous_response_not_found"
+        if answer.code == "previous_response_not_found":
+            self.ledger.denied += 1
+            self.denials.append(f"{node}: {answer.said['error']['message']}")
+            return
+        if needs_store(answer) and self._excuses.cover(STORE, begun_s, now_s):
             return
         if answer.status in (429, 503) and self._excuses.cover(CROWD, begun_s, now_s):
             return

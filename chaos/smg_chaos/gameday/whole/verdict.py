@@ -107,6 +107,7 @@ def broken(scene: Scene, day: Day) -> list[str]:
         *([] if day.is_over else ["the day did not come to its end"]),
         *bad[:20],
         *[f"turn: {one}" for one in scene.people.ledger.failed if one][:20],
+        *[f"denied: {one}" for one in scene.people.denials][:20],
         *[f"change: {one}" for one in scene.operators.failed],
         *[f"could not be done: {one}" for one in day.stuck],
         *[f"logged: {one}" for one in day.mistakes][:20],
