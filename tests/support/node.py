@@ -51,20 +51,25 @@ class RunningNode:
 
 @contextmanager
 def running_node(
-    scratch: Path, *, workers: Sequence[str] = (), flags: Sequence[str] = ()
+    scratch: Path,
+    *,
+    workers: Sequence[str] = (),
+    flags: Sequence[str] = (),
+    command: Sequence[str | Path] = (),
 ) -> Iterator[RunningNode]:
-    """Run `smg-node` in front of `workers` (URLs); everything it writes stays below `scratch`.
+    """Run `smg-node`, or `command`, in front of `workers` (URLs); everything it writes stays below `scratch`.
 
     With workers, it is ready when all of them are.
     """
     program = Path(sys.executable).with_name("smg-node")
     if not program.exists():
         raise RuntimeError(f"there is no {program}: run `make setup`")
+    begin = command or (program,)
     listen = ("--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
     known = [word for url in workers for word in ("--worker", url)]
     enough = ("--readiness.min-workers", str(max(len(workers), 1)), "--drain.settle-s", "0")
     folder = ("--data-dir", str(scratch / "data"))
-    with running([program, *listen, *known, *enough, *folder, *flags], folder=scratch) as process:
+    with running([*begin, *listen, *known, *enough, *folder, *flags], folder=scratch) as process:
         node = RunningNode(_url(process, _LISTENING), _url(process, _METRICS), process)
         if workers:
             process.wait_until(lambda: node.status("/readiness") == 200, "ready", _READY_S)
