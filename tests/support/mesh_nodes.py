@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from support.node import RunningNode
+from support.previous_release import CURRENT, Release
 from support.processes import Process, running
 
 # Far more than it takes: other tests use the machine at the same time.
@@ -115,14 +116,17 @@ def flags_of(name: str, *, key: Path | None, join: Sequence[str] = ()) -> list[s
 
 
 @contextmanager
-def mesh_node(scratch: Path, flags: Sequence[str], *, listen: str = FREE) -> Iterator[MeshNode]:
+def mesh_node(
+    scratch: Path, flags: Sequence[str], *, listen: str = FREE, release: Release = CURRENT
+) -> Iterator[MeshNode]:
     """Run a node with these flags; what it writes stays in `scratch`, so a later one may be its next life."""
     ports = ("--http", FREE, "--metrics", FREE, "--mesh", listen)
     quick = ("--mesh.profile", "local", "--drain.settle-s", "0", "--readiness.min-workers", "0")
     quiet = ("--no-telemetry.access-log",)
     given = [*ports, *quick, *quiet, "--data-dir", str(scratch / "data"), *flags]
     name = flags[flags.index("--name") + 1]
-    with running([_BIN / "smg-node", *given], folder=scratch / name) as process:
+    command, environment = [*release.command, *given], release.environment
+    with running(command, folder=scratch / name, environment=environment) as process:
         url = _found(process, _HTTP)
         node = RunningNode(url, _found(process, _METRICS), process)
         yield MeshNode(name, _found(process, _MESH), node)

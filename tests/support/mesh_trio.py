@@ -9,6 +9,7 @@ from pathlib import Path
 
 from support.mesh_nodes import WAIT_S, MeshNode, flags_of, make_key, mesh_node, until
 from support.node_api import same_everywhere
+from support.previous_release import CURRENT, Release
 
 NAMES = ("a", "b", "c")
 
@@ -37,12 +38,14 @@ class Trio:
         """Return where a node keeps what it keeps."""
         return self.folder / name / "data"
 
-    def start(self, name: str, *flags: str) -> MeshNode:
+    def start(self, name: str, *flags: str, release: Release = CURRENT) -> MeshNode:
         """Start a node, joining through all that live; return when its API answers."""
         join = [node.mesh for node in self.living]
         stack = self._stacks[name] = ExitStack()
         given = [*flags_of(name, key=self.key, join=join), *self.flags, *flags]
-        self.nodes[name] = stack.enter_context(mesh_node(self.folder / name, given))
+        self.nodes[name] = stack.enter_context(
+            mesh_node(self.folder / name, given, release=release)
+        )
         return self.nodes[name]
 
     def kill(self, name: str, *, others_know: bool = True) -> None:
