@@ -22,11 +22,15 @@ from smg_node.core.ports import Clock, Rng
 
 WAIT_S: Final = 0.06
 """A round trip between nodes and the time between two packets, with some room."""
+PLENTY_WAIT_S: Final = 1.0
+"""The same where the owner has more than enough, which need not be another node: then only this machine's being busy can
+keep the rights from coming, and a refusal would be a lie."""
 NO_PRICES: Final[Prices] = MappingProxyType({})
 OWNER_WAIT_S: Final = 1.3
 """How long it takes at most until a limit has an owner: it was just set, was not used for a while, or its owner died."""
 STREAM_WAIT_S: Final = 0.5
 """An answer that has begun may wait longer: a token that comes late is better than none."""
+_PLENTY: Final = 100
 JITTER: Final = 0.1
 """Clients come back within this part of the next window, not all at its first moment."""
 CONCURRENT_RETRY_S: Final = 1.0
@@ -87,13 +91,17 @@ class Admission:
         matched = self._matcher.renew(matched)
         short = attempt(matched)
         wait_s = self._options.wait_max_s if asking else STREAM_WAIT_S
-        owner_s = clock.monotonic_s() + (OWNER_WAIT_S if wait_s else 0.0)
+        begun_s = clock.monotonic_s()
+        owner_s = begun_s + (OWNER_WAIT_S if wait_s else 0.0)
+        plenty_s = begun_s + (max(wait_s, PLENTY_WAIT_S) if wait_s else 0.0)
         until_s: float | None = None
         while short is not None:
             share, now_s = short.measure.share, clock.monotonic_s()
             if until_s is None and not (_is_sought(share) and now_s < owner_s):
                 until_s = now_s + wait_s
             left_s = (owner_s if until_s is None else until_s) - now_s
+            if _has_plenty(share, short.cost):
+                left_s = plenty_s - now_s
             hopeless = share.pool == 0 or short.cost > share.amount or left_s <= 0
             if hopeless or not await self._rights.refilled(share, short.cost, left_s):
                 break
@@ -158,6 +166,11 @@ class Admission:
 def _is_sought(share: Share) -> bool:
     """Whether there should be an owner, and nobody has heard of one yet."""
     return share.pool < 0 and share.state == "exact"
+
+
+def _has_plenty(share: Share, cost: int) -> bool:
+    """Whether the owner said that it has so much left that several nodes may ask for as much at the same time."""
+    return bool(share.window_ms) and share.pool >= _PLENTY * cost
 
 
 def _more_ms(share: Share, reset_ms: int) -> int:

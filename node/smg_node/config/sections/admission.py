@@ -8,7 +8,8 @@ class Admission(Section):
 
     wait_max_s: float = number(
         0.06,
-        "Most seconds a request waits for rights that another node may still have.",
+        "Most seconds a request waits for rights that another node may still have; where a hundred times as much is left as it"
+        " needs, it may be a second.",
         low=0,
         high=1,
         why="0 refuses at once; who has rights answers within a round trip, or not at all",

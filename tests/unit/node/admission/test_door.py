@@ -226,6 +226,27 @@ async def test_when_there_is_an_owner_it_waits_a_round_trip_more() -> None:
     assert waited == [1.3, 0.06]
 
 
+async def test_where_the_owner_has_plenty_a_busy_moment_refuses_nobody() -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens"), 0, 1_000_000)
+    share.pool = 900_000
+    world.rights.refill = gives(world, 0, 0, 0, 9_000, after_s=0.2)
+    ticket = ticket_of(door_of(world))
+    await ticket.enter()
+    await ticket.reserve(8_000, 100)
+    assert [round(within_s, 3) for _, _, within_s in world.rights.waited] == [1.0, 0.8, 0.6, 0.4]
+    assert whole(share) == (900, 8_100)
+
+
+@pytest.mark.parametrize(("pool", "waited_s"), [(100, [1.0, 0.3]), (99, [0.06])])
+async def test_not_even_there_it_waits_for_ever(pool: int, waited_s: list[float]) -> None:
+    world = LimitWorld()
+    world.add(limit(), 0, 1_000).pool = pool
+    world.rights.refill = gives(world, 0, 0, 0, after_s=0.7)
+    await refused(ticket_of(door_of(world)).enter())
+    assert [round(within_s, 3) for _, _, within_s in world.rights.waited] == waited_s
+
+
 async def test_it_waits_for_one_limit_after_the_other() -> None:
     world = LimitWorld()
     one, two = world.add(limit(scope=""), 0, 10), world.add(limit(), 0, 10)
