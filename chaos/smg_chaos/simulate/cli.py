@@ -27,6 +27,10 @@ $ smg-chaos simulate --scenario crash --nodes 100 --seeds 50
 
 $ smg-chaos simulate --scenario state-weather --seed 17 --story
 
+$ smg-chaos simulate --whole --seeds 1000
+
+$ smg-chaos simulate --whole --seed 17 --story
+
 $ smg-chaos simulate --scenario acceptance --json figures.json
 """
 _WHAT: Final = "What happens"
@@ -44,6 +48,14 @@ _First: TypeAlias = Annotated[
 ]
 _Scenario: TypeAlias = Annotated[
     str | None, typer.Option(help="a named scenario, or `acceptance`", rich_help_panel=_WHAT)
+]
+_Whole: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--whole",
+        help="everything at once, with requests: the same as --scenario whole",
+        rich_help_panel=_WHAT,
+    ),
 ]
 _Nodes: TypeAlias = Annotated[
     int | None,
@@ -84,6 +96,7 @@ def simulate(
     seeds: _Seeds = None,
     first: _First = 0,
     scenario: _Scenario = None,
+    whole: _Whole = False,
     nodes: _Nodes = None,
     profile: _Profile = None,
     sealed: _Sealed = False,
@@ -99,11 +112,13 @@ def simulate(
     """
     from smg_chaos.simulate.command import Asked, run
 
+    if whole and scenario not in (None, "whole"):
+        raise typer.BadParameter(f"--whole is a scenario, and so is --scenario {scenario}")
     asked = Asked(
         seed=seed,
         seeds=seeds,
         first=first,
-        scenario=scenario,
+        scenario="whole" if whole else scenario,
         nodes=nodes,
         profile=profile,
         sealed=sealed,

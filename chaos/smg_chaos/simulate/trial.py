@@ -35,10 +35,13 @@ def live(
         traced=traced,
         state=plan.state,
         rights=plan.rights,
+        traffic=plan.traffic,
     )
     world = World(setting, make_core, make_replica)
-    if plan.rights is not None:
-        figures: Figures = _guarded(world, lambda: _limited(world, plan))
+    if plan.traffic is not None:
+        figures: Figures = _guarded(world, lambda: _whole(world, plan))
+    elif plan.rights is not None:
+        figures = _guarded(world, lambda: _limited(world, plan))
     elif plan.state is None:
         settled_s = _weathered(world, plan)
         figures = {"settled_s": [] if settled_s is None else [settled_s]}
@@ -65,6 +68,12 @@ def _limited(world: World, plan: Plan) -> Figures:
     from smg_chaos.simulate.rights.trial import limited
 
     return limited(world, plan)
+
+
+def _whole(world: World, plan: Plan) -> Figures:
+    from smg_chaos.simulate.whole.trial import lived
+
+    return lived(world, plan)
 
 
 def _guarded(world: World, happen: Callable[[], Figures]) -> Figures:

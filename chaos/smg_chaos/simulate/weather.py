@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from smg_chaos.simulate.replicas.setting import StateSetting
     from smg_chaos.simulate.rights.deeds import Ruled
     from smg_chaos.simulate.rights.setting import RightsSetting
+    from smg_chaos.simulate.whole.deeds import Trouble
+    from smg_chaos.simulate.whole.setting import TrafficSetting
 
 _FAULTS_MIN: Final = 3
 _FAULTS_MAX: Final = 12
@@ -53,7 +55,7 @@ class Plan:
     nodes: int
     profile: ProfileName
     sealed: bool
-    faults: "tuple[Fault | Deed | Ruled, ...]"
+    faults: "tuple[Fault | Deed | Ruled | Trouble, ...]"
     heal_ms: int
     settle_ms: int
     """How long it may take from then until all agree."""
@@ -62,6 +64,8 @@ class Plan:
     """What the nodes share beside the membership, if anything."""
     rights: "RightsSetting | None" = None
     """What is limited, if anything."""
+    traffic: "TrafficSetting | None" = None
+    """Who asks for answers, and of which engines, if anybody does: with state and rights."""
 
 
 def random_plan(

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from smg_chaos.simulate.replicas.commons import Commons
     from smg_chaos.simulate.rights.market import Market
     from smg_chaos.simulate.sealing import Seal
+    from smg_chaos.simulate.whole.setting import TrafficSetting
+    from smg_chaos.simulate.whole.traffic import Traffic
 
 _LATE_US: Final = 500
 """How late a loop calls a timer that is due, at most."""
@@ -71,6 +73,8 @@ class Setting:
     """None: nodes share nothing but the membership."""
     rights: RightsSetting | None = None
     """None: nothing is limited."""
+    traffic: "TrafficSetting | None" = None
+    """None: nobody asks for answers. With it, there are state and rights."""
 
 
 class World:
@@ -103,6 +107,7 @@ class World:
             assert make_replica is not None
             self.commons = _commons(self, setting.state, make_replica)
         self.market = None if setting.rights is None else _market(self, setting.rights)
+        self.traffic = None if setting.traffic is None else _traffic(self, setting.traffic)
         self._make_core = make_core
         self._late = chance(setting.seed, "lateness").random
         self._make_seal = _sealing(setting.seed) if setting.sealed else None
@@ -142,6 +147,8 @@ class World:
             self.commons.born(node)
         if self.market is not None:
             self.market.born(node)
+        if self.traffic is not None:
+            self.traffic.born(node)
         self.react(node, "start", core.start(now_ms=self.now_ms(node)))
         node.search = Search(self, node)
         node.search.begin()
@@ -158,6 +165,8 @@ class World:
             node.alive = False
             host.node = None
             self.checkers.ended(node)
+            if self.traffic is not None:
+                self.traffic.over(node)
             if self.market is not None:
                 self.market.ended(node)
             if node.life is not None:
@@ -368,6 +377,13 @@ def _market(world: World, setting: RightsSetting) -> "Market":
     from smg_chaos.simulate.rights.market import Market
 
     return Market(world, setting)
+
+
+def _traffic(world: World, setting: "TrafficSetting") -> "Traffic":
+    # Imported when it is used: engines and their words are slow to load.
+    from smg_chaos.simulate.whole.traffic import Traffic
+
+    return Traffic(world, setting)
 
 
 def _sealing(seed: int) -> "Callable[[], Seal]":

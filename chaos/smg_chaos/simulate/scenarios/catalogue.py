@@ -11,10 +11,11 @@ from smg_chaos.simulate.scenarios.lives import LIVES
 from smg_chaos.simulate.scenarios.loops import LOOPS
 from smg_chaos.simulate.scenarios.scenario import Scenario, Target
 from smg_chaos.simulate.scenarios.state import STATE
+from smg_chaos.simulate.scenarios.whole import WHOLE
 from smg_mesh.config import ProfileName
 
 SCENARIOS: Final = MappingProxyType(
-    {one.name: one for one in (*LIVES, *LOOPS, *LINKS, *STATE, *LIMITS)}
+    {one.name: one for one in (*LIVES, *LOOPS, *LINKS, *STATE, *LIMITS, *WHOLE)}
 )
 
 

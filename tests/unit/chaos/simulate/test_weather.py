@@ -9,6 +9,7 @@ from smg_chaos.simulate.rights.deeds import Ruled
 from smg_chaos.simulate.shorten import shortened
 from smg_chaos.simulate.trial import live, try_plan
 from smg_chaos.simulate.weather import Plan, random_plan
+from smg_chaos.simulate.whole.deeds import Trouble
 from support.simulated_world import fake_core
 
 PLANS = [random_plan(seed, nodes=2 + seed % 9) for seed in range(300)]
@@ -48,7 +49,7 @@ def test_other_profiles_have_the_same_weather_at_their_own_pace() -> None:
     assert random_plan(1, nodes=5, profile="local").end_ms == 48_000
 
 
-def failing(*needed: Fault | Deed | Ruled) -> tuple[list[int], Callable[[Plan], Outcome]]:
+def failing(*needed: Fault | Deed | Ruled | Trouble) -> tuple[list[int], Callable[[Plan], Outcome]]:
     """Return an attempt that breaks a promise as long as all of these faults are there."""
     sizes: list[int] = []
 

@@ -1,0 +1,1 @@
+"""Everything at once: membership, shared state, limits, routing and failover, under traffic."""
