@@ -16,6 +16,7 @@ _COMMANDS: Final = {
     "engine": ("smg_chaos.engine.cli", "Serve a simulated inference engine."),
     "bench": ("smg_chaos.bench.cli", "Measure gateways side by side."),
     "compare": ("smg_chaos.bench.compare_cli", "Hold this gateway to its goals beside others."),
+    "crowd": ("smg_chaos.bench.crowd_cli", "Put thousands of streams on one gateway at once."),
     "instructions": ("smg_chaos.bench.instructions", "Count what a request takes, exactly."),
     "history": ("smg_chaos.history.cli", "Measure what a remembered response costs."),
     "gameday": ("smg_chaos.gameday.cli", "Hurt real clusters in a lab of namespaces."),

@@ -137,3 +137,32 @@ def test_what_cannot_be_had_is_refused_at_once(
     assert code in (1, 2)
     assert words in said
     assert "Traceback" not in said
+
+
+CROWD = (sys.executable, "-m", "smg_chaos.cli", "crowd")
+SMALL = ("--idle", "20", "--active", "5", "--idle-step-s", "2", "--duration-s", "1")
+
+
+def test_a_crowd_is_read_to_its_last_token(tmp_path: Path) -> None:
+    with running([*CROWD, *SMALL, "--no-equipped", "--out", str(tmp_path)], folder=tmp_path) as one:
+        code = one.wait(WAIT_S)
+        said = one.said()
+    # A busy machine may make it void, never wrong.
+    assert code in (0, 1), said
+    (path,) = tmp_path.glob("crowd-*/found.json")
+    found = json.loads(path.read_bytes())
+    assert (found["whole"], found["errors"], found["problems"]) == (25, 0, []), said
+    assert found["files"] > 25
+    assert found["probes"] > 0
+    assert found["idle_gap_ms"] >= 1000 > found["steady_mb"] > found["base_mb"] / 2
+    assert "20 idle, 5 active" in said
+
+
+def test_a_crowd_that_is_interrupted_leaves_nobody_behind(tmp_path: Path) -> None:
+    with running([*CROWD, *SMALL, "--no-equipped", "--out", str(tmp_path)], folder=tmp_path) as one:
+        one.wait_for("a first run", WAIT_S)
+        started = everything_below(one)
+        assert len(started) >= 6, "the bench, two clients, two engines and a gateway"
+        one.signal(signal.SIGTERM)
+        assert one.wait(WAIT_S) == 130
+    assert eventually(lambda: not any(runs(pid) for pid in started))

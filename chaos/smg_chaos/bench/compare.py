@@ -23,8 +23,16 @@ from smg_chaos.bench.cell import Lengths
 from smg_chaos.bench.compare_page import Page, page
 from smg_chaos.bench.engines import EngineChoice
 from smg_chaos.bench.gateways import EQUIPPED, KINDS, Wanted
-from smg_chaos.bench.goals import COMMON, GOALS, REFERENCE, REFERENCE_CACHED, Judged, judged
-from smg_chaos.bench.growth import growths
+from smg_chaos.bench.goals import (
+    COMMON,
+    GOALS,
+    MEMORY_WORKLOAD,
+    REFERENCE,
+    REFERENCE_CACHED,
+    Judged,
+    judged,
+)
+from smg_chaos.bench.growth import PROCESSES, growths
 from smg_chaos.bench.options import Options
 from smg_chaos.bench.profiling import profiled, said_of
 from smg_chaos.bench.progress import Progress
@@ -48,6 +56,8 @@ class Wish:
     profile: bool = False
     arguments: tuple[str, ...] = ()
     """More flags for this gateway."""
+    processes: tuple[int, ...] = PROCESSES
+    """Numbers of data processes that growth goes over."""
 
 
 @dataclass(slots=True)
@@ -115,6 +125,10 @@ def compare(options: Options, wish: Wish) -> int:
     tables = [] if not wish.growth else _grown(run)
     if wish.profile:
         _profile(run)
+    facts["weather"] = {
+        "load_average": max((row.load_average for row in run.rows), default=0.0),
+        "pressure": max((row.pressure for row in run.rows), default=0.0),
+    }
     text = page(Page(at, facts, judgements, tables))
     print(text)
     _write(run, text, {"facts": facts, "rows": run.rows})
@@ -135,6 +149,8 @@ def _goals(run: _Run) -> tuple[list[Judged], dict[str, Any]]:
     labels = [one.label for one in plan.gateways]
     for base in names:
         figures[base] = figures_of(rows, plan.workloads, labels, base)
+    if REFERENCE in there:
+        figures[REFERENCE] += _memory(run)
     if COMMON in there:
         common = Wanted(COMMON, there[COMMON])
         workloads = chosen(["short", "paced"], [_COMMON_STREAMS])
@@ -145,9 +161,18 @@ def _goals(run: _Run) -> tuple[list[Judged], dict[str, Any]]:
     return judged(GOALS, figures, ours.label), facts_of(options, plan)
 
 
+def _memory(run: _Run) -> list[Figure]:
+    """Return what is told of memory: of a control process and one for data, and of the reference."""
+    one_each = Wanted(EQUIPPED, KINDS[EQUIPPED], (*run.wish.arguments, "--processes", "1"))
+    wanted = [one_each, Wanted(REFERENCE, KINDS[REFERENCE])]
+    workloads = chosen([MEMORY_WORKLOAD], [])
+    _, rows = run.measure("memory", wanted, workloads, rounds=run.options.rounds)
+    return figures_of(rows, workloads, [one.label for one in wanted], REFERENCE)
+
+
 def _workloads() -> list[Workload]:
     """Return what goals with the reference are about, each once."""
-    wanted = [one.workload for one in GOALS if one.base != COMMON]
+    wanted = [one.workload for one in GOALS if one.base != COMMON and one.of == "figure"]
     streams = sorted(int(name.partition("-")[2]) for name in wanted if name.startswith("paced-"))
     names = [name for name in wanted if not name.startswith("paced-")]
     return chosen([*dict.fromkeys(names), "paced"], streams)
@@ -155,7 +180,7 @@ def _workloads() -> list[Workload]:
 
 def _grown(run: _Run) -> list[tuple[str, list[tuple[int, Figure | None]]]]:
     tables = []
-    for number, growth in enumerate(growths(run.wish.arguments)):
+    for number, growth in enumerate(growths(run.wish.arguments, run.wish.processes)):
         # One engine is as many workers only where it listens at more than one address.
         host = "0.0.0.0" if len(growth.gateways) > 1 else "127.0.0.1"
         _, rows = run.measure(

@@ -45,6 +45,7 @@ def _about(told: Page) -> str:
         ("Machine", f"{machine.get('cpu')}, {machine.get('cores')} cores, Linux {machine.get('kernel')}"),
         ("Python", machine.get("python")),
         ("Load at the start", load or "-"),
+        ("Load and CPU pressure, worst of all rows", _weather(told.facts)),
         ("Rounds", f"{told.facts.get('rounds')} of {told.facts.get('duration_s')} s, {told.facts.get('clients')} clients"),
         ("Tokenizer", told.facts.get("tokenizer")),
         ("Engine", told.facts.get("engine")),
@@ -75,30 +76,42 @@ def _goals(goals: Sequence[Judged]) -> str:
             f"{goal.must:.3g}",
             f"{goal.stretch:.3g}",
             spread,
-            "**short**" if one.verdict == "short" else one.verdict,
+            _verdict(one),
         )
         lines.append(f"| {' | '.join(cells)} |\n")
     return "".join(lines)
 
 
+def _weather(facts: Mapping[str, Any]) -> str:
+    worst = facts.get("weather")
+    return f"{worst['load_average']:.2f}, {worst['pressure']:.0f} %" if worst else "-"
+
+
+def _verdict(one: Judged) -> str:
+    if one.verdict == "short":
+        return "**short**"
+    return f"{one.verdict}: {one.why}" if one.why else one.verdict
+
+
 def _grown(says: str, lines: Sequence[tuple[int, Figure | None]]) -> str:
     what, _, unit = says.partition(": ")
     head = (
-        f"## Growth: {what}\n\n| {what} | {unit} | Spread | To the first token p50, p99 (ms) |"
-        " Memory, peak (MB) | |\n|---|---|---|---|---|---|\n"
+        f"## Growth: {what}\n\n| {what} | {unit} | Spread | Requests or tokens per second | To the first token p50, p99 (ms) |"
+        " Memory, peak (MB) | |\n|---|---|---|---|---|---|---|\n"
     )
     return head + "".join(_grown_line(number, figure) for number, figure in lines)
 
 
 def _grown_line(number: int, figure: Figure | None) -> str:
     if figure is None:
-        return f"| {number:,} | - | - | - | - | not measured |\n"
+        return f"| {number:,} | - | - | - | - | - | not measured |\n"
     spread = "-" if figure.spread is None else f"{figure.spread:.0%}"
     ttft = figure.ttft_ms
+    rate = figure.requests_per_s or figure.tokens_per_s
     first = f"{ttft.p50:.2f}, {ttft.p99:.2f}" if ttft.count else "-"
     notes = "; ".join(figure.notes).replace("|", "/") or "-"
     return (
-        f"| {number:,} | {_number(figure.median)} | {spread} | {first} |"
+        f"| {number:,} | {_number(figure.median)} | {spread} | {_number(rate)} | {first} |"
         f" {figure.peak_mb:.0f} | {notes} |\n"
     )
 

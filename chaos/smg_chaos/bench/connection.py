@@ -19,7 +19,17 @@ _ANSWER_MAX: Final = 64 * 1024 * 1024
 class Exchange:
     """One request and what came of it; times are of `perf_counter`, in seconds."""
 
-    __slots__ = ("asked_s", "body", "chunked", "ended_s", "first_s", "last_s", "status", "tokens")
+    __slots__ = (
+        "asked_s",
+        "body",
+        "chunked",
+        "ended_s",
+        "first_s",
+        "gap_s",
+        "last_s",
+        "status",
+        "tokens",
+    )
 
     def __init__(self, asked_s: float) -> None:
         self.asked_s = asked_s
@@ -27,6 +37,8 @@ class Exchange:
         self.first_s = 0.0
         self.last_s = 0.0
         self.ended_s = 0.0
+        self.gap_s = 0.0
+        """The longest time between two arrivals of tokens."""
         self.status = 0
         self.chunked = False
         self.tokens = 0
@@ -85,9 +97,12 @@ class Connection(asyncio.Protocol):
                 return
         tokens = data.count(CONTENT) - data.count(NO_CONTENT)
         if tokens:
-            exchange.last_s = now_s = perf_counter()
+            now_s = perf_counter()
             if not exchange.tokens:
                 exchange.first_s = now_s
+            elif now_s - exchange.last_s > exchange.gap_s:
+                exchange.gap_s = now_s - exchange.last_s
+            exchange.last_s = now_s
             exchange.tokens += tokens
             self.seen += tokens
         self._parts.append(data)

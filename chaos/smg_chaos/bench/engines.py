@@ -29,6 +29,9 @@ class EngineChoice:
     pace: str = "each"
     tokenizer: Path | None = None
     host: str = "127.0.0.1"
+    model: str = MODEL
+    slots: int = 4096
+    blocks: int = 65536
 
 
 def grpc_command(choice: EngineChoice, *, port: int, script: Path, step_ms: int) -> list[str]:
@@ -36,7 +39,7 @@ def grpc_command(choice: EngineChoice, *, port: int, script: Path, step_ms: int)
     command = [
         *(sys.executable, "-m", "smg_chaos.cli", "engine"),
         *("--server", choice.server, "--contract", choice.contract, "--pace", choice.pace),
-        *("--model", MODEL, "--script", str(script), "--itl-ms", str(step_ms)),
+        *("--model", choice.model, "--script", str(script), "--itl-ms", str(step_ms)),
         *(
             "--host",
             choice.host,
@@ -47,7 +50,7 @@ def grpc_command(choice: EngineChoice, *, port: int, script: Path, step_ms: int)
             "--coalesce",
             "1",
         ),
-        *("--slots", "4096", "--blocks", "65536", "--context", "131072"),
+        *("--slots", str(choice.slots), "--blocks", str(choice.blocks), "--context", "131072"),
         *("--no-cache", "--events", "none"),
     ]
     if choice.tokenizer is not None:

@@ -102,7 +102,7 @@ class FlowRun:
                         self._job.port,
                     )
             except OSError as error:
-                self._wrong(f"no connection: {error}")
+                self._wrong(f"no connection: {str(error) or type(error).__name__}")
                 await self._rest(_RETRY_S)
                 continue
             if not connection.is_open:
@@ -194,6 +194,7 @@ class FlowRun:
         if self.flow.stream and exchange.tokens:
             self._ttft.add(exchange.first_s - exchange.asked_s)
             if exchange.tokens > 1:
+                tally.gap = max(tally.gap, exchange.gap_s)
                 self._tpot.add((exchange.last_s - exchange.first_s) / (exchange.tokens - 1))
 
     def _wrong(self, problem: str) -> None:

@@ -212,8 +212,13 @@ async def equipped(gateway: Gateway, kind: Kind, clock_s: Callable[[], float]) -
     return replace(gateway, key=await kind.equip(gateway, clock_s))
 
 
-async def ready(gateway: Gateway, limit_s: float, clock_s: Callable[[], float]) -> None:
-    """Return once the gateway answers a chat; BenchError if it ends, or does not for too long."""
+async def ready(
+    gateway: Gateway, limit_s: float, clock_s: Callable[[], float], *, answer_s: float = 5.0
+) -> None:
+    """Return once the gateway answers a chat; BenchError if it ends, or does not for too long.
+
+    An answer, of two tokens, may take `answer_s`.
+    """
     question = {"role": "user", "content": "Are you there?"}
     body = json.dumps({"model": gateway.model, "messages": [question], "max_tokens": 2}).encode()
     end_s, last = clock_s() + limit_s, "nobody listens"
@@ -228,6 +233,7 @@ async def ready(gateway: Gateway, limit_s: float, clock_s: Callable[[], float]) 
                 "/v1/chat/completions",
                 body,
                 headers=gateway.headers(),
+                timeout_s=answer_s,
             )
         except OSError as error:
             last = str(error) or type(error).__name__

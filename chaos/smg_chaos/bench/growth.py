@@ -1,4 +1,4 @@
-"""How this gateway's costs grow: with streams, with clients, with the length of a prompt, with the number of workers.
+"""How this gateway's costs grow: with streams, with clients, with the length of a prompt, with the number of workers and of processes.
 
 Each table goes over one number and leaves all else alone. What costs the same per request and per token at every
 number has no pile that it walks through.
@@ -16,6 +16,7 @@ STREAMS: Final = (1, 8, 64, 256, 1_000)
 CLIENTS: Final = (1, 8, 64, 256, 1_000)
 PROMPT_TOKENS: Final = (100, 1_000, 10_000, 100_000)
 WORKERS: Final = (1, 8, 64)
+PROCESSES: Final = (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class Growth:
         return [(number, found.get(key)) for number, key in zip(self.by, keys, strict=True)]
 
 
-def growths(arguments: Sequence[str] = ()) -> list[Growth]:
-    """Return the tables; `arguments` are more flags of this gateway."""
+def growths(arguments: Sequence[str] = (), processes: Sequence[int] = PROCESSES) -> list[Growth]:
+    """Return the tables; `arguments` are more flags of this gateway, `processes` how many data processes it has."""
     ours = [Wanted(EQUIPPED, KINDS[EQUIPPED], arguments)]
     return [
         Growth("paced streams: µs per token", [paced(one) for one in STREAMS], ours, STREAMS),
@@ -53,7 +54,18 @@ def growths(arguments: Sequence[str] = ()) -> list[Growth]:
             [with_workers(one, arguments) for one in WORKERS],
             WORKERS,
         ),
+        Growth(
+            "data processes: µs per short request",
+            [clients(64)],
+            [with_processes(one, arguments) for one in processes],
+            processes,
+        ),
     ]
+
+
+def with_processes(count: int, arguments: Sequence[str] = ()) -> Wanted:
+    """Return this gateway with so many data processes beside its control process; 0: all in one."""
+    return Wanted(f"processes-{count}", KINDS[EQUIPPED], (*arguments, "--processes", str(count)))
 
 
 def with_workers(count: int, arguments: Sequence[str] = ()) -> Wanted:

@@ -36,6 +36,8 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     prompt: Prompt
     rate_per_s: float = 0.0
     text: str | None = None
+    model: str = ""
+    """Which model is asked, if not the job's."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +74,8 @@ class Tally(msgspec.Struct, kw_only=True):
     ttft: list[float] = []
     tpot: list[float] = []
     latency: list[float] = []
+    gap: float = 0.0
+    """The longest time between two tokens of a stream, in seconds."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

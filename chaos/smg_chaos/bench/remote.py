@@ -123,6 +123,7 @@ def merged(replies: Sequence[Reply]) -> dict[str, Tally]:
             total = sums.setdefault(name, Tally())
             for what in ("requests", "tokens", "errors", "prompt_tokens", "careful", "unsent"):
                 setattr(total, what, getattr(total, what) + getattr(tally, what))
+            total.gap = max(total.gap, tally.gap)
             for what in ("problems", "ttft", "tpot", "latency"):
                 setattr(total, what, [*getattr(total, what), *getattr(tally, what)])
     return sums

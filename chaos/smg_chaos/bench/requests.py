@@ -50,7 +50,7 @@ def envelope_of(job: Job, flow: Flow) -> Envelope:
     after = f'],"max_tokens":{flow.tokens}'
     if flow.stream:
         after += ',"stream":true,"stream_options":{"include_usage":true}'
-    model = msgspec.json.encode(job.model)
+    model = msgspec.json.encode(flow.model or job.model)
     return Envelope(head.encode(), b'{"model":%b,"messages":[' % model, after.encode() + b"}")
 
 

@@ -119,6 +119,10 @@ class Figure(msgspec.Struct, kw_only=True):
     """CPU of the clients and of the engine, as shares of the gateway's."""
     pss_mb: float = 0.0
     peak_mb: float = 0.0
+    steady_mb: float = 0.0
+    """Memory after the last round, shared pages counted once."""
+    requests: int = 0
+    """Requests of all rounds, without those before and after what is counted."""
     notes: list[str] = []
 
 
@@ -193,6 +197,8 @@ def _figure(
         engine_share=_median([_share(row.engine_cpu_s, row) for row in counting]),
         pss_mb=_median([row.pss_mb for row in counting]),
         peak_mb=max(row.peak_mb for row in counting),
+        steady_mb=rows[-1].pss_mb,
+        requests=sum(row.requests for row in counting),
     )
     if mine:
         figure.median = statistics.median(mine.values())

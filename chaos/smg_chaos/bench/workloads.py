@@ -17,6 +17,7 @@ _SHORT_TOKENS: Final = 8
 _TURN_TOKENS: Final = 32
 _DOCUMENT_BYTES: Final = 32 * 1024
 _BYTES_PER_TOKEN: Final = 4
+_DISTINCT_BYTES: Final = 2 * 1024
 _PROMPT_CLIENTS: Final = 8
 """Fewer than of short chats, or their texts would be most of the memory that is measured."""
 _MIXED_STREAMS: Final = 96
@@ -112,6 +113,11 @@ def _documents(load: Load, script: Script | None) -> Sequence[Flow]:
     return [_flow(load, script, _document(load), tokens=1, stream=False)]
 
 
+def _distinct(load: Load, script: Script | None) -> Sequence[Flow]:
+    prompt = Prompt(kind="document", first=_first(load), sizes=(_DISTINCT_BYTES,))
+    return [_flow(load, script, prompt, tokens=1, stream=False)]
+
+
 def _turns(load: Load, script: Script | None) -> Sequence[Flow]:
     said = script.text(_TURN_TOKENS) if script else "I do not know."
     prompt = Prompt(kind="turns", first=_first(load), said=said)
@@ -191,6 +197,7 @@ _ALL: Final = (
     Workload("cycled", "8 k tokens prompt, one of 16", "request", _cycled),
     Workload("tail", "8 k tokens prompt, all begin alike, never seen", "request", _tail),
     Workload("documents", "32 KB of real documents, never seen", "request", _documents),
+    Workload("distinct", "2 KB of real documents, never seen: for memory", "request", _distinct),
     Workload("turns", "turn of a chat of 16 turns", "request", _turns),
     Workload(
         "idle",

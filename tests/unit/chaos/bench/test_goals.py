@@ -10,6 +10,7 @@ from smg_chaos.bench.workloads import WORKLOADS, chosen
 
 SHORT = Goal("short", "short", 0.6, 0.35)
 MEMORY = Goal("memory", "short", 1.1, 0.9, of="memory")
+PEAK = Goal("peak", "short", 1.1, 0.9, of="peak")
 
 
 def figure(gateway: str, median: float, *, ratio: float | None = None, **fields: float) -> Figure:
@@ -23,6 +24,8 @@ def figure(gateway: str, median: float, *, ratio: float | None = None, **fields:
         ratio=ratio,
         result=fields.get("spread", 0.1) <= 0.2,
         peak_mb=fields.get("peak_mb", 0.0),
+        steady_mb=fields.get("steady_mb", 0.0),
+        requests=int(fields.get("requests", 0)),
     )
 
 
@@ -54,12 +57,23 @@ def test_what_was_not_measured_well_is_no_result_and_so_falls_short(figures: lis
     assert one.short
 
 
-def test_memory_is_compared_at_its_peak() -> None:
-    figures = [figure("ours", 1.0, peak_mb=300.0), figure("smg", 1.0, peak_mb=300.0)]
-    [one] = judged([MEMORY], {"smg": figures}, "ours")
-    assert (one.verdict, one.ratio, one.unit) == ("pass", 1.0, "MB")
-    [one] = judged([MEMORY], {"smg": [figure("ours", 1.0), figure("smg", 1.0)]}, "ours")
-    assert one.verdict == "no result"
+def test_memory_is_compared_when_enough_prompts_were_seen() -> None:
+    mine = figure("ours", 1.0, peak_mb=330.0, steady_mb=200.0, requests=5000)
+    theirs = figure("smg", 1.0, peak_mb=300.0, steady_mb=250.0, requests=9000)
+    [steady, peak] = judged([MEMORY, PEAK], {"smg": [mine, theirs]}, "ours")
+    assert (steady.verdict, steady.ratio, steady.unit) == ("stretch", 0.8, "MB")
+    assert (peak.verdict, peak.ratio) == ("pass", 1.1)
+    mine.requests = 4999
+    [few] = judged([MEMORY], {"smg": [mine, theirs]}, "ours")
+    assert (few.verdict, few.why, few.ours) == ("no result", "only 4,999 prompts", 200.0)
+    [none] = judged([MEMORY], {"smg": [figure("ours", 1.0), figure("smg", 1.0)]}, "ours")
+    assert (none.verdict, none.why) == ("no result", "memory was not told")
+
+
+def test_no_result_says_whose_rounds_spread() -> None:
+    figures = [figure("ours", 10.0, ratio=0.1), figure("smg", 100.0, spread=0.34)]
+    [one] = judged([SHORT], {"smg": figures}, "ours")
+    assert (one.verdict, one.why) == ("no result", "smg spread by 34%")
 
 
 def test_every_goal_is_about_a_workload_and_a_gateway_that_exist() -> None:
@@ -76,6 +90,7 @@ def test_the_page_shows_each_goal_and_each_step_of_growth() -> None:
     common = Goal("litellm", "short", 0.02, 0.01, COMMON)
     facts = {
         "machine": {"cpu": "some", "cores": 2, "libraries": {"msgspec": "1.0", "uvloop": ""}},
+        "weather": {"load_average": 1.5, "pressure": 7.2},
         "rounds": 3,
         "gateways": [{"label": "smg", "says": "SMG", "version": "9", "arguments": ""}],
     }
@@ -92,12 +107,15 @@ def test_the_page_shows_each_goal_and_each_step_of_growth() -> None:
     assert (
         "| short | smg | 30.0 | 100 | µs per request | 0.300 | 0.6 | 0.35 | 10% | stretch |" in text
     )
-    assert "| litellm | litellm | - | - | - | - | 0.02 | 0.01 | - | no result |" in text
+    assert (
+        "| litellm | litellm | - | - | - | - | 0.02 | 0.01 | - | no result: not measured |" in text
+    )
     assert "| When | 2026-01-02 03:04 UTC |" in text
+    assert "| Load and CPU pressure, worst of all rows | 1.50, 7 % |" in text
     assert "| smg | SMG, 9, no flags |" in text
     assert "| msgspec | 1.0 |" in text
     assert "uvloop" not in text
     assert "## Growth: streams" in text
-    assert "| 1 | 12.0 | 10% | - | 0 | a / b |" in text
-    assert "| 1,000 | - | - | - | - | not measured |" in text
+    assert "| 1 | 12.0 | 10% | 0.0 | - | 0 | a / b |" in text
+    assert "| 1,000 | - | - | - | - | - | not measured |" in text
     assert text.endswith("|\n")

@@ -23,7 +23,7 @@ def test_each_table_has_a_workload_or_a_gateway_for_every_number() -> None:
 
 
 def test_figures_stand_at_their_number() -> None:
-    growth = next(one for one in growths() if len(one.gateways) > 1)
+    growth = next(one for one in growths() if one.by == WORKERS)
     figure = Figure(
         workload=growth.workloads[0].name, gateway="workers-8", unit="µs per request", values=[]
     )
@@ -62,3 +62,12 @@ def test_a_profile_is_told_and_that_there_is_none_as_well(tmp_path: Path) -> Non
     assert "cannot be read" in said_of(path)
     cProfile.run("sorted(range(9))", str(path))
     assert "sorted" in said_of(path)
+
+
+def test_processes_are_counted_behind_all_other_flags() -> None:
+    growth = growths(["--flag"], (1, 4))[-1]
+    assert [one.arguments for one in growth.gateways] == [
+        ("--flag", "--processes", "1"),
+        ("--flag", "--processes", "4"),
+    ]
+    assert growth.by == (1, 4)
