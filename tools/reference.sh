@@ -1,27 +1,30 @@
 #!/usr/bin/env bash
-# Writes the generated pages under deploy/reference; with --check, only says whether they are current.
+# Writes the generated files below deploy; with --check, only says whether they are current.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 
 pages=(
-  configuration.md:smg_node.config.reference
-  http.md:smg_node.http.reference
-  http.md:smg_node.http.reference
-  metrics.md:smg_node.telemetry.reference
+  "reference/configuration.md smg_node.config.reference"
+  "reference/errors.md smg_node.http.error_reference"
+  "reference/http.md smg_node.http.reference"
+  "reference/metrics.md smg_node.telemetry.reference"
+  "reference/alerts.md smg_node.telemetry.alert_rules page"
+  "prometheus/alerts.yaml smg_node.telemetry.alert_rules rules"
+  "prometheus/alerts_test.yaml smg_node.telemetry.alert_rules tests"
 )
 
-new=$(mktemp -d)
-trap 'rm -rf "$new"' EXIT
+new=$(mktemp)
+trap 'rm -f "$new"' EXIT
 stale=0
 for page in "${pages[@]}"; do
-  name=${page%%:*}
-  .venv/bin/python -m "${page#*:}" >"$new/$name"
+  read -r name module what <<<"$page"
+  .venv/bin/python -m "$module" ${what:+"$what"} >"$new"
   if [ "${1:-}" != --check ]; then
-    mkdir -p deploy/reference
-    cp "$new/$name" "deploy/reference/$name"
-  elif ! diff -u "deploy/reference/$name" "$new/$name"; then
-    echo "deploy/reference/$name is not current: run make reference" >&2
+    mkdir -p "$(dirname "deploy/$name")"
+    cat "$new" >"deploy/$name"
+  elif ! diff -u "deploy/$name" "$new"; then
+    echo "deploy/$name is not current: run make reference" >&2
     stale=1
   fi
 done
