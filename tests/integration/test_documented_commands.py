@@ -25,8 +25,8 @@ _PAGES = ("README.md", "chaos/README.md")
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 # What else a reader is told to type; what a page shows beyond these and ours has to be thought of here.
 _OTHERS = frozenset({"curl", "pip", "make"})
-# A file that its reader brings along; any file stands in for it.
-_BROUGHT = "llama_cpp_python-*.tar.gz"
+# What its reader brings along or makes before; anything of its kind stands in for it.
+_BROUGHT = {"llama_cpp_python-*.tar.gz": "README.md", ".cache/vocabulary/qwen": "chaos"}
 
 
 def _text(page: str) -> str:
@@ -35,7 +35,7 @@ def _text(page: str) -> str:
 
 def _refusal(words: Sequence[str]) -> str:
     """Return why the program of a command would not take its words; "" if it takes them."""
-    program, *rest = [str(_ROOT / "README.md") if word == _BROUGHT else word for word in words]
+    program, *rest = [str(_ROOT / _BROUGHT[word]) if word in _BROUGHT else word for word in words]
     if program == "smg-node":
         return "; ".join(str(problem) for problem in parse_flags(rest, Schema(Settings)).problems)
     command = get_command(build_app() if program == "smg-admin" else chaos_app)

@@ -26,6 +26,7 @@ from support.redis_cluster import client_of, running_cluster
 from support.redis_counting import listening
 from support.redis_server import Redis, running_redis
 from support.redis_stores import RedisMaker, new_prefix, redis_store
+from support.servers import own_port
 from support.store_contract.maker import Clock, Opened
 from support.store_contract.stage import HOUR_S, Stage, ids, refused
 
@@ -253,7 +254,15 @@ async def test_a_server_that_is_not_there_is_unavailable(server: Redis) -> None:
 
 
 async def test_one_server_of_a_cluster_is_refused_by_itself(tmp_path: Path) -> None:
-    with running_redis(tmp_path, own=True, arguments=("--cluster-enabled", "yes")) as server:
+    with (
+        # Left to itself it takes the port 10,000 above its own, which may be anybody's.
+        own_port() as bus_port,
+        running_redis(
+            tmp_path,
+            own=True,
+            arguments=("--cluster-enabled", "yes", "--cluster-port", str(bus_port)),
+        ) as server,
+    ):
         by_itself = pytest.raises(StoreError, match=r"redis\+cluster://")
         with by_itself:
             async with staged(server.url):
