@@ -1,8 +1,8 @@
 """Where requests enter: which limits they meet, whether to wait a moment for rights, what a refusal says.
 
 A share that is empty here may be filled again in a few milliseconds, as long as the owner of the limit has rights
-left. So a request waits for them, not longer than a round trip takes; where the owner said that there is nothing
-left, it is refused at once. Neither costs a right.
+left. So a request waits for them, not longer than a round trip takes, or up to a second where the owner has plenty;
+where it said that there is nothing left, it is refused at once. None of it costs a right.
 """
 
 from collections.abc import Sequence
@@ -31,6 +31,7 @@ OWNER_WAIT_S: Final = 1.3
 STREAM_WAIT_S: Final = 0.5
 """An answer that has begun may wait longer: a token that comes late is better than none."""
 _PLENTY: Final = 100
+"""So many times what a request needs is plenty: as many nodes may ask for as much at once, and all get it."""
 JITTER: Final = 0.1
 """Clients come back within this part of the next window, not all at its first moment."""
 CONCURRENT_RETRY_S: Final = 1.0

@@ -92,7 +92,8 @@ class RequestReader:
         self._silent_bytes = 0
         self._refusal: SmgError | None = None
         self._over = False
-        # Whether the grammar stands between two requests, the one that this packet has brought, and how many it has.
+        # Whether the grammar stands between two requests; the latest that this packet has brought; the head that is
+        # known, and how many were learned since one was like it.
         self._between = True
         self._last: Incoming | None = None
         self._known: KnownHead | None = None

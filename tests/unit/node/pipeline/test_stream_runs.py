@@ -78,7 +78,7 @@ def runs(ids: Sequence[int], borders: Sequence[int]) -> list[Chunk]:
     return found
 
 
-@given(
+ANSWERS = given(
     words=st.lists(st.sampled_from(WORDS), max_size=6),
     ending=st.booleans(),
     borders=st.lists(st.integers(0, 120), max_size=5),
@@ -92,6 +92,9 @@ def runs(ids: Sequence[int], borders: Sequence[int]) -> list[Chunk]:
     ),
     single=st.booleans(),
 )
+
+
+@ANSWERS
 def test_a_run_of_tokens_is_told_as_its_tokens_are(
     words: list[str],
     ending: bool,
@@ -113,20 +116,7 @@ def test_a_run_of_tokens_is_told_as_its_tokens_are(
     )
 
 
-@given(
-    words=st.lists(st.sampled_from(WORDS), max_size=6),
-    ending=st.booleans(),
-    borders=st.lists(st.integers(0, 120), max_size=5),
-    parser=st.sampled_from([Plain, hermes, spoken]),
-    sampling=st.builds(
-        Sampling,
-        max_tokens=st.sampled_from([5, 40, 1000]),
-        min_tokens=st.sampled_from([0, 3]),
-        stop=st.sampled_from([(), ("STOP",)]),
-        ignore_eos=st.booleans(),
-    ),
-    single=st.booleans(),
-)
+@ANSWERS
 def test_what_nobody_sees_before_its_end_is_the_same_in_the_end(
     words: list[str],
     ending: bool,
