@@ -44,7 +44,7 @@ demo: setup ## Run one node in front of two simulated engines, and say what to t
 
 test: setup mlx check ## Check and test everything, as CI does
 	@echo "── tests"
-	@$(PYTEST) -q -n $(JOBS) --dist loadfile
+	@$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # ── Parts of it ──────────────────────────────────────────────────────────────
 

@@ -28,6 +28,12 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[REWRITE_VARIABLE] = "1"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Files that start servers or live through hours of virtual time come first: a long file that
+    # is begun last is a time in which one core waits for the other.
+    items.sort(key=lambda item: not {"integration", "simulation"} & set(item.path.parts))
+
+
 @pytest.fixture(scope="session")
 def mlx_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlxEngines]:
     """Real engines by the name of their script, each started once per test process."""

@@ -6,8 +6,8 @@ from smg_chaos.simulate.batch import Task, run_task
 from smg_chaos.simulate.outcome import gathered
 from smg_chaos.simulate.scenarios.catalogue import ACCEPTANCE, SCENARIOS
 
-# Scenario: (nodes, seeds) where its own would take longer than a quick test may. `make simulate`
-# lives through all of them at full size.
+# Scenario: (nodes, seeds) where its own would take longer than a quick test may; none where another
+# file of this folder lives through it. `make simulate` lives through all of them at full size.
 SMALL = {
     "crash": (6, 20),
     "host-crash": (6, 20),
@@ -59,13 +59,14 @@ SMALL = {
     "limit-day": (5, 1),
     "limit-permits": (5, 1),
     "limit-places": (5, 3),
+    "whole": (5, 0),
 }
 
 
 def test_every_scenario_has_a_size_here_and_most_a_row_of_acceptance() -> None:
     assert SMALL.keys() == SCENARIOS.keys()
     rows = {row.scenario.name for row in ACCEPTANCE}
-    assert SCENARIOS.keys() - rows == {"grow", "meta"}
+    assert SCENARIOS.keys() - rows == {"grow", "meta", "whole"}
 
 
 @pytest.mark.parametrize("name", [name for name, (_, seeds) in SMALL.items() if seeds])
