@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from support.mlx import MlxEngine, MlxEngines
 from support.transcripts import REWRITE_VARIABLE
@@ -21,6 +22,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # The contract of stores is written in support, and says what differs like any other test.
     pytest.register_assert_rewrite("support.store_contract")
+    # How long an example takes says more of the machine than of the code.
+    settings.register_profile(
+        "house", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("house")
     # An environment variable, because the runner is called far from any fixture; removed first,
     # so that a forgotten one in the shell cannot hide a difference.
     os.environ.pop(REWRITE_VARIABLE, None)

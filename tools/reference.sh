@@ -12,6 +12,13 @@ pages=(
   "reference/alerts.md smg_node.telemetry.alert_rules page"
   "prometheus/alerts.yaml smg_node.telemetry.alert_rules rules"
   "prometheus/alerts_test.yaml smg_node.telemetry.alert_rules tests"
+  "prometheus/recording.yaml smg_node.telemetry.recording_rules"
+  "grafana/dashboards/overview.json smg_node.telemetry.dashboard_files overview"
+  "grafana/dashboards/routing.json smg_node.telemetry.dashboard_files routing"
+  "grafana/dashboards/limits.json smg_node.telemetry.dashboard_files limits"
+  "grafana/dashboards/mesh.json smg_node.telemetry.dashboard_files mesh"
+  "grafana/dashboards/history.json smg_node.telemetry.dashboard_files history"
+  "grafana/dashboards/processes.json smg_node.telemetry.dashboard_files processes"
 )
 
 new=$(mktemp)

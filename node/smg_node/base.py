@@ -69,7 +69,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
     readable = telemetry.log_format == "console" or (
         telemetry.log_format == "auto" and sys.stderr.isatty()
     )
-    access = AccessLog(sink, clock, readable=readable, enabled=telemetry.access_log)
+    access = AccessLog(sink, readable=readable, enabled=telemetry.access_log)
     return Base(
         clock=clock,
         rng=rng,

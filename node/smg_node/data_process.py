@@ -16,6 +16,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import msgspec
+
 from smg_node.admission.usage import UsageBook
 from smg_node.base import Base, build_base, running
 from smg_node.cluster.desks import SharedDesks, build_keys, build_live
@@ -41,6 +43,7 @@ from smg_node.processes.lease_words import ASK, WORD
 from smg_node.processes.leased_rights import LeasedRights
 from smg_node.processes.model_findings import tell_findings
 from smg_node.processes.node_copy import NodeCopy, why_not_ready
+from smg_node.processes.open_work import OPEN_WORK, said
 from smg_node.processes.role import LEAVING, UP, Role
 from smg_node.processes.scrape import scraped
 from smg_node.processes.series import LAST, SCRAPE
@@ -100,7 +103,7 @@ async def serve_clients(settings: Settings, role: Role) -> int:
         role.orders.say(LEAVING)
         await process.server.drain()
         process.sender.send()
-        uplink.tell(LAST, scraped(base.meters.registry))
+        uplink.tell(LAST, scraped(base.meters))
     return farewell.code
 
 
@@ -156,7 +159,7 @@ def _build(
     server = farewell.server = Server(parts, forwarding)
     server.wait_for(forwarding)
     copy.watch_node(lambda node: server.set_aside(on=node.aside))
-    _answer(uplink, base, journal)
+    _answer(uplink, base, journal, server)
     tell_findings(uplink, fleet.models)
     return _Process(base, fleet, registry, desks, rights, sender, server)
 
@@ -194,17 +197,22 @@ def _build_usage(base: Base, uplink: Uplink, desks: SharedDesks) -> tuple[UsageB
     return usage, sender
 
 
-def _answer(uplink: Uplink, base: Base, journal: Journal) -> None:
+def _answer(uplink: Uplink, base: Base, journal: Journal, server: Server) -> None:
     """Let the control process ask for what only this process knows."""
 
-    async def scrape(_question: bytes) -> bytes:
-        return scraped(base.meters.registry)
+    async def scrape(question: bytes) -> bytes:
+        return scraped(base.meters, question)
 
     async def find(question: bytes) -> bytes:
         return told(journal, question)
 
+    async def work(_question: bytes) -> bytes:
+        # What it passed on is open at the control process, which counts it.
+        return said(msgspec.structs.replace(server.work(), background=0))
+
     uplink.answer(SCRAPE, scrape)
     uplink.answer(FIND, find)
+    uplink.answer(OPEN_WORK, work)
 
 
 def _listen(role: Role, uplink: Uplink, farewell: Farewell) -> None:

@@ -16,17 +16,23 @@ import signal
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from smg_mesh.shared import Shared
 from smg_node import __version__
 from smg_node.base import Base, build_base, running
 from smg_node.cluster.build import build_cluster, build_shared, build_sharing
 from smg_node.cluster.desks import SharedDesks, build_desks, listen
+from smg_node.cluster.draining import Draining
+from smg_node.cluster.duties import duties_of
 from smg_node.cluster.farewell import Farewell
 from smg_node.cluster.hints import PrefixSharing
 from smg_node.cluster.history_peers import HistoryPeers
 from smg_node.cluster.life import ClusterLife, Doubts
+from smg_node.cluster.numbers import Numbers, own_numbers
 from smg_node.cluster.registry import ClusterRegistry
 from smg_node.cluster.sessions import Sessions
 from smg_node.cluster.usage_build import UsageParts, build_usage
@@ -40,13 +46,18 @@ from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.networks import Networks
 from smg_node.history.door import HistoryDoor
 from smg_node.http.app import Server
+from smg_node.http.drain_ports import OpenWork
 from smg_node.memory import settle, spare
 from smg_node.pipeline.engine_meters import watch_listening, watch_prefixes
+from smg_node.pipeline.prefixes import Prefixes
 from smg_node.telemetry.loop_lag import LoopLag
 
 if TYPE_CHECKING:
     from smg_node.processes.controlling import Controlling
     from smg_node.processes.role import Role
+
+SAY_OPEN_S: Final = 10.0
+"""So often a node that leaves says what it waits for."""
 
 _log = logging.getLogger(__name__)
 
@@ -103,32 +114,46 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
         with _signals(farewell.signalled) if control is None else nullcontext():
             await farewell.wanted.wait()
             cluster.say_leaving()
-            await _drain(settings, server, control)
+            await _drain(settings, farewell, server, control)
             await cluster.say_goodbye()
         _log.info("drained; stopping")
     return farewell.code
 
 
-async def _drain(settings: Settings, server: Server, control: "Controlling | None") -> None:
-    """Say farewell, in all processes at a time."""
-    if control is None:
-        await server.drain()
-        return
-    within_s = settings.drain.settle_s + settings.drain.grace_s
-    await asyncio.gather(server.drain(), control.drained(within_s))
+async def _drain(
+    settings: Settings, farewell: Farewell, server: Server, control: "Controlling | None"
+) -> None:
+    """Say farewell, in all processes at a time, and how far that is."""
+    async with running({"farewell": partial(_say_what_is_open, farewell, control)}):
+        if control is None:
+            await server.drain()
+            return
+        within_s = settings.drain.settle_s + settings.drain.grace_s
+        await asyncio.gather(server.drain(), control.drained(within_s))
+
+
+async def _say_what_is_open(farewell: Farewell, control: "Controlling | None") -> None:
+    """Write down what a farewell waits for, again and again, for whoever waits for the node to stop."""
+    while True:
+        await asyncio.sleep(SAY_OPEN_S)
+        work = await _open_work(farewell, control)
+        _log.info(
+            "draining: %d streams, %d requests and %d background responses are open; cut off in %.0f s",
+            *(work.streams, work.requests, work.background),
+            work.cut_left_s or 0.0,
+        )
 
 
 def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     """Build everything; nothing is open yet."""
-    clock = base.clock
-    shared = build_shared(settings, clock=clock, rng=base.rng, meters=base.meters)
+    shared = build_shared(settings, clock=base.clock, rng=base.rng, meters=base.meters)
     shared.watch_held(spare)
     networks = Networks(settings.workers.allowed_networks)
     fleet = build_fleet(
         settings,
         open_engine=engine_opener(settings, networks, base.meters),
         parts=replace(model_parts(settings, base), at_once=role is None),
-        clock=clock,
+        clock=base.clock,
         rng=base.rng,
     )
     prefixes = build_prefixes(settings, fleet)
@@ -137,7 +162,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     registry = _build_registry(settings, base, shared, fleet, control)
     cluster = _build_cluster(settings, base, shared, farewell)
     sharing = build_sharing(
-        settings, shared, prefixes, fleet, monotonic_s=clock.monotonic_s, meters=base.meters
+        settings, shared, prefixes, fleet, monotonic_s=base.clock.monotonic_s, meters=base.meters
     )
     history = _build_history(settings, base, shared, HistoryPeers(cluster))
     doubts = _doubts(cluster, sharing, history)
@@ -145,17 +170,16 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         fleet,
         networks,
         registry=registry,
-        sessions=Sessions(registry.sticky, clock.now_ms),
-        clock=clock,
+        sessions=Sessions(registry.sticky, base.clock.now_ms),
+        clock=base.clock,
         workers_ready_min=settings.readiness.min_workers,
         draining=lambda: farewell.draining,
         doubts=doubts,
     )
-    desks = build_desks(settings, shared, cluster.mesh, wall_ms=clock.now_ms)
+    desks = build_desks(settings, shared, cluster.mesh, wall_ms=base.clock.now_ms)
     listen(settings, shared, desks)
-    usage = build_usage(settings, desks.live, cluster, clock, base.rng, base.meters)
-    watch_listening(base.meters, fleet, clock.monotonic_s)
-    watch_prefixes(base.meters, prefixes)
+    usage = build_usage(settings, desks.live, cluster, base.clock, base.rng, base.meters)
+    _watch_engines(base, fleet, prefixes)
     parts = build_http_parts(
         settings,
         base,
@@ -171,12 +195,57 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         history=history,
         admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
     )
+    parts.numbers = _build_numbers(settings, base, desk, cluster, control)
+    parts.draining = _build_draining(shared, registry, cluster, farewell, control)
     if control is not None:
         control.join(parts, usage.usage, doubts=doubts, aside=lambda: farewell.aside)
     server = farewell.server = Server(parts, None if control is None else control.elsewhere)
     server.wait_for(history)
     return _Node(
         base, fleet, registry, desks, cluster, sharing, usage, history, farewell, server, control
+    )
+
+
+def _watch_engines(base: Base, fleet: Fleet, prefixes: Prefixes) -> None:
+    """Let scrapes read what engines say, and what is known of their caches."""
+    watch_listening(base.meters, fleet, base.clock.monotonic_s)
+    watch_prefixes(base.meters, prefixes)
+
+
+def _build_numbers(
+    settings: Settings,
+    base: Base,
+    desk: FleetDesk,
+    cluster: ClusterLife,
+    control: "Controlling | None",
+) -> Numbers:
+    """Return what tells of all that is counted, here by all processes, and elsewhere."""
+    return Numbers(
+        settings.name,
+        __version__,
+        own_numbers(base.meters) if control is None else control.numbers,
+        cluster.desk.members,
+        cluster.mesh,
+        health=desk.health,
+        now_s=base.clock.monotonic_s,
+    )
+
+
+def _build_draining(
+    shared: Shared,
+    registry: ClusterRegistry,
+    cluster: ClusterLife,
+    farewell: Farewell,
+    control: "Controlling | None",
+) -> Draining:
+    """Return what tells how far members are that take no new work."""
+    return Draining(
+        shared.name,
+        cluster.desk.members,
+        cluster.mesh,
+        farewell,
+        work=lambda: _open_work(farewell, control),
+        duties=lambda: duties_of(shared.name, shared, registry.outlook, cluster.desk),
     )
 
 
@@ -231,6 +300,16 @@ def _build_cluster(
         rng=base.rng,
         meters=base.meters,
     )
+
+
+async def _open_work(farewell: Farewell, control: "Controlling | None") -> OpenWork:
+    """Return what is open in all processes of this node."""
+    own = OpenWork() if farewell.server is None else farewell.server.work()
+    if control is None:
+        return own
+    # Nobody comes to this process but through the others: how far those are is what counts.
+    passed_on = msgspec.structs.replace(own, taking=False, settle_left_s=0.0, cut_left_s=None)
+    return await control.open_work(passed_on)
 
 
 def _doubts(

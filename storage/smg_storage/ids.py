@@ -18,7 +18,7 @@ from typing import Final, Protocol
 ID_CHARS_MAX: Final = 64
 HOLDER_CHARS: Final = 6
 """Of a thread, so many say which node holds it. In one of 3,000 clusters of a hundred nodes two have the same."""
-_OURS: Final = re.compile(r"[a-z]{2,8}_[0-9a-f]{12}([0-9a-f]{12})[0-9a-f]{24}")
+_OURS: Final = re.compile(r"[a-z]{2,8}_([0-9a-f]{12})([0-9a-f]{12})[0-9a-f]{24}")
 _ANY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:\-]{0,63}")
 
 
@@ -49,13 +49,19 @@ def new_id(prefix: str, thread: str, *, now_ms: int, chance: Chance) -> str:
 def thread_of(any_id: str) -> str:
     """Return the thread that an id belongs to."""
     ours = _OURS.fullmatch(any_id)
-    return ours[1] if ours is not None else blake2b(any_id.encode(), digest_size=6).hexdigest()
+    return ours[2] if ours is not None else blake2b(any_id.encode(), digest_size=6).hexdigest()
 
 
 def holder_of(any_id: str) -> str:
     """Return the tag of the node that holds this, if ids tell that here; "" for an id that is none of ours."""
     ours = _OURS.fullmatch(any_id)
-    return ours[1][:HOLDER_CHARS] if ours is not None else ""
+    return ours[2][:HOLDER_CHARS] if ours is not None else ""
+
+
+def made_ms(any_id: str) -> int | None:
+    """Return when an id was made, Unix time in milliseconds by its maker's clock; None for one that is none of ours."""
+    ours = _OURS.fullmatch(any_id)
+    return int(ours[1], 16) if ours is not None else None
 
 
 def is_id(text: str) -> bool:

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.journey import Journey
-from smg_node.pipeline.journal import SAME_ID_MAX, Journal
+from smg_node.pipeline.journal import SAME_ID_MAX, Journal, ended_as
 from support.journeys import broke, chosen, outcome
 
 ENTRIES = 5
@@ -42,7 +42,7 @@ def test_it_tells_what_a_list_would(steps: list[Step]) -> None:
         elif what == "end" and open_ones:
             journey = open_ones.pop(one % len(open_ones))
             journal.end(journey, outcome(), now)
-            kept.append(journey)
+            kept.append(ended_as(journey, outcome(), now))
         assert len(journal) == len(open_ones) + min(len(kept), ENTRIES)
     for wanted in (*IDS, *ANSWERS, "chatcmpl-0", "chatcmpl-1", "x-r", "-"):
         told = journal.get(wanted)

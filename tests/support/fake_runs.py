@@ -6,9 +6,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from smg_node.admission.ticket import Ticket
+from smg_node.core.answer import Answer
 from smg_node.core.context import RequestContext
 from smg_node.core.events import Event
 from smg_node.core.request import GenerateRequest
+from smg_node.pipeline.run import told_whole
 from smg_node.pipeline.telling import Ready, Receive
 
 Script = Callable[["FakeRun"], AsyncIterator[Sequence[Event]]]
@@ -43,6 +45,9 @@ class FakeRun:
             async for batch in batches:
                 if receive(batch) and ready is not None:
                     await ready()
+
+    async def answer(self) -> Answer:
+        return await told_whole(self, self.request.choices)
 
     async def events(self) -> AsyncGenerator[Sequence[Event], None]:
         try:

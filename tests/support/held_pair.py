@@ -13,7 +13,7 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.history.elsewhere import Elsewhere
 from smg_node.history.holders import Holders
 from smg_node.history.holding import Holding
-from smg_node.history.peers import STORE, Answer
+from smg_node.history.peers import STORE, Answer, Heard
 from smg_node.history.ports import Direct, Keeper
 from smg_node.history.roster import Roster
 from smg_storage.ids import holder_tag, new_id
@@ -45,6 +45,8 @@ class Net:
     faults: list[str] = field(default_factory=list)
     asked: list[tuple[str, str]] = field(default_factory=list)
     spooling: dict[str, bool] = field(default_factory=dict)
+    unheard_s: dict[str, float] = field(default_factory=dict)
+    """For how long others have not heard a node, if not since a moment ago."""
     bytes: int = 0
 
     def peers(self, name: str) -> "NetPeers":
@@ -86,6 +88,14 @@ class NetPeers:
 
     def known(self) -> Mapping[str, str]:
         return {name: state for name, state in self._net.states.items() if name != self.name}
+
+    def heard(self) -> Mapping[str, Heard]:
+        ago = self._net.unheard_s
+        return {
+            name: Heard(state, ago.get(name, 0.1))
+            for name, state in self.known().items()
+            if state != "left"
+        }
 
     def spooling(self) -> Mapping[str, str]:
         return {name: state for name, state in self.known().items() if self._net.spooling.get(name)}

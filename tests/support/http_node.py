@@ -10,7 +10,9 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
+from smg_node.cluster.draining import Draining
 from smg_node.cluster.explain import Explanations
+from smg_node.cluster.farewell import Farewell
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.events import (
     Begin,
@@ -28,6 +30,7 @@ from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.completions.dialect import CompletionsDialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.app import Elsewhere, Server
+from smg_node.http.drain_ports import Duties, OpenWork
 from smg_node.http.identity import KeyAuthenticator
 from smg_node.http.options import HttpOptions
 from smg_node.http.parts import HttpParts, Identity
@@ -54,7 +57,9 @@ from smg_node.world import SystemClock
 from support.fake_cluster import FakeCluster
 from support.fake_runs import FakeGenerations, FakeRun, Script
 from support.fake_shared import FakeSessions, SharedWorld
+from support.line_list import LineList
 from support.no_history import MakeHistory, no_history
+from support.numbering import numbers_of
 from support.spending import SpentDesk, UsageBook
 
 __all__ = ["FakeGenerations", "FakeRun", "Script"]
@@ -263,14 +268,6 @@ class FakeHealth:
         return self.state
 
 
-class LineList:
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-
-    def put(self, line: bytes) -> None:
-        self.lines.append(line)
-
-
 @dataclass
 class Node:
     """A running HTTP surface and everything behind it."""
@@ -353,13 +350,16 @@ async def node(
         },
         meters=meters,
         tracer=tracer or Tracer(TraceOptions(), rng),
-        access=AccessLog(lines, clock),
+        access=AccessLog(lines),
         ids=IdSource(clock, rng),
         clock=clock,
         options=quick(**changes),
         settings=lambda: {"name": "node-a"},
     )
-    server = Server(parts, elsewhere)
+    parts.numbers = numbers_of("node-a", meters, cluster, world.meshes["node-a"], health)
+    farewell = Farewell()
+    parts.draining = draining_of(cluster, world, farewell)
+    server = farewell.server = Server(parts, elsewhere)
     await server.start()
     try:
         yield Node(
@@ -367,6 +367,23 @@ async def node(
         )
     finally:
         await server.stop()
+
+
+def draining_of(cluster: FakeCluster, world: SharedWorld, farewell: Farewell) -> Draining:
+    """Return what tells how far node-a is with its farewell, and asks the others in the world."""
+
+    async def work() -> OpenWork:
+        assert farewell.server is not None
+        return farewell.server.work()
+
+    return Draining(
+        "node-a",
+        cluster.members,
+        world.meshes["node-a"],
+        farewell,
+        work=work,
+        duties=lambda: Duties(limits=2, workers=1),
+    )
 
 
 def chat(stream: bool = False, **more: Any) -> dict[str, Any]:

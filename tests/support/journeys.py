@@ -2,7 +2,7 @@
 
 from smg_node.core.journey import RATED_MAX, STEPS_MAX, Broke, Chosen, Journey, Rated
 from smg_node.core.outcome import Outcome
-from smg_node.pipeline.journal import Journal
+from smg_node.pipeline.journal import Journal, ended_as
 
 BEGAN_MS = 1_754_000_000_000
 
@@ -75,11 +75,11 @@ def vast(request_id: str) -> Journey:
 
 
 def told(journal: Journal, request_id: str, began_ms: int = BEGAN_MS, answer: str = "") -> Journey:
-    """Let a request begin, be placed twice and end."""
+    """Let a request begin, be placed twice and end; return its journey as it is told then."""
     journey = journal.begin(request_id, "chat", "m", began_ms)
     journey.answer = answer
     journey.add(chosen())
     journey.add(broke())
     journey.add(chosen("w-2", 1214, why="continue", of=1, prompt_tokens=4641))
     journal.end(journey, outcome(), began_ms + 2410)
-    return journey
+    return ended_as(journey, outcome(), began_ms + 2410)

@@ -24,6 +24,7 @@ class FakeBeginning:
 
     known: Mapping[str, float] = field(default_factory=dict)
     block: bytes = b"01234567"
+    blocks: int = 1
     ranks: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
 
     def overlaps(self, pool: Pool) -> list[float]:
@@ -38,8 +39,8 @@ class FakeBeginning:
 
 def press(one: WorkerLoad, pressure_s: float) -> None:
     """Let memory and slots of a worker cost so much until something else happens to it."""
-    one.pressure_s = pressure_s
-    one.base_s = one.wait_s + pressure_s
+    one._kv_s += pressure_s - one.pressure_s
+    one.base_s = one.wait_s + one.pressure_s
 
 
 def slow_down(one: WorkerLoad, prefill_rate: float) -> None:

@@ -9,6 +9,8 @@ _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`(smg-(?:admin|node|chaos) [^`]+)`")
 _SUBSTITUTED = re.compile(r"\$\(([^()]*)\)")
 _ENDS = frozenset({"&", "&&", ";", "|", "||"})
+# Words of the shell in front of a command.
+_KEYWORDS = frozenset({"export", "until", "do", "done"})
 _ASSIGNED = re.compile(r"^[A-Za-z_]+=")
 
 
@@ -55,7 +57,9 @@ def _split(words: list[str]) -> Iterator[tuple[str, ...]]:
         if word not in _ENDS:
             command.append(word)
             continue
-        while command and (command[0] == "export" or _ASSIGNED.match(command[0])):
+        if ">" in command:
+            del command[command.index(">") :]
+        while command and (command[0] in _KEYWORDS or _ASSIGNED.match(command[0])):
             command.pop(0)
         if command:
             yield tuple(part for part in command if part != "…")

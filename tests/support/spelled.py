@@ -50,6 +50,9 @@ def _fields(noun: Any) -> Iterator[tuple[str, Any]]:
         yield from zip(names, (*unset, *defaults), strict=True)
         return
     for field in dataclasses.fields(noun):
+        # What follows from the others is not said.
+        if not field.init:
+            continue
         made = field.default_factory
         yield field.name, field.default if made is dataclasses.MISSING else made()
 

@@ -51,6 +51,8 @@ class Rotation:
         self._ask = ask
         self._changed = changed
         self._turn = asyncio.Lock()
+        self._told = False
+        """Whether an operator's step is under way."""
 
     @property
     def version(self) -> int:
@@ -71,20 +73,30 @@ class Rotation:
         """
         if not self._ring.encrypted:
             raise RotationError("this node is insecure: it has no keyring")
-        if self._turn.locked():
+        if self._told:
             raise RotationError("the keyring is being changed already")
-        async with self._turn:
-            survey = await self._survey(members)
-            if operation != "list":
-                await self._catch_up(survey, members)
-            report = KeyringReport.of(operation, self._me, self._held(), survey)
-            if operation == "list":
-                return report
-            keys = self._keys_after(operation, key)
-            objections = self._objections(operation, key, survey)
-            if objections and not force:
-                raise RotationError(f"{operation} refused: {'; '.join(objections)}", report)
-            return await self._change(operation, keys, members, survey)
+        self._told = True
+        try:
+            # After an exchange rings are brought level, which takes a question or two: no reason to refuse.
+            async with self._turn:
+                return await self._step(operation, key, members, force=force)
+        finally:
+            self._told = False
+
+    async def _step(
+        self, operation: Operation, key: str, members: Sequence[Peer], *, force: bool
+    ) -> KeyringReport:
+        survey = await self._survey(members)
+        if operation != "list":
+            await self._catch_up(survey, members)
+        report = KeyringReport.of(operation, self._me, self._held(), survey)
+        if operation == "list":
+            return report
+        keys = self._keys_after(operation, key)
+        objections = self._objections(operation, key, survey)
+        if objections and not force:
+            raise RotationError(f"{operation} refused: {'; '.join(objections)}", report)
+        return await self._change(operation, keys, members, survey)
 
     async def _change(
         self, operation: Operation, keys: Sequence[bytes], members: Sequence[Peer], survey: Survey

@@ -28,10 +28,12 @@ from smg_node.admin.options import Options, hoisted
 from smg_node.admin.overview import loads, models_app, status
 from smg_node.admin.said import read_key
 from smg_node.admin.screen import tell
+from smg_node.admin.top.command import top
 from smg_node.admin.usage import usage
 from smg_node.admin.workers import workers_app
 
 _FAILED: Final = 1
+_URL: Final = "http://127.0.0.1:30000"
 _EPILOG: Final = "The flags above may also stand behind the sub-command. Exit codes: 0 ok, 1 failed, 2 bad usage."
 
 
@@ -43,9 +45,16 @@ def _show_version(wanted: bool) -> None:
 
 def _root(
     context: typer.Context,
-    url: Annotated[
-        str, typer.Option(envvar="SMG_ADMIN_URL", metavar="URL", help="The node to ask.")
-    ] = "http://127.0.0.1:30000",
+    urls: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--url",
+            envvar="SMG_ADMIN_URL",
+            metavar="URL",
+            help=f"The node to ask; again for others that top may turn to.  [default: {_URL}]",
+            show_default=False,
+        ),
+    ] = None,
     key: Annotated[
         str,
         typer.Option(
@@ -81,7 +90,10 @@ def _root(
     """Look after an smg-node: its cluster, workers, settings, models and health."""
     if not key and key_file:
         key = read_key(key_file)
-    context.obj = Options(AdminClient(url.rstrip("/"), key, timeout_s), as_json)
+    named = [url.rstrip("/") for url in urls or [_URL]]
+    if len(named) > 1 and context.invoked_subcommand != "top":
+        raise typer.BadParameter("only top turns to several nodes", param_hint="--url")
+    context.obj = Options(AdminClient(named[0], key, timeout_s), as_json, named)
 
 
 def build_app() -> typer.Typer:
@@ -106,6 +118,7 @@ def build_app() -> typer.Typer:
     app.command("audit")(audit)
     app.command("explain")(explain)
     app.command("loads")(loads)
+    app.command("top")(top)
     app.command("usage")(usage)
     app.command("completion")(completion)
     return app

@@ -45,6 +45,12 @@ Member = Annotated[
 ]
 
 
+_DRAIN_EPILOG: Final = (
+    "Exit code with --wait: 0 when nothing is open or it has left, 1 when time is up, it died, or somebody undrained it."
+    " Any node can be asked; ask another one than the member if it is to be stopped meanwhile."
+)
+
+
 # ── Seeing ───────────────────────────────────────────────────────────────────
 
 
@@ -206,16 +212,46 @@ def leave(context: typer.Context) -> None:
         print(f"{answer['node']} takes its leave: it drains, says goodbye and stops")
 
 
-@cluster_app.command("drain")
-def drain(context: typer.Context, node: Member) -> None:
-    """Let a member take no new work; it goes on running until it is undrained or stopped."""
-    _move(context, node, "drain", "takes no new work")
+@cluster_app.command("drain", epilog=_DRAIN_EPILOG)
+def drain(
+    context: typer.Context,
+    node: Member,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Return only when nothing is open there any more.")
+    ] = False,
+    wait_s: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            max=172_800,
+            metavar="SECONDS",
+            help="With --wait: at most this long, instead of what the member would take to stop.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Let a member take no new work; it goes on running until it is undrained or stopped.
+
+    Its readiness falls at once, and for drain.settle_s it still takes what comes, while balancers notice. After
+    that new work is refused with 503 and a hint to come again; what is open goes on to its end. No stream can
+    move to another node: one that is open drain.grace_s after the member was told to stop is cut off, and told so.
+    """
+    from smg_node.admin.draining import drain as drained
+
+    raise typer.Exit(
+        drained(options_of(context), node, wait=wait or wait_s is not None, wait_s=wait_s)
+    )
 
 
 @cluster_app.command("undrain")
 def undrain(context: typer.Context, node: Member) -> None:
     """Let a drained member take work again."""
-    _move(context, node, "undrain", "takes work again")
+    options = options_of(context)
+    row = options.client.ask("POST", "v1", "cluster", "members", node, "undrain")
+    if options.as_json:
+        print_json(row)
+    else:
+        print(f"{node} takes work again")
 
 
 @cluster_app.command("forget")
@@ -234,15 +270,6 @@ def forget(context: typer.Context, node: Member) -> None:
     for name, said in failed.items():
         tell(f"{name} did not forget it: {said}")
     raise typer.Exit(1 if failed else 0)
-
-
-def _move(context: typer.Context, node: str, verb: str, said: str) -> None:
-    options = options_of(context)
-    row = options.client.ask("POST", "v1", "cluster", "members", node, verb)
-    if options.as_json:
-        print_json(row)
-    else:
-        print(f"{node} {said}")
 
 
 # ── Pictures ─────────────────────────────────────────────────────────────────

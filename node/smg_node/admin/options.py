@@ -18,6 +18,8 @@ class Options:
 
     client: AdminClient
     as_json: bool
+    urls: Sequence[str] = ()
+    """Every node that was named; `client` asks the first."""
 
 
 def options_of(context: typer.Context) -> Options:

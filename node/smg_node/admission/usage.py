@@ -11,6 +11,8 @@ rounded up for each request, as limits on cost are charged.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 import msgspec
@@ -30,11 +32,19 @@ EARLY_MS: Final = 60_000
 OTHER: Final = "(other)"
 NONE: Final = "(none)"
 """Neither can be the name of a tenant: those have no brackets."""
+AT_ONCE: Final = 64
+"""So many requests are counted together."""
 _UNSERVED: Final = 501
 """Nobody here can do that: it was nobody's work, and may have been tried in another way."""
 
 Who: TypeAlias = tuple[str, str, str]
 """Tenant, id of the key, model; empty where there was none."""
+
+
+_alike: Final = attrgetter("tenant", "key_id", "model", "kind")
+_prompt_of: Final = attrgetter("prompt_tokens")
+_cached_of: Final = attrgetter("cached_tokens")
+_answer_of: Final = attrgetter("completion_tokens")
 
 
 class Counts:
@@ -133,12 +143,15 @@ class UsageBook:
         self._changed: Callable[[], None] = _nothing
         self._dirty = False
         self._parts = 0
+        self._late: list[Outcome] = []
+        """Requests of the present hour that are to be counted."""
         self._past: dict[tuple[str, str], Counts] = {}
         self._hours: list[_Hour] = []
         self._hour = self._begun(now_ms())
 
     def retune(self, prices: Prices) -> None:
         """Go by other prices from the next request on; what was used before keeps its cost."""
+        self._settle()
         self._prices = prices
 
     def tell(self, changed: Callable[[], None]) -> None:
@@ -148,43 +161,51 @@ class UsageBook:
     # ── Counting ─────────────────────────────────────────────────────────────
 
     def record(self, outcome: Outcome) -> None:
-        """Count a request that is over, however it ended."""
-        now_ms = self._now_ms()
+        """Count a request that is over, however it ended: soon, and before anybody reads the counts."""
+        now_ms = outcome.ended_ms or self._now_ms()
         if now_ms >= self._ends_ms or now_ms < self._begins_ms:
             self._hour = self._begun(now_ms)
-        who = outcome.tenant, outcome.key_id, outcome.model
-        counts = self._rows.get(who)
-        if counts is None:
-            counts = self._new_row(who)
-        if outcome.kind == "ok":
-            counts.requests += 1
-            self._charge(counts, outcome)
-        elif outcome.kind == "refused":
-            counts.refused += 1
-        elif outcome.status != _UNSERVED:
-            counts.requests += 1
-            if _worked_on(outcome):
-                self._charge(counts, outcome)
+        late = self._late
+        late.append(outcome)
+        if len(late) >= AT_ONCE:
+            self._settle()
         if not self._dirty:
             self._dirty = True
             self._changed()
 
-    def _charge(self, counts: Counts, outcome: Outcome) -> None:
-        prompt, cached, answer = (
-            outcome.prompt_tokens,
-            outcome.cached_tokens,
-            outcome.completion_tokens,
-        )
-        counts.prompt += prompt
-        counts.answer += answer
-        if cached:
-            cached = min(cached, prompt)
-            counts.cached += cached
-        price = self._prices.get(outcome.model)
+    def _settle(self) -> None:
+        """Count those that were only put aside, column by column where several are alike; all are of the present hour."""
+        late = self._late
+        if not late:
+            return
+        self._late = []
+        for (tenant, key_id, model, kind), several in groupby(late, _alike):
+            who, over = (tenant, key_id, model), list(several)
+            counts = self._rows.get(who)
+            if counts is None:
+                counts = self._new_row(who)
+            if kind == "ok":
+                counts.requests += len(over)
+                self._charge(counts, model, over)
+            elif kind == "refused":
+                counts.refused += len(over)
+            else:
+                served = [one for one in over if one.status != _UNSERVED]
+                counts.requests += len(served)
+                self._charge(counts, model, [one for one in served if _worked_on(one)])
+
+    def _charge(self, counts: Counts, model: str, over: Sequence[Outcome]) -> None:
+        prompts, answers = list(map(_prompt_of, over)), list(map(_answer_of, over))
+        cached = list(map(min, map(_cached_of, over), prompts))
+        counts.prompt += sum(prompts)
+        counts.answer += sum(answers)
+        counts.cached += sum(cached)
+        price = self._prices.get(model)
         if price is not None:
-            counts.cost += math.ceil(
-                (prompt - cached) * price.prompt + cached * price.cached + answer * price.answer
-            )
+            for prompt, known, answer in zip(prompts, cached, answers, strict=True):
+                counts.cost += math.ceil(
+                    (prompt - known) * price.prompt + known * price.cached + answer * price.answer
+                )
 
     def _new_row(self, who: Who) -> Counts:
         rows = self._rows
@@ -195,6 +216,7 @@ class UsageBook:
     def _begun(self, now_ms: int) -> _Hour:
         """Begin an hour, and let go of the one before once it is written."""
         if self._hours:
+            self._settle()
             _fold(self._past, self._hour)
             self._drop_written()
             if len(self._hours) >= HOURS_MAX:
@@ -221,6 +243,7 @@ class UsageBook:
 
     def take(self, lines: Iterable[Line]) -> None:
         """Count what another book has drained as used now: it is a tenth of a second old."""
+        self._settle()
         now_ms = self._now_ms()
         if now_ms >= self._ends_ms or now_ms < self._begins_ms:
             self._hour = self._begun(now_ms)
@@ -237,11 +260,13 @@ class UsageBook:
 
     def lines(self) -> list[Line]:
         """Return all that is here: the present hour, and those that are not written yet."""
+        self._settle()
         return [one for hour in self._hours for one in hour.lines()]
 
     def unwritten(self) -> list[Line]:
         """Return what is to be written; what is counted from now on is told again."""
         self._dirty = False
+        self._settle()
         return [one for hour in self._hours for one in hour.unwritten()]
 
     def written(self, lines: Iterable[Line]) -> None:
@@ -264,6 +289,7 @@ class UsageBook:
 
     def pairs(self) -> Mapping[tuple[str, str], Counts]:
         """Return what each tenant used of each model since the start; after so many, others together."""
+        self._settle()
         pairs: dict[tuple[str, str], Counts] = {}
         for pair, counts in self._past.items():
             pairs[pair] = Counts()

@@ -117,9 +117,8 @@ class ClusterDesk:
             self._set_aside(on=on)
             return self.member(name)
         if row.state not in _LIVING:
-            raise SmgError(
-                ErrorKind.CONFLICT, f"{name} is {row.state}", where="name", code="member_gone"
-            )
+            gone = "has left the cluster" if row.state == "left" else "is dead"
+            raise SmgError(ErrorKind.CONFLICT, f"{name} {gone}", where="name", code="member_gone")
         await ask_member(self._mesh, name, ASIDE, _ON if on else _OFF)
         # Its own word of this is on its way here by gossip.
         return replace(row, meta={**row.meta, DRAINING: on})

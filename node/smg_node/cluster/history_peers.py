@@ -7,6 +7,7 @@ from smg_node.cluster.alone import no_member
 from smg_node.cluster.asking import ask_member
 from smg_node.cluster.life import SPOOLED, ClusterLife
 from smg_node.cluster.port import Answer
+from smg_node.history.peers import Heard
 
 _GONE: Final = ("dead", "left")
 
@@ -37,6 +38,15 @@ class HistoryPeers:
     def known(self) -> Mapping[str, str]:
         """Return the state of every other member: alive, suspect, dead or left."""
         return {row.name: row.state for row in self._life.desk.members() if not row.me}
+
+    def heard(self) -> Mapping[str, Heard]:
+        """Return when every other member was heard last that has not left."""
+        rows = self._life.desk.members()
+        return {
+            row.name: Heard(row.state, float("inf") if row.lag_ms is None else row.lag_ms / 1_000)
+            for row in rows
+            if row.state != "left" and not row.me
+        }
 
     def spooling(self) -> Mapping[str, str]:
         """Return which other members say that they have turns on their disks for the store, and their state."""

@@ -89,6 +89,8 @@ class ClusterKeys:
         }
         self._warnings = () if file is None else file.warnings
         self._said: bool | None = None
+        self.version = 0
+        """Another number after every change."""
         store.watch(self._heard)
 
     # ── What an authenticator asks ───────────────────────────────────────────
@@ -221,5 +223,6 @@ class ClusterKeys:
             )
 
     def _heard(self, key_ids: Sequence[str]) -> None:
+        self.version += 1
         if self._said is not None:
             self.say()

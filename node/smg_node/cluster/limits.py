@@ -20,6 +20,7 @@ from smg_node.http.limit_ports import (
     AmountView,
     LimitChange,
     LimitRival,
+    LimitUse,
     LimitUses,
     LimitView,
     StaleLimitError,
@@ -56,6 +57,8 @@ class Members(Protocol):
 class _Question(msgspec.Struct):
     scope: str
     rows: bool = False
+    every: bool = False
+    """Whether all scopes are meant, and not that one."""
 
 
 class _Said(msgspec.Struct):
@@ -121,8 +124,13 @@ class ClusterLimits:
 
     async def use(self, scope: str, *, rows: bool) -> LimitUses:
         """Return what is spent of it in the whole cluster now."""
-        scope = self._scope(scope)
-        question = _Question(scope, rows)
+        return await self._used(_Question(self._scope(scope), rows))
+
+    async def use_of_all(self) -> LimitUses:
+        """Return what is spent of all limits in the whole cluster now, the fullest first."""
+        return await self._used(_Question("", every=True))
+
+    async def _used(self, question: _Question) -> LimitUses:
         mine = self._said(question)
         living = self._members.living()
         others = sorted(name for name in living if name != self._name)
@@ -131,13 +139,15 @@ class ClusterLimits:
         silent = {name: said for name, said in answers.items() if isinstance(said, str)}
         behind = [name for name in sorted(said) if said[name].basis != mine.basis]
         uses = add_up({name: one.reports for name, one in said.items()}, behind)
+        if question.every:
+            uses.sort(key=lambda use: -_fullness(use))
         cut = max(len(uses) - KEYS_MAX, 0) + max(one.cut for one in said.values())
         return LimitUses(
             uses=uses[:KEYS_MAX],
             exact=not (silent or cut or behind) and all(is_complete(use, living) for use in uses),
             cut=cut,
             silent=silent,
-            rows={name: one.rows for name, one in said.items()} if rows else {},
+            rows={name: one.rows for name, one in said.items()} if question.rows else {},
         )
 
     # ── Asking ───────────────────────────────────────────────────────────────
@@ -175,6 +185,8 @@ class ClusterLimits:
         return msgspec.json.encode(self._said(question))
 
     def _said(self, question: _Question) -> _Said:
+        if question.every:
+            return self._said_of_all()
         book = self._book(question.scope)
         keys = list(self._keys(question.scope, book))
         reports = (self._rights.report(key) for key in islice(keys, KEYS_MAX))
@@ -184,6 +196,18 @@ class ClusterLimits:
             basis=self._store.basis().hex(),
             cut=max(0, len(keys) - KEYS_MAX),
             rows=[{"kind": type(row).__name__.lower(), **_fields(row)} for row in rows],
+        )
+
+    def _said_of_all(self) -> _Said:
+        keys = {key for rule in self._store.rules() for key in self._store.keys(rule.scope)}
+        keys |= {row.key for row in self._rights.rows()}
+        found = [self._rights.report(key) for key in sorted(keys)]
+        reports = [report for report in found if report is not None]
+        reports.sort(key=lambda report: -_fullness(report))
+        return _Said(
+            reports=reports[:KEYS_MAX],
+            basis=self._store.basis().hex(),
+            cut=max(0, len(reports) - KEYS_MAX),
         )
 
     def _book(self, scope: str) -> Sequence[Row]:
@@ -256,6 +280,10 @@ class ClusterLimits:
         if error.reason == "too_large":
             return invalid(str(error), "amounts", "limit_too_large")
         return SmgError(ErrorKind.OVERLOADED, str(error), code=f"state_{error.reason}")
+
+
+def _fullness(one: Report | LimitUse) -> float:
+    return one.spent / one.amount if one.amount else 1.0
 
 
 def _own(value: RuleValue | None) -> LimitView | None:

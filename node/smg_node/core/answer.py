@@ -1,7 +1,9 @@
 """A whole answer: the event stream, collected."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
 
 from smg_node.core.errors import SmgError
 from smg_node.core.events import (
@@ -19,13 +21,12 @@ from smg_node.core.events import (
 )
 
 
-@dataclass(slots=True)
-class Choice:
+class Choice(msgspec.Struct):
     """One finished choice: its blocks in order and how it ended."""
 
-    blocks: list[BlockEnd] = field(default_factory=list)
-    logprobs: list[TokenLogprob] = field(default_factory=list)
-    ids: list[int] = field(default_factory=list)
+    blocks: list[BlockEnd] = []
+    logprobs: list[TokenLogprob] = []
+    ids: list[int] = []
     echo: PromptEcho | None = None
     finish: Finish | None = None
 
@@ -38,8 +39,7 @@ class Choice:
         return "".join(block.text for block in self.blocks if block.kind == "reasoning")
 
 
-@dataclass(slots=True)
-class Answer:
+class Answer(msgspec.Struct):
     """Everything a presenter needs for an unstreamed answer."""
 
     begin: Begin
@@ -53,10 +53,12 @@ class Collector:
     `choices` is how many the request has; a choice that printed nothing is there, with no blocks.
     """
 
+    __slots__ = ("_begin", "_choices", "_ended", "_usage", "failed")
+
     def __init__(self, choices: int) -> None:
         assert choices >= 1
         self._begin: Begin | None = None
-        self._choices = [Choice() for _ in range(choices)]
+        self._choices = [Choice()] if choices == 1 else [Choice() for _ in range(choices)]
         self._usage: Usage | None = None
         self._ended = False
         self.failed: SmgError | None = None
@@ -64,33 +66,31 @@ class Collector:
     def feed(self, events: Iterable[Event]) -> None:
         """Take the next events of one stream, in order."""
         choices = self._choices
-        for event in events:
-            # By identity of types, commonest first: 0.1 us, where a match over classes takes 0.4.
-            if type(event) is Delta:
+        # By identity of types, commonest first: 0.1 us, where a match over classes takes 0.4. And of anything, for
+        # a type that is looked up once tells a checker nothing.
+        told: Iterable[Any] = events
+        for event in told:
+            kind = type(event)
+            if kind is Delta:
                 choice = choices[event.choice]
                 choice.ids += event.ids
                 if event.logprobs:
                     choice.logprobs += event.logprobs
-            elif type(event) is BlockEnd:
+            elif kind is BlockEnd:
                 choices[event.choice].blocks.append(event)
-            elif type(event) is not BlockStart:
-                self._feed_once(event)
-
-    def _feed_once(self, event: Event) -> None:
-        """Take what comes once a choice, or once at all."""
-        if type(event) is Finish:
-            self._choices[event.choice].finish = event
-        elif type(event) is Begin:
-            self._begin = event
-        elif type(event) is Usage:
-            self._usage = event
-        elif type(event) is End:
-            self._ended = True
-        elif type(event) is PromptEcho:
-            self._choices[event.choice].echo = event
-        else:
-            assert type(event) is Fail, "there is nothing else that a generation says"
-            self.failed = event.error
+            elif kind is Finish:
+                choices[event.choice].finish = event
+            elif kind is Begin:
+                self._begin = event
+            elif kind is Usage:
+                self._usage = event
+            elif kind is End:
+                self._ended = True
+            elif kind is PromptEcho:
+                choices[event.choice].echo = event
+            elif kind is not BlockStart:
+                assert kind is Fail, "there is nothing else that a generation says"
+                self.failed = event.error
 
     def answer(self) -> Answer:
         """Return the answer; the stream must have ended with End. Raises what a Fail carried."""

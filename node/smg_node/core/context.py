@@ -1,8 +1,9 @@
 """What surrounds one request on its way through the node."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
+
+import msgspec
 
 Priority: TypeAlias = Literal["system", "interactive", "default", "bulk"]
 """What kind of work a request is: who goes first where all have to wait."""
@@ -10,23 +11,26 @@ PRIORITIES: Final[tuple[Priority, ...]] = ("system", "interactive", "default", "
 """All of them, the most urgent first."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(msgspec.Struct, frozen=True, gc=False):
     """Who asks, until when, and under which names the request is known elsewhere.
 
     `deadline_s` is on the monotonic clock. `upstream_headers` (traceparent, tracestate, x-request-id)
     travel to the engine as gRPC metadata; keys are lower case. `caller` is a digest of the credential that
     came with the request, "" without one; `client` the address it came from. `key_id` and `tenant` are those of
-    the API key, "" where none was needed.
+    the API key, "" where none was needed. `received_ms` is the wall clock when it came, for whoever need not know the
+    time to the millisecond; `token` are 32 hexadecimal digits that no other request of this node has. Both are empty
+    of a request that came by no door.
     """
 
     request_id: str
     received_s: float
     deadline_s: float
     target_worker: str | None = None
-    upstream_headers: Mapping[str, str] = field(default_factory=dict)
+    upstream_headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     caller: str = ""
     client: str = ""
     priority: Priority = "default"
     tenant: str = ""
     key_id: str = ""
+    received_ms: int = 0
+    token: str = ""

@@ -5,15 +5,18 @@ ids of one source never collide; ids of two sources collide with probability 2^-
 one millisecond and counter value. Costs well under a microsecond (uuid4 costs 1.7).
 """
 
-from typing import NewType
+import re
+from typing import Final, NewType
 
 from smg_node.core.ports import Clock, Rng
 
 WorkerId = NewType("WorkerId", str)
 
-_COUNTER_MASK = 0xFFFF
-_AT_ONCE = 64
-"""So many ends of ids are made at once: 0.2 µs each, and the next id takes one from a list."""
+_MS_MASK: Final = 0xFFFF_FFFF_FFFF
+_COUNTER_MASK: Final = 0xFFFF
+_AT_ONCE: Final = 64
+"""The chance of so many ids is drawn at once, and the next id takes its part from a list."""
+_parts_of: Final = re.compile("[0-9a-f]{16}").findall
 
 
 class IdSource:
@@ -23,25 +26,20 @@ class IdSource:
         self._now_ms = clock.now_ms
         self._rng = rng
         self._counter = rng.getrandbits(16)
-        self._ms = -1
-        self._head = ""
-        """The digits of `_ms`."""
-        self._ends: list[str] = []
-        """Counter and chance of the next ids, the last one first."""
+        self._chances: list[str] = []
+        """What is chance in the next ids, the last one first."""
 
     def new(self, prefix: str) -> str:
         """Return a new id: `prefix` followed by 32 hex digits."""
-        now_ms = self._now_ms()
-        if now_ms != self._ms:
-            self._ms, self._head = now_ms, f"{now_ms & 0xFFFF_FFFF_FFFF:012x}"
-        ends = self._ends or self._more()
-        return f"{prefix}{self._head}{ends.pop()}"
+        return prefix + self.token(self._now_ms())
+
+    def token(self, now_ms: int) -> str:
+        """Return the 32 hex digits of a new id, for whoever knows the time, in milliseconds, already."""
+        self._counter = counter = (self._counter + 1) & _COUNTER_MASK
+        chances = self._chances or self._more()
+        return f"{now_ms & _MS_MASK:012x}{counter:04x}{chances.pop()}"
 
     def _more(self) -> list[str]:
-        chance, first = f"{self._rng.getrandbits(64 * _AT_ONCE):0{16 * _AT_ONCE}x}", self._counter
-        self._counter = last = first + _AT_ONCE
-        self._ends = [
-            f"{(last - at) & _COUNTER_MASK:04x}{chance[16 * at : 16 * at + 16]}"
-            for at in range(_AT_ONCE)
-        ]
-        return self._ends
+        chance = f"{self._rng.getrandbits(64 * _AT_ONCE):0{16 * _AT_ONCE}x}"
+        self._chances = _parts_of(chance)
+        return self._chances

@@ -64,6 +64,11 @@ class Ratings(Sequence[Rated]):
         chosen: int,
     ) -> None:
         """Tell of all candidates instead of those before; the lists, one entry each, are not to be changed any more."""
+        if len(workers) == 1:
+            # There is nothing to pick.
+            self._told = [Rated(workers[0], costs_s[0], waits_s[0], overlaps[0])]
+            self._left = None
+            return
         self._left = workers, costs_s, waits_s, overlaps, chosen
         if len(workers) > LEFT_MAX:
             self.told()
@@ -101,8 +106,6 @@ def _best(
     chosen: int,
 ) -> list[Rated]:
     """Return the best candidates; the last of them is the chosen one if that is not among them."""
-    if len(workers) == 1:
-        return [Rated(workers[0], costs_s[0], waits_s[0], overlaps[0])]
     places = range(len(workers))
     # Of a few, to sort them all is quicker.
     if len(places) <= LEFT_MAX:

@@ -8,7 +8,7 @@ import msgspec
 OutcomeKind: TypeAlias = Literal["ok", "client_gone", "refused", "failed"]
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     """One finished generation. A struct: made for every request, where a frozen dataclass of so many fields costs 2 µs.
 
     Times are seconds on the monotonic clock: `received_s` when the request came, `first_token_s` when
@@ -39,6 +39,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whose key it was; "" where none was needed."""
     key_id: str = ""
     """Which one."""
+    ended_ms: int = 0
+    """`ended_s` in wall-clock milliseconds; 0 where nobody said."""
 
     def ttft_s(self) -> float | None:
         """Return seconds to the first token, or None."""

@@ -103,6 +103,10 @@ class ToolChoice:
     where: str = "tool_choice"
 
 
+CHOICE_UNSAID: Final = ToolChoice()
+"""What most requests say of calls."""
+
+
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
@@ -138,7 +142,7 @@ class ChatPrompt(msgspec.Struct, frozen=True, gc=False):
 
     turns: tuple[Turn, ...]
     tools: tuple[Tool, ...] = ()
-    choice: ToolChoice = ToolChoice()
+    choice: ToolChoice = CHOICE_UNSAID
     thinking: Thinking = NOTHING_SAID
     template: str | None = None
     """Template text from the request; only where `templates.allow_from_request` is on."""
@@ -243,6 +247,11 @@ class GenerateRequest(msgspec.Struct, frozen=True, gc=False):
     timeout_s: float | None = None
     routing_key: str | None = None
     ignored: tuple[str, ...] = ()
+    alike: bool = False
+    """Whether it is one chat of plain turns, and its `sampling` one object with that of all of them that are drawn so.
+
+    What follows from that may be kept: such requests differ in their turns only.
+    """
 
     @property
     def choices(self) -> int:

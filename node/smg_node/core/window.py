@@ -12,7 +12,7 @@ BUCKETS: Final = 10
 class Window:
     """Counts of the last `span_s` seconds. Time is monotonic seconds; an older `now_s` counts as the newest."""
 
-    __slots__ = ("_at", "_counts", "_total", "_wide_s")
+    __slots__ = ("_at", "_counts", "_place", "_total", "_until_s", "_wide_s")
 
     def __init__(self, span_s: float, buckets: int = BUCKETS) -> None:
         assert span_s > 0
@@ -20,19 +20,22 @@ class Window:
         self._counts = [0] * buckets
         self._wide_s = span_s / buckets
         self._at: int | None = None
+        # The present bucket, and when the next one begins.
+        self._place = 0
+        self._until_s = float("-inf")
         self._total = 0
 
     def add(self, now_s: float, count: int = 1) -> None:
         """Count `count` more of it."""
-        at = int(now_s // self._wide_s)
-        if at != self._at:
-            at = self._turn(at)
-        self._counts[at % len(self._counts)] += count
+        if now_s >= self._until_s:
+            self._turn(now_s)
+        self._counts[self._place] += count
         self._total += count
 
     def total(self, now_s: float) -> int:
         """Return how often it happened within the window that ends now."""
-        self._turn(int(now_s // self._wide_s))
+        if now_s >= self._until_s:
+            self._turn(now_s)
         return self._total
 
     def clear(self) -> None:
@@ -40,18 +43,14 @@ class Window:
         self._counts = [0] * len(self._counts)
         self._total = 0
 
-    def _turn(self, at: int) -> int:
-        """Go on to bucket `at`, if that is a later one, and drop what is too old; return the present bucket's number."""
-        before = self._at
-        if before is None:
-            self._at = at
-            return at
-        if at <= before:
-            return before
-        counts = self._counts
-        for step in range(1, min(at - before, len(counts)) + 1):
-            place = (before + step) % len(counts)
-            self._total -= counts[place]
-            counts[place] = 0
+    def _turn(self, now_s: float) -> None:
+        """Go on to the bucket of `now_s`, which is a later one, and drop what is too old."""
+        before, at, counts = self._at, int(now_s // self._wide_s), self._counts
+        if before is not None:
+            for step in range(1, min(at - before, len(counts)) + 1):
+                place = (before + step) % len(counts)
+                self._total -= counts[place]
+                counts[place] = 0
         self._at = at
-        return at
+        self._place = at % len(counts)
+        self._until_s = (at + 1) * self._wide_s

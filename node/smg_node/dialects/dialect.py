@@ -7,12 +7,15 @@ dialect is built from another.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from smg_node.core.answer import Answer
 from smg_node.core.errors import SmgError
 from smg_node.core.events import Event
 from smg_node.core.request import GenerateRequest
+
+PLAIN_LEVELS: Final = 3
+"""How deep a plain body nests at most: messages in a list in an object."""
 
 ViewT = TypeVar("ViewT")
 
@@ -44,6 +47,10 @@ class Dialect(Protocol):
     """One public API."""
 
     name: str
+
+    def read_plain(self, raw: bytes) -> Reading[Any] | None:
+        """Return what a body asks for if there is a short way to it; None for any other, right or wrong."""
+        ...
 
     def read(self, body: dict[str, Any]) -> Reading[Any]:
         """Return what the body asks for. Raises INVALID_REQUEST naming the JSON path; every problem

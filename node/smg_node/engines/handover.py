@@ -5,6 +5,7 @@ What it leaves for its partner is checked to be what the contract says it is, be
 anything else refuses the request, and that would look like the client's mistake.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -18,8 +19,17 @@ from smg_node.engines.wire import Message
 class HandoverReader(StreamReader):
     """A `StreamReader` of one answer; `prefilled` is what was said so far. An abort is a failure, also our own."""
 
-    knows_runs = False
     prefilled: Prefilled = Prefilled()
+
+    def take(self, batch: Sequence[bytes], chunks: list[Chunk]) -> None:
+        """See `StreamReader.take`; message by message, since each says something of the prompt."""
+        wire = self._wire
+        assert wire is not None
+        for data in batch:
+            message = wire.read(data)
+            chunk = self.feed(message) if message is not None else None
+            if chunk is not None:
+                chunks.append(chunk)
 
     def feed(self, message: Message) -> Chunk | None:
         """See `StreamReader.feed`; UPSTREAM_FAILED for a partner's word that is none, too."""

@@ -11,7 +11,7 @@ A choice ends once; what follows for it is late and ignored. A stream without ev
 failure, whatever its status, and so is an end nobody has heard of: an answer is never made up.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, Self
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -48,29 +48,39 @@ class StreamReader:
     then ends of kind `abort`. With a `wire` it can be given messages as they came.
     """
 
-    knows_runs = True
-    """Whether plain chunks may be taken by the run, which `feed` then does not see."""
+    __slots__ = (
+        "_choices",
+        "_finished",
+        "_had_ids",
+        "_had_prompt",
+        "_logprobs",
+        "_open",
+        "_prompt_logprobs",
+        "_stop_ids",
+        "_wire",
+        "aborted",
+        "over",
+    )
 
     def __init__(
         self,
         choices: int,
         *,
-        stop_ids: Iterable[int] = (),
+        stop_ids: Collection[int] = (),
         logprobs: int | None = None,
         prompt_logprobs: int | None = None,
         wire: Wire | None = None,
     ) -> None:
         assert choices >= 1
         self._wire = wire
-        self._stop_ids = frozenset(stop_ids)
+        self._stop_ids = stop_ids
         self._logprobs = logprobs
         self._prompt_logprobs = prompt_logprobs
-        self._choices = choices
-        self._had_ids = [False] * choices
-        self._had_prompt = [False] * choices
-        self._finished = [False] * choices
-        self._open = choices
-        self.aborted = False
+        self._choices = self._open = choices
+        # One bit for each choice.
+        self._had_ids = self._had_prompt = self._finished = 0
+        self.aborted = self.over = False
+        """`over` is whether every choice has had its end."""
 
     @classmethod
     def of(cls, sampling: Sampling, wire: Wire | None = None) -> Self:
@@ -83,11 +93,6 @@ class StreamReader:
             wire=wire,
         )
 
-    @property
-    def over(self) -> bool:
-        """Whether every choice has had its end."""
-        return self._open == 0
-
     def take(self, batch: Sequence[bytes], chunks: list[Chunk]) -> None:
         """Take one wake-up's messages as they came; append to `chunks` what is new in them.
 
@@ -96,50 +101,57 @@ class StreamReader:
         """
         wire = self._wire
         assert wire is not None
-        run = wire.chunks.run if self.knows_runs else None
+        run, choices = wire.chunks.run, self._choices
         at, count = 0, len(batch)
         while at < count:
-            found = run(batch, at) if run is not None else None
-            if found is not None:
-                ids, end, choice, prompt, cached = found
-                if self._expects(choice) and ids:
-                    self._had_ids[choice] = True
-                    apart = end - at > 1
-                    chunks.append(Chunk(choice, ids, (), None, None, prompt, cached, (), apart))
-                at = end
+            found = run(batch, at)
+            if found is None:
+                chunk = self._odd(wire, batch[at])
+                at += 1
+                if chunk is not None:
+                    chunks.append(chunk)
                 continue
-            message = self._message(wire, batch[at])
-            at += 1
-            chunk = self.feed(message) if message is not None else None
-            if chunk is not None:
-                chunks.append(chunk)
+            ids, end, choice, prompt, cached = found
+            if choice >= choices:
+                raise self._unasked(choice)
+            if ids and not self._finished >> choice & 1:
+                self._had_ids |= 1 << choice
+                chunks.append(Chunk(choice, ids, (), None, None, prompt, cached, (), end - at > 1))
+            at = end
 
-    def _message(self, wire: Wire, data: bytes) -> Message | None:
-        """Return a message that is no plain chunk."""
+    def _odd(self, wire: Wire, data: bytes) -> Chunk | None:
+        """Return what is new in a message that is no plain chunk."""
         ended = wire.ends.read(data)
-        if ended is None:
-            return wire.read(data)
-        ids, choice, prompt, cached, reason, matched = ended
-        return Message(choice, ids, True, reason, matched, prompt, cached)
+        if ended is not None:
+            return self._end_choice(*ended)
+        message = wire.read(data)
+        return self.feed(message) if message is not None else None
 
     def feed(self, message: Message) -> Chunk | None:
         """Take the next message; return what is new in it, if anything.
 
         UPSTREAM_FAILED for a choice that was not asked for and for an end that is a failure.
         """
-        choice = message.choice
-        if not self._expects(choice):
-            return None
+        choice, ids = message.choice, message.ids
+        prompt, cached = message.prompt_tokens, message.cached_tokens
         if message.final:
-            return self._end_choice(message)
-        if message.ids:
-            self._had_ids[choice] = True
-            if not message.logprobs and not message.prompt_logprobs:  # the hot path
-                prompt, cached = message.prompt_tokens, message.cached_tokens
-                return Chunk(choice, message.ids, (), None, None, prompt, cached)
-        elif not message.prompt_logprobs:
-            return None
-        return self._chunk(message, message.ids, None)
+            reason, matched = message.reason, message.matched
+            chunk = self._end_choice(ids, choice, prompt, cached, reason, matched)
+            if chunk is None:
+                return None
+        else:
+            if choice >= self._choices:
+                raise self._unasked(choice)
+            if self._finished >> choice & 1 or not (ids or message.prompt_logprobs):
+                return None
+            if ids:
+                self._had_ids |= 1 << choice
+            chunk = Chunk(choice, ids, (), None, message.matched, prompt, cached)
+        if message.logprobs:
+            chunk.logprobs = self._wanted(message, chunk.ids)
+        if message.prompt_logprobs:
+            chunk.prompt_logprobs = self._wanted_of_prompt(message)
+        return chunk
 
     def end(self) -> Sequence[Chunk]:
         """Take the end of the stream with status OK; return the ends that only it tells."""
@@ -151,28 +163,45 @@ class StreamReader:
                 "the engine ended the stream before the answer was complete",
                 code="upstream_cut",
             )
-        missing = [choice for choice in range(self._choices) if not self._finished[choice]]
-        self._open = 0
+        missing = [choice for choice in range(self._choices) if not self._finished >> choice & 1]
+        self.over = True
         return [Chunk(choice=choice, ids=(), finish="abort") for choice in missing]
 
-    def _expects(self, choice: int) -> bool:
-        """Whether this choice has not had its end; UPSTREAM_FAILED for one that was not asked for."""
+    def _unasked(self, choice: int) -> SmgError:
+        return SmgError(
+            ErrorKind.UPSTREAM_FAILED, f"the engine answers choice {choice} of {self._choices}"
+        )
+
+    def _end_choice(
+        self,
+        ids: tuple[int, ...],
+        choice: int,
+        prompt: int,
+        cached: int,
+        reason: str,
+        matched: int | str | None,
+    ) -> Chunk | None:
+        """Take the end of a choice; None if it has had one."""
         if choice >= self._choices:
-            raise SmgError(
-                ErrorKind.UPSTREAM_FAILED,
-                f"the engine answers choice {choice} of {self._choices}",
-            )
-        return not self._finished[choice]
-
-    def _end_choice(self, message: Message) -> Chunk:
-        finish = self._finish(message)
-        self._finished[message.choice] = True
+            raise self._unasked(choice)
+        bit = 1 << choice
+        if self._finished & bit:
+            return None
+        finish = _FINISHES.get(reason) or self._failed(reason)
+        if matched is not None and finish == "stop":
+            stopped_by_text = isinstance(matched, str) and matched != ""
+            if stopped_by_text or matched in self._stop_ids:
+                finish = "stop_sequence"
+        self._finished |= bit
         self._open -= 1
-        ids = () if self._had_ids[message.choice] else message.ids
-        return self._chunk(message, ids, finish)
+        if not self._open:
+            self.over = True
+        if self._had_ids & bit:
+            ids = ()
+        return Chunk(choice, ids, (), finish, matched, prompt, cached)
 
-    def _finish(self, message: Message) -> EngineFinish:
-        reason = message.reason
+    def _failed(self, reason: str) -> EngineFinish:
+        """Return the end that an abort of ours is; UPSTREAM_FAILED for every other one that is no end of an answer."""
         if reason == "abort" and self.aborted:
             return "abort"
         if reason in ("abort", "error"):
@@ -181,38 +210,18 @@ class StreamReader:
                 f"the engine gave up on the answer ({reason})",
                 code=f"upstream_{reason}",
             )
-        finish = _FINISHES.get(reason)
-        if finish is None:
-            raise UnknownFinishError(reason)
-        matched = message.matched
-        if finish == "stop" and matched is not None:
-            stopped_by_text = isinstance(matched, str) and matched != ""
-            if stopped_by_text or matched in self._stop_ids:
-                return "stop_sequence"
-        return finish
-
-    def _chunk(self, message: Message, ids: tuple[int, ...], finish: EngineFinish | None) -> Chunk:
-        return Chunk(
-            choice=message.choice,
-            ids=ids,
-            logprobs=self._wanted(message, ids),
-            finish=finish,
-            matched=message.matched,
-            prompt_tokens=message.prompt_tokens,
-            cached_tokens=message.cached_tokens,
-            prompt_logprobs=self._wanted_of_prompt(message),
-        )
+        raise UnknownFinishError(reason)
 
     def _wanted(self, message: Message, ids: tuple[int, ...]) -> tuple[IdLogprob, ...]:
-        if self._logprobs is None or not ids or not message.logprobs:
+        if self._logprobs is None or not ids:
             return ()
         return tuple(best(one, self._logprobs) for one in aligned(ids, message.logprobs))
 
     def _wanted_of_prompt(self, message: Message) -> tuple[IdLogprob, ...]:
-        count = self._prompt_logprobs
-        if count is None or not message.prompt_logprobs or self._had_prompt[message.choice]:
+        count, bit = self._prompt_logprobs, 1 << message.choice
+        if count is None or self._had_prompt & bit:
             return ()
-        self._had_prompt[message.choice] = True
+        self._had_prompt |= bit
         return tuple(best(one, count) for one in message.prompt_logprobs)
 
 

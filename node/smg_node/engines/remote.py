@@ -7,7 +7,7 @@ the transport; there are no tasks here.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NoReturn
 
@@ -15,6 +15,7 @@ from msgspec import structs
 
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import SmgError
+from smg_node.core.request import Sampling
 from smg_node.engines.archive import broken, bundle_from_archive
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.chunk_stream import pulled
@@ -36,9 +37,10 @@ from smg_node.engines.pieces import read_tokenizer
 from smg_node.engines.reader import StreamReader, UnknownFinishError
 from smg_node.engines.remote_call import RemoteCall
 from smg_node.engines.sampling import with_defaults
+from smg_node.engines.splice import KINDS_MAX
 from smg_node.engines.status import closed_here, smg_error
 from smg_node.engines.transport import MessageStream, StatusCode, Transport, TransportError
-from smg_node.engines.watch import Limit, Watch, Watches, too_late
+from smg_node.engines.watch import Limit, Watches, too_late
 from smg_node.engines.wire import (
     ABORT,
     EMBED,
@@ -82,7 +84,9 @@ class RemoteEngine:
         self._generate_path = self._path(GENERATE)
         self._running: dict[str, RemoteCall] = {}
         self._watches: Watches | None = None
-        self._card: ModelCard | None = None
+        self._defaults: Mapping[str, float] = {}
+        self._filled: dict[int, tuple[Sampling, Sampling]] = {}
+        """Ways to draw as they were asked for, and with `_defaults`; the former is held, so that it stays itself."""
         self._bias_width: int | None = None
         self._reasons_logged: set[str] = set()
         self._closed = False
@@ -123,10 +127,12 @@ class RemoteEngine:
             if error.status is not StatusCode.UNIMPLEMENTED:
                 self._raise(error)
             server = b""
-        self._card = self._wire.card(model, server)
-        self.abilities = self._card.abilities or self._wire.abilities
+        card = self._wire.card(model, server)
+        self._defaults = card.sampling_defaults
+        self._filled.clear()
+        self.abilities = card.abilities or self._wire.abilities
         self._bias_width = self._wire.bias_width(model)
-        return self._card
+        return card
 
     async def tokenizer(self, timeout_s: float) -> TokenizerBundle:
         """Fetch the tokenizer by GetTokenizer: SHA-256 checked, bounded, safely unzipped."""
@@ -258,11 +264,9 @@ class RemoteEngine:
             raise closed_here()
         assert request.request_id not in self._running, "a request id is used once"
         assert request.timeout_s > 0
-        options, card, watches = self._options, self._card, self._watches
-        if card is not None and card.sampling_defaults:
-            sampling = with_defaults(request.sampling, card.sampling_defaults)
-            if sampling is not request.sampling:
-                request = structs.replace(request, sampling=sampling)
+        options, watches = self._options, self._watches
+        if self._defaults:
+            request = self._with_defaults(request)
         data = self._wire.generate(request, bias_width=self._bias_width)
         if watches is None:
             self._watches = watches = Watches(asyncio.get_running_loop())
@@ -272,19 +276,28 @@ class RemoteEngine:
             )
         except TransportError as error:
             self._raise(error)
-        watch = Watch(
-            watches,
-            stream.cancel,
-            deadline_s=request.timeout_s,
-            # An answer that is not streamed is silent until it is whole.
-            first_event_s=options.first_event_s / (1 + request.silences)
-            if request.stream
-            else None,
-            stall_s=stall_s,
+        # An answer that is not streamed is silent until it is whole.
+        first_event_s = options.first_event_s / (1 + request.silences) if request.stream else None
+        running = RemoteCall(
+            self, request, stream, reader, watches, first_event_s=first_event_s, stall_s=stall_s
         )
-        running = RemoteCall(self, request.request_id, stream, reader, watch)
         self._running[request.request_id] = running
         return running
+
+    def _with_defaults(self, request: EngineRequest) -> EngineRequest:
+        """Return `request` with the model's own defaults where it says nothing: the same for the same way to draw."""
+        sampling = request.sampling
+        known = self._filled.get(id(sampling))
+        if known is not None and known[0] is sampling:
+            filled = known[1]
+        else:
+            filled = with_defaults(sampling, self._defaults)
+            # Schemas are large and seldom the same object: those are not held on to.
+            if sampling.constraint is None and not sampling.logit_bias:
+                if len(self._filled) >= KINDS_MAX:
+                    self._filled.clear()
+                self._filled[id(sampling)] = (sampling, filled)
+        return request if filled is sampling else structs.replace(request, sampling=filled)
 
     def finish(self, running: RemoteCall) -> None:
         """Let go of a call, however it ended. Never waits."""
@@ -302,19 +315,19 @@ class RemoteEngine:
 
     def why(self, running: RemoteCall, error: TransportError) -> SmgError:
         """Count it, and return what callers are told about a stream that broke at the transport."""
-        bitten = running.watch.bitten
+        bitten = running.bitten
         if bitten is None and self._closed:
             return closed_here()
         if bitten is None:
             late = error.status is StatusCode.DEADLINE_EXCEEDED
-            if late and running.watch.past_deadline(slack_s=DEADLINE_SLACK_S):
+            if late and running.past_deadline(slack_s=DEADLINE_SLACK_S):
                 # The transport was quicker than the watch; the engine is told as well.
                 bitten = Limit.DEADLINE
             else:
                 running.ended = True
         if bitten is not None:
             self._count("engine_timeout", limit=bitten.value)
-            return too_late(bitten, running.watch.allowed_s(bitten))
+            return too_late(bitten, running.allowed_s(bitten))
         self._count("engine_error", status=error.status.name)
         return smg_error(error)
 

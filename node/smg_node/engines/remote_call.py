@@ -9,9 +9,10 @@ from typing import Protocol
 from smg_node.core.errors import SmgError
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.chunk_stream import Take
+from smg_node.engines.engine import EngineRequest
 from smg_node.engines.reader import StreamReader
 from smg_node.engines.transport import MessageStream, TransportError
-from smg_node.engines.watch import Watch
+from smg_node.engines.watch import Watch, Watches
 
 
 class Owner(Protocol):
@@ -30,8 +31,10 @@ class Owner(Protocol):
         ...
 
 
-class RemoteCall:
-    """One generation under way; see `ChunkStream`."""
+class RemoteCall(Watch):
+    """One generation under way, which watches itself; see `ChunkStream`."""
+
+    _take: Take
 
     __slots__ = (
         "_broken",
@@ -43,28 +46,33 @@ class RemoteCall:
         "_take",
         "ended",
         "request_id",
-        "watch",
     )
 
     def __init__(
         self,
         engine: Owner,
-        request_id: str,
+        request: EngineRequest,
         stream: MessageStream,
         reader: StreamReader,
-        watch: Watch,
+        watches: Watches,
+        *,
+        first_event_s: float | None,
+        stall_s: float | None,
     ) -> None:
+        super().__init__(
+            watches,
+            stream.cancel,
+            deadline_s=request.timeout_s,
+            first_event_s=first_event_s,
+            stall_s=stall_s,
+        )
         self._engine = engine
         self._stream = stream
         self._reader = reader
-        self._take: Take | None = None
         self._broken: SmgError | None = None
-        self._enough = False
-        self._closed = False
-        self.request_id = request_id
-        self.watch = watch
-        self.ended = False
-        """Whether the call has ended by itself."""
+        self._closed = self.ended = False
+        """`ended` is whether the call has ended by itself."""
+        self.request_id = request.request_id
 
     @property
     def abandoned(self) -> bool:
@@ -82,7 +90,7 @@ class RemoteCall:
                 raise self._broken
             if self._enough:
                 return False
-            if ends := reader.end():
+            if not reader.over and (ends := reader.end()):
                 take(ends)
         except TransportError as error:
             # Once all is said, how the call ends is of no interest; an abort of ours is how it should end.
@@ -104,7 +112,7 @@ class RemoteCall:
         """See `ChunkStream`."""
         if not self._closed:
             self._closed = True
-            self.watch.stop()
+            self.stop()
             self._stream.cancel()
             self._engine.finish(self)
 
@@ -113,19 +121,19 @@ class RemoteCall:
 
         A call whose answer is complete is read on to its end, for as long as its watch lets it.
         """
-        reader, take = self._reader, self._take
+        reader = self._reader
         if reader.over:
             return True
-        self.watch.seen()
+        self._begun = True
+        self._last_at = self._watches.time()
         chunks: list[Chunk] = []
         try:
             reader.take(batch, chunks)
         except SmgError as error:
             # What came before it is right, and is told first.
             self._broken = error
-        assert take is not None
-        if chunks and not take(chunks):
+        if chunks and not self._take(chunks):
             self._enough = True
         if reader.over and not self._stream.ended:
-            self.watch.complete()
+            self.complete()
         return not self._enough and self._broken is None

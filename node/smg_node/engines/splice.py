@@ -18,6 +18,7 @@ from smg_node.packing.ids import pack_ids, varint
 KINDS_MAX: Final = 256
 """Kinds of requests that are kept; a client who invents more makes everyone write anew, at worst."""
 
+_Asked: TypeAlias = tuple[int, bool, int | None]
 Build: TypeAlias = Callable[[EngineRequest, int | None], Any]
 """Writes a GenerateRequest; the number is the engine's own figure of its vocabulary."""
 
@@ -34,7 +35,7 @@ class Splice:
     """
 
     __slots__ = (
-        "_build", "_id", "_ids", "_kinds", "_limit", "_limit_name", "_params", "_params_name", "_tokenized",
+        "_asked", "_build", "_id", "_ids", "_kinds", "_limit", "_limit_name", "_params", "_params_name", "_tokenized",
     )  # fmt: skip
 
     def __init__(self, request: Any, build: Build, *, ids: str, params: str, limit: str) -> None:
@@ -50,9 +51,31 @@ class Splice:
         self._params = _tag(fields[params].number, 2) if params else b""
         self._limit = _tag(limits[limit].number, 0)
         self._kinds: dict[object, tuple[bytes, bytes]] = {}
+        self._asked: dict[_Asked, tuple[Sampling, bytes, bytes]] = {}
+        """By which object says how to draw, which requests of one shape share; it is held, so that it stays itself."""
 
     def written(self, request: EngineRequest, bias_width: int | None) -> bytes:
         """Return the GenerateRequest, which says what `build` says."""
+        sampling = request.sampling
+        asked = (id(sampling), request.stream, request.rank)
+        known = self._asked.get(asked)
+        odd = request.room is not None or request.transfer or not request.ids
+        if known is None or odd or known[0] is not sampling:
+            known = self._known(asked, request, bias_width)
+            if known is None:
+                data: bytes = self._build(request, bias_width).SerializeToString()
+                return data
+        _, head, middle = known
+        name = request.request_id.encode()
+        ids = request.packed or pack_ids(request.ids)
+        before = self._ids + varint(len(ids))
+        whole = varint(len(before) + len(ids))
+        return b"".join((head, varint(len(name)), name, middle, whole, before, ids))
+
+    def _known(
+        self, asked: _Asked, request: EngineRequest, bias_width: int | None
+    ) -> tuple[Sampling, bytes, bytes] | None:
+        """Return what stands before a request's id and what stands between that and its ids; None: it is for `build`."""
         sampling = request.sampling
         if (
             sampling.constraint is not None
@@ -62,20 +85,18 @@ class Splice:
             or request.transfer
             or not request.ids
         ):
-            data: bytes = self._build(request, bias_width).SerializeToString()
-            return data
+            return None
         kind = (request.stream, request.rank, _kind_of(sampling))
         head, params = self._kinds.get(kind) or self._learned(kind, request, bias_width)
         assert sampling.max_tokens is not None
         params += self._limit + varint(sampling.max_tokens)
         if self._params:
             params = self._params + varint(len(params)) + params
-        name = request.request_id.encode()
-        ids = request.packed or pack_ids(request.ids)
-        before = self._ids + varint(len(ids))
-        whole = varint(len(before) + len(ids))
-        parts = (head, self._id, varint(len(name)), name, params, self._tokenized, whole, before)
-        return b"".join((*parts, ids))
+        if len(self._asked) >= KINDS_MAX:
+            self._asked.clear()
+        known = (sampling, head + self._id, params + self._tokenized)
+        self._asked[asked] = known
+        return known
 
     def _learned(
         self, kind: object, request: EngineRequest, bias_width: int | None

@@ -5,7 +5,7 @@ Contract code never sees a gRPC object: requests and messages are bytes, every f
 change to any contract.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Protocol, TypeAlias
@@ -84,10 +84,10 @@ class MessageStream(Protocol):
 
     async def __anext__(self) -> Sequence[bytes]: ...
 
-    async def pour(self, take: Take) -> bool:
+    def pour(self, take: Take) -> Awaitable[bool]:
         """Hand what each wake-up brings to `take`, within that wake-up, until there is no more of it.
 
-        True when the call ended OK; False when `take` had enough: the call goes on then, and may be
+        Begins when it is called, and is to be awaited at once. True when the call ended OK; False when `take` had enough: the call goes on then, and may be
         poured, read or cancelled. Raises `TransportError` where reading would, and whatever `take`
         raised, after which the call is cancelled and no other stream has noticed.
         """
@@ -158,12 +158,19 @@ class Transport(Protocol):
 _KEY_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
 
 
-def metadata_of(headers: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
-    """Yield the headers that may travel as gRPC metadata: others would break the whole call.
+def is_proper_key(key: str) -> bool:
+    """Whether a header of this name may travel as gRPC metadata: lower-case ASCII, not `grpc-…`, not binary (`…-bin`)."""
+    proper = key and _KEY_CHARACTERS.issuperset(key)
+    return bool(proper) and not key.startswith("grpc-") and not key.endswith("-bin")
 
-    Keys are lower-case ASCII, not `grpc-…` and not binary (`…-bin`); values are printable ASCII.
-    """
+
+def is_proper_value(value: str) -> bool:
+    """Whether a header of this value may travel as gRPC metadata: printable ASCII."""
+    return value.isascii() and value.isprintable()
+
+
+def metadata_of(headers: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
+    """Yield the headers that may travel as gRPC metadata: others would break the whole call."""
     for key, value in (headers or {}).items():
-        proper = key and _KEY_CHARACTERS.issuperset(key) and not key.startswith("grpc-")
-        if proper and not key.endswith("-bin") and value.isascii() and value.isprintable():
+        if is_proper_key(key) and is_proper_value(value):
             yield key, value

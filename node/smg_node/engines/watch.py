@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines.h2.wheel import TICK_S, Wheel
+from smg_node.engines.h2.deadlines import TICK_S, Deadlines
 from smg_node.engines.status import DEADLINE_CODE, FIRST_EVENT_CODE
 
 END_S: Final = 0.5
@@ -30,28 +30,24 @@ class Watches:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.time = loop.time
+        self.deadlines: Deadlines[Watch] = Deadlines()
+        """When each is to look at its limits; whoever adds the soonest has the timer wound."""
         self._loop = loop
-        self._wheel: Wheel[Watch] = Wheel()
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, watch: "Watch", due_s: float) -> int:
-        """Have `watch` look at its limits soon after `due_s`; return by what to `remove` it."""
-        now_s = self.time()
-        tick = self._wheel.add(watch, due_s, now_s)
+    def wind(self) -> None:
+        """Have the timer run."""
         if self._timer is None:
-            self._timer = self._loop.call_at(now_s + TICK_S, self._turn)
-        return tick
-
-    def remove(self, watch: "Watch", tick: int) -> None:
-        """Forget a watch; harmless if it has looked meanwhile."""
-        self._wheel.remove(watch, tick)
+            self._timer = self._loop.call_at(self.time() + TICK_S, self._turn)
 
     def _turn(self) -> None:
         self._timer = None
-        for watch in self._wheel.due(self.time()):
+        due = self.deadlines.due(self.time())
+        # Before anybody looks: what begins meanwhile finds the timer as it is.
+        if self.deadlines.waiting:
+            self.wind()
+        for watch in due:
             watch.look()
-        if len(self._wheel) and self._timer is None:
-            self._timer = self._loop.call_at(self.time() + TICK_S, self._turn)
 
 
 class Watch:
@@ -68,7 +64,6 @@ class Watch:
         "_first_event_s",
         "_last_at",
         "_stall_s",
-        "_tick",
         "_watches",
         "bitten",
     )
@@ -85,17 +80,19 @@ class Watch:
         now_s = watches.time()
         self._watches = watches
         self._bite = bite
-        self._deadline_s = deadline_s
+        self._deadline_s = silent_s = deadline_s
         self._last_at = now_s
-        self._deadline_at = due_s = now_s + deadline_s
+        self._deadline_at = now_s + deadline_s
         self._first_event_s = first_event_s
         self._stall_s = stall_s
         self._begun = False
         self.bitten: Limit | None = None
-        for silent_s in (first_event_s, stall_s):
-            if silent_s is not None and now_s + silent_s < due_s:
-                due_s = now_s + silent_s
-        self._tick = watches.add(self, due_s)
+        if first_event_s is not None and first_event_s < silent_s:
+            silent_s = first_event_s
+        if stall_s is not None and stall_s < silent_s:
+            silent_s = stall_s
+        if watches.deadlines.add(self, now_s + silent_s):
+            watches.wind()
 
     def seen(self) -> None:
         """Note that the stream said something."""
@@ -104,15 +101,13 @@ class Watch:
 
     def complete(self) -> None:
         """Note that the answer is complete: the call may take `END_S` to end, and nothing else matters."""
-        watches = self._watches
-        watches.remove(self, self._tick)
         self._stall_s = None
-        self._deadline_at = watches.time() + END_S
-        self._tick = watches.add(self, self._deadline_at)
+        self._deadline_at = self._watches.time() + END_S
+        self._look_at(self._deadline_at)
 
     def stop(self) -> None:
         """Never bite again."""
-        self._watches.remove(self, self._tick)
+        self._watches.deadlines.remove(self)
 
     def past_deadline(self, *, slack_s: float) -> bool:
         """Whether the time is up, or will be within `slack_s`."""
@@ -140,10 +135,14 @@ class Watch:
         """Bite if a limit is passed, or look again when one may be."""
         due_at, limit = self._due()
         if self._watches.time() < due_at:
-            self._tick = self._watches.add(self, due_at)
+            self._look_at(due_at)
             return
         self.bitten = limit
         self._bite()
+
+    def _look_at(self, due_at: float) -> None:
+        if self._watches.deadlines.add(self, due_at):
+            self._watches.wind()
 
 
 def too_late(limit: Limit, allowed_s: float) -> SmgError:

@@ -76,7 +76,6 @@ class WorkerLoad:
     own_tokens: int = 0
     began: Callable[[], None] | None = None
     wait_s: float = 0.0
-    pressure_s: float = 0.0
     base_s: float = 0.0
     prefill_rate: float = PREFILL_RATE
     prefill_s: float = 1 / PREFILL_RATE
@@ -109,25 +108,26 @@ class WorkerLoad:
     _ended: int = 0
     _silent: bool = False
     _quiet: bool = False
-    _calm: bool = False
-    """Nothing was amiss when it was judged last, and only the number of calls has changed since."""
+    _easy: int = 0
+    """With fewer open requests nothing is to be judged: it has room and was found well; 0 if not, or not since it changed."""
     _by_rank: Ranks | None = None
     """Of an engine with several ranks, or one that had calls for a rank."""
     _per_s: float = PREFILL_RATE
-    """Prompt tokens that all its ranks together work off a second; beside it, what its full memory costs a request."""
+    """Prompt tokens that all its ranks together work off a second; what full memory, and each open call, costs a request."""
     _kv_s: float = 0.0
+    _slot_s: float = DEFAULT.busy_weight_s / CAPACITY
 
     # ── Calls ────────────────────────────────────────────────────────────────
 
     def begin(self, tokens: int, rank: int | None = None) -> int:
         """Count one of this node's calls in: the next decision sees it already. `tokens` are those to be computed.
 
-        Return how many tokens are before it there, on its `rank` if it is for one; -1 if it must wait for a slot,
-        which is a matter of decoding.
+        Return how many tokens are before it there, on its `rank` if it is for one; -1 if it must wait for a slot.
         """
-        if not self.own_inflight and self.began is not None:
+        own, inflight, before = self.own_inflight, self.inflight, self.tokens
+        if not own and self.began is not None:
             self.began()
-        ahead = self.tokens if self.inflight + self._foreign_requests < self.capacity else -1
+        ahead = before if inflight + self._foreign_requests < self.capacity else -1
         if rank is not None:
             ranks = self._of_ranks()
             ahead = ranks.ahead(rank, self._pace(ranks.count))
@@ -136,18 +136,18 @@ class WorkerLoad:
         elif ahead > 0 and self._by_rank is not None:
             # The engine spreads what is for no rank, so no rank has it all before this call.
             ahead //= self._by_rank.count
-        self.own_inflight += 1
+        self.own_inflight = own + 1
         self.own_tokens += tokens
-        self.inflight += 1
-        self.tokens += tokens
+        self.inflight = inflight + 1
+        self.tokens = before + tokens
         self._weigh()
         return ahead
 
     def prefilled(self, tokens: int, rank: int | None = None) -> None:
         """Note that the first token of a call came: the `tokens` it was counted in with are worked off."""
-        self.own_tokens -= tokens
+        self.own_tokens = own = self.own_tokens - tokens
         self.tokens -= tokens
-        assert self.own_tokens >= 0
+        assert own >= 0
         if rank is not None:
             self._of_ranks().prefilled(rank, tokens)
         self._weigh()
@@ -155,27 +155,27 @@ class WorkerLoad:
     def end(
         self,
         tokens: int,
+        rank: int | None = None,
         *,
         prefilled: bool = False,
         seconds: float | None = None,
-        rank: int | None = None,
     ) -> None:
         """Count one of this node's calls out; `prefilled` if its tokens were noted as worked off before.
 
         `seconds` is how long it was open, if it ended well. `rank` is the one it was counted in with.
         """
-        self.own_inflight -= 1
+        self.own_inflight = own = self.own_inflight - 1
         self.inflight -= 1
+        assert own >= 0
         if not prefilled:
-            self.own_tokens -= tokens
+            self.own_tokens = own = self.own_tokens - tokens
             self.tokens -= tokens
-        assert self.own_inflight >= 0
-        assert self.own_tokens >= 0
+            assert own >= 0
         if rank is not None:
             self._of_ranks().end(rank, 0 if prefilled else tokens)
         if seconds is not None:
-            self._ended += 1
-            share = max(_ENDED_SHARE, 1 / self._ended)
+            self._ended = ended = self._ended + 1
+            share = _ENDED_SHARE if ended * _ENDED_SHARE > 1 else 1 / ended
             self.request_s += share * (seconds - self.request_s)
         self._weigh()
 
@@ -276,7 +276,7 @@ class WorkerLoad:
     def stick(self, *, stuck: bool) -> None:
         """Note that its stream has fallen quiet while it has work, or speaks again."""
         if stuck is not self._quiet:
-            self._quiet, self._calm = stuck, False
+            self._quiet, self._easy = stuck, 0
             self._refigure()
 
     def sized(self, running_max: int | None) -> None:
@@ -303,7 +303,7 @@ class WorkerLoad:
 
     def retune(self, options: LoadOptions) -> None:
         """Go by other numbers from now on."""
-        self.options, self._calm = options, False
+        self.options, self._easy = options, 0
         if not self.measured.seconds:
             self.prefill_rate = self._usual_rate = options.prefill_rate
         self._refigure()
@@ -345,51 +345,55 @@ class WorkerLoad:
         used = sum(load.kv_usage or 0.0 for load in loads) if running + waiting else 0.0
         self._kv = min(used / count, KV_MAX) if count else 0.0
         self._silent = any(is_silent(load, self.prefill_rate) for load in loads)
-        self._calm = False
         self._refigure()
 
     def _size(self) -> None:
-        by_ranks = [load.running_max for load, _ in self._ranks.values() if load.running_max]
-        said = sum(by_ranks) if by_ranks else self._ranks_said
+        said = sum([load.running_max or 0 for load, _ in self._ranks.values()]) or self._ranks_said
         self.capacity = max(1, said) if said else CAPACITY
+        self._easy = 0
 
     def _refigure(self) -> None:
         """Make everything that decisions read follow from what the engine said, and from the counts."""
-        k, count, ranks = self._kv, len(self._ranks) or 1, self._by_rank
-        if ranks is not None and ranks.count > count:
-            count = ranks.count
-        self._per_s = self.prefill_rate * count
+        k, ranks = self._kv, self._by_rank
+        self._per_s = self.prefill_rate * max(len(self._ranks), 1, ranks.count if ranks else 1)
         self._kv_s = self.options.pressure_weight_s * k / (1 - k)
+        self._slot_s = self.options.busy_weight_s / self.capacity
         self.prefill_s = 1 / self.prefill_rate
         self._weigh()
 
     def _weigh(self) -> None:
         """Make everything that decisions read follow from the counts; nothing else changed. Done thrice a call."""
-        capacity = self.capacity
         open_ = self.inflight + self._foreign_requests
-        wait_s = (self.tokens + self._foreign_tokens) / self._per_s
-        if open_ >= capacity:
-            wait_s += (open_ - capacity + 1) / capacity * self.request_s
-        self.wait_s = wait_s
-        self.pressure_s = pressure_s = self._kv_s + self.options.busy_weight_s * open_ / capacity
-        self.base_s = wait_s + pressure_s
+        self.wait_s = wait_s = (self.tokens + self._foreign_tokens) / self._per_s
+        self.base_s = wait_s + (self._kv_s + self._slot_s * open_)
         # Calls that come and go change nothing about a worker that has room and is well, and they are the most.
-        if open_ > capacity or not self._calm:
-            self._judge(open_ - capacity)
+        if open_ >= self._easy:
+            self._weigh_backlog(open_ - self.capacity)
+
+    def _weigh_backlog(self, backlog: int) -> None:
+        """Add the wait for a slot, and judge."""
+        if backlog >= 0:
+            self.wait_s += (backlog + 1) / self.capacity * self.request_s
+            self.base_s = self.wait_s + self.pressure_s
+        self._judge(backlog)
+
+    @property
+    def pressure_s(self) -> float:
+        """Seconds that its full memory and its busy slots are expected to cost a request."""
+        return self._kv_s + self._slot_s * (self.inflight + self._foreign_requests)
 
     def _judge(self, backlog: int) -> None:
         """Say whether it can take more. What turned on turns off only when there is some room again."""
         options = self.options
         share = 0.5 if self.full else 1.0
         full = backlog >= max(1, options.backlog_max * share)
+        waiting, kv = self._waiting, self._kv
         if self.overloaded:
-            overloaded = (
-                self._waiting > options.waiting_max / 2 or self._kv > options.kv_max - _KV_RELIEF
-            )
+            overloaded = waiting > options.waiting_max / 2 or kv > options.kv_max - _KV_RELIEF
         else:
-            overloaded = self._waiting >= options.waiting_max or self._kv >= options.kv_max
+            overloaded = waiting >= options.waiting_max or kv >= options.kv_max
         overloaded, stuck = overloaded or full, self._silent or self._quiet
-        self._calm = not overloaded and not stuck
+        self._easy = 0 if overloaded or stuck else self.capacity
         if (full, overloaded, stuck) != (self.full, self.overloaded, self.stuck):
             self.full, self.overloaded, self.stuck = full, overloaded, stuck
             if self.changed is not None:

@@ -130,10 +130,10 @@ class Worker:
         rank: int | None = None,
     ) -> None:
         """Count one of our calls out, with the tokens and the rank it was counted in with; see `WorkerLoad.end`."""
-        self.inflight -= 1
+        self.inflight = left = self.inflight - 1
         self.load.end(tokens, prefilled=prefilled, seconds=seconds, rank=rank)
-        assert self.inflight >= 0
-        if self.inflight == 0 and self.idle is not None:
+        assert left >= 0
+        if not left and self.idle is not None:
             self.idle.set()
 
     def judge(self, error: SmgError, now_s: float, *, probe: int = 0) -> Verdict:

@@ -177,7 +177,7 @@ class ResponseDesk:
             if ask.background:
                 # It is stopped in time by who carries it, and says why.
                 latest_s = parts.clock.monotonic_s() + parts.options.background_deadline_s
-                context = replace(context, deadline_s=latest_s + _MARGIN_S)
+                context = structs.replace(context, deadline_s=latest_s + _MARGIN_S)
             made = await self._made(ask, context, access, Entry(held), routing_key=routing_key)
             try:
                 await made.generation.enter()

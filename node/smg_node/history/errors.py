@@ -23,6 +23,16 @@ class HolderAwayError(StoreError):
         self.node = node
 
 
+class UnwrittenError(StoreError):
+    """What is asked for may wait on the disk of a node that cannot be asked now, or has not written it yet."""
+
+    def __init__(self, node: str) -> None:
+        super().__init__(
+            StoreErrorKind.UNAVAILABLE, f"turns of this thread may wait on the disk of {node}"
+        )
+        self.node = node
+
+
 @contextmanager
 def asking_store() -> Iterator[None]:
     """Turn what a store says is wrong into what a client may be told."""
@@ -59,6 +69,8 @@ def failure_of(error: StoreError) -> SmgError:
 def _who_is_away(error: StoreError) -> str:
     if isinstance(error, HolderAwayError):
         return f"the node {quoted(error.node)}, which holds this thread, does not answer"
+    if isinstance(error, UnwrittenError):
+        return f"the node {quoted(error.node)} may still have to store what this is about"
     return "the store of responses and conversations does not answer"
 
 

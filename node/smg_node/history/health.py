@@ -43,6 +43,7 @@ class StoreHealth:
         """What went wrong last, "" while nothing does."""
         self._old_tables = False
         self._now_s: Final = now_s
+        self._failed_s = now_s()
         self._slow_s: Final = slow_s
         self._breaker: Final = Breaker(_BREAKER, rng, changed=changed)
         self._all: Final = Window(WINDOW_S)
@@ -54,6 +55,14 @@ class StoreHealth:
     def away(self) -> bool:
         """Whether it does not answer, as far as is known."""
         return not self.started or self._breaker.state(self._now_s()) is not State.CLOSED
+
+    @property
+    def failed_s(self) -> float:
+        """When it did not answer last: now while it is away, and this node's beginning if it always did.
+
+        What was before that beginning nobody here knows, so it counts as if it had been away then.
+        """
+        return self._now_s() if self.away else self._failed_s
 
     def enter(self) -> int:
         """Begin to ask; return a token to give back with the answer. UNAVAILABLE where that is no use now."""
@@ -76,6 +85,8 @@ class StoreHealth:
     def answered(self, token: int, took_s: float) -> None:
         """Take in that there was an answer, whatever it said."""
         now_s = self._now_s()
+        if self.away:
+            self._failed_s = now_s
         self._all.add(now_s)
         if took_s > self._slow_s:
             self._slow.add(now_s)
@@ -86,6 +97,7 @@ class StoreHealth:
     def failed(self, token: int, error: StoreError) -> None:
         """Take in that there was none."""
         self.trouble = error.message
+        self._failed_s = self._now_s()
         self._breaker.failure(self._now_s(), connect=True, probe=token)
 
     def abandoned(self, token: int) -> None:
@@ -95,6 +107,7 @@ class StoreHealth:
     def opened(self) -> None:
         """Take in that it is open."""
         self.started, self._old_tables, self.trouble = True, False, ""
+        self._failed_s = self._now_s()
 
     def not_opened(self, error: StoreError) -> None:
         """Take in that it could not be opened."""

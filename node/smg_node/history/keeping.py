@@ -95,6 +95,11 @@ class Keeping(AroundStore):
         """Where everything is read, and written that can be written again by whoever asked."""
         return self
 
+    @property
+    def failed_s_ago(self) -> float:
+        """How many seconds ago the store did not answer this node last, 0 while it is away."""
+        return self._now_s() - self._health.failed_s
+
     async def commit(self, access: Access, turn: Turn) -> Kept:
         """Make a turn durable; StoreError if that cannot be. Doing it again with the same turn is harmless."""
         await self._first_try()

@@ -63,7 +63,11 @@ class ManyNodes:
 
             keeping = self._keeping()
             keeping.tell_spooling(lambda some: self._peers.say_spooling(on=some))
-            self._unwritten = Unwritten(keeping, self._peers, now_s=self._clock.monotonic_s)
+            clock = self._clock
+            self._unwritten = Unwritten(
+                keeping, self._peers, now_s=clock.monotonic_s, now_ms=clock.now_ms
+            )
+            keeping.also(self._unwritten.watch)
         return self._unwritten
 
     def threads(self) -> "Threads | None":

@@ -1,6 +1,7 @@
 """What history needs of the other nodes: to ask one, to answer them, and to know who is gone."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -11,6 +12,14 @@ UNWRITTEN: Final = "history.unwritten"
 """What is asked of a node that has turns on its disk."""
 Answer: TypeAlias = Callable[[bytes, str], Awaitable[bytes]]
 """Answers another node's question: payload and the caller's name in, payload out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """When another node was heard last, from itself: seconds ago, infinity for never. `state`: alive, suspect or dead."""
+
+    state: str
+    s_ago: float
 
 
 class Peers(Protocol):
@@ -30,6 +39,10 @@ class Peers(Protocol):
 
     def known(self) -> Mapping[str, str]:
         """Return the state of every other node that is known: alive, suspect, dead or left."""
+        ...
+
+    def heard(self) -> Mapping[str, Heard]:
+        """Return when every other node was heard last that has not left."""
         ...
 
     def spooling(self) -> Mapping[str, str]:
@@ -58,6 +71,10 @@ class Nobody:
         return {}
 
     def known(self) -> Mapping[str, str]:
+        """Return none."""
+        return {}
+
+    def heard(self) -> Mapping[str, Heard]:
         """Return none."""
         return {}
 

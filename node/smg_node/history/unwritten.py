@@ -6,30 +6,53 @@ and a conversation would go on without its last turn. So a node with such turns 
 about a thread before they ask the store. Usually nobody has any, and nobody is asked.
 
 A node that died with turns on its disk cannot be asked. Then what is not found may be there, which is said.
+
+Nor can a node say so that is cut off, and a word takes its time to everybody. So before a client hears that there is no
+such response, all who live are asked, and then the store again: that is dear, but hardly anybody asks for what there is
+not. Who is dead cannot be asked. It may have the response if the store was away after it was heard last, or if that was
+only just now; then the answer is that it cannot be known, until that node is back, has left or is forgotten. Both are
+for responses that can be so young, by the time in their ids. While somebody is not heard the store is looked at each
+second, so that no time when it was away goes by unnoticed where nobody asks it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, TypeVar
 
 import msgspec
 
 from smg_node.core.errors import SmgError
+from smg_node.history.errors import UnwrittenError
 from smg_node.history.keeping import Keeping
 from smg_node.history.peers import UNWRITTEN, Peers
-from smg_node.history.ports import Kept
+from smg_node.history.ports import NO_STORE, Kept
 from smg_storage.around import AroundStore, Call
-from smg_storage.errors import StoreError, StoreErrorKind
-from smg_storage.ids import thread_of
+from smg_storage.errors import StoreError
+from smg_storage.ids import made_ms, thread_of
 from smg_storage.records import Access, Chain, Turn
 from smg_storage.store import HistoryStore
 
 LOOK_S: Final = 0.25
 """So long what was last heard of the others counts."""
 ASK_S: Final = 2.0
+LATE_S: Final = 10.0
+"""So long after the store answers here another node may still take it for away (a breaker's 5 s, and a look of 2 s), and
+its word for what it has on its disk may still be on its way."""
+TURN_MAX_MS: Final = 86_400_000
+"""No call outlives a day, so between a response's id and its turn there is not more."""
+UNHEARD_S: Final = 5.0
+"""Who was not heard for so long may be cut off; a node that is well says something about each second."""
+GOING_S: Final = 30.0
+"""So long after it was heard last a dead node may have had a store away that nobody else missed; if it lives on where it
+reaches the store, what it has is written by then."""
+WATCH_S: Final = 1.0
+WATCH_ANSWER_S: Final = 2.0
+ASKED_MAX: Final = 64
+"""So many nodes are asked about one response. More who live are believed, but for whom the store may have been away."""
 YES: Final = b"\x01"
 NO: Final = b"\x00"
-_TOLD_MISSING: Final = frozenset({"get_response", "get_response_chain"})
+_TOLD_MISSING: Final = frozenset({"get_response", "get_response_chain", "delete_response"})
 """Where a client would hear that there is no such response."""
 
 T = TypeVar("T")
@@ -46,11 +69,20 @@ class Asked(msgspec.Struct, frozen=True, array_like=True):
 class Unwritten(AroundStore):
     """What keeps history in a store that is shared, careful of what others still have to write."""
 
-    def __init__(self, keeping: Keeping, peers: Peers, *, now_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        keeping: Keeping,
+        peers: Peers,
+        *,
+        now_s: Callable[[], float],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """Take the time of this process, and Unix time in milliseconds, which ids tell too."""
         super().__init__(keeping)
         self._keeping: Final = keeping
         self._peers: Final = peers
         self._now_s: Final = now_s
+        self._now_ms: Final = now_ms
         self._look_s = float("-inf")
         self._others: Mapping[str, str] = {}
 
@@ -72,14 +104,46 @@ class Unwritten(AroundStore):
         return await self._keeping.write(access, turn)
 
     async def _through(self, call: Call, run: Callable[[], Awaitable[T]]) -> T:
-        others = self._spooling()
-        if not others or call.access is None or not (call.ids or call.of_all):
+        if call.access is None or not (call.ids or call.of_all):
             return await run()
-        silent = await self._asked(others, call, call.access)
+        others = self._spooling()
+        silent = await self._asked(others, call, call.access) if others else ""
         found = await run()
-        if silent and call.operation in _TOLD_MISSING and _is_missing(found):
-            raise _waits(silent)
+        missing = _missing(call, found) if call.operation in _TOLD_MISSING else ""
+        if not missing:
+            return found
+        unsure = {} if silent else self._unsure(missing, but=others)
+        if unsure:
+            silent = await self._asked(unsure, call, call.access)
+        if silent:
+            raise UnwrittenError(silent)
+        # Who has nothing on its disk now may have written it since it was looked for.
+        return await run() if unsure else found
+
+    def _unsure(self, missing: str, *, but: Collection[str]) -> Mapping[str, str]:
+        """Return the nodes that may have this response on their disks without having been heard to say so."""
+        born_ms = made_ms(missing)
+        if born_ms is None or self._keeping.kind == NO_STORE:
+            return {}
+        age_s = (self._now_ms() - born_ms - TURN_MAX_MS) / 1_000
+        away_s = self._keeping.failed_s_ago - LATE_S
+        found: dict[str, str] = {}
+        heard = self._peers.heard()
+        for name, last in sorted(heard.items(), key=lambda row: row[1].s_ago, reverse=True):
+            if last.s_ago < age_s or name in but:
+                continue
+            living = last.state != "dead" and len(found) < ASKED_MAX
+            if living or last.s_ago >= away_s or (last.state == "dead" and last.s_ago < GOING_S):
+                found[name] = last.state
         return found
+
+    async def watch(self) -> None:
+        """Notice when the store is away while other nodes are not heard, also if nobody asks for anything; until cancelled."""
+        while self._keeping.kind != NO_STORE:
+            await asyncio.sleep(WATCH_S)
+            if any(last.s_ago >= UNHEARD_S for last in self._peers.heard().values()):
+                with suppress(StoreError):
+                    await self._keeping.ping(timeout_s=WATCH_ANSWER_S)
 
     def _spooling(self) -> Mapping[str, str]:
         """Return the other nodes that have turns on their disks, and what they are."""
@@ -92,6 +156,8 @@ class Unwritten(AroundStore):
         """Return a node that may have something and does not answer, "" if all do; UNAVAILABLE if one has."""
         silent = next((name for name, state in others.items() if state in ("dead", "left")), "")
         names = [name for name, state in others.items() if state not in ("dead", "left")]
+        silent = next(iter(names[ASKED_MAX:]), silent)
+        del names[ASKED_MAX:]
         # One id of each thread is enough.
         ids = list({thread_of(each): each for each in call.ids}.values())
         payload = msgspec.msgpack.encode(Asked(access.tenant, ids, call.of_all))
@@ -99,7 +165,7 @@ class Unwritten(AroundStore):
         said = await asyncio.gather(*(self._ask(name, payload, deadline_s) for name in names))
         for name, answer in zip(names, said, strict=True):
             if answer == YES:
-                raise _waits(name)
+                raise UnwrittenError(name)
             if answer != NO:
                 silent = name
         return silent
@@ -121,10 +187,8 @@ async def answered(keeping: Keeping, payload: bytes) -> bytes:
     return YES if waits else NO
 
 
-def _is_missing(found: object) -> bool:
-    return found is None or (isinstance(found, Chain) and bool(found.missing))
-
-
-def _waits(name: str) -> StoreError:
-    message = f"turns of this thread may wait on the disk of {name}"
-    return StoreError(StoreErrorKind.UNAVAILABLE, message)
+def _missing(call: Call, found: object) -> str:
+    """Return the id of the response that was not found, "" if all was."""
+    if isinstance(found, Chain):
+        return found.missing
+    return "" if found else call.ids[0]

@@ -17,6 +17,7 @@ from smg_node.http.joining import Joining
 from smg_node.http.middleware import Action
 from smg_node.http.models import ModelRoutes
 from smg_node.http.parts import HttpParts
+from smg_node.http.probers import Probers
 from smg_node.http.probes import ProbeRoutes
 from smg_node.http.pulse import Pulse
 from smg_node.http.routes import ROUTES
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
     from smg_node.http.audit import AuditRoutes
     from smg_node.http.cluster import ClusterRoutes
     from smg_node.http.conversations import ConversationRoutes
+    from smg_node.http.draining import DrainRoutes
     from smg_node.http.embeddings import EmbeddingRoutes
     from smg_node.http.events import EventRoutes
     from smg_node.http.explain import ExplainRoutes
     from smg_node.http.keys import KeyRoutes
     from smg_node.http.limits import LimitRoutes
+    from smg_node.http.numbers import NumberRoutes
     from smg_node.http.parse import ParseRoutes
     from smg_node.http.responses import ResponseRoutes
     from smg_node.http.settings import SettingsRoutes
@@ -46,6 +49,7 @@ def build_actions(
     pulse: Pulse,
     joining: Joining,
     inflight: Inflight,
+    probers: Probers,
 ) -> Mapping[str, Action]:
     """Return the action of every name in the table of routes."""
     return {
@@ -59,7 +63,7 @@ def build_actions(
         **_of_settings(parts, bodies),
         **_of_keys_and_limits(parts, bodies),
         **_of_shared_state(parts),
-        **_about_the_node(parts, drain),
+        **_about_the_node(parts, drain, probers),
     }
 
 
@@ -146,7 +150,15 @@ def _of_usage(parts: HttpParts) -> Mapping[str, Action]:
 
         return UsageRoutes(parts.identity.node, parts.usage, parts.clock.now_ms)
 
+    @cache
+    def numbers() -> "NumberRoutes":
+        from smg_node.http.numbers import NumberRoutes
+
+        assert parts.numbers is not None, "the process that has this route has the desk"
+        return NumberRoutes(parts.identity.node, parts.numbers, parts.cluster)
+
     return {
+        "numbers": lambda request: numbers().numbers(request),
         "usage": lambda request: usage().usage(request),
         "own_usage": lambda request: usage().own(request),
     }
@@ -183,7 +195,15 @@ def _for_members(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
             parts.cluster, parts.cluster_settings, parts.audit, bodies, parts.health
         )
 
+    @cache
+    def draining() -> "DrainRoutes":
+        from smg_node.http.draining import DrainRoutes
+
+        assert parts.draining is not None, "the process that has this route has the desk"
+        return DrainRoutes(parts.draining)
+
     return {
+        "member_drain": lambda request: draining().draining(request),
         "cluster": lambda request: cluster().cluster(request),
         "members": lambda request: cluster().members(request),
         "member": lambda request: cluster().member(request),
@@ -282,8 +302,8 @@ def _of_shared_state(parts: HttpParts) -> Mapping[str, Action]:
     }
 
 
-def _about_the_node(parts: HttpParts, drain: Drain) -> Mapping[str, Action]:
-    probes = ProbeRoutes(parts, drain)
+def _about_the_node(parts: HttpParts, drain: Drain, probers: Probers) -> Mapping[str, Action]:
+    probes = ProbeRoutes(parts, drain, probers)
     about = AboutRoutes(parts, ROUTES)
     return {
         "server_card": about.server_card,

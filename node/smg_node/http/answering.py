@@ -14,10 +14,6 @@ from smg_node.pipeline.run import Run
 _OPENAI_VERSION: Final = "2020-10-01"
 
 
-def _nothing() -> Mapping[str, str]:
-    return {}
-
-
 class Answering:
     """One generation and the headers that tell how it was served; `more` returns those of its API."""
 
@@ -29,7 +25,7 @@ class Answering:
         request: HttpRequest,
         wish: GenerateRequest,
         run: Run,
-        more: Callable[[], Mapping[str, str]] = _nothing,
+        more: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         self._parts = parts
         self._more = more
@@ -41,22 +37,33 @@ class Answering:
         """Put what is known now into the answer's headers and the access log; return the headers."""
         request, run, parts = self.request, self.run, self._parts
         worker = request.worker = run.worker
-        headers = note_request(parts, request)
-        if run.ticket is not None:
-            headers.update(run.ticket.headers(family_of(request.route)))
-        if parts.options.expose_routing_headers:
+        # `note_request`, in here: every generation comes by.
+        headers, options = request.reply_headers, parts.options
+        taken_s = parts.clock.monotonic_s() - request.received_s
+        headers["openai-processing-ms"] = f"{taken_s * 1000:.0f}"
+        headers["openai-version"] = _OPENAI_VERSION
+        ticket = run.ticket
+        if ticket is not None:
+            headers.update(ticket.headers(family_of(request.route)))
+        if options.expose_routing_headers:
+            headers["x-smg-node"] = parts.identity.node
             headers["x-smg-attempts"] = str(run.attempts)
             if worker:
                 headers["x-smg-routed-worker-id"] = worker
         ignored = run.ignored or self.wish.ignored
         if ignored:
             headers["x-smg-ignored-params"] = name_list(ignored)
-        headers.update(self._more())
+        if self._more is not None:
+            headers.update(self._more())
         return headers
 
     def over(self) -> None:
         """Take note for the last time, and count what had no effect."""
-        self.note()
+        if self.request.wire.begun:
+            # Its headers are out.
+            self.request.worker = self.run.worker
+        else:
+            self.note()
         for name in self.run.ignored or self.wish.ignored:
             self._parts.meters.ignored_parameter(name)
 
@@ -65,7 +72,7 @@ def note_request(parts: HttpParts, request: HttpRequest) -> dict[str, str]:
     """Put into the answer's headers who answers, and how long it took so far; return the headers."""
     headers = request.reply_headers
     taken_s = parts.clock.monotonic_s() - request.received_s
-    headers["openai-processing-ms"] = str(round(taken_s * 1000))
+    headers["openai-processing-ms"] = f"{taken_s * 1000:.0f}"
     headers["openai-version"] = _OPENAI_VERSION
     if parts.options.expose_routing_headers:
         headers["x-smg-node"] = parts.identity.node

@@ -9,18 +9,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+import msgspec
+
 from smg_node.config.address import Address
 from smg_node.http.actions import build_actions
 from smg_node.http.body import BodyReader
 from smg_node.http.connection import ConnectionLimits, Door, Listener
 from smg_node.http.direct import DirectConnection
-from smg_node.http.drain import Drain, Phase, Step
+from smg_node.http.drain import Drain, FarewellTimes, Phase, Step
+from smg_node.http.drain_ports import OpenWork
 from smg_node.http.inflight import Inflight, Outliving
 from smg_node.http.joining import Joining
 from smg_node.http.listening import bound, listen
 from smg_node.http.middleware import Action, Middleware
 from smg_node.http.options import HttpOptions
 from smg_node.http.parts import HttpParts
+from smg_node.http.probers import Probers
 from smg_node.http.pulse import Pulse
 from smg_node.http.routes import METRICS_ROUTES, ROUTES, Router
 from smg_node.telemetry import declared
@@ -49,6 +53,7 @@ class App:
     metrics_door: Middleware
     drain: Drain
     inflight: Inflight
+    probers: Probers
     pulse: Pulse
     joining: Joining
     bodies: BodyReader
@@ -66,16 +71,17 @@ def build_app(parts: HttpParts, elsewhere: Elsewhere | None = None) -> App:
     options = parts.options
     drain = Drain(settle_s=options.settle_s, grace_s=options.grace_s)
     inflight = Inflight()
+    probers = Probers()
     pulse = Pulse(commit_after_s=options.commit_after_s, keepalive_s=options.keepalive_s)
     joining = Joining(coalesce_ms=options.coalesce_ms, on_saved=parts.meters.joined_events)
     bodies = BodyReader(max_bytes=options.body_max_bytes, stall_s=options.body_stall_s)
-    actions = build_actions(parts, bodies, drain, pulse, joining, inflight)
+    actions = build_actions(parts, bodies, drain, pulse, joining, inflight, probers)
     if elsewhere is not None:
         actions = elsewhere.actions(actions)
     door = Middleware(parts, Router(ROUTES), actions, drain, inflight)
     # A scrape must not hold up the farewell, so it is not counted among the open requests.
     metrics_door = Middleware(parts, Router(METRICS_ROUTES), actions, drain, Inflight())
-    return App(door, metrics_door, drain, inflight, pulse, joining, bodies)
+    return App(door, metrics_door, drain, inflight, probers, pulse, joining, bodies)
 
 
 class Server:
@@ -95,7 +101,6 @@ class Server:
         self._listeners: list[Listener] = []
         self._public: asyncio.Server | None = None
         self._metrics: asyncio.Server | None = None
-        self._app.inflight.changed = self._changed.set
         parts.heard.append(self._retune)
         parts.meters.watch(declared.HTTP_INFLIGHT, lambda: {(): self._app.inflight.count})
         parts.meters.watch(declared.HTTP_CONNECTIONS, self._connections)
@@ -125,6 +130,23 @@ class Server:
         """Take no new work, or take it again; the node goes on listening."""
         self._app.drain.set_aside(self._clock.monotonic_s(), on=on)
 
+    def work(self) -> OpenWork:
+        """Return what is open in this process, and who asked it lately whether it is ready."""
+        now_s, app = self._clock.monotonic_s(), self._app
+        taking = not app.drain.refuses_work(now_s)
+        times = app.drain.times(now_s)
+        return msgspec.structs.replace(
+            app.inflight.work(),
+            taking=taking,
+            settle_left_s=times.settle_left_s,
+            cut_left_s=times.cut_left_s,
+            probers=app.probers.views(now_s),
+        )
+
+    def farewell_times(self) -> FarewellTimes:
+        """Return how long the farewell will take, or would."""
+        return self._app.drain.times(self._clock.monotonic_s())
+
     async def start(self) -> None:
         """Listen on both ports. OSError if one is taken, ValueError for an address that is none."""
         options = self._options
@@ -139,6 +161,8 @@ class Server:
     async def drain(self) -> None:
         """Say farewell: return when every request has ended, by itself or by being cut."""
         drain, inflight = self._app.drain, self._app.inflight
+        # From now on only: nobody else waits for requests to end.
+        inflight.changed = self._changed.set
         drain.begin(self._clock.monotonic_s())
         while True:
             now_s = self._clock.monotonic_s()

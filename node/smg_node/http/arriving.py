@@ -40,14 +40,6 @@ class ArrivingBody:
         self.whole = False
         """Whether its last byte is here; never true of one that is broken."""
 
-    @classmethod
-    def arrived(cls, flow: Flow, whole: bytes) -> "ArrivingBody":
-        """Return a body that is here already; it has at most `HELD_MAX_BYTES`."""
-        body = cls(flow)
-        body._first = whole
-        body.whole = True
-        return body
-
     @property
     def over(self) -> bool:
         """Whether nothing more will come, because it is whole or broken."""
@@ -113,6 +105,25 @@ class ArrivingBody:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+class ArrivedBody:
+    """A body that came with its head."""
+
+    __slots__ = ("_left",)
+    whole: Final = True
+
+    def __init__(self, data: bytes) -> None:
+        self._left = data
+
+    def take(self) -> bytes:
+        """Return what was not taken yet."""
+        left, self._left = self._left, b""
+        return left
+
+    async def more(self) -> bytes:
+        """Return what was not taken yet, b"" then."""
+        return self.take()
 
 
 class NoBody:

@@ -10,7 +10,6 @@ from smg_node.http.guard import caller_digest
 from smg_node.http.options import HttpOptions
 from smg_node.http.priority import priority_of
 from smg_node.http.request import Headers, HttpRequest
-from smg_node.telemetry.scope import NO_TRACE
 
 _HINT_MAX_CHARACTERS: Final = 1024
 ROUTING_KEY_MAX_BYTES: Final = 256
@@ -18,27 +17,53 @@ _READ_TIMEOUT: Final = "x-stainless-read-timeout"
 _TIMEOUT: Final = "x-smg-timeout-ms"
 
 
+class Asked:
+    """What a head says about generations: until when, where, how urgently, and who wants them."""
+
+    __slots__ = (
+        "caller", "key_id", "priority", "stream_s", "target_worker", "tenant", "upstream", "whole_s",
+    )  # fmt: skip
+
+    def __init__(self, request: HttpRequest, options: HttpOptions) -> None:
+        headers, identity = request.headers, request.identity
+        self.stream_s = self.whole_s = options.request_s
+        """How long they may take, as a stream and as one answer."""
+        if _READ_TIMEOUT in headers or _TIMEOUT in headers:
+            self.stream_s = min(options.request_s, *_hints(headers, streamed=True))
+            self.whole_s = min(options.request_s, *_hints(headers, streamed=False))
+        self.target_worker = headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS] or None
+        self.caller = caller_digest(request)
+        self.priority = priority_of(headers, options.claim_max)
+        self.tenant = identity.tenant
+        self.key_id = identity.key_id
+        self.upstream = {} if request.trace.sampled else request.trace.headers()
+        """What tells engines of the trace, if they are told the same each time."""
+
+
 def context_of(request: HttpRequest, options: HttpOptions, *, streamed: bool) -> RequestContext:
     """Return what is known of a request besides its body."""
-    headers = request.headers
-    timeout_s = options.request_s
-    if _READ_TIMEOUT in headers or _TIMEOUT in headers:
-        timeout_s = min(timeout_s, *_hints(headers, streamed=streamed))
-    target = headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS]
-    upstream = {"x-request-id": request.request_id}
-    if request.trace is not NO_TRACE:
-        upstream = {**request.trace.headers(), **upstream}
+    standing = request.standing
+    asked = standing.asked
+    if asked is None:
+        asked = standing.asked = Asked(request, options)
+    request_id, received_s = request.request_id, request.received_s
+    upstream = {"x-request-id": request_id}
+    if asked.upstream or request.trace.sampled:
+        upstream = {**(asked.upstream or request.trace.headers()), **upstream}
+    # By position, in the order of its fields: it is made for every request.
     return RequestContext(
-        request_id=request.request_id,
-        received_s=request.received_s,
-        deadline_s=request.received_s + timeout_s,
-        target_worker=target or None,
-        upstream_headers=upstream,
-        caller=caller_digest(request),
-        client=request.peer,
-        priority=priority_of(headers, options.claim_max),
-        tenant=request.identity.tenant,
-        key_id=request.identity.key_id,
+        request_id,
+        received_s,
+        received_s + (asked.stream_s if streamed else asked.whole_s),
+        asked.target_worker,
+        upstream,
+        asked.caller,
+        request.line.peer,
+        asked.priority,
+        asked.tenant,
+        asked.key_id,
+        request.received_ms,
+        request.token,
     )
 
 

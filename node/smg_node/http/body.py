@@ -11,7 +11,7 @@ from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.incoming import FramingError
-from smg_node.http.request import HttpRequest
+from smg_node.http.request import Headers, HttpRequest
 
 _JSON_TYPES: Final = frozenset({"", "application/json", "text/json"})
 _WINDOW_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
@@ -32,12 +32,28 @@ class BodyReader:
         self._max_bytes = max_bytes
         self._stall_s = stall_s
 
+    def arrived(self, request: HttpRequest) -> bytes:
+        """Return what `json` would if nothing has to be waited for or looked at; b"" otherwise, ask that then.
+
+        TOO_LARGE over the limit.
+        """
+        body = request.body
+        if not (request.standing.plain_body and body.whole):
+            return b""
+        data = body.take()
+        if len(data) > self._max_bytes:
+            raise self._too_large()
+        return data
+
     async def json(self, request: HttpRequest) -> bytes:
         """Return the whole body of a request that must be JSON, inflated.
 
         INVALID_REQUEST with status 415 for another type or encoding, 408 for a client that stalls,
         417 for an odd Expect; TOO_LARGE over the limit.
         """
+        arrived = self.arrived(request)
+        if arrived:
+            return arrived
         headers = request.headers
         kind = headers.get("content-type", "")
         if kind != "application/json":
@@ -123,6 +139,14 @@ class BodyReader:
             f"the body is larger than {self._max_bytes} bytes",
             code="request_too_large",
         )
+
+
+def is_plain(headers: Headers) -> bool:
+    """Whether such a body is JSON as it is, and is sent unasked: then there is nothing to check but its size."""
+    packed = headers.get("content-encoding", "identity").strip().lower() != "identity"
+    return (
+        headers.get("content-type") == "application/json" and not packed and "expect" not in headers
+    )
 
 
 def _check_type(said: str) -> None:

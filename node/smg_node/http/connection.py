@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from smg_node.core.errors import SmgError
-from smg_node.http.incoming import ClientLine, Incoming
+from smg_node.http.incoming import ClientLine
+from smg_node.http.request import HttpRequest
 from smg_node.http.wire import reset, unacknowledged_bytes
 
 LINGER_S: Final = 2.0
@@ -34,7 +35,7 @@ FULL: Final = (
 class Door(Protocol):
     """Answers requests."""
 
-    async def serve(self, incoming: Incoming) -> bool:
+    async def serve(self, incoming: HttpRequest) -> bool:
         """Answer one request and say whether the connection goes on; CancelledError when its client has gone."""
         ...
 

@@ -15,7 +15,8 @@ from typing import Final, cast
 from smg_node.core.errors import SmgError
 from smg_node.http.connection import LINGER_S, ConnectionLimits, Door, Listener, Pace
 from smg_node.http.guard import peer_of
-from smg_node.http.incoming import Body, FramingError, Incoming
+from smg_node.http.incoming import Body, FramingError
+from smg_node.http.request import HttpRequest
 from smg_node.http.request_reader import RequestReader
 
 _IN_LINE_MAX: Final = 8
@@ -65,8 +66,8 @@ class DirectConnection(asyncio.Protocol):
         self.peer = ""
         self._pace = Pace()
         # A list although it is a queue: empty, as it nearly always is, a deque takes ten times as much.
-        self._line: list[Incoming | SmgError] = []
-        self._waiter: asyncio.Future[Incoming | SmgError] | None = None
+        self._line: list[HttpRequest | SmgError] = []
+        self._waiter: asyncio.Future[HttpRequest | SmgError] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._unread = b""
@@ -103,8 +104,15 @@ class DirectConnection(asyncio.Protocol):
         if len(data) > _STEP_BYTES or self._unread:
             self._unread += data
             self._read_on()
-        else:
-            self._feed(data)
+            return
+        # `_feed` once more, in here: every request comes by.
+        reader = self._reader
+        try:
+            reader.feed(data)
+        except SmgError as error:
+            self._enqueue(error)
+        if reader.in_head or self._head_since_s is not None:
+            self._time_head()
 
     def pause_writing(self) -> None:
         """Know that more is buffered than the client should be given."""
@@ -205,12 +213,17 @@ class DirectConnection(asyncio.Protocol):
         except SmgError as error:
             # Its turn to be answered comes after the requests before it.
             self._enqueue(error)
-        if not reader.in_head:
+        if reader.in_head or self._head_since_s is not None:
+            self._time_head()
+
+    def _time_head(self) -> None:
+        """Look at the clock when a head begins, and no more when it is complete."""
+        if not self._reader.in_head:
             self._head_since_s = None
         elif self._head_since_s is None:
             self._head_since_s = asyncio.get_running_loop().time()
 
-    def _enqueue(self, incoming: Incoming | SmgError) -> None:
+    def _enqueue(self, incoming: HttpRequest | SmgError) -> None:
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(incoming)
@@ -221,7 +234,7 @@ class DirectConnection(asyncio.Protocol):
 
     # ── Answering ────────────────────────────────────────────────────────────
 
-    def _first_in_line(self) -> Incoming | SmgError:
+    def _first_in_line(self) -> HttpRequest | SmgError:
         line = self._line
         if len(line) == _IN_LINE_MAX:
             self.resume_reading()

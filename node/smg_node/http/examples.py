@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from smg_node.http.drain_shape import DRAIN_EXAMPLES
 from smg_node.http.explain_shape import EXPLAIN_EXAMPLE
 from smg_node.http.history_shape import HISTORY_EXAMPLES
 from smg_node.http.key_shape import KEY_EXAMPLES
 from smg_node.http.limit_shape import LIMIT_EXAMPLES
+from smg_node.http.numbers_shape import NUMBERS_EXAMPLES
 from smg_node.http.usage_shape import USAGE_EXAMPLES
 
 _ID: Final = "w-7f3a91c0d2e4"
@@ -150,9 +152,11 @@ _SESSION: Final = {
 
 EXAMPLES: Final[Mapping[str, Any]] = {
     **HISTORY_EXAMPLES,
+    **DRAIN_EXAMPLES,
     **KEY_EXAMPLES,
     **LIMIT_EXAMPLES,
     **USAGE_EXAMPLES,
+    **NUMBERS_EXAMPLES,
     "WorkerRequest": {
         "url": _URL,
         "model_id": _MODEL,

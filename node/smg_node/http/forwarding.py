@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.connection import Door
-from smg_node.http.incoming import ClientLine, FramingError, Incoming, split_target
+from smg_node.http.incoming import ClientLine, FramingError
 from smg_node.http.middleware import Action
 from smg_node.http.passed_answer import HEAD_BYTES_MAX, PassedAnswer, passed_answer
 from smg_node.http.reply import Reply
@@ -56,13 +56,15 @@ class Forwarding:
         elsewhere = {route.action: _away for route in ROUTES if route.by == "control"}
         return {**actions, **elsewhere}
 
-    def is_here(self, incoming: Incoming) -> bool:
+    def is_here(self, incoming: HttpRequest) -> bool:
         """Whether this process answers a request itself."""
-        if (incoming.method, incoming.target) in self._here or incoming.method == "OPTIONS":
+        if (
+            incoming.head.method,
+            incoming.head.target,
+        ) in self._here or incoming.method == "OPTIONS":
             return True
-        path, _ = split_target(incoming.target)
         try:
-            return self._router.find(incoming.method, path).route.by == "data"
+            return self._router.find(incoming.method, incoming.path).route.by == "data"
         except SmgError:
             # There is no such route, which any process can say.
             return True
@@ -81,7 +83,7 @@ class Forwarding:
 
     # ── Passing on ───────────────────────────────────────────────────────────
 
-    async def serve(self, incoming: Incoming, door: Door) -> bool:
+    async def serve(self, incoming: HttpRequest, door: Door) -> bool:
         """Pass a request on; where nothing came back, let `door` say so. Return whether the connection goes on."""
         task = asyncio.current_task()
         assert task is not None
@@ -106,7 +108,7 @@ class Forwarding:
             return False
         return answer.keep_alive and incoming.body.whole
 
-    async def _passed(self, incoming: Incoming) -> PassedAnswer:
+    async def _passed(self, incoming: HttpRequest) -> PassedAnswer:
         answer = PassedAnswer()
         if not self._linked():
             return answer
@@ -141,7 +143,7 @@ class _ForwardingDoor:
         self._forwarding = forwarding
         self._door = door
 
-    def serve(self, incoming: Incoming) -> Coroutine[Any, Any, bool]:
+    def serve(self, incoming: HttpRequest) -> Coroutine[Any, Any, bool]:
         """Answer one request, here or elsewhere."""
         # No coroutine of its own around the one that matters: most requests are for this process.
         if self._forwarding.is_here(incoming):
@@ -163,7 +165,7 @@ class TrustingDoor:
     def __init__(self, door: Door) -> None:
         self._door = door
 
-    def serve(self, incoming: Incoming) -> Coroutine[Any, Any, bool]:
+    def serve(self, incoming: HttpRequest) -> Coroutine[Any, Any, bool]:
         """Answer one request."""
         incoming.line.peer = incoming.headers.get(PEER, "")
         return self._door.serve(incoming)
@@ -202,12 +204,12 @@ def _nothing() -> None:
     return
 
 
-def _head_of(incoming: Incoming) -> bytes:
-    version = "HTTP/1.1" if incoming.http11 else "HTTP/1.0"
-    lines = [f"{incoming.method} {incoming.target} {version}".encode("latin-1")]
+def _head_of(incoming: HttpRequest) -> bytes:
+    version = "HTTP/1.1" if incoming.head.http11 else "HTTP/1.0"
+    lines = [f"{incoming.method} {incoming.head.target} {version}".encode("latin-1")]
     lines += [
         b"%b: %b" % (name, value)
-        for name, value in incoming.raw
+        for name, value in incoming.head.raw
         if name.decode("latin-1").lower() not in _OWN
     ]
     if _is_chunked(incoming):
@@ -218,11 +220,11 @@ def _head_of(incoming: Incoming) -> bytes:
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
-def _is_chunked(incoming: Incoming) -> bool:
+def _is_chunked(incoming: HttpRequest) -> bool:
     return "transfer-encoding" in incoming.headers
 
 
-async def _pass_body(incoming: Incoming, writer: asyncio.StreamWriter) -> None:
+async def _pass_body(incoming: HttpRequest, writer: asyncio.StreamWriter) -> None:
     """Pass the body on as it comes; a control process that does not want it has answered, or is gone."""
     chunked = _is_chunked(incoming)
     try:
@@ -236,7 +238,7 @@ async def _pass_body(incoming: Incoming, writer: asyncio.StreamWriter) -> None:
 
 
 async def _pass_answer(
-    incoming: Incoming, reader: asyncio.StreamReader, answer: PassedAnswer
+    incoming: HttpRequest, reader: asyncio.StreamReader, answer: PassedAnswer
 ) -> None:
     """Pass the answer on as it comes; `answer` says how far that went."""
     while True:
@@ -268,7 +270,7 @@ async def _more(reader: asyncio.StreamReader) -> bytes:
         return b""
 
 
-def _write(incoming: Incoming, data: bytes) -> None:
+def _write(incoming: HttpRequest, data: bytes) -> None:
     transport = incoming.line.transport
     if transport is None or transport.is_closing():
         raise ConnectionResetError("the client is gone")

@@ -21,7 +21,8 @@ from aiohttp.web_server import Server
 
 from smg_node.http.connection import LINGER_S, ConnectionLimits, Door, Listener, Pace
 from smg_node.http.guard import peer_of
-from smg_node.http.incoming import FramingError, Incoming
+from smg_node.http.incoming import FramingError, Head
+from smg_node.http.request import HttpRequest
 from smg_node.http.request_reader import head_too_large, no_request
 
 _TOO_MANY_HEADERS: Final = "Too many headers received"
@@ -209,16 +210,15 @@ def _serve(door: Door) -> Callable[[BaseRequest], Awaitable[StreamResponse]]:
     async def serve(request: BaseRequest) -> StreamResponse:
         connection = request.protocol
         assert isinstance(connection, FrameworkConnection)
-        incoming = Incoming(
+        head = Head(
             request.method,
             request.raw_path,
             request.headers,
             request._message.raw_headers,
-            _StreamBody(request.content),
-            connection,
-            request.version >= (1, 1),
-            request.keep_alive,
+            http11=request.version >= (1, 1),
+            keep_alive=request.keep_alive,
         )
+        incoming = HttpRequest(head, _StreamBody(request.content), connection)
         try:
             return go_on if await door.serve(incoming) else stop
         finally:

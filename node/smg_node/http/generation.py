@@ -11,11 +11,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from smg_node.core.answer import Collector
 from smg_node.core.errors import SmgError
 from smg_node.core.events import End, Event, Fail, Finish
 from smg_node.core.request import GenerateRequest
-from smg_node.dialects.dialect import Presenter
+from smg_node.dialects.dialect import PLAIN_LEVELS, Presenter
 from smg_node.dialects.json_body import read_json
 from smg_node.http.answering import Answering, uncancel
 from smg_node.http.asking import context_of, routing_key
@@ -49,14 +48,19 @@ class GenerationRoutes:
         """Answer one generation in the words of a dialect."""
         parts = self._parts
         dialect = parts.dialects[dialect_name]
-        raw = await self._bodies.json(request)
-        body = read_json(raw, nesting_max=parts.options.nesting_max)
-        if parts.relays.takes(body.get("model")):
-            return await self._relaying.answer(relayable(APIS[dialect_name], raw, body), request)
-        reading = dialect.read(body)
+        raw = self._bodies.arrived(request) or await self._bodies.json(request)
+        nesting_max = parts.options.nesting_max
+        reading = dialect.read_plain(raw) if nesting_max >= PLAIN_LEVELS else None
+        if reading is None or parts.relays.takes(reading.request.model):
+            body = read_json(raw, nesting_max=nesting_max)
+            if parts.relays.takes(body.get("model")):
+                asked = relayable(APIS[dialect_name], raw, body)
+                return await self._relaying.answer(asked, request)
+            reading = dialect.read(body)
         wish = _with_routing_key(reading.request, request.headers, parts.options.key_headers)
         request.model = wish.model
-        request.trace.set("gen_ai.request.model", wish.model)
+        if request.trace.sampled:
+            request.trace.set("gen_ai.request.model", wish.model)
         run = parts.generations.start(
             dialect_name, wish, context_of(request, parts.options, streamed=wish.stream)
         )
@@ -64,15 +68,11 @@ class GenerationRoutes:
         answering = Answering(parts, request, wish, run)
         if wish.stream:
             return await self._stream(answering, presenter)
-        return await self._collect(answering, presenter)
-
-    async def _collect(self, answering: Answering, presenter: Presenter) -> Reply:
-        collector = Collector(answering.wish.choices)
         try:
-            await answering.run.tell(collector.feed)
+            answer = await run.answer()
         finally:
             answering.over()
-        return Reply(200, presenter.answer(collector.answer()))
+        return Reply(200, presenter.answer(answer))
 
     async def _stream(self, answering: Answering, presenter: Presenter) -> Streamed:
         request = answering.request

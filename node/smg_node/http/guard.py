@@ -102,12 +102,7 @@ def credential(headers: Headers) -> str | None:
 
 def given_key(request: HttpRequest) -> str | None:
     """Return the key that came with a request, if any; INVALID_REQUEST if there were two."""
-    facts = request.facts
-    if facts is None:
-        return credential(request.headers)
-    if facts.credential is None:
-        facts.credential = (credential(request.headers),)
-    return facts.credential[0]
+    return credential(request.headers)
 
 
 def caller_digest(request: HttpRequest) -> str:

@@ -25,6 +25,8 @@ class Identity:
     key_id: str
     tenant: str
     role: Role
+    expires_ms: int = 0
+    """When the key does, in Unix milliseconds; 0 for never."""
 
 
 ANYBODY: Final = Identity("", "", "user")
@@ -49,6 +51,11 @@ class Authenticator(Protocol):
     @property
     def empty(self) -> bool:
         """Whether there is no credential that could be known."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Another number whenever anything of the above has changed, or whose a credential is, but for the time that passes."""
         ...
 
     def identify(self, credential: str) -> Identity:
@@ -98,6 +105,11 @@ class KeySource(Protocol):
         """Whether this node knows by now what the cluster knows."""
         ...
 
+    @property
+    def version(self) -> int:
+        """Another number after every change of the keys."""
+        ...
+
     def get(self, key_id: str) -> KnownKey | None:
         """Return a key, good or not."""
         ...
@@ -135,6 +147,11 @@ class KeyAuthenticator:
         """Whether there is no key at all."""
         return not len(self._keys)
 
+    @property
+    def version(self) -> int:
+        """Another number after every change of the keys."""
+        return self._keys.version
+
     def identify(self, credential: str) -> Identity:
         """Return whose key it is; UNAUTHENTICATED, and never a word of the key itself."""
         said = read_key_text(credential)
@@ -149,7 +166,10 @@ class KeyAuthenticator:
             raise SmgError(ErrorKind.UNAUTHENTICATED, "the key has expired", code="expired_api_key")
         kept = self._identities.get(key.id)
         if kept is None or kept[0] is not key:
-            kept = self._identities[key.id] = (key, Identity(key.id, key.tenant, key.role))
+            kept = self._identities[key.id] = (
+                key,
+                Identity(key.id, key.tenant, key.role, key.expires_ms),
+            )
         return kept[1]
 
 

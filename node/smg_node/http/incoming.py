@@ -1,13 +1,13 @@
-"""A request as a server hands it to the door: what its head said, and a body that may still be on its way.
+"""What a server makes a request of: what its head said, and a body that may still be on its way.
 
-Two servers make these: our own (`direct.py`) and the framework's (`framework.py`). All that follows knows
-neither.
+There are two servers: our own (`direct.py`) and the framework's (`framework.py`). All that follows knows neither.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
+from smg_node.http.standing import Standing
 from smg_node.http.wire import Line
 
 Headers: TypeAlias = Mapping[str, str]
@@ -45,26 +45,15 @@ class ClientLine(Line, Protocol):
     """The client's address, "" on a UNIX socket."""
 
 
-class HeadFacts:
-    """What follows from a head and nothing else, found once for all requests of a connection that have it.
+class Head:
+    """What the head of a request says; requests of a connection that say the same share one.
 
-    Whoever finds such a thing puts it here, unless it is None: then there is no such place.
+    `standing` is what a door has found about it, for the next request that has it. `path` is still percent-encoded,
+    `query` decoded.
     """
 
-    __slots__ = ("credential", "path", "query")
-
-    def __init__(self) -> None:
-        self.path: str | None = None
-        self.query: Mapping[str, str] = NO_QUERY
-        self.credential: tuple[str | None] | None = None
-        """The key that was sent, if any."""
-
-
-class Incoming:
-    """The head of a request, its body, and the line that its answer goes to."""
-
     __slots__ = (
-        "body", "facts", "headers", "http11", "keep_alive", "line", "method", "raw", "target",
+        "headers", "http11", "keep_alive", "method", "path", "query", "raw", "standing", "target",
     )  # fmt: skip
 
     def __init__(
@@ -73,21 +62,18 @@ class Incoming:
         target: str,
         headers: Headers,
         raw: RawHeaders,
-        body: Body,
-        line: ClientLine,
+        *,
         http11: bool,
         keep_alive: bool,
-        facts: HeadFacts | None = None,
     ) -> None:
-        self.facts = facts
         self.method = method
         self.target = target
         self.headers = headers
         self.raw = raw
-        self.body = body
-        self.line = line
         self.http11 = http11
         self.keep_alive = keep_alive
+        self.path, self.query = split_target(target)
+        self.standing: Standing | None = None
 
 
 def split_target(target: str) -> tuple[str, Mapping[str, str]]:

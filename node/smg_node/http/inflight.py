@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.http.drain_ports import OpenWork
 from smg_node.http.request import HttpRequest
 
 
@@ -46,13 +47,24 @@ class Inflight:
         """How much a farewell waits for."""
         return self.count + (self.outliving.count if self.outliving is not None else 0)
 
+    def work(self) -> OpenWork:
+        """Return what is open of tenants: operators and peers who look on are not waited for."""
+        begun = [
+            request.wire.begun
+            for request in self._requests
+            if request.route is not None and request.route.access == "data"
+        ]
+        streams = sum(begun)
+        background = 0 if self.outliving is None else self.outliving.count
+        return OpenWork(len(begun) - streams, streams, background)
+
     def add(self, request: HttpRequest) -> None:
         """Count a request in."""
         self._requests[request] = None
 
     def remove(self, request: HttpRequest) -> None:
         """Count it out again."""
-        if request in self._watching:
+        if self._watching and request in self._watching:
             del self._watching[request]
             return
         del self._requests[request]

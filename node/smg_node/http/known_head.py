@@ -1,13 +1,15 @@
 """The head that a connection's last request had: a client's next one mostly differs from it in nothing but its length.
 
 Reading such a head again costs a twentieth of reading it anew. It is the same to the byte but for the digits of its
-`content-length`, and these must name exactly what came with it, so the grammar would say of it what it said before.
+`content-length`, and these must name exactly what came with it, so the grammar would say of it what it said before. What
+a door has found about the head is good for the next request as well, whatever the length.
 """
 
 from typing import Final
 
-from smg_node.http.arriving import ArrivingBody, Flow
-from smg_node.http.incoming import ClientLine, HeadFacts, Incoming
+from smg_node.http.arriving import ArrivedBody
+from smg_node.http.incoming import ClientLine, Head
+from smg_node.http.request import HttpRequest
 
 _END: Final = b"\r\n\r\n"
 _LENGTH: Final = b"\r\ncontent-length:"
@@ -18,45 +20,55 @@ _DIGITS_MAX: Final = 9
 class KnownHead:
     """A head that the grammar has taken, of a request whose whole body came with it and that kept its connection."""
 
-    __slots__ = ("_facts", "_headers", "_method", "_place", "_raw", "_rest", "_start", "_target")
+    __slots__ = ("_bytes", "_head", "_place", "_rest", "_start", "_whole")
 
-    def __init__(self, start: bytes, rest: bytes, place: int, incoming: Incoming) -> None:
+    def __init__(self, start: bytes, rest: bytes, place: int, head: Head) -> None:
         self._start = start
         self._rest = rest
         self._place = place
-        self._method = incoming.method
-        self._target = incoming.target
-        self._headers = incoming.headers
-        self._raw = incoming.raw
-        self._facts = HeadFacts()
+        self._head = head
+        # The latest one as it was spelled, and how long it was together with its body.
+        self._whole = start
+        self._bytes = 0
 
-    def read(self, data: bytes, line: ClientLine, flow: Flow) -> Incoming | None:
+    def read(self, data: bytes, line: ClientLine) -> HttpRequest | None:
         """Return the request in `data` if it is one whole request with this head and nothing else."""
+        whole = self._whole
+        if len(data) != self._bytes or not data.startswith(whole):
+            # The latest of this head had another length.
+            if not self._is_like(data):
+                return None
+            whole = self._whole
+        return HttpRequest(self._head, ArrivedBody(data[len(whole) :]), line)
+
+    def _is_like(self, data: bytes) -> bool:
+        """Whether `data` has this head but for the digits of its length; if so, they are known from now on."""
         start, rest = self._start, self._rest
         if not data.startswith(start):
-            return None
+            return False
         at = len(start)
         stop = data.find(b"\r", at, at + _DIGITS_MAX + 1)
         if not (stop > at and data.startswith(rest, stop)):
-            return None
+            return False
         digits = data[at:stop]
         begins = stop + len(rest)
         if not digits.isdigit() or int(digits) != len(data) - begins:
-            return None
-        headers = dict(self._headers)
-        headers[_NAME] = digits.decode("ascii")
-        raw = list(self._raw)
+            return False
+        before = self._head
+        raw = list(before.raw)
         raw[self._place] = (raw[self._place][0], digits)
-        body = ArrivingBody.arrived(flow, data[begins:])
-        return Incoming(
-            self._method, self._target, headers, raw, body, line, True, True, self._facts
-        )
+        headers = {**before.headers, _NAME: digits.decode("ascii")}
+        head = Head(before.method, before.target, headers, raw, http11=True, keep_alive=True)
+        # Nobody decides anything by a length that has come with as many bytes.
+        head.standing = before.standing
+        self._head, self._whole, self._bytes = head, data[:begins], len(data)
+        return True
 
 
-def known_head(data: bytes, incoming: Incoming) -> KnownHead | None:
+def known_head(data: bytes, incoming: Head) -> KnownHead | None:
     """Return the head of the one whole request that `data` is; None for one that need not be what it seems.
 
-    The grammar has read `data` from a request's beginning to its end as `incoming`, which keeps its connection.
+    The grammar has read `data` from a request's beginning to its end as one of head `incoming`, which keeps its connection.
     """
     if not incoming.http11 or "transfer-encoding" in incoming.headers:
         return None
@@ -75,4 +87,5 @@ def known_head(data: bytes, incoming: Incoming) -> KnownHead | None:
     names = [name.lower() for name, _ in incoming.raw]
     if names.count(_NAME.encode()) != 1:
         return None
-    return KnownHead(data[:at], data[stop : end + len(_END)], names.index(_NAME.encode()), incoming)
+    rest = data[stop : end + len(_END)]
+    return KnownHead(data[:at], rest, names.index(_NAME.encode()), incoming)

@@ -150,6 +150,10 @@ class LimitDesk(Protocol):
         """Return what is spent of it in the whole cluster now; of a `*` for each that is in use."""
         ...
 
+    async def use_of_all(self) -> LimitUses:
+        """Return what is spent of all limits in the whole cluster now, the fullest first."""
+        ...
+
     def change(self, scope: str, body: Mapping[str, Any], *, version: int | None) -> LimitChange:
         """Set it everywhere.
 

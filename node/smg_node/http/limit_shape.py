@@ -59,6 +59,12 @@ _USE: Final = {
     "not_adopted": _TEXTS,
     "nodes": {"type": "object", "additionalProperties": _NODE_USE},
 }
+_USED: Final[Mapping[str, Any]] = {
+    "uses": _list(_all(_USE)),
+    "exact": _FLAG,
+    "cut": _COUNT,
+    "silent": {"type": "object", "additionalProperties": _TEXT},
+}
 _LIMIT: Final[Mapping[str, Any]] = {"$ref": "#/components/schemas/Limit"}
 
 LIMIT_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -79,15 +85,17 @@ LIMIT_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
             "conflicts": _list(_RIVAL),
         }
     ),
-    "LimitList": _all({"node": _TEXT, "limits": _list(_LIMIT), "unreadable": _TEXTS}),
+    "LimitList": _object(
+        {"node": _TEXT, "limits": _list(_LIMIT), "unreadable": _TEXTS, **_USED},
+        "node",
+        "limits",
+        "unreadable",
+    ),
     "LimitUse": _object(
         {
             "node": _TEXT,
             "limit": _LIMIT,
-            "uses": _list(_all(_USE)),
-            "exact": _FLAG,
-            "cut": _COUNT,
-            "silent": {"type": "object", "additionalProperties": _TEXT},
+            **_USED,
             "rows": {"type": "object", "additionalProperties": _list(_ANY)},
         },
         "node",

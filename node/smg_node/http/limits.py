@@ -26,14 +26,21 @@ class LimitRoutes:
         self._bodies = bodies
 
     async def limits(self, request: HttpRequest) -> Reply:
-        """List the limits as they are defined."""
-        return json_reply(
-            {
-                "node": self._node,
-                "limits": self._limits.limits(),
-                "unreadable": self._limits.unreadable(),
+        """List the limits as they are defined; with `?use=true` also what is spent of them everywhere."""
+        shown: dict[str, object] = {
+            "node": self._node,
+            "limits": self._limits.limits(),
+            "unreadable": self._limits.unreadable(),
+        }
+        if query_switch(request, "use"):
+            said = await self._limits.use_of_all()
+            shown |= {
+                "uses": said.uses,
+                "exact": said.exact,
+                "cut": said.cut,
+                "silent": said.silent,
             }
-        )
+        return json_reply(shown)
 
     async def limit(self, request: HttpRequest) -> Reply:
         """Show one limit and what is spent of it everywhere.

@@ -2,28 +2,33 @@
 
 request id → trace → route → cross-origin rules → draining → who may ask → the route itself → one
 envelope for whatever failed → headers → access log and metrics. No other code builds an error's body,
-and none but this one decides whether a connection goes on.
+and none but this one decides whether a connection goes on. What is found about a head holds for the next
+request that has it (`standing.py`).
 """
 
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from smg_node.core.errors import SmgError
+from smg_node.http.body import is_plain
 from smg_node.http.drain import Drain
 from smg_node.http.errors import error_reply, internal
 from smg_node.http.guard import Guard, cors_headers
-from smg_node.http.incoming import ClientLine, Headers, Incoming, split_target
+from smg_node.http.incoming import ClientLine, Head, Headers
 from smg_node.http.inflight import Inflight, draining
 from smg_node.http.parts import HttpParts
 from smg_node.http.reply import HeadWriter, Reply, Streamed
 from smg_node.http.request import HttpRequest
 from smg_node.http.routes import Route, Router
+from smg_node.http.standing import NEVER_MS, Standing
 from smg_node.http.wire import Wire
 from smg_node.telemetry import scope
 from smg_node.telemetry.access import AccessLine
+from smg_node.telemetry.cells import LATE_MAX, Spread, Tally
+from smg_node.telemetry.scope import NO_TRACE, Trace
 
 Action: TypeAlias = Callable[[HttpRequest], Awaitable[Reply | Streamed]]
 
@@ -64,23 +69,30 @@ class Middleware:
         self._drain = drain
         self._inflight = inflight
         self._guard = Guard(parts.authenticator)
-        self._heads = HeadWriter()
+        self._heads = HeadWriter(parts.clock)
+        self._monotonic_s = parts.clock.monotonic_s
+        self._now_ms = parts.clock.now_ms
 
-    async def serve(self, incoming: Incoming) -> bool:
+    async def serve(self, incoming: HttpRequest) -> bool:
         """Answer one request and say whether the connection goes on; CancelledError when its client has gone away."""
-        request = self._open(incoming)
-        wire = request.wire
+        request, drain = incoming, self._drain
+        wire = self._open(request)
         status = _CLIENT_GONE
         self._inflight.add(request)
         try:
             try:
-                admitted = self._admit(request)
-                answer = admitted if isinstance(admitted, Reply) else await admitted(request)
+                action = request.standing.action
+                if action is None or drain.draining:
+                    action = self._admit(request)
+                answer = await action(request)
             except (Exception, asyncio.CancelledError) as error:
                 # A door: a mistake of ours in one request must not reach the connection, let alone others.
                 answer = self._failed(request, error)
             if isinstance(answer, Reply):
-                self._write(request, answer)
+                if drain.refusing or not request.body.whole:
+                    # A body nobody read stands in the way of whatever would come after it.
+                    wire.keep_alive = False
+                wire.reply(answer, request.reply_headers)
                 if wire.behind:
                     await wire.drain()
             status = answer.status
@@ -89,12 +101,12 @@ class Middleware:
         finally:
             self._inflight.remove(request)
             self._record(request, status)
-        return wire.keep_alive and not self._drain.refusing
+        return wire.keep_alive and not drain.refusing
 
     def unparsed(self, line: ClientLine, error: SmgError) -> None:
         """Answer bytes that are no request; their connection ends."""
         parts = self._parts
-        wire = Wire(line, self._heads, parts.clock, http11=True, keep_alive=False, wants_body=True)
+        wire = Wire(line, self._heads, http11=True, keep_alive=False)
         request_id = parts.ids.new("req_")
         reply = error_reply(error, route=None, dialects=parts.dialects, request_id=request_id)
         parts.meters.http(_UNPARSED, "", reply.status, 0.0)
@@ -105,39 +117,54 @@ class Middleware:
         """Count a connection that a limit turned away or ended."""
         self._parts.meters.connection_refused(reason)
 
-    def _open(self, incoming: Incoming) -> HttpRequest:
-        parts, headers = self._parts, incoming.headers
-        facts = incoming.facts
-        if facts is None or facts.path is None:
-            path, query = split_target(incoming.target)
-            if facts is not None:
-                facts.path, facts.query = path, query
-        else:
-            path, query = facts.path, facts.query
-        trace = parts.tracer.begin(incoming.method, headers)
-        request_id = self._request_id(headers)
+    def _open(self, request: HttpRequest) -> Wire:
+        """Give a request its names, its trace and the wire that its answer goes by, and look whether its head is known."""
+        parts, head = self._parts, request.head
+        request.received_s = self._monotonic_s()
+        request.received_ms = now_ms = self._now_ms()
+        standing = head.standing
+        if (
+            standing is None
+            or standing.options is not parts.options
+            or standing.keys_version != parts.authenticator.version
+            or standing.until_ms <= now_ms
+        ):
+            standing = self._stranger(head)
+        request.standing = standing
+        trace = standing.trace
+        if trace is not NO_TRACE:
+            request.trace = trace = self._traced(request) if trace is None else trace
+        request.token = token = parts.ids.token(now_ms)
+        request.request_id = request_id = standing.request_id or f"req_{token}"
         scope.enter(request_id, trace)
-        wire = Wire(
-            incoming.line,
-            self._heads,
-            parts.clock,
-            http11=incoming.http11,
-            keep_alive=incoming.keep_alive,
-            wants_body=incoming.method != "HEAD",
+        request.reply_headers = headers = {"x-request-id": request_id, "request-id": request_id}
+        if standing.reply_headers:
+            headers.update(standing.reply_headers)
+        request.wire = wire = Wire(
+            request.line, self._heads, http11=head.http11, keep_alive=head.keep_alive
         )
-        received_s = parts.clock.monotonic_s()
-        request = HttpRequest(incoming, path, query, wire, received_s, request_id, trace)
+        if standing.method == "HEAD":
+            wire.wants_body = False
         request.task = asyncio.current_task()
-        return request
+        return wire
 
-    def _request_id(self, headers: Headers) -> str:
-        for name in self._parts.options.request_id_headers:
-            if name in headers:
-                given = headers[name]
-                if _REQUEST_ID.fullmatch(given):
-                    return given
-                break
-        return self._parts.ids.new("req_")
+    def _stranger(self, head: Head) -> Standing:
+        """Return what is known of a head before anything is decided about it."""
+        parts = self._parts
+        standing = Standing(head.method[:16], head.path[:_PATH_LOGGED_MAX])
+        standing.options = parts.options
+        standing.keys_version = parts.authenticator.version
+        standing.request_id = _given_id(head.headers, parts.options.request_id_headers)
+        if not parts.tracer.recording:
+            standing.trace = parts.tracer.begin(head.method, head.headers)
+        return standing
+
+    def _traced(self, request: HttpRequest) -> Trace:
+        """Return the trace of a request that may be recorded."""
+        trace, route = self._parts.tracer.begin(request.method, request.headers), request.route
+        if trace.sampled and route is not None:
+            trace.set("http.route", route.path)
+        return trace
 
     def _failed(self, request: HttpRequest, error: BaseException) -> Reply | Streamed:
         """Return the answer to what went wrong; raise it again where nobody is left to be told."""
@@ -153,40 +180,47 @@ class Middleware:
             raise error
         return self._mistake(request)
 
-    def _admit(self, request: HttpRequest) -> Reply | Action:
-        """Return what answers a request that may be answered, or the answer to a browser's preflight."""
+    def _admit(self, request: HttpRequest) -> Action:
+        """Return what answers a request that may be answered, and remember it for the next one with its head."""
         if request.method == "OPTIONS":
-            return self._preflight(request)
+            return self._preflight
+        standing, keys = request.standing, self._parts.authenticator
         found = self._router.find(request.method, request.path)
-        route = request.route = found.route
-        request.values = found.values
+        route = standing.route = found.route
+        standing.values = found.values
         if request.trace.sampled:
             request.trace.set("http.route", route.path)
         options = self._parts.options
         if options.cors_allowed_origins and route.access in ("public", "data"):
-            self._allow_origin(request)
+            standing.reply_headers = self._allow_origin(request)
         if route.access != "public":
-            drain = self._drain
-            if drain.refusing or drain.aside:
-                self._refuse_late(request, route)
-            request.identity = self._guard.admit(request, route.access, options.data_access)
-        return self._actions[route.action]
+            self._refuse_late(request, route)
+            standing.identity = who = self._guard.admit(request, route.access, options.data_access)
+            standing.until_ms = who.expires_ms or NEVER_MS
+        action = self._actions[route.action]
+        # Operators are few, and what they may hangs on where they ask from.
+        if route.access in ("public", "data") and keys.settled:
+            standing.plain_body = is_plain(request.headers)
+            standing.action = action
+            request.head.standing = standing
+        return action
 
     def _refuse_late(self, request: HttpRequest, route: Route) -> None:
         """Refuse what comes too late: anything once the node leaves, new work once it was set aside."""
         if self._drain.refusing:
             raise draining(leaving=True)
-        if route.access == "data" and self._drain.refuses_work(self._parts.clock.monotonic_s()):
+        if not self._drain.draining or route.access != "data":
+            return
+        if not self._drain.takes_work(self._monotonic_s()):
             # Whoever asks again should find another node, and a kept connection leads back here.
             request.wire.keep_alive = False
             raise draining(leaving=False)
 
-    def _preflight(self, request: HttpRequest) -> Reply:
+    async def _preflight(self, request: HttpRequest) -> Reply:
         """Answer a browser that asks whether a page may ask."""
         method = request.headers.get("access-control-request-method", request.method)
         found = self._router.find(method, request.path)
-        request.route = found.route
-        request.values = found.values
+        request.standing.route = found.route
         if found.route.access in ("public", "data"):
             self._allow_origin(request)
         if "access-control-allow-origin" in request.reply_headers:
@@ -196,11 +230,13 @@ class Middleware:
             request.reply_headers.update(_PREFLIGHT)
         return Reply(204)
 
-    def _allow_origin(self, request: HttpRequest) -> None:
+    def _allow_origin(self, request: HttpRequest) -> Mapping[str, str]:
+        """Let a page read the answer, if it may; return the headers that say so."""
         allowed = cors_headers(request.headers, self._parts.options.cors_allowed_origins)
-        request.reply_headers.update(allowed)
         if "access-control-allow-origin" in allowed:
-            request.reply_headers["access-control-expose-headers"] = _EXPOSED
+            allowed = {**allowed, "access-control-expose-headers": _EXPOSED}
+        request.reply_headers.update(allowed)
+        return allowed
 
     def _error(self, request: HttpRequest, error: SmgError) -> Reply:
         request.error_code = error.code
@@ -218,41 +254,62 @@ class Middleware:
             return Streamed(500)
         return self._error(request, internal())
 
-    def _write(self, request: HttpRequest, reply: Reply) -> None:
-        wire = request.wire
-        if self._drain.refusing or not request.body.whole:
-            # A body nobody read stands in the way of whatever would come after it.
-            wire.keep_alive = False
-        wire.reply(reply, request.reply_headers)
-
     def _record(self, request: HttpRequest, status: int) -> None:
-        parts = self._parts
-        route = request.route.path if request.route is not None else _UNKNOWN
-        duration_s = parts.clock.monotonic_s() - request.received_s
-        parts.meters.http(route, request.method, status, duration_s)
-        if request.identity.tenant:
-            parts.meters.tenant_request(request.identity.tenant, status)
-        if request.trace.sampled:
-            request.trace.end(status, request.error_code)
-        if not parts.access.enabled:
+        standing, access = request.standing, self._parts.access
+        counted = standing.counted.get(status)
+        if counted is None:
+            counted = standing.counted[status] = self._counted(standing, status)
+        requests, times, tenants = counted
+        duration_s = self._monotonic_s() - request.received_s
+        requests.value += 1
+        # `observe`, in here.
+        late = times.late
+        late.append(duration_s)
+        if len(late) >= LATE_MAX:
+            times.settle()
+        if tenants is not None:
+            tenants.value += 1
+        trace = request.trace
+        if trace.sampled:
+            trace.end(status, request.error_code)
+        if not access.enabled:
             return
-        identity = request.identity
+        duration_ms = round(duration_s * 1000, 3)
+        identity = standing.identity
         # By position, in the order of its fields: by name it would cost twice as much.
-        parts.access.record(
+        access.record(
             AccessLine(
-                parts.access.now_ms(),
+                request.received_ms + int(duration_ms),
                 request.request_id,
-                request.method[:16],
-                request.path[:_PATH_LOGGED_MAX],
+                standing.method,
+                standing.path,
                 status,
-                round(duration_s * 1000, 3),
+                duration_ms,
                 request.wire.bytes_out,
-                request.peer,
+                request.line.peer,
                 request.model[:_PATH_LOGGED_MAX],
                 request.worker,
                 request.error_code,
-                request.trace.trace_id,
+                trace.trace_id,
                 identity.tenant,
                 identity.key_id,
             )
         )
+
+    def _counted(self, standing: Standing, status: int) -> tuple[Tally, Spread, Tally | None]:
+        """Return where such requests are counted that end in this way."""
+        meters, route = self._parts.meters, standing.route
+        path = _UNKNOWN if route is None else route.path
+        tenant = standing.identity.tenant
+        return (
+            *meters.requests(path, standing.method, status),
+            meters.tenant_requests(tenant, status) if tenant else None,
+        )
+
+
+def _given_id(headers: Headers, names: Sequence[str]) -> str:
+    """Return the id in the first of these headers that is there, if it is one that can be taken over; else ""."""
+    for name in names:
+        if name in headers:
+            return headers[name] if _REQUEST_ID.fullmatch(headers[name]) else ""
+    return ""

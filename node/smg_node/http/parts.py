@@ -8,9 +8,11 @@ from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock
 from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.options import ReaderOptions
+from smg_node.http.drain_ports import DrainDesk
 from smg_node.http.identity import Authenticator
 from smg_node.http.key_ports import KeyDesk
 from smg_node.http.limit_ports import LimitDesk
+from smg_node.http.numbers_ports import NumbersDesk
 from smg_node.http.options import HttpOptions
 from smg_node.http.ports import Catalog, Cluster, Explainer, HealthReport, TokenService, Workers
 from smg_node.http.shared_ports import AuditDesk, SessionDesk, SettingsDesk, StateDesk
@@ -76,6 +78,10 @@ class HttpParts:
     settings: Callable[[], Mapping[str, Any]] = dict
     scrape: Callable[[str], Awaitable[tuple[bytes, str]]] | None = None
     """Puts the page of metrics together where there are other processes to ask."""
+    draining: DrainDesk | None = None
+    """Tells how far members are that take no new work; in the process that answers such questions."""
+    numbers: NumbersDesk | None = None
+    """Tells what the whole cluster counts; in the process that answers such questions."""
     heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)
     """Told of new options."""
 

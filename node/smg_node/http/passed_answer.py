@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from smg_node.http.chunked_end import ChunkedEnd
-from smg_node.http.incoming import Incoming
+from smg_node.http.request import HttpRequest
 
 HEAD_BYTES_MAX: Final = 262_144
 """Our own answers have heads of a few hundred bytes; explained ones may echo long headers."""
@@ -56,7 +56,7 @@ class PassingAnswer:
             self._chunks.count(data)
 
 
-def passed_answer(head: bytes, incoming: Incoming) -> PassingAnswer:
+def passed_answer(head: bytes, incoming: HttpRequest) -> PassingAnswer:
     """Return the answer whose head, blank line included, is `head`."""
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     status = int(first.split(b" ", 2)[1])
@@ -69,11 +69,11 @@ def passed_answer(head: bytes, incoming: Incoming) -> PassingAnswer:
     body = 0 if bodiless else None if chunked else length
     framed = bodiless or chunked or length is not None
     # A body that nobody read to its end stands in the way of whatever would come after it.
-    keep_alive = incoming.keep_alive and framed and incoming.body.whole
+    keep_alive = incoming.head.keep_alive and framed and incoming.body.whole
     kept = [line for line in lines if _named(line)[0] != b"connection"]
     if not keep_alive:
         kept.append(b"connection: close")
-    elif not incoming.http11:
+    elif not incoming.head.http11:
         kept.append(b"connection: keep-alive")
     whole_head = b"\r\n".join([first, *kept]) + b"\r\n\r\n"
     return PassingAnswer(

@@ -14,6 +14,7 @@ from smg_node.http.answering import close_events
 from smg_node.http.drain import Drain
 from smg_node.http.parts import HttpParts
 from smg_node.http.ports import Health
+from smg_node.http.probers import Probers
 from smg_node.http.reply import Reply, json_reply
 from smg_node.http.request import HttpRequest
 from smg_node.pipeline.relayed import APIS, relayable
@@ -26,8 +27,9 @@ _MODELS_AT_ONCE_MAX: Final = 64
 class ProbeRoutes:
     """Answers probes; none of them waits for a worker but `/health_generate`."""
 
-    def __init__(self, parts: HttpParts, drain: Drain) -> None:
+    def __init__(self, parts: HttpParts, drain: Drain, probers: Probers) -> None:
         self._parts = parts
+        self._probers = probers
         self._drain = drain
         self._one_at_a_time = asyncio.Lock()
         self._generated: Reply | None = None
@@ -44,6 +46,8 @@ class ProbeRoutes:
         if self._drain.draining and not health.draining:
             reasons.append("the node is draining")
         ready = health.ready and not health.draining and not self._drain.draining
+        agent, now_s = request.headers.get("user-agent", ""), self._parts.clock.monotonic_s()
+        self._probers.note(request.peer, agent, now_s, ready=ready)
         return _probe(health, "ready" if ready else "not ready", reasons, well=ready)
 
     async def health(self, request: HttpRequest) -> Reply:

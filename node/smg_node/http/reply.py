@@ -1,12 +1,13 @@
 """What a route answers, and how it looks as the head of an HTTP message."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
+
+from smg_node.core.ports import Clock
 
 JSON: Final = "application/json"
 _REASON: Final = {status.value: status.phrase for status in HTTPStatus} | {
@@ -17,18 +18,16 @@ _LINE: Final = "%s: %s".__mod__
 _encode: Final = msgspec.json.Encoder().encode
 
 
-@dataclass(slots=True)
-class Reply:
+class Reply(msgspec.Struct):
     """A whole answer. Header names are lower case; values must not contain line breaks."""
 
     status: int
     body: bytes = b""
     content_type: str = JSON
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Streamed:
+class Streamed(msgspec.Struct, frozen=True):
     """An answer that has already been written, event by event."""
 
     status: int = 200
@@ -50,43 +49,53 @@ def name_list(names: Sequence[str]) -> str:
 
 
 class HeadWriter:
-    """Spells response heads; remembers how those of one status begin for the second they are good for."""
+    """Spells response heads; remembers how those of one kind begin for the second they are good for."""
 
-    def __init__(self) -> None:
-        self._second = -1
-        self._starts: dict[int, str] = {}
+    def __init__(self, clock: Clock) -> None:
+        self._monotonic_s = clock.monotonic_s
+        self._now_ms = clock.now_ms
+        self._until_s = float("-inf")
+        self._date = ""
+        # By status and fixed lines: how such a head begins, and how many line breaks that has beyond the one behind it.
+        self._starts: dict[tuple[int, str], tuple[str, int]] = {}
 
     def head(
-        self,
-        status: int,
-        fixed: Iterable[str],
-        headers: Mapping[str, str],
-        *,
-        now_s: int,
+        self, status: int, fixed: str, headers: Mapping[str, str], size: int | None = None
     ) -> bytes:
-        """Return status line and headers; `fixed` are whole lines. AssertionError on a line break.
+        """Return status line and headers, with the `size` of a body that has one. AssertionError on a line break.
 
-        `now_s` is the wall clock in whole seconds.
+        `fixed` are whole lines, with line breaks between them only; there are few of them, or "" for none.
         """
-        if now_s != self._second:
-            self._second = now_s
-            self._starts.clear()
-        start = self._starts.get(status)
-        if start is None:
-            start = self._starts[status] = _start(status, now_s)
-        lines = [start, *fixed, *map(_LINE, headers.items())]
+        if self._monotonic_s() >= self._until_s:
+            self._turn()
+        start, more = self._starts.get((status, fixed)) or self._start(status, fixed)
+        lines = [start, *map(_LINE, headers.items())]
         text = "\r\n".join(lines)
         # A header that smuggles in a line break would let a client write headers of its own.
-        breaks = len(lines) + _START_BREAKS - 1
+        breaks = len(lines) + more
         assert text.count("\n") == breaks, "a response header contains a line break"
         assert text.count("\r") == breaks, "a response header contains a carriage return"
+        if size is not None:
+            text += f"\r\ncontent-length: {size}"
         return text.encode("utf-8", "replace") + b"\r\n\r\n"
 
+    def _turn(self) -> None:
+        """Begin another second of the wall clock."""
+        now_ms = self._now_ms()
+        self._until_s = self._monotonic_s() + (1000 - now_ms % 1000) / 1000
+        self._date = formatdate(now_ms // 1000, usegmt=True)
+        self._starts.clear()
 
-_START_BREAKS: Final = 2
-"""How many line breaks the start of a head has."""
+    def _start(self, status: int, fixed: str) -> tuple[str, int]:
+        lines = (
+            f"HTTP/1.1 {status} {_REASON.get(status, '')}\r\ndate: {self._date}\r\nserver: smg-node"
+        )
+        text = f"{lines}\r\n{fixed}" if fixed else lines
+        start = text, text.count("\n") - 1
+        if len(self._starts) < _STARTS_MAX:
+            self._starts[status, fixed] = start
+        return start
 
 
-def _start(status: int, now_s: int) -> str:
-    date = formatdate(now_s, usegmt=True)
-    return f"HTTP/1.1 {status} {_REASON.get(status, '')}\r\ndate: {date}\r\nserver: smg-node"
+_STARTS_MAX: Final = 64
+"""More kinds of answers in one second are not remembered."""

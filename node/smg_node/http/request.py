@@ -4,76 +4,89 @@ import asyncio
 from collections.abc import Mapping
 
 from smg_node.core.errors import SmgError
-from smg_node.http.identity import ANYBODY, Identity
-from smg_node.http.incoming import Headers, Incoming
-from smg_node.http.routes import NO_VALUES, Route
+from smg_node.http.identity import Identity
+from smg_node.http.incoming import Body, ClientLine, Head, Headers
+from smg_node.http.routes import Route
+from smg_node.http.standing import NOBODY, Standing
 from smg_node.http.wire import Wire
-from smg_node.telemetry.scope import Trace
+from smg_node.telemetry.scope import NO_TRACE, Trace
 
 __all__ = ["Headers", "HttpRequest"]
 
 
 class HttpRequest:
-    """What a route sees. `values` are the `{…}` parts of the path, `query` its parameters."""
+    """What a server hands to the door, and the door to a route.
 
-    __slots__ = (
-        "body",
-        "cut",
-        "error_code",
-        "facts",
-        "headers",
-        "identity",
-        "incoming",
-        "method",
-        "model",
-        "path",
-        "peer",
-        "query",
-        "received_s",
-        "reply_headers",
-        "request_id",
-        "route",
-        "task",
-        "trace",
-        "values",
-        "wire",
-        "worker",
-    )
+    A plain class whose values are the class's own until they are set: a server knows the first three, the door sets what
+    stands above the line, and most requests never have the rest.
+    """
 
-    def __init__(
-        self,
-        incoming: Incoming,
-        path: str,
-        query: Mapping[str, str],
-        wire: Wire,
-        received_s: float,
-        request_id: str,
-        trace: Trace,
-    ) -> None:
-        self.incoming = incoming
-        self.facts = incoming.facts
-        self.method = incoming.method
-        self.headers = incoming.headers
-        self.body = incoming.body
-        self.peer = incoming.line.peer
-        self.path = path
-        self.query = query
-        self.wire = wire
-        self.received_s = received_s
-        self.request_id = request_id
-        self.trace = trace
-        self.route: Route | None = None
-        self.values: Mapping[str, str] = NO_VALUES
-        self.reply_headers: dict[str, str] = {"x-request-id": request_id, "request-id": request_id}
-        """Headers of the answer, whether it succeeds or fails."""
-        self.task: asyncio.Task[object] | None = None
-        self.identity: Identity = ANYBODY
+    wire: Wire
+    """Where the answer goes."""
+    received_s = 0.0
+    """When it came, on the monotonic clock."""
+    received_ms = 0
+    """When it came, by the wall clock."""
+    request_id = ""
+    token = ""
+    """32 hexadecimal digits that no other request has."""
+    standing: Standing = NOBODY
+    """What the door has found about its head."""
+    trace: Trace = NO_TRACE
+    reply_headers: dict[str, str]
+    """Headers of the answer, whether it succeeds or fails."""
+    task: asyncio.Task[object] | None = None
+    # ──────────────────────────
+    cut: SmgError | None = None
+    """Why the node itself ends this request, if it does."""
+    model = ""
+    worker = ""
+    error_code = ""
+
+    def __init__(self, head: Head, body: Body, line: ClientLine) -> None:
+        self.head = head
+        self.body = body
+        self.line = line
+
+    @property
+    def method(self) -> str:
+        """What is to be done."""
+        return self.head.method
+
+    @property
+    def path(self) -> str:
+        """With what, still percent-encoded and without its query."""
+        return self.head.path
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The parameters behind the path."""
+        return self.head.query
+
+    @property
+    def headers(self) -> Headers:
+        """What the client sent besides."""
+        return self.head.headers
+
+    @property
+    def peer(self) -> str:
+        """The client's address, "" on a UNIX socket."""
+        return self.line.peer
+
+    @property
+    def route(self) -> Route | None:
+        """The line of the table of routes, as soon as it was found."""
+        return self.standing.route
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """The `{…}` parts of the path."""
+        return self.standing.values
+
+    @property
+    def identity(self) -> Identity:
         """Who asks, once the guard has looked."""
-        self.cut: SmgError | None = None
-        """Why the node itself ends this request, if it does."""
-        self.model = ""
-        self.worker = ""
-        self.error_code = ""
+        return self.standing.identity
 
     def stop(self, error: SmgError) -> None:
         """End this request now; its client is told `error`."""

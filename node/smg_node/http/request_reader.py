@@ -16,8 +16,9 @@ import httptools
 
 from smg_node.core.errors import SmgError, invalid
 from smg_node.http.arriving import NO_BODY, ArrivingBody, Flow, NoBody
-from smg_node.http.incoming import ClientLine, Incoming
+from smg_node.http.incoming import ClientLine, Head
 from smg_node.http.known_head import KnownHead, known_head
+from smg_node.http.request import HttpRequest
 
 _TYPICAL: Final = (
     "accept", "accept-encoding", "accept-language", "authorization", "connection", "content-length", "content-type",
@@ -70,7 +71,7 @@ class RequestReader:
         self,
         line: ClientLine,
         flow: Flow,
-        begun: Callable[[Incoming], None],
+        begun: Callable[[HttpRequest], None],
         *,
         line_max_bytes: int,
         headers_max: int,
@@ -95,7 +96,7 @@ class RequestReader:
         # Whether the grammar stands between two requests; the latest that this packet has brought; the head that is
         # known, and how many were learned since one was like it.
         self._between = True
-        self._last: Incoming | None = None
+        self._last: Head | None = None
         self._known: KnownHead | None = None
         self._learned = 0
         self.in_head = False
@@ -109,20 +110,21 @@ class RequestReader:
 
     def feed(self, data: bytes | memoryview) -> None:
         """Read on; an SmgError for what is no head of a request, or is too large for one."""
-        whole = self._between and type(data) is bytes
-        known = self._known
-        if known is not None and whole and not self._over:
-            incoming = known.read(cast("bytes", data), self._line, self._flow)
-            if incoming is not None:
-                self._learned = self._silent_bytes = 0
-                self._body = cast("ArrivingBody", incoming.body)
-                self._begun(incoming)
-                return
+        whole = None
+        if type(data) is bytes and self._between:
+            whole, known = data, self._known
+            if known is not None:
+                incoming = known.read(whole, self._line)
+                if incoming is not None:
+                    self._learned = self._silent_bytes = 0
+                    self._begun(incoming)
+                    return
         self._read(data)
-        # Nobody else needs it, and it holds a body.
+        # Nobody else needs it.
         last, self._last = self._last, None
-        if whole and self._between and last is not None and self._learned < _HEADS_LEARNED_MAX:
-            self._known = known_head(cast("bytes", data), last)
+        learns = self._between and last is not None and self._learned < _HEADS_LEARNED_MAX
+        if whole is not None and learns and last is not None:
+            self._known = known_head(whole, last)
             self._learned += 1
 
     def _read(self, data: bytes | memoryview) -> None:
@@ -206,17 +208,15 @@ class RequestReader:
         if parser.should_upgrade():
             chunked = b"transfer-encoding: chunked"
             self._offer = chunked if length is None else b"content-length: " + length.encode()
-        self._last = incoming = Incoming(
+        self._last = head = Head(
             _METHODS.get(method) or method.decode("ascii"),
             self._target.decode("ascii"),
             headers,
             fields,
-            body,
-            self._line,
-            http11,
-            keep_alive,
+            http11=http11,
+            keep_alive=keep_alive,
         )
-        self._begun(incoming)
+        self._begun(HttpRequest(head, body, self._line))
 
     def on_body(self, part: bytes) -> None:
         """A part of a body."""

@@ -6,10 +6,12 @@ Readers check bodies, not these: what a body may hold beyond them is in the docu
 from collections.abc import Mapping
 from typing import Any, Final
 
+from smg_node.http.drain_shape import DRAIN_SCHEMAS
 from smg_node.http.explain_shape import EXPLAIN_SCHEMAS
 from smg_node.http.history_shape import HISTORY_SCHEMAS
 from smg_node.http.key_shape import KEY_SCHEMAS
 from smg_node.http.limit_shape import LIMIT_SCHEMAS
+from smg_node.http.numbers_shape import NUMBERS_SCHEMAS
 from smg_node.http.usage_shape import USAGE_SCHEMAS
 from smg_node.http.worker_shape import WORKER_SCHEMAS
 
@@ -169,11 +171,13 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
 
 SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **_SHARED,
+    **DRAIN_SCHEMAS,
     **EXPLAIN_SCHEMAS,
     **HISTORY_SCHEMAS,
     **KEY_SCHEMAS,
     **LIMIT_SCHEMAS,
     **USAGE_SCHEMAS,
+    **NUMBERS_SCHEMAS,
     **WORKER_SCHEMAS,
     "Error": _object(
         "error",

@@ -15,12 +15,13 @@ import termios
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from smg_node.core.ports import Clock
-from smg_node.http.reply import HeadWriter, Reply
+from smg_node.http.reply import JSON, HeadWriter, Reply
 
 # SO_LINGER with a time of zero: closing sends RST, so that a cut answer cannot pass for a whole one.
 _RESET: Final = struct.pack("ii", 1, 0)
 _BODILESS: Final = frozenset({204, 304})
+_CHUNKED: Final = "transfer-encoding: chunked"
+_JSON_LINE: Final = f"content-type: {JSON}"
 _GONE: Final = "the client is gone"
 
 
@@ -48,35 +49,17 @@ class Line(Protocol):
 class Wire:
     """Writes one answer: either `reply`, or `begin`, `chunk`…, `end`."""
 
-    __slots__ = (
-        "_clock",
-        "_heads",
-        "_http11",
-        "_line",
-        "_wants_body",
-        "begun",
-        "bytes_out",
-        "keep_alive",
-    )
+    begun = False
+    """Whether the answer has."""
+    bytes_out = 0
+    wants_body = True
+    """Whether the client wants more than a head."""
 
-    def __init__(
-        self,
-        line: Line,
-        heads: HeadWriter,
-        clock: Clock,
-        *,
-        http11: bool,
-        keep_alive: bool,
-        wants_body: bool,
-    ) -> None:
+    def __init__(self, line: Line, heads: HeadWriter, *, http11: bool, keep_alive: bool) -> None:
         self._line = line
         self._heads = heads
-        self._clock = clock
         self._http11 = http11
-        self._wants_body = wants_body
         self.keep_alive = keep_alive
-        self.begun = False
-        self.bytes_out = 0
 
     @property
     def gone(self) -> bool:
@@ -96,35 +79,46 @@ class Wire:
     def reply(self, reply: Reply, headers: Mapping[str, str]) -> None:
         """Write a whole answer; `headers` come on top of the reply's own. ConnectionError if gone."""
         assert not self.begun, "an answer begins once"
-        fixed = [] if self.keep_alive and self._http11 else [self._connection_line()]
-        body = reply.body
-        if reply.status not in _BODILESS:
-            fixed.append(f"content-length: {len(body)}")
-            if body:
-                fixed.append(f"content-type: {reply.content_type}")
+        body, status = reply.body, reply.status
+        usual = body and self.keep_alive and self._http11 and reply.content_type == JSON
+        fixed = _JSON_LINE if usual else self._fixed_of(reply)
         if reply.headers:
             headers = {**headers, **reply.headers}
-        now_s = self._clock.now_ms() // 1000
-        head = self._heads.head(reply.status, fixed, headers, now_s=now_s)
+        size = len(body) if body or status not in _BODILESS else None
+        data = self._heads.head(status, fixed, headers, size)
+        if self.wants_body:
+            data += body
         self.begun = True
-        self._write(head + body if self._wants_body else head)
+        # `_write` once more: every answer that is no stream comes by here.
+        line = self._line
+        transport = line.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError(_GONE)
+        data_bytes = len(data)
+        line.sent_bytes += data_bytes
+        self.bytes_out += data_bytes
+        transport.write(data)
 
     def begin(
         self, status: int, headers: Mapping[str, str], first: bytes, *, last: bool = False
     ) -> None:
         """Write the head of a stream and its first bytes in one go, its end as well if `last`."""
         assert not self.begun, "an answer begins once"
-        if self._http11:
-            fixed = ["transfer-encoding: chunked"]
-            if not self.keep_alive:
-                fixed.append(self._connection_line())
-        else:
+        if not self._http11:
             self.keep_alive = False
-            fixed = [self._connection_line()]
-        head = self._heads.head(status, fixed, headers, now_s=self._clock.now_ms() // 1000)
+            fixed = self._connection_line()
+        elif self.keep_alive:
+            fixed = _CHUNKED
+        else:
+            fixed = f"{_CHUNKED}\r\n{self._connection_line()}"
+        head = self._heads.head(status, fixed, headers)
         self.begun = True
-        tail = self._terminator() if last else b""
-        self._write(head + self._framed(first) + tail)
+        if not self._http11:
+            self._write(head + first)
+        elif last:
+            self._write(b"%b%x\r\n%b\r\n0\r\n\r\n" % (head, len(first), first))
+        else:
+            self._write(b"%b%x\r\n%b\r\n" % (head, len(first), first))
 
     def chunk(self, data: bytes) -> None:
         """Write more of a stream. ConnectionError if the client is gone."""
@@ -154,6 +148,13 @@ class Wire:
         if self.behind:
             await self._line.drained()
 
+    def _fixed_of(self, reply: Reply) -> str:
+        """Return the lines that the head of a whole answer has besides its headers, "" for none."""
+        lines = [] if self.keep_alive and self._http11 else [self._connection_line()]
+        if reply.body:
+            lines.append(f"content-type: {reply.content_type}")
+        return "\r\n".join(lines)
+
     def _connection_line(self) -> str:
         """What must be said of the connection, where it is not what the version of HTTP implies."""
         return "connection: keep-alive" if self.keep_alive else "connection: close"
@@ -165,11 +166,13 @@ class Wire:
         return b"%x\r\n%b\r\n" % (len(data), data) if self._http11 else data
 
     def _write(self, data: bytes) -> None:
-        transport = self._line.transport
+        line = self._line
+        transport = line.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError(_GONE)
-        self._line.sent_bytes += len(data)
-        self.bytes_out += len(data)
+        data_bytes = len(data)
+        line.sent_bytes += data_bytes
+        self.bytes_out += data_bytes
         transport.write(data)
 
 

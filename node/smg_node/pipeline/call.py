@@ -28,7 +28,11 @@ class Call:
         self._hold = hold
         self._story = story
         self._unfinished = leg.count
-        self._beyond = _vocabulary_end(hold)
+        model = hold.worker.model
+        assert model is not None
+        # The first id that this engine cannot mean. A model may have more rows than its tokenizer has tokens; those
+        # print nothing, as everywhere.
+        self._beyond = max(model.tokenizer.vocabulary, hold.card.vocabulary or 0)
         self.said = False
         self.cached_tokens = -1
         """How many of the ids that it was sent the engine had cached; -1 if it did not say."""
@@ -37,29 +41,27 @@ class Call:
         """Append the events of what one wake-up brought. SmgError: none of `out` is wrong, and it goes no further."""
         leg, story, beyond = self._leg, self._story, self._beyond
         for chunk in chunks:
-            ids = chunk.ids
-            if len(ids) == 1:
-                if not 0 <= ids[0] < beyond:
-                    raise _beyond_vocabulary(ids, beyond)
-            elif ids and (max(ids) >= beyond or min(ids) < 0):
+            ids, choice = chunk.ids, chunk.choice
+            if ids and (max(ids) >= beyond or min(ids) < 0):
                 if chunk.apart:
                     # What stood in the messages before the wrong one is right.
                     self.feed(_before(chunk, beyond), out)
                 raise _beyond_vocabulary(ids, beyond)
             if chunk.finish is not None:
-                self._note_finish(chunk)
-            if not 0 <= chunk.choice < leg.count:
+                if chunk.finish == "abort":
+                    raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine gave up on the answer")
+                self._unfinished -= 1
+            if choice and not 0 <= choice < leg.count:
                 raise SmgError(
-                    ErrorKind.UPSTREAM_FAILED,
-                    f"the engine sent answer {chunk.choice} of {leg.count}",
+                    ErrorKind.UPSTREAM_FAILED, f"the engine sent answer {choice} of {leg.count}"
                 )
-            if not self.said and ids:
+            if ids and not self.said:
                 self.said = True
                 self.cached_tokens = chunk.cached_tokens
             if leg.done:
                 # What it had cached of the answer is nobody's saving; the first call told the rest.
                 chunk.cached_tokens = -1
-            story.feed(leg.first + chunk.choice, chunk, out)
+            story.feed(leg.first + choice, chunk, out)
 
     def over(self) -> bool:
         """Whether the answers are over, and the engine has not said so of all of them: nobody waits for more."""
@@ -86,20 +88,6 @@ class Call:
         """Assert nothing: an engine may end a call without finishing it, and that is UPSTREAM_FAILED."""
         if not self._story.over(self._leg.first, self._leg.count):
             raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine ended without finishing")
-
-    def _note_finish(self, chunk: Chunk) -> None:
-        if chunk.finish == "abort":
-            raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine gave up on the answer")
-        self._unfinished -= 1
-
-
-def _vocabulary_end(hold: Hold) -> int:
-    """Return the first id that this engine cannot mean.
-
-    A model may have more rows than its tokenizer has tokens; those print nothing, as everywhere.
-    """
-    assert hold.worker.model is not None
-    return max(hold.worker.model.tokenizer.vocabulary, hold.card.vocabulary or 0)
 
 
 def _before(chunk: Chunk, beyond: int) -> list[Chunk]:

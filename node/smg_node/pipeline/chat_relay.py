@@ -7,13 +7,14 @@ so it is also tried elsewhere until there is a word of it. Log probabilities asi
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 import msgspec
 
 from smg_node.admission.ticket import Ticket
+from smg_node.core.answer import Answer
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.events import UNSAID, Begin, Event, Fail, Usage
@@ -30,7 +31,7 @@ from smg_node.pipeline.relay import RelayRun, Relays
 from smg_node.pipeline.relay_call import REFUSAL_MAX_BYTES, Head
 from smg_node.pipeline.relay_parts import REFUSED_CODE, Asks, first_known
 from smg_node.pipeline.relayed import APIS, relayable
-from smg_node.pipeline.run import Generations, Run
+from smg_node.pipeline.run import Generations, Run, told_whole
 from smg_node.pipeline.telling import Ready, Receive
 
 WHOLE_MAX_BYTES: Final = 16 * 1024 * 1024
@@ -117,6 +118,10 @@ class AnyRun:
         """See `Run`."""
         await (await self._chosen()).tell(receive, ready)
 
+    async def answer(self) -> Answer:
+        """See `Run`."""
+        return await (await self._chosen()).answer()
+
     async def _chosen(self) -> Run:
         if self._run is None:
             parts, (dialect, request, context) = self._parts, self._asked
@@ -127,7 +132,7 @@ class AnyRun:
                     start = partial(ChatRun, parts)
             except SmgError:
                 # Told, and counted, by who would have generated, who need not wait for it once more.
-                context = replace(context, deadline_s=parts.clock.monotonic_s())
+                context = msgspec.structs.replace(context, deadline_s=parts.clock.monotonic_s())
             self._run = start(dialect, request, context)
         return self._run
 
@@ -191,6 +196,10 @@ class ChatRun:
             async for events in batches:
                 if receive(events) and ready is not None:
                     await ready()
+
+    async def answer(self) -> Answer:
+        """See `Run`."""
+        return await told_whole(self, self._request.choices)
 
     def _told(self) -> list[Event]:
         return [] if self._heard is None else self._heard.take()

@@ -46,11 +46,17 @@ class Decider:
 
     def stages(self, model: AnyModel, now_s: float, rule: Rule) -> Stages:
         """Return what decisions about a model stand on as of `now_s`."""
-        found, version = self._stages.get(model.pool), self._fleet.version
-        if found is not None and found.good(version, model, now_s, fallback=rule.fallback):
+        found = self._stages.get(model.pool)
+        if (
+            found is not None
+            and found.version == self._fleet.version
+            and found.model is model
+            and now_s < found.until_s
+            and found.fallback is rule.fallback
+        ):
             return found
         stages = stages_of(
-            version,
+            self._fleet.version,
             model,
             self._fleet.serving(model),
             now_s,
@@ -65,10 +71,9 @@ class Decider:
         self, model: AnyModel, wish: Wish, now_s: float, rule: Rule, *, last: bool
     ) -> Stages:
         """Return what a decision about a call stands on; with `last` it may go where it failed before."""
-        stages = self.stages(model, now_s, rule)
-        if not wish.pair and stages.prefill is not None:
+        stages, fits, avoid = self.stages(model, now_s, rule), wish.fits, wish.avoid
+        if stages.prefill is not None and not wish.pair:
             stages = stages.only_alone()
-        fits, avoid = wish.fits, wish.avoid
         if (avoid is NOBODY or not avoid) and (fits is None or stages.suits(fits)):
             return stages
         found = stages
@@ -125,17 +130,17 @@ class Decider:
 
     def confirmed(self, hold: Hold, now_s: float) -> None:
         """Take in that the first token of a call came: its prompt lies in that worker's cache."""
-        if hold.beginning is not None and self._beginnings is not None:
-            self._beginnings.dispatched(
-                hold.beginning, hold.caching.id, now_s, rank=hold.caching_rank
-            )
+        beginning = hold.beginning
+        if beginning is not None and beginning.blocks and self._beginnings is not None:
+            worker, rank = hold.caching
+            self._beginnings.dispatched(beginning, worker.id, now_s, rank=rank)
 
     def answered(self, hold: Hold, ids: TokenIds, now_s: float) -> None:
         """Take in that a worker has answered with `ids`: the next turn begins with prompt and answer."""
-        if hold.beginning is not None and self._beginnings is not None:
-            self._beginnings.answered(
-                hold.beginning, ids, hold.caching.id, now_s, rank=hold.caching_rank
-            )
+        beginning = hold.beginning
+        if beginning is not None and self._beginnings is not None:
+            worker, rank = hold.caching
+            self._beginnings.answered(beginning, ids, worker.id, now_s, rank=rank)
 
 
 def _to_avoid(avoid: Avoid, *, last: bool) -> list[frozenset[str]]:

@@ -17,6 +17,7 @@ from typing import Final
 
 from smg_node.admission.door import Admission
 from smg_node.admission.ticket import Ticket
+from smg_node.core.answer import Answer, Collector
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.events import Event, Fail, Usage
@@ -34,17 +35,19 @@ from smg_node.pipeline.legs import Ground, LegRun, Progress
 from smg_node.pipeline.merge import side_by_side
 from smg_node.pipeline.metering import MeteredTelling, reserve, settle
 from smg_node.pipeline.place import Placer, Wish
-from smg_node.pipeline.plan import Plan, plan
+from smg_node.pipeline.plan import plan
 from smg_node.pipeline.prepare import Prepared, Preparer
 from smg_node.pipeline.pulling import pulled
 from smg_node.pipeline.story import Story
 from smg_node.pipeline.telling import CutShortError, Ready, Receive, ReceiverError, Telling
 from smg_node.routing.keys import KEY_BYTES_MAX
-from smg_node.routing.retry import RetryBudgets
+from smg_node.routing.retry import RetryBudget, RetryBudgets
 from smg_node.telemetry import scope
 
 _log = logging.getLogger(__name__)
 
+_NOTHING_USED: Final = Usage(0, 0, 0)
+_NO_ODDITIES: Final[Mapping[str, int]] = {}
 LEGS_AT_ONCE: Final = 16
 """Engine calls of one request at a time; a request may have 128 and must not take the fleet alone."""
 
@@ -81,20 +84,18 @@ class Generator:
 class GenerationRun:
     """One generation; see `pipeline.run.Run`."""
 
-    __slots__ = (
-        "_context",
-        "_dialect",
-        "_failure",
-        "_keeping",
-        "_model",
-        "_parts",
-        "_progress",
-        "_request",
-        "_served",
-        "_story",
-        "ignored",
-        "ticket",
-    )
+    ticket: Ticket | None = None
+    """What it showed when it entered."""
+
+    # What it comes to on its way.
+    _budget: RetryBudget
+    _model = ""
+    _served: ServedModel | None = None
+    _hold: Hold | None = None
+    _story: Story | None = None
+    _keeping: Keeping | None = None
+    _failure: SmgError | None = None
+    _silent = False
 
     def __init__(
         self,
@@ -108,13 +109,7 @@ class GenerationRun:
         self._dialect = dialect
         self._request = request
         self._context = context
-        self.ticket: Ticket | None = None
-        self._served: ServedModel | None = None
-        self._model = ""
         self._progress = Progress()
-        self._story: Story | None = None
-        self._keeping: Keeping | None = None
-        self._failure: SmgError | None = None
 
     @property
     def worker(self) -> str:
@@ -130,9 +125,7 @@ class GenerationRun:
         """Find its model and be let in, before anybody reads; what refuses it is raised, and counted as its end."""
         parts = self._parts
         try:
-            model = await self._find_model()
-            await self._admit(model)
-            self._served = model
+            await self._let_in()
         except SmgError as error:
             self._failure = error
             self.leave()
@@ -152,35 +145,47 @@ class GenerationRun:
         """Yield the events of this generation; never raises SmgError."""
         return pulled(self.tell)
 
+    async def answer(self) -> Answer:
+        """Return the whole answer; see `pipeline.run.Run`."""
+        self._silent = True
+        heard: list[Event] = []
+        await self.tell(heard.extend)
+        story = self._story
+        if story is not None and story.silent and story.closed and self._failure is None:
+            return story.answer()
+        collector = Collector(self._request.choices)
+        collector.feed(heard)
+        return collector.answer()
+
     async def tell(self, receive: Receive, ready: Ready | None = None) -> None:
         """Tell the events of this generation; see `pipeline.run.Run`."""
-        parts, request = self._parts, self._request
-        journey = parts.journal.begin(
-            self._context.request_id, self._dialect, request.model, parts.clock.now_ms()
-        )
-        hold: Hold | None = None
+        parts, request, context = self._parts, self._request, self._context
+        began_ms = context.received_ms or parts.clock.now_ms()
+        journey = parts.journal.begin(context.request_id, self._dialect, request.model, began_ms)
         try:
-            with scope.child("prepare"):
-                model = self._served or await self._find_model()
-                journey.model = model.name
-                if self._served is None:
-                    await self._admit(model)
-                    self._served = model
-                ticket = self.ticket
-                await parts.preparer.constraints(request, model.printing)
-                prepared = await parts.preparer.prompts(request, model)
-                if ticket is not None:
-                    await reserve(ticket, request, prepared, model, parts.placer)
-                wish = self._wish(prepared, journey)
-                hold = await parts.placer.hold(model, wish)
-                self._progress.worker, self._progress.attempts = hold.worker.id, 1
-                planned = self._planned(prepared, model, hold, journey)
-                telling = self._telling(planned, receive, ready)
-                legs = self._legs(planned, model, hold, wish, journey, telling)
-            await self._told(legs)
-            ending: list[Event] = []
-            planned.story.end(ending)
-            receive(ending)
+            if scope.current().trace.sampled:
+                with scope.child("prepare"):
+                    legs = await self._legs(journey, receive, ready, traced=True)
+            else:
+                legs = await self._legs(journey, receive, ready)
+            try:
+                if len(legs) == 1:
+                    # From here on it is the leg's.
+                    self._hold = None
+                    await legs[0].tell()
+                else:
+                    await side_by_side([leg.tell for leg in legs], at_once=LEGS_AT_ONCE)
+            except CutShortError:
+                # The answers are over, whatever the engines would still have said.
+                pass
+            story = self._story
+            assert story is not None, "who has legs has a story"
+            if story.silent:
+                story.close()
+            else:
+                ending: list[Event] = []
+                story.end(ending)
+                receive(ending)
         except ReceiverError as why:
             raise why.error from why.error.__cause__
         except SmgError as error:
@@ -190,94 +195,48 @@ class GenerationRun:
             self._failure = error
             receive(self._failed(error))
         finally:
-            if hold is not None:
-                hold.release(parts.clock.monotonic_s())
+            if self._hold is not None:
+                self._hold.release(parts.clock.monotonic_s())
             if self.ticket is not None:
                 settle(self.ticket, self._story, self._failure)
             self._report(journey)
 
-    async def _told(self, legs: Sequence[LegRun]) -> None:
-        try:
-            if len(legs) == 1:
-                await legs[0].tell()
-            else:
-                await side_by_side([leg.tell for leg in legs], at_once=LEGS_AT_ONCE)
-        except CutShortError:
-            # The answers are over, whatever the engines would still have said.
-            return
-
     # ── The beginning ────────────────────────────────────────────────────────
 
-    async def _find_model(self) -> ServedModel:
-        parts = self._parts
-        model = await parts.placer.model(self._request.model, deadline_s=self._context.deadline_s)
-        self._model = model.name
-        parts.retries.of(model.name).asked(parts.clock.monotonic_s())
-        return model
-
-    async def _admit(self, model: ServedModel) -> None:
-        admission = self._parts.admission
-        if admission is not None:
-            self.ticket = ticket = admission.ticket(self._context, model.name)
-            if ticket is not None:
-                await ticket.enter()
-
-    def _wish(self, prepared: Sequence[Prepared], journey: Journey) -> Wish:
-        context, first = self._context, prepared[0]
-        target = context.target_worker
-        return Wish(
-            deadline_s=context.deadline_s,
-            ids=first.ids,
-            text=first.text,
-            key=checked_key(self._request.routing_key),
-            caller=context.caller,
-            client=context.client,
-            adapter=self._request.sampling.adapter or "",
-            priority=context.priority,
-            target=target,
-            why="first" if target is None else "target",
-            journey=journey,
-        )
-
-    def _planned(
-        self, prepared: Sequence[Prepared], model: ServedModel, hold: Hold, journey: Journey
-    ) -> Plan:
-        parts = self._parts
+    async def _legs(
+        self, journey: Journey, receive: Receive, ready: Ready | None, *, traced: bool = False
+    ) -> Sequence[LegRun]:
+        """Let the request in, prepare and place it; return who tells its story, of whom the first has a worker."""
+        parts, request = self._parts, self._request
+        model = self._served or await self._let_in()
+        journey.model = model.name
+        ticket, preparer = self.ticket, parts.preparer
+        prepared = preparer.soon(request, model) or await preparer.prepared(request, model)
+        if ticket is not None:
+            await reserve(ticket, request, prepared, model, parts.placer)
+        wish = self._wish(prepared[0], journey)
+        self._hold = hold = await parts.placer.hold(model, wish)
+        self._progress.worker, self._progress.attempts = hold.worker.id, 1
         planned = plan(
-            self._request,
+            request,
             prepared,
             model,
             hold,
-            generation_id=parts.ids.new(""),
-            created_s=parts.clock.now_ms() // 1000,
+            generation_id=self._context.token or parts.ids.new(""),
+            created_s=journey.began_ms // 1000,
             new_id=self._new_call_id,
+            # Whoever pays by the token is looked at as it goes.
+            silent=self._silent and (ticket is None or not ticket.metered),
         )
-        self._story, self._keeping = planned.story, planned.keeping
+        self._story, self._keeping = story, keeping = planned.story, planned.keeping
         if planned.ignored:
             self.ignored = (*self.ignored, *planned.ignored)
-        journey.answer = planned.story.id
-        return planned
-
-    def _new_call_id(self, _name: str, _ordinal: int) -> str:
-        return f"call_{self._parts.rng.getrandbits(96):024x}"
-
-    def _telling(self, planned: Plan, receive: Receive, ready: Ready | None) -> Telling:
-        ticket, keeping = self.ticket, planned.keeping
-        if ticket is None or not ticket.metered:
-            return Telling(receive, ready, keeping)
-        return MeteredTelling(receive, ready, keeping, ticket=ticket, story=planned.story)
-
-    def _legs(
-        self,
-        planned: Plan,
-        model: ServedModel,
-        hold: Hold,
-        wish: Wish,
-        journey: Journey,
-        telling: Telling,
-    ) -> list[LegRun]:
-        """Return who tells the story; the first leg has a worker already."""
-        parts = self._parts
+        journey.answer = story.id
+        telling = (
+            Telling(receive, ready, keeping)
+            if ticket is None or not ticket.metered
+            else MeteredTelling(receive, ready, keeping, ticket=ticket, story=story)
+        )
         ground = Ground(
             parts.placer,
             parts.ids,
@@ -286,19 +245,56 @@ class GenerationRun:
             self._context,
             model,
             hold,
-            planned.story,
+            story,
             wish,
             self._progress,
             journey,
             telling,
+            traced,
         )
-        retries = parts.retries
-        options, budget = retries.options, retries.of(model.name)
-        first, *others = planned.legs
-        return [
-            LegRun(ground, first, Attempts(options, budget), hold=hold),
-            *(LegRun(ground, leg, Attempts(options, budget)) for leg in others),
-        ]
+        options, budget, legs = parts.retries.options, self._budget, planned.legs
+        first = LegRun(ground, legs[0], Attempts(options, budget), hold=hold)
+        if len(legs) == 1:
+            return (first,)
+        return [first, *[LegRun(ground, leg, Attempts(options, budget)) for leg in legs[1:]]]
+
+    async def _let_in(self) -> ServedModel:
+        """Find the model, and be let in."""
+        parts, context = self._parts, self._context
+        placer, wanted = parts.placer, self._request.model
+        model = placer.ready_model(wanted)
+        if model is None:
+            model = await placer.model(wanted, deadline_s=context.deadline_s)
+        self._model = name = model.name
+        self._budget = budget = parts.retries.of(name)
+        budget.asked(parts.clock.monotonic_s())
+        if parts.admission is not None:
+            self.ticket = ticket = parts.admission.ticket(context, name)
+            if ticket is not None:
+                await ticket.enter()
+        self._served = model
+        return model
+
+    def _wish(self, first: Prepared, journey: Journey) -> Wish:
+        context, request = self._context, self._request
+        target = context.target_worker
+        return Wish(
+            context.deadline_s,
+            first.ids,
+            first.text,
+            None,
+            checked_key(request.routing_key) if request.routing_key else "",
+            context.caller,
+            context.client,
+            request.sampling.adapter or "",
+            context.priority,
+            target,
+            why="first" if target is None else "target",
+            journey=journey,
+        )
+
+    def _new_call_id(self, _name: str, _ordinal: int) -> str:
+        return f"call_{self._parts.rng.getrandbits(96):024x}"
 
     # ── The end ──────────────────────────────────────────────────────────────
 
@@ -311,9 +307,10 @@ class GenerationRun:
         return out
 
     def _report(self, journey: Journey) -> None:
-        usage = self._story.usage() if self._story is not None else Usage(0, 0, 0)
+        story, parts, progress = self._story, self._parts, self._progress
+        context, ended_ms = self._context, parts.clock.now_ms()
+        usage = _NOTHING_USED if story is None else story.used or story.usage()
         kind, code, status = self._verdict()
-        clock, progress = self._parts.clock, self._progress
         outcome = Outcome(
             dialect=self._dialect,
             model=self._model,
@@ -325,22 +322,25 @@ class GenerationRun:
             prompt_tokens=usage.prompt_tokens,
             cached_tokens=usage.cached_tokens,
             completion_tokens=usage.completion_tokens,
-            tenant=self._context.tenant,
-            key_id=self._context.key_id,
-            received_s=self._context.received_s,
+            tenant=context.tenant,
+            key_id=context.key_id,
+            received_s=context.received_s,
             first_token_s=progress.first_token_s,
-            ended_s=clock.monotonic_s(),
+            ended_s=parts.clock.monotonic_s(),
             attempts=progress.attempts,
             continuations=progress.continuations,
-            oddities=self._oddities(),
+            oddities=_NO_ODDITIES if story is None or story.silent else self._oddities(story),
+            ended_ms=ended_ms,
         )
-        self._parts.journal.end(journey, outcome, clock.now_ms())
-        self._parts.on_outcome(outcome)
+        parts.journal.end(journey, outcome, ended_ms)
+        parts.on_outcome(outcome)
 
-    def _oddities(self) -> Mapping[str, int]:
-        notes = self._story.notes() if self._story is not None else {}
+    def _oddities(self, story: Story) -> Mapping[str, int]:
+        notes = story.notes()
         if self._keeping is not None:
             notes = {**notes, **self._keeping.notes}
+        if not notes:
+            return notes
         model = self._served
         for what in notes:
             if model is not None and model.printing.first(what):

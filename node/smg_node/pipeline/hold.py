@@ -13,6 +13,7 @@ from smg_node.core.errors import SmgError
 from smg_node.engines.chunk_stream import ChunkStream
 from smg_node.engines.engine import Abilities, Engine, EngineRequest, ModelCard
 from smg_node.engines.status import UNREACHABLE_CODE
+from smg_node.fleet.load import RATE_TOKENS_MIN
 from smg_node.fleet.worker import Worker
 from smg_node.routing.policy import Beginning
 
@@ -48,14 +49,9 @@ class Hold(msgspec.Struct, eq=False):
         return self.engine.abilities
 
     @property
-    def caching(self) -> Worker:
-        """The worker whose cache holds the prompt from the first token on."""
-        return self.worker
-
-    @property
-    def caching_rank(self) -> int | None:
-        """The rank of that worker whose cache it is; None if it has one."""
-        return self.rank
+    def caching(self) -> tuple[Worker, int | None]:
+        """The worker whose cache holds the prompt from the first token on, and which rank's it is; None if it has one."""
+        return self.worker, self.rank
 
     @property
     def unheard(self) -> bool:
@@ -83,11 +79,12 @@ class Hold(msgspec.Struct, eq=False):
         if self._spoken or not self._held:
             return
         self._spoken = True
-        worker, load = self.worker, self.worker.load
-        load.prefilled(self.tokens, self.rank)
-        if self.ahead >= 0 and cached_tokens >= 0:
-            computed = max(0, self.prompt_tokens - cached_tokens) + self.ahead
-            load.rate(computed, now_s - self.began_s, now_s=now_s)
+        worker, ahead = self.worker, self.ahead
+        worker.load.prefilled(self.tokens, self.rank)
+        if ahead >= 0 and cached_tokens >= 0:
+            computed = max(0, self.prompt_tokens - cached_tokens) + ahead
+            if computed >= RATE_TOKENS_MIN:
+                worker.load.rate(computed, now_s - self.began_s, now_s=now_s)
         worker.breaker.spoke(now_s, self.probe)
 
     def ended(self, now_s: float) -> None:
@@ -109,7 +106,7 @@ class Hold(msgspec.Struct, eq=False):
             return
         self._held = False
         self.worker.release(
-            self.tokens, rank=self.rank, prefilled=self._spoken, seconds=self._took_s
+            self.tokens, prefilled=self._spoken, seconds=self._took_s, rank=self.rank
         )
         if self.probe and not self._judged:
             self.worker.breaker.abandoned(now_s, self.probe)

@@ -2,16 +2,18 @@
 
 A journey under way is an object that its generation writes to. When it has ended it is packed: a few hundred bytes
 that the collector of garbage never looks at, where the objects would take ten times as much. That is done for 64
-of them at a time, or when somebody asks: one after the other, in between everything else, they take three times as
-long. The oldest packed ones go when there are more than 10,000, or more than 16 MiB of them, whichever comes first.
+of them at a time, or when somebody asks, and those that were placed once, as nearly all are, into one bundle: what
+nobody asks for costs next to nothing. The oldest go when there are more than 10,000, or more than 16 MiB of them,
+whichever comes first.
 
 No text of a prompt or an answer gets in, and no key: only ids, counts, times, and what engines said when they
 broke.
 """
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -33,10 +35,49 @@ _CANDIDATES_OF_LARGE: Final = 4
 _STEPS_OF_LARGE: Final = (256, 64, 16, 4)
 _OVERHEAD_BYTES: Final = 300
 """What a kept journey takes besides its bytes: two ids, and what holds the three together."""
+_USUAL_BYTES_MAX: Final = 4_096
+"""A bundle with more for each of its journeys is packed one by one, and each cut to its bound."""
+
+_Ended: TypeAlias = tuple[Journey, Outcome, int]
+"""A journey, how it ended, and when, in milliseconds."""
 
 # Ratings are the one sequence that is neither a list nor a tuple.
 _encode: Final = msgspec.msgpack.Encoder(enc_hook=Ratings.told).encode
 _decode: Final = msgspec.msgpack.Decoder(Journey).decode
+_decode_ended: Final = msgspec.msgpack.Decoder(list[_Ended]).decode
+
+
+class _Bundle:
+    """Journeys that ended one after the other, packed; the first `gone` of them are not told any more."""
+
+    __slots__ = ("_packed", "bytes", "gone", "names")
+
+    def __init__(self, ended: Sequence[_Ended], packed: bytes) -> None:
+        # The encoder leaves half as much room again behind its bytes; a copy has none.
+        self._packed = bytes(memoryview(packed))
+        self.names = [(journey.request_id, journey.answer) for journey, _, _ in ended]
+        self.bytes = len(packed) + _OVERHEAD_BYTES * len(ended)
+        """What is left of it takes, about."""
+        self.gone = 0
+
+    def __len__(self) -> int:
+        return len(self.names) - self.gone
+
+    def drop(self) -> int:
+        """Tell the oldest no more; return how many bytes that is, which are free with the last."""
+        share = self.bytes // len(self)
+        self.gone += 1
+        self.bytes -= share
+        return share
+
+    def named(self, name: str) -> Iterator[Journey]:
+        """Yield those of exactly that id, newest first."""
+        found = [at for at in range(self.gone, len(self.names)) if name in self.names[at]]
+        if not found:
+            return
+        ended = _decode_ended(self._packed)
+        for at in reversed(found):
+            yield ended_as(*ended[at])
 
 
 class Journal:
@@ -49,16 +90,16 @@ class Journal:
         self._entries_max = entries_max
         self._bytes_max = bytes_max
         self._open: dict[int, Journey] = {}
-        self._ended: list[tuple[Journey, Outcome, int]] = []
-        """Those that are to be packed, with how and when they ended."""
-        self._bytes = 0
-        self._kept: deque[tuple[str, str, bytes]] = deque()
-        """Request id, id of the answer, journey. Nobody asks often enough for a table of ids: to look at all takes 1 ms."""
+        self._ended: list[_Ended] = []
+        """Those that are to be packed."""
+        self._bytes = self._count = 0
+        self._kept: deque[_Bundle] = deque()
+        """Nobody asks often enough for a table of ids: to look at all takes 1 ms."""
 
     def __len__(self) -> int:
         """Return how many journeys can be told, those under way too."""
         self._pack_ended()
-        return len(self._open) + len(self._kept)
+        return len(self._open) + self._count
 
     @property
     def kept_bytes(self) -> int:
@@ -84,11 +125,22 @@ class Journal:
 
     def _pack_ended(self) -> None:
         ended, self._ended = self._ended, []
-        for journey, outcome, now_ms in ended:
-            _end(journey, outcome, now_ms)
-            self._keep(journey.request_id, journey.answer, pack(journey))
-        while len(self._kept) > self._entries_max or self._bytes > self._bytes_max:
-            self._drop_oldest()
+        if not ended:
+            return
+        bundle = _bundled(ended)
+        self._keep([bundle] if bundle is not None else [_alone(*one) for one in ended])
+
+    def _keep(self, bundles: Sequence[_Bundle]) -> None:
+        kept = self._kept
+        for bundle in bundles:
+            kept.append(bundle)
+            self._count += len(bundle)
+            self._bytes += bundle.bytes
+        while self._count > self._entries_max or self._bytes > self._bytes_max:
+            self._bytes -= kept[0].drop()
+            self._count -= 1
+            if not len(kept[0]):
+                kept.popleft()
 
     def get(self, wanted: str) -> tuple[Journey, ...]:
         """Return the journeys of a request id, or of an answer's id, newest first and at most 16.
@@ -112,32 +164,46 @@ class Journal:
             for journey in reversed(self._open.values())
             if name in (journey.request_id, journey.answer)
         ]
-        kept = (packed for *names, packed in reversed(self._kept) if name in names)
-        return [*under_way, *map(_decode, islice(kept, SAME_ID_MAX))]
-
-    def _keep(self, request_id: str, answer: str, packed: bytes) -> None:
-        # The encoder leaves half as much room again behind its bytes; a copy has none.
-        packed = bytes(memoryview(packed))
-        self._kept.append((request_id, answer, packed))
-        self._bytes += len(packed) + _OVERHEAD_BYTES
-
-    def _drop_oldest(self) -> None:
-        _, _, packed = self._kept.popleft()
-        self._bytes -= len(packed) + _OVERHEAD_BYTES
+        kept = (journey for bundle in reversed(self._kept) for journey in bundle.named(name))
+        return [*under_way, *islice(kept, SAME_ID_MAX)]
 
 
-def _end(journey: Journey, outcome: Outcome, now_ms: int) -> None:
-    """Write into a journey how it ended."""
+def _bundled(ended: Sequence[_Ended]) -> _Bundle | None:
+    """Return these journeys in one bundle; None where one of them may have to be cut."""
+    for journey, _, _ in ended:
+        steps = journey.steps
+        if len(steps) > 1 or (steps and type(steps[0]) is Broke):
+            return None
+    try:
+        packed = _encode(ended)
+    except UnicodeEncodeError:
+        return None
+    return _Bundle(ended, packed) if len(packed) <= _USUAL_BYTES_MAX * len(ended) else None
+
+
+def _alone(journey: Journey, outcome: Outcome, now_ms: int) -> _Bundle:
+    """Return a journey in a bundle of its own, cut to its bound."""
+    whole = unpack(pack(ended_as(journey, outcome, now_ms)))
+    plain = msgspec.structs.replace(outcome, model="", error_code=whole.code, oddities={})
+    ended = ((whole, plain, now_ms),)
+    return _Bundle(ended, _encode(ended))
+
+
+def ended_as(journey: Journey, outcome: Outcome, now_ms: int) -> Journey:
+    """Return a journey with how it ended, at `now_ms` of wall-clock time."""
     ttft_s = outcome.ttft_s()
-    journey.ended_ms = now_ms
-    journey.model = _text(outcome.model) or journey.model
-    journey.kind = outcome.kind
-    journey.code = outcome.error_code
-    journey.status = outcome.status
-    journey.prompt_tokens = outcome.prompt_tokens
-    journey.cached_tokens = outcome.cached_tokens
-    journey.completion_tokens = outcome.completion_tokens
-    journey.ttft_ms = None if ttft_s is None else round(ttft_s * 1000)
+    return msgspec.structs.replace(
+        journey,
+        model=_text(outcome.model) or journey.model,
+        ended_ms=now_ms,
+        kind=outcome.kind,
+        code=outcome.error_code,
+        status=outcome.status,
+        prompt_tokens=outcome.prompt_tokens,
+        cached_tokens=outcome.cached_tokens,
+        completion_tokens=outcome.completion_tokens,
+        ttft_ms=None if ttft_s is None else round(ttft_s * 1000),
+    )
 
 
 def pack(journey: Journey) -> bytes:

@@ -70,6 +70,8 @@ class Ground(msgspec.Struct, eq=False):
     progress: Progress
     journey: Journey
     telling: Telling
+    traced: bool = False
+    """Whether somebody wants its spans."""
 
 
 class _After(msgspec.Struct, frozen=True):
@@ -83,20 +85,11 @@ class _After(msgspec.Struct, frozen=True):
 class LegRun:
     """One leg, and all calls it takes."""
 
-    __slots__ = (
-        "_attempts",
-        "_behind",
-        "_broken",
-        "_call",
-        "_ground",
-        "_hold",
-        "_leg",
-        "_mistake",
-        "_spoken",
-        "_why",
-    )
-
     _call: Call
+    # Of the call under way: what it said that is wrong, whether it has spoken, and whether its receiver is behind.
+    _mistake: SmgError | None = None
+    _spoken = False
+    _behind = False
 
     def __init__(
         self,
@@ -115,25 +108,29 @@ class LegRun:
         self._hold = hold
         self._why: Why = why
         self._broken = broken
-        self._mistake: SmgError | None = None
-        self._spoken = False
-        self._behind = False
 
     async def tell(self) -> None:
         """Tell what the engines say, until the answers of this leg are over."""
         ground = self._ground
         try:
             while True:
-                hold = await self._held()
+                hold = self._hold
+                if hold is None:
+                    hold = await self._held()
                 self._call = call = Call(self._leg, hold, ground.story)
                 try:
-                    with scope.child("engine") as span:
-                        await self._pour(hold.call(self._request(span.headers())), call)
+                    if ground.traced:
+                        with scope.child("engine") as span:
+                            await self._pour(hold.call(self._request(span.headers())), call)
+                    else:
+                        await self._pour(hold.call(self._request(None)), call)
                     call.check_end()
                     self._ended(hold)
                     return
                 except SmgError as error:
                     after = self._broke(hold, call, error)
+                self._spoken = self._behind = False
+                self._mistake = None
                 self._release()
                 await self._go_on(after)
                 if len(after.legs) != 1:
@@ -143,8 +140,6 @@ class LegRun:
 
     async def _pour(self, stream: ChunkStream, call: Call) -> None:
         """Have a call told until it is over, and let it go."""
-        self._spoken = self._behind = False
-        self._mistake = None
         try:
             over = False
             while not over:
@@ -181,17 +176,16 @@ class LegRun:
 
     async def _held(self) -> Hold:
         """Return a worker that holds the next call; what broke before if there is none."""
-        if self._hold is None:
-            try:
-                self._hold = await self._place()
-            except SmgError as error:
-                if self._broken is None:
-                    raise
-                raise given_up(self._broken, error.message) from error
+        try:
+            self._hold = hold = await self._place()
+        except SmgError as error:
+            if self._broken is None:
+                raise
+            raise given_up(self._broken, error.message) from error
         progress = self._ground.progress
-        progress.worker = self._hold.worker.id
+        progress.worker = hold.worker.id
         progress.attempts = max(progress.attempts, self._attempts.made)
-        return self._hold
+        return hold
 
     async def _place(self) -> Hold:
         ground, leg = self._ground, self._leg
@@ -212,24 +206,27 @@ class LegRun:
         ground = self._ground
         return can_take(worker, self._leg, ground.model, ground.checked)
 
-    def _request(self, trace_headers: Mapping[str, str]) -> EngineRequest:
+    def _request(self, trace_headers: Mapping[str, str] | None) -> EngineRequest:
         ground, leg = self._ground, self._leg
-        left_s = self._left_s()
+        left_s = ground.context.deadline_s - ground.clock.monotonic_s()
         if left_s <= 0:
             raise SmgError(
                 ErrorKind.UPSTREAM_TIMEOUT,
                 "the request's time was up before it was sent",
                 code=DEADLINE_CODE,
             )
-        upstream = ground.context.upstream_headers
+        upstream, attempts = ground.context.upstream_headers, self._attempts
+        # The first call has the id of its answer, so that whoever reads an engine's log finds it.
+        first = leg.first == 0 and attempts.made == 1
+        request_id = f"eng-{ground.story.id}" if first else ground.ids.new("eng-")
         return EngineRequest(
-            request_id=ground.ids.new("eng-"),
-            ids=leg.ids,
-            sampling=leg.sampling,
-            stream=True,
-            timeout_s=left_s,
-            headers={**upstream, **trace_headers} if trace_headers else upstream,
-            silences=self._attempts.silences,
+            request_id,
+            leg.ids,
+            leg.sampling,
+            True,
+            left_s,
+            {**upstream, **trace_headers} if trace_headers else upstream,
+            silences=attempts.silences,
             packed=leg.packed,
         )
 

@@ -14,6 +14,7 @@ from smg_node.core.request import ChatPrompt, Prompt, Sampling, TokenIds
 from smg_node.parsers.outlet import NewId
 from smg_node.parsers.parser import Parser, Plain
 from smg_node.parsers.printing import Expect, Printing
+from smg_node.pipeline.plain_stream import PlainStream
 from smg_node.pipeline.stream import ChoiceStream, Ends
 from smg_node.tokens.tokenizer import Tokenizer
 
@@ -89,23 +90,26 @@ class Listening:
 
     def stream(
         self, choice: int, sampling: Sampling, ids: TokenIds, ends: Ends, *, whole: bool = False
-    ) -> ChoiceStream:
+    ) -> ChoiceStream | PlainStream:
         """Return what reads answer `choice`, to the prompt `ids`, drawn with `sampling` and over at `ends`.
 
         `whole` answers are seen by nobody before their end.
         """
         tokenizer, prompt = self.tokenizer, self.prompt
         parser, self._first = self._first, None
+        detokenizer = tokenizer.detokenizer(
+            prompt_tail=ids[-PROMPT_TAIL:],
+            skip_special_tokens=sampling.skip_special_tokens and not self.reads,
+            spaces_between_special_tokens=sampling.spaces_between_special_tokens,
+        )
+        if not (self.reads or sampling.stop or sampling.logprobs is not None):
+            return PlainStream(choice, sampling, ends, detokenizer, whole=whole)
         return ChoiceStream(
             choice,
             sampling=sampling,
             ends=ends,
             tokenizer=tokenizer,
-            detokenizer=tokenizer.detokenizer(
-                prompt_tail=ids[-PROMPT_TAIL:],
-                skip_special_tokens=sampling.skip_special_tokens and not self.reads,
-                spaces_between_special_tokens=sampling.spaces_between_special_tokens,
-            ),
+            detokenizer=detokenizer,
             parser=self.parser() if parser is None else parser,
             single=isinstance(prompt, ChatPrompt) and not prompt.choice.parallel,
             whole=whole,
@@ -161,6 +165,17 @@ def listening(
         keep_special=not sampling.skip_special_tokens,
         expect=expect,
         named=named,
+    )
+
+
+def bare_parser(printing: Printing, text: str, sampling: Sampling, new_id: NewId) -> Parser:
+    """Return what reads an answer to a chat without tools that is rendered as `text` and continues no message."""
+    return printing.scanner(
+        tools=(),
+        calls=False,
+        tail=text[-TAIL_CHARACTERS:],
+        new_id=new_id,
+        keep_special=not sampling.skip_special_tokens,
     )
 
 

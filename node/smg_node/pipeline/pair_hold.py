@@ -58,14 +58,10 @@ class PairHold(Hold, eq=False, kw_only=True):
         return replace(second, native_n=False, prompt_logprobs=first.prompt_logprobs)
 
     @property
-    def caching(self) -> Worker:
+    def caching(self) -> tuple[Worker, int | None]:
         """See `Hold`."""
-        return self.worker if self._alone else self.prefill.worker
-
-    @property
-    def caching_rank(self) -> int | None:
-        """See `Hold`."""
-        return self.rank if self._alone else self.prefill.rank
+        at: Hold = self if self._alone else self.prefill
+        return at.worker, at.rank
 
     @property
     def unheard(self) -> bool:

@@ -34,10 +34,10 @@ class Picker:
         beginning: Beginning | None = None,
     ) -> Hold:
         """Let the policy of `part` choose; with `beginning`, that is the prompt before the prefix index."""
-        wish, model, pool = one.wish, one.model, choosable.pool
+        wish, pool = one.wish, choosable.pool
         beginnings = self._beginnings
         if beginnings is not None and beginning is None:
-            beginning = beginnings.of(model, wish.ids, wish.adapter, now_s)
+            beginning = beginnings.of(one.model, wish.ids, wish.adapter, now_s)
         rated = Ratings() if wish.journey is not None else None
         asked = Asked(
             part.name,
@@ -53,7 +53,6 @@ class Picker:
         )
         policy = self._policies.named(part.policy)
         at = policy.choose(asked, pool, self._rng)
-        keyed = bool(wish.key) and isinstance(policy, Sticky | Manual | ConsistentHashing)
         return self.take(
             one,
             part,
@@ -62,9 +61,11 @@ class Picker:
             now_s,
             of=len(choosable.workers),
             rated=rated,
-            keyed=keyed,
+            keyed=bool(wish.key) and isinstance(policy, Sticky | Manual | ConsistentHashing),
             beginning=beginning,
-            overlap=beginning.overlaps(pool)[at] if beginning is not None else 0.0,
+            overlap=0.0
+            if beginning is None or not beginning.blocks
+            else beginning.overlaps(pool)[at],
         )
 
     def take(
@@ -82,16 +83,16 @@ class Picker:
         overlap: float = 0.0,
     ) -> Hold:
         """Count the call in, and tell its journey."""
-        assert worker.engine is not None
-        assert worker.card is not None
-        wish = one.wish
+        wish, engine, card = one.wish, worker.engine, worker.card
+        assert engine is not None
+        assert card is not None
         prompt = len(wish.ids) if wish.prompt_tokens is None else wish.prompt_tokens
         work = prompt if part.tokens is None else part.tokens
         rank: int | None = None
-        if worker.card.ranks > 1:
+        if card.ranks > 1:
             known = beginning if work else None
             rank, overlap = _rank(worker, work, wish.key if keyed else "", known, now_s)
-        tokens = max(0, work - int(overlap))
+        tokens = max(0, work - int(overlap)) if overlap else work
         probe = worker.breaker.take_probe(now_s)
         ahead = worker.hold(tokens, rank)
         alone = worker.load.inflight == 1
@@ -115,8 +116,8 @@ class Picker:
             )
         return Hold(
             worker,
-            worker.engine,
-            worker.card,
+            engine,
+            card,
             work,
             tokens,
             now_s,

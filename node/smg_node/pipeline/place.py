@@ -8,11 +8,11 @@ all are full, it waits in line, by its class (`waiting`).
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from smg_node.core.context import Priority
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock, Rng
-from smg_node.core.request import TokenIds
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.model import AnyModel, RelayedModel, ServedModel
 from smg_node.fleet.pressure import NEVER
@@ -68,6 +68,10 @@ class Placer:
         self._decider = Decider(fleet, policies, clock=clock, rng=rng, beginnings=beginnings)
         self._rooms: dict[str, WaitingRoom] = {}
         self._rules: dict[str, Rule] = {}
+        self.confirmed: Final = self._decider.confirmed
+        """Takes in that the first token of a held call came, and when: its prompt lies in that worker's cache."""
+        self.answered: Final = self._decider.answered
+        """Takes in that a worker has answered a held call with these ids: the next turn begins with prompt and answer."""
         fleet.watch(self._changed)
 
     def retune(
@@ -115,6 +119,11 @@ class Placer:
         contexts = [model.context(card) for card in cards if card is not None]
         known = [context for context in contexts if context is not None]
         return max(known) if known and len(known) == len(contexts) else None
+
+    def ready_model(self, name: str) -> ServedModel | None:
+        """Return the model of that name or alias if it is served by engines and read; None if it has to be looked for."""
+        found = self._fleet.served(name)
+        return found if found is not None and found.unread is None else None
 
     async def model(self, name: str, *, deadline_s: float) -> ServedModel:
         """Return the model of that name or alias, served by engines, read.
@@ -173,46 +182,37 @@ class Placer:
         full, then OVERLOADED `overloaded`. With a target it is that worker or an error: NOT_FOUND
         `worker_not_found`, OVERLOADED `worker_unavailable`.
         """
+        began_s = now_s = self._clock.monotonic_s()
         try:
-            return await self._placed(model, wish)
-        except SmgError:
-            if wish.journey is not None:
+            if wish.target is not None:
+                return self._decider.target(model, wish, now_s, self._rule(model))
+            until_s = min(now_s + self._options.wait_for_worker_s, wish.deadline_s)
+            while True:
+                last, rule = now_s >= until_s, self._rules.get(model.name) or self._rule(model)
+                stages = self._decider.stages_for(model, wish, now_s, rule, last=last)
+                if self._options.shed and (stages.busy or stages.strained):
+                    raise self._full(model, wish.priority, now_s)
+                waiting = bool(self._rooms) and self._waiting(model)
+                if not waiting:
+                    hold = self._decider.find(Look(model, wish, stages, rule, began_s), now_s)
+                    if hold is not None:
+                        return hold
+                if waiting or stages.busy:
+                    return await self._in_line(model, wish, began_s, until_s)
+                if last:
+                    raise _no_worker(stages.lack(model.name))
+                self._fleet.doubt(model)
+                await self._wait(min(until_s, max(stages.until_s, now_s + PAUSE_MIN_S)))
                 now_s = self._clock.monotonic_s()
-                stages = self._decider.stages(model, now_s, self._rule(model))
-                wish.journey.unplaced = stages.dropped
+        except SmgError:
+            self._note_unplaced(model, wish)
             raise
 
-    def confirmed(self, hold: Hold, now_s: float) -> None:
-        """Take in that the first token of a call came: its prompt lies in that worker's cache."""
-        self._decider.confirmed(hold, now_s)
-
-    def answered(self, hold: Hold, ids: TokenIds, now_s: float) -> None:
-        """Take in that a worker has answered with `ids`: the next turn begins with prompt and answer."""
-        self._decider.answered(hold, ids, now_s)
-
-    async def _placed(self, model: AnyModel, wish: Wish) -> Hold:
-        began_s = now_s = self._clock.monotonic_s()
-        decider, options = self._decider, self._options
-        if wish.target is not None:
-            return decider.target(model, wish, now_s, self._rule(model))
-        until_s = min(now_s + options.wait_for_worker_s, wish.deadline_s)
-        while True:
-            last, rule = now_s >= until_s, self._rules.get(model.name) or self._rule(model)
-            stages = decider.stages_for(model, wish, now_s, rule, last=last)
-            if self._options.shed and (stages.busy or stages.strained):
-                raise self._full(model, wish.priority, now_s)
-            waiting = bool(self._rooms) and self._waiting(model)
-            if not waiting:
-                hold = decider.find(Look(model, wish, stages, rule, began_s), now_s)
-                if hold is not None:
-                    return hold
-            if waiting or stages.busy:
-                return await self._in_line(model, wish, began_s, until_s)
-            if last:
-                raise _no_worker(stages.lack(model.name))
-            self._fleet.doubt(model)
-            await self._wait(min(until_s, max(stages.until_s, now_s + PAUSE_MIN_S)))
+    def _note_unplaced(self, model: AnyModel, wish: Wish) -> None:
+        if wish.journey is not None:
             now_s = self._clock.monotonic_s()
+            stages = self._decider.stages(model, now_s, self._rule(model))
+            wish.journey.unplaced = stages.dropped
 
     def _rule(self, model: AnyModel) -> Rule:
         options, name = self._options, model.name

@@ -4,25 +4,31 @@ Everything is checked here, before the first call is made, so that a refusal has
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from smg_node.core.events import UNSAID, Begin
-from smg_node.core.request import GenerateRequest, Prompt, Sampling, TokenIds
+from smg_node.core.request import (
+    GenerateRequest,
+    Prompt,
+    Sampling,
+    TokenIds,
+)
+from smg_node.engines.engine import Abilities
 from smg_node.engines.sampling import refusals
 from smg_node.fleet.model import ServedModel
 from smg_node.parsers.forcing import Forced
 from smg_node.parsers.outlet import NewId
 from smg_node.pipeline.forcing import Keeping, forced
 from smg_node.pipeline.hold import Hold
-from smg_node.pipeline.listen import Listening, listening
+from smg_node.pipeline.listen import PROMPT_TAIL, Listening, bare_parser, listening
+from smg_node.pipeline.plain_stream import PlainStream, WholeStream
 from smg_node.pipeline.prepare import Prepared, check_able, fit
-from smg_node.pipeline.story import Echo, Story
+from smg_node.pipeline.story import AnyStream, Echo, Story
 from smg_node.pipeline.stream import ChoiceStream
-from smg_node.pipeline.terms import Terms, terms_of
+from smg_node.pipeline.terms import Drawn, Terms, terms_of
 
 SEED_BITS: Final = 63
 
@@ -42,8 +48,7 @@ class Leg(msgspec.Struct, frozen=True, gc=False):
     packed: bytes | None = None
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(msgspec.Struct):
     """All legs of a request and the story they tell together. Nobody changes it; made for each request.
 
     `ignored` names the wishes these engines cannot fulfil and whose loss changes nothing important.
@@ -75,15 +80,33 @@ def plan(
     generation_id: str,
     created_s: int,
     new_id: NewId,
+    silent: bool = False,
 ) -> Plan:
-    """Return the plan for engines like `hold`'s; INVALID_REQUEST if one of them would object."""
-    sampling, terms = request.sampling, terms_of(model, hold.card)
-    ignored = check_able(sampling, refusals(sampling, hold.abilities))
+    """Return the plan for engines like `hold`'s; INVALID_REQUEST if one of them would object.
+
+    A `silent` one may have a story that tells nothing before its end.
+    """
+    sampling, terms, abilities = request.sampling, terms_of(model, hold.card), hold.abilities
+    if request.alike:
+        prompt, drawn = prepared[0], terms.drawn(sampling, abilities)
+        # One that a template was asked too much for has something to tell.
+        if drawn is not None and 0 < len(prompt.ids) <= drawn.longest and not prompt.ignored:
+            begin = Begin(
+                generation_id,
+                request.model,
+                created_s,
+                len(prompt.ids),
+                terms.fingerprint,
+                drawn.temperature,
+                drawn.top_p,
+            )
+            return _as_before(request, prompt, terms, drawn, begin, new_id, silent=silent)
+    ignored = check_able(sampling, refusals(sampling, abilities))
     answering = [
         _answering(wanted, prompt, request, terms, hold, new_id)
         for wanted, prompt in zip(request.prompts, prepared, strict=True)
     ]
-    drawn = answering[0].sampling
+    drawn_so = answering[0].sampling
     answers = sampling.n
     story = Story(
         Begin(
@@ -92,8 +115,8 @@ def plan(
             created_s,
             sum([len(each.ids) for each in answering]),
             terms.fingerprint,
-            UNSAID if drawn.temperature is None else drawn.temperature,
-            UNSAID if drawn.top_p is None else drawn.top_p,
+            UNSAID if drawn_so.temperature is None else drawn_so.temperature,
+            UNSAID if drawn_so.top_p is None else drawn_so.top_p,
         ),
         _streams(answering, answers, terms, whole=not request.stream),
         answers_per_prompt=answers,
@@ -102,7 +125,69 @@ def plan(
     )
     native_n = answers > 1 and _does_n(sampling, hold)
     legs = _legs(answering, answers, native_n=native_n)
-    return _with_told(Plan(legs, story, ignored), answering, answers)
+    planned = _with_told(Plan(legs, story, ignored), answering, answers)
+    if request.alike and terms.trusted and planned.keeping is None:
+        _keep(planned, answering[0], request, terms, abilities)
+    return planned
+
+
+def _keep(
+    planned: Plan, each: _Answering, request: GenerateRequest, terms: Terms, abilities: Abilities
+) -> None:
+    """Keep what was planned for the next requests that are drawn so, if all they wish was granted in full."""
+    wished, sampling = request.sampling, each.sampling
+    if wished.n != 1 or wished.max_tokens is None or sampling.max_tokens != wished.max_tokens:
+        return
+    terms.keep(
+        Drawn(
+            wished,
+            abilities,
+            sampling,
+            planned.legs[0].sampling,
+            terms.ends(sampling, each.listener.ends),
+            each.listener.reads,
+            planned.ignored,
+            terms.room(wished),
+            UNSAID if sampling.temperature is None else sampling.temperature,
+            UNSAID if sampling.top_p is None else sampling.top_p,
+        )
+    )
+
+
+def _as_before(
+    request: GenerateRequest,
+    prompt: Prepared,
+    terms: Terms,
+    drawn: Drawn,
+    begin: Begin,
+    new_id: NewId,
+    *,
+    silent: bool,
+) -> Plan:
+    """Return the plan of a request that differs from one before it in its prompt only."""
+    ids, sampling = prompt.ids, drawn.sampling
+    detokenizer = terms.tokenizer.detokenizer(
+        prompt_tail=ids[-PROMPT_TAIL:],
+        skip_special_tokens=sampling.skip_special_tokens and not drawn.reads,
+        spaces_between_special_tokens=sampling.spaces_between_special_tokens,
+    )
+    stream: AnyStream
+    if drawn.reads:
+        stream = ChoiceStream(
+            0,
+            sampling=sampling,
+            ends=drawn.ends,
+            tokenizer=terms.tokenizer,
+            detokenizer=detokenizer,
+            parser=bare_parser(terms.printing, prompt.text, sampling, new_id),
+            whole=not request.stream,
+        )
+    elif silent:
+        stream = WholeStream(0, sampling, drawn.ends, detokenizer)
+    else:
+        stream = PlainStream(0, sampling, drawn.ends, detokenizer, whole=not request.stream)
+    story = Story(begin, (stream,), answers_per_prompt=1, tokenizer=terms.tokenizer)
+    return Plan((Leg(0, 1, ids, drawn.asked, 0, prompt.packed or None),), story, drawn.ignored)
 
 
 def _answering(
@@ -132,8 +217,8 @@ def _answering(
 
 def _streams(
     answering: Sequence[_Answering], answers: int, terms: Terms, *, whole: bool
-) -> list[ChoiceStream]:
-    streams: list[ChoiceStream] = []
+) -> list[AnyStream]:
+    streams: list[AnyStream] = []
     for each in answering:
         ends = terms.ends(each.sampling, each.listener.ends)
         for _ in range(answers):

@@ -67,7 +67,7 @@ class Prefixes:
         self, beginning: Beginning, worker: str, now_s: float, *, rank: int | None = None
     ) -> None:
         """Take in that `worker` has worked that prompt off; from one that is followed we hear it anyway."""
-        assert isinstance(beginning, Prompt), "what `of` returned"
+        assert type(beginning) is Prompt, "what `of` returned"
         if beginning.blocks and not self._hears(worker):
             self._beginnings.dispatched(beginning, worker, now_s, rank=rank)
 
@@ -81,7 +81,7 @@ class Prefixes:
         rank: int | None = None,
     ) -> None:
         """Take in that `worker` has answered that prompt with `ids`; from one that is followed we hear it anyway."""
-        assert isinstance(beginning, Prompt), "what `of` returned"
+        assert type(beginning) is Prompt, "what `of` returned"
         if not self._hears(worker):
             self._beginnings.answered(beginning, ids, worker, now_s, rank=rank)
 

@@ -119,6 +119,30 @@ class Preparer:
             for schema in schemas_of(prompt, asked, printing):
                 await self.constraint(schema)
 
+    def soon(self, request: GenerateRequest, model: ServedModel) -> tuple[Prepared] | None:
+        """Return what `prepared` would of a plain chat, where that keeps nobody waiting.
+
+        None for other requests, and where it may: the form is not known yet, or the text is long.
+        """
+        renderer = model.renderer
+        if not request.alike or renderer is None:
+            return None
+        prompt = request.prompts[0]
+        assert type(prompt) is ChatPrompt
+        text = renderer.known(prompt, now_ms=self._clock.now_ms(), plain=True)
+        if text is None:
+            return None
+        encoder, special = model.encoder, prompt.add_special_tokens
+        if encoder.long(text):
+            return None
+        found = encoder.encode(text, add_special_tokens=special)
+        return (Prepared(found.ids, text, prompt.where, (), found.packed),)
+
+    async def prepared(self, request: GenerateRequest, model: ServedModel) -> Sequence[Prepared]:
+        """Return all prompts of a request, rendered and encoded, when its constraints have been checked."""
+        await self.constraints(request, model.printing)
+        return await self.prompts(request, model)
+
     async def prompts(self, request: GenerateRequest, model: ServedModel) -> list[Prepared]:
         """Render and encode every prompt of a request, each in its own words' order."""
         return [await self.prompt(prompt, model) for prompt in request.prompts]

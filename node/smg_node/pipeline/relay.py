@@ -57,8 +57,8 @@ class Relays:
         fleet = self.parts.fleet
         return (
             isinstance(model, str)
-            and fleet.served(model) is None
             and fleet.relayed(model) is not None
+            and fleet.served(model) is None
         )
 
     def has(self, model: str, api: Api) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from smg_node.admission.ticket import Ticket
+from smg_node.core.answer import Answer, Collector
 from smg_node.core.context import RequestContext
 from smg_node.core.events import Event
 from smg_node.core.request import GenerateRequest
@@ -13,7 +14,7 @@ from smg_node.pipeline.telling import Ready, Receive
 class Run(Protocol):
     """One generation under way.
 
-    It is told once, or read once. `tell` calls its receiver with what each wake-up brought, at least one event, in
+    It is told once, or read once, or answers once. `tell` calls its receiver with what each wake-up brought, at least one event, in
     the order of `core.grammar`, and within that wake-up; where the receiver says true, `ready` is awaited before
     anything more is asked for. A failure is a Fail event, also before Begin, and no SmgError but the receiver's own
     is ever raised. Cancelling the task that tells, or what the receiver raises, cancels the engine's calls at once
@@ -58,9 +59,20 @@ class Run(Protocol):
         """Tell the events of this generation, and return when there are no more."""
         ...
 
+    async def answer(self) -> Answer:
+        """Return the whole answer, which nobody is told before; raises what the generation failed with."""
+        ...
+
     def events(self) -> AsyncIterator[Sequence[Event]]:
         """Yield the events of this generation."""
         ...
+
+
+async def told_whole(run: Run, choices: int) -> Answer:
+    """Return the whole answer of a run that can only tell; see `Run.answer`."""
+    collector = Collector(choices)
+    await run.tell(collector.feed)
+    return collector.answer()
 
 
 class Generations(Protocol):

@@ -61,6 +61,9 @@ class Stages(msgspec.Struct, frozen=True):
     """Those that may answer alone; None if nobody may."""
     until_s: float = NEVER
     """Until when it is so if no worker changes."""
+    version: int = 0
+    model: AnyModel | None = None
+    """Of which version of the fleet and which model all of them are."""
 
     @property
     def open(self) -> bool:
@@ -97,16 +100,6 @@ class Stages(msgspec.Struct, frozen=True):
         prompts, answers = len(first.sieved.candidates), len(second.sieved.candidates)
         return (
             f"no pair of workers of {name!r} is ready: {prompts} for prompts, {answers} for answers"
-        )
-
-    def good(self, version: int, model: AnyModel, now_s: float, *, fallback: bool) -> bool:
-        """Whether they still hold; all of them are of one version and one model."""
-        regular = self.regular
-        return (
-            version == regular.version
-            and model is regular.model
-            and now_s < self.until_s
-            and fallback is self.fallback
         )
 
     def suits(self, fits: Allowed | None) -> bool:
@@ -186,7 +179,14 @@ def _stages(
     """Put stages together, and work out what every decision would ask of them."""
     until_s = regular.sieved.until_s
     if first is None or second is None:
-        return Stages(regular, fallback=fallback, alone=regular, until_s=until_s)
+        return Stages(
+            regular,
+            fallback=fallback,
+            alone=regular,
+            until_s=until_s,
+            version=regular.version,
+            model=regular.model,
+        )
     return Stages(
         regular,
         first,
@@ -195,6 +195,8 @@ def _stages(
         fallback,
         alone=regular if fallback else None,
         until_s=min(until_s, first.sieved.until_s, second.sieved.until_s),
+        version=regular.version,
+        model=regular.model,
     )
 
 

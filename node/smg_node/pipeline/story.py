@@ -7,13 +7,19 @@ and End. A failure closes what is open and says Fail; nothing follows it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, TypeAlias
 
+from smg_node.core.answer import Answer
 from smg_node.core.errors import SmgError
 from smg_node.core.events import Begin, End, Event, Fail, PromptEcho, TokenLogprob, Usage
 from smg_node.engines.chunk import Chunk
+from smg_node.pipeline.plain_stream import PlainStream, WholeStream
 from smg_node.pipeline.spelling import spell_logprob
 from smg_node.pipeline.stream import ChoiceStream
 from smg_node.tokens.tokenizer import Tokenizer
+
+AnyStream: TypeAlias = ChoiceStream | PlainStream
+_END: Final = End()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,46 +33,58 @@ class Echo:
 class Story:
     """Tells one generation. `answers_per_prompt` choices belong to each prompt, in order."""
 
+    _begun = False
+    used: Usage | None = None
+    """What was used, once it has ended well."""
+    _echoes: Sequence[Echo] = ()
+    closed = False
+    """Whether it is over, well or not."""
+
+    # Made with the first thing that gets in: most stories have none.
+    _echoed: set[int] | None = None
+    """Choices whose prompt has been given back."""
+    _prompt_logprobs: dict[int, tuple[TokenLogprob, ...]] | None = None
+    _cached: dict[int, int] | None = None
+    """Ids of each prompt that an engine had cached, where one said so."""
+
     def __init__(
         self,
         begin: Begin,
-        choices: Sequence[ChoiceStream],
+        choices: Sequence[AnyStream],
         *,
         answers_per_prompt: int,
         tokenizer: Tokenizer,
         echoes: Sequence[Echo] = (),
     ) -> None:
-        assert len(choices) % answers_per_prompt == 0
-        assert len(echoes) in (0, len(choices) // answers_per_prompt)
         self._begin = begin
+        self.id = begin.id
+        """The id of the answer, without a dialect's prefix."""
         self._choices = choices
-        self._answers_per_prompt = answers_per_prompt
+        self._per_prompt = answers_per_prompt
         self._tokenizer = tokenizer
-        self._echoes = echoes
-        self._echoed = [not echoes] * len(choices)
-        self._prompt_logprobs: dict[int, tuple[TokenLogprob, ...]] = {}
-        self._cached = [0] * (len(choices) // answers_per_prompt)
-        self._begun = False
-        self.closed = False
+        first = choices[0]
+        self._whole = first if type(first) is WholeStream else None
+        self.silent = self._whole is not None
+        """Whether it is told to nobody: then `answer` has it in the end."""
+        if len(choices) > 1:
+            assert len(choices) % answers_per_prompt == 0
+            assert not self.silent, "what is told to nobody is one answer"
+        if echoes:
+            assert len(echoes) == len(choices) // answers_per_prompt
+            self._echoes = echoes
 
     def feed(self, choice: int, chunk: Chunk, out: list[Event]) -> None:
         """Take a chunk of `choice` (counted over the whole request; `chunk.choice` is not looked at)."""
-        if not self._begun:
-            self._start(out)
-        if not self._echoed[choice]:
+        if not self._begun and self._whole is None:
+            self._begun = True
+            out.append(self._begin)
+        if self._echoes:
             self._echo(choice, chunk, out)
         if chunk.cached_tokens > 0:
-            prompt = choice // self._answers_per_prompt
-            if chunk.cached_tokens > self._cached[prompt]:
-                self._cached[prompt] = chunk.cached_tokens
+            self._note_cached(choice // self._per_prompt, chunk.cached_tokens)
         self._choices[choice].feed(chunk, out)
 
-    @property
-    def id(self) -> str:
-        """The id of the answer, without a dialect's prefix."""
-        return self._begin.id
-
-    def stream(self, choice: int) -> ChoiceStream:
+    def stream(self, choice: int) -> AnyStream:
         """Return the stream of one choice."""
         return self._choices[choice]
 
@@ -118,10 +136,24 @@ class Story:
         """Close a generation whose choices are all over."""
         assert not self.closed
         if not self._begun:
-            self._start(out)
-        out.append(self.usage())
-        out.append(End())
+            self._begun = True
+            out.append(self._begin)
+        self.used = used = self.usage()
+        out += (used, _END)
         self.closed = True
+
+    def close(self) -> None:
+        """Close a silent one whose answer is over."""
+        assert self.silent
+        self.used = self.usage()
+        self.closed = True
+
+    def answer(self) -> Answer:
+        """Return the answer of a story that was silent, and closed."""
+        whole, used = self._whole, self.used
+        assert whole is not None
+        assert used is not None, "it has ended"
+        return Answer(self._begin, [whole.answer()], used)
 
     def fail(self, error: SmgError, out: list[Event]) -> None:
         """Close a generation that broke."""
@@ -136,15 +168,18 @@ class Story:
         """Return what was used so far."""
         generated = reasoning = 0
         for stream in self._choices:
-            generated += stream.generated
+            generated += len(stream.ids)
             reasoning += stream.reasoning_tokens
         prompt = self._begin.prompt_tokens
-        return Usage(prompt, generated, min(sum(self._cached), prompt), reasoning)
+        cached = min(sum(self._cached.values()), prompt) if self._cached else 0
+        return Usage(prompt, generated, cached, reasoning)
 
     def notes(self) -> Mapping[str, int]:
         """Return what was odd about what the model printed, and how often."""
         found: dict[str, int] = {}
         for stream in self._choices:
+            if not stream.notes:
+                continue
             for what, count in stream.notes.items():
                 found[what] = found.get(what, 0) + count
         return found
@@ -153,14 +188,26 @@ class Story:
         self._begun = True
         out.append(self._begin)
 
+    def _note_cached(self, prompt: int, tokens: int) -> None:
+        cached = self._cached
+        if cached is None:
+            cached = self._cached = {}
+        if tokens > cached.get(prompt, 0):
+            cached[prompt] = tokens
+
     def _echo(self, choice: int, chunk: Chunk, out: list[Event]) -> None:
         """Give the prompt back. An engine may send a prompt's log probabilities with one choice only."""
-        self._echoed[choice] = True
-        prompt = choice // self._answers_per_prompt
+        if self._echoed is None:
+            self._echoed, self._prompt_logprobs = set(), {}
+        if choice in self._echoed:
+            return
+        self._echoed.add(choice)
+        known = self._prompt_logprobs
+        assert known is not None, "made with the choices that were given theirs"
+        prompt = choice // self._per_prompt
         if chunk.prompt_logprobs:
-            self._prompt_logprobs[prompt] = tuple(
+            known[prompt] = tuple(
                 spell_logprob(logprob, self._tokenizer) for logprob in chunk.prompt_logprobs
             )
         echo = self._echoes[prompt]
-        logprobs = self._prompt_logprobs.get(prompt, ())
-        out.append(PromptEcho(choice, echo.text, echo.ids, logprobs))
+        out.append(PromptEcho(choice, echo.text, echo.ids, known.get(prompt, ())))

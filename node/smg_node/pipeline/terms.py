@@ -7,8 +7,10 @@ they are worked out with the first request that a card serves, and kept with the
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from smg_node.core.request import Sampling
-from smg_node.engines.engine import ModelCard
+from smg_node.engines.engine import Abilities, ModelCard
 from smg_node.fleet.model import ServedModel
 from smg_node.parsers.printing import Printing
 from smg_node.pipeline.stream import Ends, ends_of
@@ -17,6 +19,30 @@ from smg_node.tokens.tokenizer import Tokenizer
 CARDS_MAX: Final = 256
 """Cards kept per model; more workers than that only cost them being worked out again (6 us)."""
 _PLAIN: Final = Sampling()
+VERY_LONG: Final = 2**31 - 1
+"""Ids of a prompt where nobody says how long one may be."""
+DRAWN_MAX: Final = 64
+"""Samplings kept per terms. Those of plain bodies are few objects that come again and again; others are seen once."""
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """What answers drawn as `wished` come to on engines of some `abilities`: all that does not depend on a prompt.
+
+    `sampling` is what they are drawn with, `asked` what their engine is sent, and `ignored` names the wishes it
+    cannot fulfil. It holds for one answer to a prompt of at most `longest` ids: behind a longer one there is less room.
+    """
+
+    wished: Sampling
+    abilities: Abilities
+    sampling: Sampling
+    asked: Sampling
+    ends: Ends
+    reads: bool
+    """Whether a parser reads it."""
+    ignored: tuple[str, ...]
+    longest: int
+    temperature: float
+    top_p: float
 
 
 class Terms:
@@ -27,6 +53,7 @@ class Terms:
     """
 
     __slots__ = (
+        "_drawn",
         "_ends",
         "card",
         "context",
@@ -52,12 +79,35 @@ class Terms:
         self.fingerprint = model.fingerprint(card)
         self.stops = stop_ids(model.printing, model.tokenizer)
         self._ends = ends_of(_PLAIN, model.tokenizer, card.eos_ids)
+        self._drawn: dict[int, Drawn] = {}
 
     def ends(self, sampling: Sampling, read: frozenset[int]) -> Ends:
         """Return which ids end an answer drawn so; `read` are those that its format reads."""
         if not (read or sampling.ignore_eos or sampling.stop_token_ids):
             return self._ends
         return ends_of(sampling, self.tokenizer, self.card.eos_ids, read=read)
+
+    def drawn(self, wished: Sampling, abilities: Abilities) -> Drawn | None:
+        """Return what was kept of answers drawn so, by engines of these abilities."""
+        found = self._drawn.get(id(wished))
+        # It holds its sampling, so that no other one can have that id.
+        if found is not None and found.wished is wished and found.abilities is abilities:
+            return found
+        return None
+
+    def keep(self, drawn: Drawn) -> None:
+        """Keep that for the next requests that are drawn so."""
+        if len(self._drawn) >= DRAWN_MAX:
+            self._drawn.clear()
+        self._drawn[id(drawn.wished)] = drawn
+
+    def room(self, wished: Sampling) -> int:
+        """Return the longest prompt, in ids, behind which there is room for as many tokens as were wished."""
+        assert wished.max_tokens is not None
+        bounds = [VERY_LONG if self.prompt_max is None else self.prompt_max]
+        if self.context is not None:
+            bounds.append(self.context - wished.max_tokens)
+        return min(bounds)
 
 
 def terms_of(model: ServedModel, card: ModelCard) -> Terms:

@@ -21,6 +21,7 @@ from smg_node.processes.bus import Bus
 from smg_node.processes.journeys import FIND, Journeys
 from smg_node.processes.lease_words import ASK, WORD
 from smg_node.processes.lending_rights import LendingRights
+from smg_node.processes.open_work import OPEN_WORK, OpenWorkOfAll
 from smg_node.processes.publishing import Publishing
 from smg_node.processes.role import LEAVING, UP, Role, is_alive
 from smg_node.processes.scrape import Scrape
@@ -55,11 +56,18 @@ class Controlling:
         bus = self.bus = Bus(role.place.bus, expected=role.living, alive=is_alive)
         self.load: Final = Publishing(shared, bus, node=self._node, monotonic_s=clock.monotonic_s)
         self._scrape: Final = Scrape(
-            meters.registry, lambda: bus.processes, lambda process: bus.ask(process, SCRAPE, b"")
+            meters,
+            lambda: bus.processes,
+            lambda process, question: bus.ask(process, SCRAPE, question),
         )
+        self.numbers: Final = self._scrape.families
         self.siblings: Final = Journeys(
             lambda: bus.processes, lambda process, question: bus.ask(process, FIND, question)
         ).find
+        self.open_work: Final = OpenWorkOfAll(
+            lambda: (*bus.processes, *bus.expected),
+            lambda process, question: bus.ask(process, OPEN_WORK, question),
+        ).read
         self._lending: Final = LendingRights(
             shared.rights, lambda process, words: bus.tell(process, WORD, words), clock=clock
         )

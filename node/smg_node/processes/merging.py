@@ -7,7 +7,7 @@ Of what is said of processes themselves (`process_*`, `python_gc_*`) time, memor
 that they share are counted more than once.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from prometheus_client.metrics_core import Metric as Family
@@ -34,17 +34,17 @@ class Merging:
     """Knows what each process said last, and what those counted that are gone."""
 
     def __init__(self) -> None:
-        self._said: dict[str, Sequence[Counted]] = {}
+        self._said: dict[str, dict[str, Counted]] = {}
         self._past: dict[str, Counted] = {}
         """Of processes that are gone, by metric: only what never falls."""
 
     def heard(self, process: str, metrics: Sequence[Counted]) -> None:
-        """Learn what a process counts now."""
-        self._said[process] = metrics
+        """Learn what a process counts now: all, or some of it; what it does not say is as it said last."""
+        self._said.setdefault(process, {}).update({metric.name: metric for metric in metrics})
 
     def gone(self, process: str) -> None:
         """Learn that a process has ended: what it counted stays, what it was is over."""
-        for metric in self._said.pop(process, ()):
+        for metric in self._said.pop(process, {}).values():
             if metric.kind not in _GROWS:
                 continue
             before = self._past.get(metric.name)
@@ -54,17 +54,24 @@ class Merging:
             series = [Series(name, dict(labels), value) for (name, labels), value in values.items()]
             self._past[metric.name] = Counted(metric.name, metric.kind, metric.meaning, series)
 
-    def families(self, own: Iterable[Family]) -> Iterator[Family]:
-        """Yield all metrics with what all processes count; `own` is what this one does."""
+    def families(
+        self, own: Iterable[Family], wanted: Collection[str] | None = None
+    ) -> Iterator[Family]:
+        """Yield all metrics with what all processes count; `own` is what this one does.
+
+        `wanted` are the families to be told of, None for all.
+        """
         named: dict[str, list[Counted]] = {}
         mine = counted(own)
         for metric in mine:
             named[metric.name] = [metric]
         for metrics in (
-            *(self._said[process] for process in sorted(self._said)),
+            *(self._said[process].values() for process in sorted(self._said)),
             self._past.values(),
         ):
             for metric in metrics:
+                if wanted is not None and metric.name not in wanted:
+                    continue
                 named.setdefault(metric.name, []).append(metric)
         here = {metric.name for metric in mine}
         for name, found in named.items():

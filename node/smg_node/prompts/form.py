@@ -8,9 +8,10 @@ top of that its text must be the one that was really rendered, or the form is no
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
-from smg_node.core.request import NOTHING_SAID, ChatPrompt
+from smg_node.core.request import NOTHING_SAID, ChatPrompt, Turn
 from smg_node.prompts.unseen import Asked, Joined, Place, Unseen
 
 Key: TypeAlias = tuple[bool, tuple[str, ...], tuple[Any, ...]]
@@ -29,13 +30,15 @@ _TOLD_KINDS: Final = frozenset((str, bool, int, type(None)))
 _TRIES_MAX: Final = 6
 # A template touches a text this many times at least: it is copied on its way through filters and into the prompt.
 _COPIES: Final = 8
+_content_of: Final = attrgetter("content")
+_role_of: Final = attrgetter("role")
 _PLAIN_ROLES: Final = frozenset(("system", "developer", "user", "assistant"))
 
 
 class Form:
     """The words around the texts, and what was asked about these. `characters_max` of all texts keep every limit."""
 
-    __slots__ = ("_asked", "_dates", "_pieces", "_places", "characters_max")
+    __slots__ = ("_asked", "_dates", "_messages", "_pieces", "_places", "characters_max")
 
     def __init__(
         self,
@@ -51,6 +54,9 @@ class Form:
         flat, places = _flat(pieces)
         self._pieces = flat
         self._places = places
+        changed = any(place.operations for _, place in places)
+        self._messages = None if changed else [place.message for _, place in places]
+        """Whose texts are printed as they are, in that order, one behind each piece; None if some are changed before."""
         # That a text is not empty goes without saying: one that is has no form.
         self._asked = [one for one in asked if one.question != "true" or one.place.operations]
         self._dates = dates
@@ -73,8 +79,11 @@ class Form:
             if today(form) != said:
                 return None
         pieces = self._pieces.copy()
-        for at, place in self._places:
-            pieces[at] = place.text(texts) if place.operations else texts[place.message]
+        if self._messages is not None:
+            pieces[1::2] = map(texts.__getitem__, self._messages)
+        else:
+            for at, place in self._places:
+                pieces[at] = place.text(texts) if place.operations else texts[place.message]
         return "".join(pieces)
 
 
@@ -156,6 +165,17 @@ def form_of(prompt: ChatPrompt) -> tuple[Key, list[str]] | None:
     return None if told is None else ((prompt.add_generation_prompt, tuple(roles), told), texts)
 
 
+def plain_form_of(turns: Sequence[Turn]) -> tuple[Key, list[str]] | None:
+    """Return what `form_of` would for turns that are nothing but a plain role and a string, with an answer begun.
+
+    Whoever asks knows that of each of them; an empty one, or very many, have no form here either.
+    """
+    texts = list(map(_content_of, turns))
+    if len(texts) > TURNS_MAX or not all(texts):
+        return None
+    return (True, tuple(map(_role_of, turns)), ()), texts
+
+
 def _told(prompt: ChatPrompt) -> tuple[Any, ...] | None:
     """Return what the template is told besides the conversation, so that only the same is equal; None if it is long."""
     kwargs = prompt.kwargs
@@ -172,7 +192,7 @@ def _told(prompt: ChatPrompt) -> tuple[Any, ...] | None:
 
 
 def _flat(pieces: Sequence[Any]) -> tuple[list[str], list[tuple[int, Place]]]:
-    """Return what was printed, strings in a row joined, and where among them which text belongs."""
+    """Return what was printed, strings in a row joined, and where among them which text belongs: at every second place."""
     flat: list[str] = []
     places: list[tuple[int, Place]] = []
     seen: list[str] = []

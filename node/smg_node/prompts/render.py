@@ -15,7 +15,7 @@ from smg_node.core.request import ChatPrompt
 from smg_node.prompts.call_ids import with_ids
 from smg_node.prompts.coded import CodedTemplate, coded_template
 from smg_node.prompts.facts import TemplateFacts, find_facts
-from smg_node.prompts.form import Forms, form_of
+from smg_node.prompts.form import Forms, form_of, plain_form_of
 from smg_node.prompts.messages import (
     Message,
     Warn,
@@ -128,15 +128,17 @@ class Renderer:
         """Return what was found out about the template of that name."""
         return self._named[name].facts
 
-    def known(self, prompt: ChatPrompt, *, now_ms: int) -> str | None:
+    def known(self, prompt: ChatPrompt, *, now_ms: int, plain: bool = False) -> str | None:
         """Return the text of a prompt whose form was found before, at the price of joining it; None for any other.
 
-        `now_ms` is what the template takes for the present.
+        `now_ms` is what the template takes for the present. A prompt is `plain` if it is known to be nothing but turns
+        of a plain role and a string.
         """
-        found = form_of(prompt)
-        if found is None or self._forms is None:
+        forms = self._forms
+        if forms is None:
             return None
-        return self._forms.text(*found, Moment(now_ms))
+        found = plain_form_of(prompt.turns) if plain else form_of(prompt)
+        return None if found is None else forms.text(found[0], found[1], Moment(now_ms))
 
     def render(self, prompt: ChatPrompt, *, now: datetime, warn: Warn = _silent) -> str:
         """Return the prompt's text, beginning-of-text token and all if the template prints one.

@@ -20,13 +20,13 @@ _WORKERS_MAX: Final = 8_192
 class _Since:
     """What one worker was sent since its window began, and how much all were sent before it."""
 
-    __slots__ = ("began_s", "count", "sampled_s", "total")
+    __slots__ = ("count", "sampled_s", "total", "until_s")
 
     def __init__(self, total: int, sampled_s: float, began_s: float) -> None:
         self.total = total
         self.count = 0
         self.sampled_s = sampled_s
-        self.began_s = began_s
+        self.until_s = began_s + WINDOW_S
 
 
 class Burst:
@@ -59,7 +59,7 @@ class Burst:
     def sent(self, one: Candidate, now_s: float) -> None:
         """Note that the worker was sent one."""
         since = self._sent.get(one.worker)
-        if since is None or _over(since, one, now_s):
+        if since is None or now_s >= since.until_s or since.sampled_s != one.sampled_s:
             if len(self._sent) >= _WORKERS_MAX:
                 self._sent.clear()
             since = self._sent[one.worker] = _Since(self._total, one.sampled_s, now_s)
@@ -68,4 +68,4 @@ class Burst:
 
 
 def _over(since: _Since, one: Candidate, now_s: float) -> bool:
-    return since.sampled_s != one.sampled_s or now_s - since.began_s >= WINDOW_S
+    return now_s >= since.until_s or since.sampled_s != one.sampled_s

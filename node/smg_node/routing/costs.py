@@ -47,6 +47,12 @@ def waits(pool: Pool) -> list[float]:
     return [one.base_s for one in pool.candidates]
 
 
+def cost(one: Candidate, tokens: int, overlap: float) -> float:
+    """Return what a prompt of so many tokens costs at one candidate, `overlap` of them being cached there."""
+    left = tokens - overlap
+    return one.base_s + COMPUTED * left * one.prefill_s if left > 0 else one.base_s
+
+
 def costs(pool: Pool, tokens: int, overlaps: Sequence[float]) -> list[float]:
     """Return what a prompt of so many tokens costs at each candidate, `overlaps` of them being cached there."""
     candidates, work = pool.candidates, COMPUTED * tokens
@@ -55,8 +61,7 @@ def costs(pool: Pool, tokens: int, overlaps: Sequence[float]) -> list[float]:
         assert len(overlaps) == len(found)
         # Few have anything of it, and nobody more than all.
         for at in compress(pool.places, overlaps):
-            one, left = candidates[at], tokens - overlaps[at]
-            found[at] = one.base_s + COMPUTED * left * one.prefill_s if left > 0 else one.base_s
+            found[at] = cost(candidates[at], tokens, overlaps[at])
     return found
 
 

@@ -55,6 +55,11 @@ class Policy(Protocol):
 class Beginning(Protocol):
     """One prompt before the prefix index; worked out when it is first asked for, and kept."""
 
+    @property
+    def blocks(self) -> int:
+        """How many whole blocks it has: without one, nobody has anything of it."""
+        ...
+
     def overlaps(self, pool: Pool) -> Sequence[float]:
         """Return for each of `pool.candidates` how many tokens of the prompt it need not compute, about.
 

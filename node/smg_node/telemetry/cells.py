@@ -5,8 +5,8 @@ himself (0.03 µs, where the counter of a Prometheus client takes 0.3 and its hi
 and kept, because finding one by its labels costs more than adding to it.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from prometheus_client.metrics_core import (
@@ -19,6 +19,9 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from smg_node.telemetry.metric import Metric
+
+LATE_MAX: Final = 128
+"""So many amounts of a spread wait to be counted in, at most."""
 
 
 class Tally:
@@ -38,20 +41,60 @@ class Tally:
 class Spread:
     """How often a quantity fell between which bounds, and its sum.
 
-    `counts` has one number more than there are `bounds`, each of them upper ones: the last is of what is above all.
+    `bounds` are upper ones, with one more number of what is above all. Amounts are counted in together, a hundred in
+    sorted order for less than five one by one: whoever holds a cell may append to `late` himself, and settles it when
+    `LATE_MAX` wait there.
     """
 
-    __slots__ = ("bounds", "counts", "sum")
+    __slots__ = ("_counts", "_sum", "bounds", "late")
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds: Final = tuple(bounds)
-        self.counts = [0] * (len(self.bounds) + 1)
-        self.sum = 0.0
+        self.late: list[float] = []
+        """What is not counted in yet."""
+        self._counts = [0] * (len(self.bounds) + 1)
+        self._sum = 0.0
 
     def observe(self, amount: float) -> None:
         """Count one of that size in."""
-        self.counts[bisect_left(self.bounds, amount)] += 1
-        self.sum += amount
+        late = self.late
+        late.append(amount)
+        if len(late) >= LATE_MAX:
+            self.settle()
+
+    def add(self, amounts: Iterable[float]) -> None:
+        """Count several in."""
+        self.late += amounts
+        if len(self.late) >= LATE_MAX:
+            self.settle()
+
+    def settle(self) -> None:
+        """Count in what is late."""
+        late, counts = self.late, self._counts
+        # In the order in which they came: a sum of floats depends on it.
+        self._sum = sum(late, self._sum)
+        late.sort()
+        before = 0
+        for place, bound in enumerate(self.bounds):
+            if before == len(late):
+                break
+            up_to = bisect_right(late, bound, before)
+            counts[place] += up_to - before
+            before = up_to
+        counts[-1] += len(late) - before
+        late.clear()
+
+    @property
+    def counts(self) -> Sequence[int]:
+        """How many fell where."""
+        self.settle()
+        return self._counts
+
+    @property
+    def sum(self) -> float:
+        """All of them together."""
+        self.settle()
+        return self._sum
 
     def buckets(self) -> list[tuple[str, float]]:
         """Return each upper bound, as a page spells it, with how many were not above it."""
@@ -115,12 +158,17 @@ class Cells(Collector):
         return []
 
     def collect(self) -> Iterator[Family]:
-        """Yield one family for each metric."""
+        """Return one family for each metric."""
         self._before()
-        for metric in self._metrics:
-            yield (
-                self._of_spreads(metric) if metric.kind == "histogram" else self._of_tallies(metric)
-            )
+        return map(self._family, self._metrics)
+
+    def families(self, names: Collection[str]) -> Iterator[Family]:
+        """Return those of the metrics of these names."""
+        self._before()
+        return (self._family(metric) for metric in self._metrics if metric.name in names)
+
+    def _family(self, metric: Metric) -> Family:
+        return self._of_spreads(metric) if metric.kind == "histogram" else self._of_tallies(metric)
 
     def _of_tallies(self, metric: Metric) -> Family:
         make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily

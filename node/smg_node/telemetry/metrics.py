@@ -6,7 +6,9 @@ Every label is bounded: a client who invents models, parameters or methods canno
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import groupby
+from operator import attrgetter, sub
 from typing import Final, TypeAlias
 
 from prometheus_client import (
@@ -43,9 +45,21 @@ AT_ONCE: Final = 64
 """So many generations are counted together: one by one, between everything else, each takes three times as long."""
 UNKNOWN: Final = "unknown"
 OTHER: Final = "other"
+_OF_THE_PROCESS: Final = "process_"
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 _log = logging.getLogger(__name__)
+
+
+_alike: Final = attrgetter("dialect", "model", "kind", "error_code")
+_prompt_of: Final = attrgetter("prompt_tokens")
+_cached_of: Final = attrgetter("cached_tokens")
+_completion_of: Final = attrgetter("completion_tokens")
+_received_of: Final = attrgetter("received_s")
+_first_of: Final = attrgetter("first_token_s")
+_ended_of: Final = attrgetter("ended_s")
+_continuations_of: Final = attrgetter("continuations")
+_oddities_of: Final = attrgetter("oddities")
 
 
 class _Model:
@@ -82,6 +96,12 @@ class _Pulled(Collector):
         """Yield one family per pulled metric that has a source."""
         for metric, readings in self._readings.items():
             yield self._family(metric, readings)
+
+    def families(self, names: Collection[str]) -> Iterator[Family]:
+        """Yield those of the metrics of these names that have a source; no other one is read."""
+        for metric, readings in self._readings.items():
+            if metric.name in names:
+                yield self._family(metric, readings)
 
     def _family(self, metric: Metric, readings: list[Reading]) -> Family:
         totals: dict[tuple[str, ...], float] = {}
@@ -135,7 +155,7 @@ class Meters:
         self.cells.tally(declared.BUILD, version).value = 1
         self._pulled = _Pulled(self._unreadable)
         registry.register(self._pulled)
-        ProcessCollector(registry=registry)
+        self._process: Final = ProcessCollector(registry=registry)
         GCCollector(registry=registry)
 
     def watch(self, metric: Metric, read: Reading) -> None:
@@ -151,39 +171,40 @@ class Meters:
 
     def _count_generations(self) -> None:
         over, self._over = self._over, []
-        for outcome in over:
-            self._count_generation(outcome)
+        for key, several in groupby(over, _alike):
+            self._count_alike(key, list(several))
 
-    def _count_generation(self, outcome: Outcome) -> None:
-        key = outcome.dialect, outcome.model, outcome.kind, outcome.error_code
+    def _count_alike(self, key: tuple[str, str, str, str], over: list[Outcome]) -> None:
+        """Count generations of one dialect and model that ended in the same way, column by column."""
         count, series = self._generations.get(key) or self._generation(key)
-        count.value += 1
-        series.prompt.value += outcome.prompt_tokens
-        series.cached.value += outcome.cached_tokens
-        series.completion.value += outcome.completion_tokens
-        series.duration.observe(outcome.ended_s - outcome.received_s)
-        ttft_s, tpot_s = outcome.ttft_s(), outcome.tpot_s()
-        if ttft_s is not None:
-            series.ttft.observe(ttft_s)
-        if tpot_s is not None:
-            series.tpot.observe(tpot_s)
-        if outcome.continuations:
-            series.continuations.inc(outcome.continuations)
-        if outcome.oddities:
-            model = self._label(outcome.model)
-            for what, times in outcome.oddities.items():
-                self.cells.tally(declared.ODDITIES, model, what).inc(times)
+        count.value += len(over)
+        series.prompt.value += sum(map(_prompt_of, over))
+        series.cached.value += sum(map(_cached_of, over))
+        series.completion.value += sum(map(_completion_of, over))
+        series.duration.add(map(sub, map(_ended_of, over), map(_received_of, over)))
+        begun = [one for one in over if one.first_token_s is not None]
+        series.ttft.add(map(sub, map(_first_of, begun), map(_received_of, begun)))
+        series.tpot.add([tpot_s for tpot_s in map(Outcome.tpot_s, begun) if tpot_s is not None])
+        if any(map(_continuations_of, over)):
+            series.continuations.inc(sum(map(_continuations_of, over)))
+        if any(map(_oddities_of, over)):
+            model = self._label(over[0].model)
+            for outcome in over:
+                for what, times in outcome.oddities.items():
+                    self.cells.tally(declared.ODDITIES, model, what).inc(times)
 
     def http(self, route: str, method: str, status: int, duration_s: float) -> None:
         """Count one answered request. `route` is a path of the route table, never a client's path."""
-        count, duration = self._requests.get((route, method, status)) or self._request(
-            route, method, status
-        )
+        count, duration = self.requests(route, method, status)
         count.value += 1
         duration.observe(duration_s)
 
-    def tenant_request(self, tenant: str, status: int) -> None:
-        """Count one answered request of a tenant; tenants after the first 1,000 are counted together."""
+    def requests(self, route: str, method: str, status: int) -> tuple[Tally, Spread]:
+        """Return where answered requests of one kind are counted, and their times; as for `http`."""
+        return self._requests.get((route, method, status)) or self._request(route, method, status)
+
+    def tenant_requests(self, tenant: str, status: int) -> Tally:
+        """Return where answered requests of a tenant are counted; tenants after the first 1,000 are counted together."""
         counters = self._tenants.get(tenant)
         if counters is None:
             if len(self._tenants) >= TENANTS_MAX:
@@ -193,7 +214,7 @@ class Meters:
         if counter is None:
             counter = self.cells.tally(declared.TENANT_REQUESTS, tenant, str(status))
             counters[status] = counter
-        counter.value += 1
+        return counter
 
     def connection_refused(self, reason: str) -> None:
         """Count a connection that a limit turned away; `reason` is one of our own few words."""
@@ -250,6 +271,15 @@ class Meters:
     def loop_stall(self) -> None:
         """Count one stall of over 100 ms."""
         self._stalls.inc()
+
+    def families(self, names: Collection[str]) -> Iterator[Family]:
+        """Yield the metrics of these names, those of the process too; only what they need is read."""
+        yield from self.cells.families(names)
+        yield from self._pulled.families(names)
+        if any(name.startswith(_OF_THE_PROCESS) for name in names):
+            # Its counters are named without what a page puts behind them.
+            wanted = {name.removesuffix("_total") for name in names}
+            yield from (one for one in self._process.collect() if one.name in wanted)
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """Return the page for a scraper that sends this `accept` header, and its content type."""

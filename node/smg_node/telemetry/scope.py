@@ -7,7 +7,7 @@ five calls down belongs to the request whatever the functions between them know.
 
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Final
+from typing import Final, NamedTuple
 
 
 class Span:
@@ -65,30 +65,28 @@ class Trace:
 NO_TRACE: Final = Trace()
 
 
-class Scope:
+class Scope(NamedTuple):
     """The request a task works for."""
 
-    __slots__ = ("request_id", "trace")
-
-    def __init__(self, request_id: str, trace: Trace) -> None:
-        self.request_id = request_id
-        self.trace = trace
+    request_id: str
+    trace: Trace
 
 
 _NOWHERE: Final = Scope("", NO_TRACE)
-_scope: Final[ContextVar[Scope]] = ContextVar("smg_scope", default=_NOWHERE)
+_scope: Final[ContextVar[tuple[str, Trace]]] = ContextVar("smg_scope", default=_NOWHERE)
+"""What a scope is made of: making one for every request that nobody asks for would cost more than this."""
 
 
 def enter(request_id: str, trace: Trace) -> None:
     """Say that this task, and those it starts from now on, work for this request."""
-    _scope.set(Scope(request_id, trace))
+    _scope.set((request_id, trace))
 
 
 def current() -> Scope:
     """Return the request this task works for; empty ids outside of any."""
-    return _scope.get()
+    return Scope(*_scope.get())
 
 
 def child(name: str) -> Span:
     """Return a span of the current request, a no-op unless its trace is sampled."""
-    return _scope.get().trace.child(name)
+    return _scope.get()[1].child(name)

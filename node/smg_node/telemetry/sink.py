@@ -6,6 +6,7 @@ ten times a second, and when 8 MiB wait, further lines are dropped and counted.
 """
 
 import threading
+from collections.abc import Callable
 from typing import BinaryIO, Final
 
 _FLUSH_INTERVAL_S: Final = 0.1
@@ -23,6 +24,7 @@ class LineSink:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._closing = threading.Event()
+        self._sources: list[Callable[[], None]] = []
         self.dropped = 0
         """How many lines were lost so far."""
         self._thread = threading.Thread(target=self._run, name="log-sink", daemon=True)
@@ -40,6 +42,14 @@ class LineSink:
         if first:
             self._wake.set()
 
+    def draw(self, source: Callable[[], None]) -> None:
+        """Call `source`, in the writing thread, before anything is written: it may put what it has kept back."""
+        self._sources.append(source)
+
+    def wake(self) -> None:
+        """Write soon, because a source has something."""
+        self._wake.set()
+
     def close(self, timeout_s: float = 2.0) -> None:
         """Write what is left and stop; gives up after `timeout_s`. Safe to call twice."""
         self._closing.set()
@@ -53,6 +63,8 @@ class LineSink:
             self._closing.wait(_FLUSH_INTERVAL_S)
             closing = self._closing.is_set()
             self._wake.clear()
+            for source in self._sources:
+                source()
             self._flush()
             if closing:
                 return

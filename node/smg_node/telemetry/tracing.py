@@ -67,6 +67,11 @@ class Tracer:
             return Trace(context.trace_id, context.headers())
         return _begin_sampled(self._tracer, name, context)
 
+    @property
+    def recording(self) -> bool:
+        """Whether any trace may be sampled; once it says no it never says yes again."""
+        return self._tracer is not None
+
     def set_ratio(self, ratio: float) -> None:
         """Sample this share, 0..1, of the requests whose caller did not decide, from now on."""
         self._ratio = ratio

@@ -47,10 +47,12 @@ class CachedEncoder:
 
         INVALID_REQUEST for a text that is not whole Unicode or that the vocabulary cannot express.
         """
-        key = self.key(text, add_special_tokens=add_special_tokens)
-        found = self.lookup(key)
-        if found is not None:
-            return found
+        l0, key = self._l0, None
+        if l0 is not None:
+            key = l0.key(text, digest=self._digest, add_special_tokens=add_special_tokens)
+            found = self.lookup(key)
+            if found is not None:
+                return found
         encoded = self.encode_missing(text, add_special_tokens=add_special_tokens)
         self.store(key, encoded)
         return encoded
@@ -79,8 +81,9 @@ class CachedEncoder:
 
     def encode_missing(self, text: str, *, add_special_tokens: bool) -> Encoded:
         """Return `text`, encoded; changes nothing, in any thread."""
-        if self._l1 is not None and not add_special_tokens:
-            ids = self._l1.encode(text)
+        l1 = self._l1
+        if l1 is not None and not add_special_tokens:
+            ids = l1.encode(text)
         else:
             ids = self._tokenizer.encode(text, add_special_tokens=add_special_tokens)
         return Encoded(ids, pack_ids(ids) if COMPILED else b"")

@@ -80,7 +80,7 @@ class TableDetokenizer:
         """Take several ids; return for each the text that is certain with it, as `feed` would."""
         if not self._held:
             try:
-                texts = [self._texts[token_id] for token_id in ids]
+                texts = list(map(self._texts.__getitem__, ids))
             except IndexError:
                 texts = [None]
             if None not in texts:
@@ -89,6 +89,8 @@ class TableDetokenizer:
 
     def finish(self) -> str:
         """Return what was still held, as U+FFFD."""
+        if not self._held:
+            return ""
         held, self._held = self._held, b""
         return self._decode(held, final=True)[0]
 

@@ -75,18 +75,19 @@ class ExactCache:
 
     def put(self, key: Key, encoded: Encoded) -> None:
         """Keep `encoded` under `key`, unless it alone is over the limit."""
-        weight = _weight(encoded)
-        if weight > self._limits.bytes or not self._limits.entries:
+        limits, entries, weight = self._limits, self._entries, _weight(encoded)
+        if weight > limits.bytes or not limits.entries:
             return
-        old = self._entries.pop(key, None)
+        old = entries.pop(key, None)
         if old is not None:
-            self.bytes -= _weight(old)
-        self._entries[key] = encoded
-        self.bytes += weight
-        while self.bytes > self._limits.bytes or len(self._entries) > self._limits.entries:
-            _, gone = self._entries.popitem(last=False)
-            self.bytes -= _weight(gone)
+            weight -= _weight(old)
+        entries[key] = encoded
+        total = self.bytes + weight
+        while total > limits.bytes or len(entries) > limits.entries:
+            _, gone = entries.popitem(last=False)
+            total -= _weight(gone)
             self.evictions += 1
+        self.bytes = total
 
 
 def _weight(encoded: Encoded) -> int:

@@ -36,7 +36,7 @@ from smg_node.world import SystemClock
 from support.fake_cluster import FakeCluster
 from support.fake_rights import FakeRights, FakeRules
 from support.fake_shared import SharedWorld
-from support.http_node import LineList
+from support.line_list import LineList
 
 
 class Told:
@@ -102,7 +102,7 @@ class Wired:
             ids=IdSource(clock, rng),
             meters=Meters(CollectorRegistry(), version="1"),
             tracer=Tracer(TraceOptions(), rng),
-            access=AccessLog(LineList(), clock),
+            access=AccessLog(LineList()),
             logs=cast("Logs", self.logs),
             threads=ThreadPoolExecutor(1),
         )

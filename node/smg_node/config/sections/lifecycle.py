@@ -20,14 +20,15 @@ class Drain(Section):
 
     settle_s: float = number(
         5,
-        "Seconds of normal service after readiness turned 503, for balancers to notice.",
+        "Seconds of normal service after readiness turned 503, for balancers to notice;"
+        " where work still comes, up to three times as long.",
         low=0,
         high=3600,
         why="0 closes at once; no balancer needs an hour",
     )
     grace_s: float = number(
         180,
-        "Seconds running answers may take to finish after that; what is left gets an error.",
+        "Seconds running answers may take to finish after drain.settle_s; what is left gets an error.",
         low=0,
         high=86_400,
         why="0 cuts them off at once; no answer runs longer than a day",

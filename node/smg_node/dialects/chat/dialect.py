@@ -19,6 +19,10 @@ class ChatDialect:
     def __init__(self, options: ReaderOptions) -> None:
         self._reader = ChatReader(options)
 
+    def read_plain(self, raw: bytes) -> Reading[ChatView] | None:
+        """Return what a plain body asks for; None for any other, right or wrong."""
+        return self._reader.read_plain(raw)
+
     def read(self, body: dict[str, Any]) -> Reading[ChatView]:
         """Return what the body asks for; INVALID_REQUEST names everything that is wrong with it."""
         return self._reader.read(body)

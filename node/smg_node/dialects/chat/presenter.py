@@ -7,7 +7,7 @@ frames differ in more than their text (log probabilities, ids, usage on every fr
 way through `_frame`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from smg_node.core.answer import Answer, Choice
@@ -31,6 +31,7 @@ from smg_node.dialects.dialect import Reading
 from smg_node.dialects.openai.frames import (
     DONE,
     answer_body,
+    bare_answer_body,
     chunk_closing,
     chunk_opening,
     encode_json,
@@ -43,24 +44,29 @@ from smg_node.dialects.openai.logprobs import content_rows, prompt_rows
 from smg_node.dialects.openai_errors import error_frame
 
 _CHUNK: Final = "chat.completion.chunk"
+_ANSWER: Final = "chat.completion"
+_CHOICE: Final = (
+    b'{"index":0,"message":{"role":"assistant","content":%b,"refusal":null},'
+    b'"logprobs":null,"finish_reason":%b}'
+)
 
 
 class ChatPresenter:
     """Renders one generation."""
 
+    _opening = b""
+    _closing = b""
+    _prompt_tokens = 0
+    _completion_tokens = 0
+
+    # Made when a stream begins: whole answers need none of them.
+    _prepared: bool
+    _open: list[OpenBlock | None]
+    _calls: list[int]
+
     def __init__(self, reading: Reading[ChatView]) -> None:
-        request, self._view = reading.request, reading.view
-        choices = request.choices
-        self._logprobs = request.sampling.logprobs is not None
-        self._shows_prompt_logprobs = request.sampling.prompt_logprobs is not None
-        self._opening = b""
-        self._closing = chunk_closing(self._view)
-        self._prepared = not (self._logprobs or self._view.token_ids or self._view.continuous_usage)
-        self._open: list[OpenBlock | None] = [None] * choices
-        self._calls = [0] * choices
-        self._prompt_tokens = 0
-        self._completion_tokens = 0
-        self._choices = choices
+        self._request, self._view = reading.request, reading.view
+        self._logprobs = reading.request.sampling.logprobs is not None
 
     # ── Streamed ─────────────────────────────────────────────────────────────
 
@@ -76,38 +82,35 @@ class ChatPresenter:
                 elif event.text:
                     out.append(block.head + json_text(event.text) + block.tail)
             else:
-                self._rare(event, out)
+                _RARE[type(event)](self, event, out)
         return b"".join(out)
 
-    def _rare(self, event: Event, out: list[bytes]) -> None:
-        # By identity of types: 0.1 us, where a match over classes takes 0.4.
-        if type(event) is BlockStart:
-            self._start(event, out)
-        elif type(event) is BlockEnd:
-            self._end(event, out)
-        elif type(event) is Begin:
-            self._begin(event, out)
-        elif type(event) is Finish:
-            self._finish(event, out)
-        elif type(event) is Usage:
-            if self._view.include_usage:
-                usage = encode_json(usage_object(event))
-                out.append(self._opening + b'],"usage":' + usage + b"}\n\n")
-        elif type(event) is End:
-            out.append(DONE)
-        elif type(event) is PromptEcho:
-            if self._view.token_ids and event.choice == 0:
-                ids = b',"prompt_token_ids":' + encode_json(event.ids)
-                out.append(self._frame(0, b"", top=ids))
-        else:
-            assert type(event) is Fail, "deltas are not rare, and there is nothing else"
-            out.append(error_frame(event.error))
+    def _usage(self, event: Usage, out: list[bytes]) -> None:
+        if self._view.include_usage:
+            usage = encode_json(usage_object(event))
+            out.append(self._opening + b'],"usage":' + usage + b"}\n\n")
+
+    def _over(self, _event: End, out: list[bytes]) -> None:
+        out.append(DONE)
+
+    def _echo(self, event: PromptEcho, out: list[bytes]) -> None:
+        if self._view.token_ids and event.choice == 0:
+            ids = b',"prompt_token_ids":' + encode_json(event.ids)
+            out.append(self._frame(0, b"", top=ids))
+
+    def _fail(self, event: Fail, out: list[bytes]) -> None:
+        out.append(error_frame(event.error))
 
     def _begin(self, event: Begin, out: list[bytes]) -> None:
+        view, choices = self._view, self._request.choices
+        self._closing = chunk_closing(view)
+        self._prepared = not (self._logprobs or view.token_ids or view.continuous_usage)
+        self._open = [None] * choices
+        self._calls = [0] * choices
         self._opening = chunk_opening(_CHUNK, event, self._view)
         self._prompt_tokens = event.prompt_tokens
         role = b'"role":"assistant","content":""'
-        out += [self._frame(choice, role) for choice in range(self._choices)]
+        out += [self._frame(choice, role) for choice in range(choices)]
 
     def _start(self, event: BlockStart, out: list[bytes]) -> None:
         choice = event.choice
@@ -192,12 +195,19 @@ class ChatPresenter:
 
     def answer(self, answer: Answer) -> bytes:
         """Return the JSON body of an unstreamed answer."""
+        first = answer.choices[0]
+        if self._view.bare and not self._logprobs and len(answer.choices) == 1:
+            blocks, finish = first.blocks, first.finish
+            assert finish is not None, "a whole answer has finished"
+            if len(blocks) == 1 and blocks[0].kind == "text" and first.echo is None:
+                text, reason = blocks[0].text, finish_reason(finish.reason, self._view)
+                return bare_answer_body(_ANSWER, answer.begin, text, reason, answer.usage, _CHOICE)
         choices = [self._choice(index, choice) for index, choice in enumerate(answer.choices)]
-        body = answer_body("chat.completion", answer.begin, choices, answer.usage, self._view)
-        echo = answer.choices[0].echo
+        body = answer_body(_ANSWER, answer.begin, choices, answer.usage, self._view)
+        echo = first.echo
         if echo is not None and self._view.token_ids:
             body["prompt_token_ids"] = echo.ids
-        if echo is not None and self._shows_prompt_logprobs:
+        if echo is not None and self._request.sampling.prompt_logprobs is not None:
             body["prompt_logprobs"] = prompt_rows(echo.logprobs)
         return encode_json(body)
 
@@ -217,3 +227,16 @@ class ChatPresenter:
         if self._view.matched_stop:
             shown["matched_stop"] = choice.finish.matched
         return shown
+
+
+# By type, in one step: a match over classes takes 0.4 us.
+_RARE: Final[Mapping[type, Callable[[ChatPresenter, Any, list[bytes]], None]]] = {
+    Begin: ChatPresenter._begin,
+    PromptEcho: ChatPresenter._echo,
+    BlockStart: ChatPresenter._start,
+    BlockEnd: ChatPresenter._end,
+    Finish: ChatPresenter._finish,
+    Usage: ChatPresenter._usage,
+    End: ChatPresenter._over,
+    Fail: ChatPresenter._fail,
+}

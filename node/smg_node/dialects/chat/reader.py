@@ -4,11 +4,12 @@ Every parameter the API knows is a row of `PARAMETERS`; what it does stands besi
 module the row comes from.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from smg_node.core.cursor import Cursor, Problems
 from smg_node.core.request import GenerateRequest
-from smg_node.dialects.chat.plain import read_plain
+from smg_node.dialects.chat.plain import PlainReader
 from smg_node.dialects.chat.template import TEMPLATE, prompt_of, settle_prompt
 from smg_node.dialects.chat.tools import TOOLS
 from smg_node.dialects.chat.view import ChatView
@@ -89,17 +90,16 @@ class ChatReader:
     def __init__(self, options: ReaderOptions) -> None:
         self._options = options
         self._plain = self._view({})
-        self._with_usage = self._view({"include_usage": True})
+        quick = PlainReader(
+            messages_max=options.messages_max,
+            view=self._plain,
+            with_usage=self._view({"include_usage": True}),
+        )
+        self.read_plain: Callable[[bytes], Reading[ChatView] | None] = quick.read
+        """Returns what a body asks for if it is a plain one; None for any other, right or wrong."""
 
     def read(self, body: dict[str, Any]) -> Reading[ChatView]:
         """Return what a body asks for; INVALID_REQUEST names everything that is wrong with it."""
-        plain = read_plain(body, messages_max=self._options.messages_max)
-        if plain is not None:
-            return Reading(plain.request, self._with_usage if plain.usage else self._plain)
-        return self.read_any(body)
-
-    def read_any(self, body: dict[str, Any]) -> Reading[ChatView]:
-        """Return what a body asks for, plain or not, parameter by parameter; as `read`."""
         draft = Draft(self._options)
         cursor = Cursor(body, Problems())
         take_all(draft, cursor, PARAMETERS)

@@ -19,6 +19,10 @@ class CompletionsDialect:
     def __init__(self, options: ReaderOptions) -> None:
         self._reader = CompletionsReader(options)
 
+    def read_plain(self, _raw: bytes) -> Reading[View] | None:
+        """Return None: there is no short way."""
+        return None
+
     def read(self, body: dict[str, Any]) -> Reading[View]:
         """Return what the body asks for; INVALID_REQUEST names everything that is wrong with it."""
         return self._reader.read(body)

@@ -1,7 +1,7 @@
 """What only a presenter needs to know of a body."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +19,9 @@ class View:
     matched_stop: bool = False
     service_tier: bool = False
     metadata: Mapping[str, str] | None = None
+    bare: bool = field(init=False, repr=False, compare=False)
+    """Whether a whole answer has nothing in it but what every one has."""
+
+    def __post_init__(self) -> None:
+        bare = not (self.token_ids or self.matched_stop or self.service_tier)
+        object.__setattr__(self, "bare", bare and self.metadata is None)

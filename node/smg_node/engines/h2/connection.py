@@ -12,44 +12,38 @@ from typing import Final
 from smg_node.engines.h2 import frames
 from smg_node.engines.h2.flow import STREAM_WINDOW, DamagedError, Flow
 from smg_node.engines.h2.frames import HEAD, HEAD_BYTES, SETTING, BrokenError
+from smg_node.engines.h2.greeting import CONNECTION_WINDOW, GREETING
 from smg_node.engines.h2.hpack import HEADERS_MAX_BYTES
 from smg_node.engines.h2.response_head import FINE, Ending, reset_by
-from smg_node.engines.h2.sections import Block, Sections
+from smg_node.engines.h2.sections import ENDS, OPENS, Block, Sections
 from smg_node.engines.h2.sending import Sending
 from smg_node.engines.transport import StatusCode
 from smg_node.packing.messages import whole_messages
 
-CONNECTION_WINDOW: Final = 16 * 1024 * 1024
-"""What all calls together may have under way to us; each flow has its own, which holds it back."""
 STREAMS_ASSUMED: Final = 100
 """Until the server says how many calls it takes at once; RFC 9113 asks servers for no fewer."""
 IDLE_FRAMES_MAX: Final = 10_000
 """Frames in a row that carry nothing for any call; a server that sends more of them wants us busy."""
 
-_HELLO: Final = (
-    frames.PREFACE
-    + frames.settings(
-        (frames.TABLE_SIZE, 0),
-        (frames.ENABLE_PUSH, 0),
-        (frames.INITIAL_WINDOW, STREAM_WINDOW),
-        (frames.MAX_HEADER_LIST, HEADERS_MAX_BYTES),
-    )
-    + frames.window_update(0, CONNECTION_WINDOW - frames.DEFAULT_WINDOW)
-)
+_HEADERS: Final = frames.HEADERS
+_LAST_NUMBER: Final = frames.NUMBER_MAX
+"""No call is begun after the one of this number: it would have none."""
 
 
 class Connection:
     """The client's side of one connection.
 
     `greeted` is whether the server has introduced itself, `leaving` whether it takes no new calls,
-    `broken` why there is no connection any more. What `sending` holds is to be written.
+    `broken` why there is no connection any more. `flows_max` is how many calls there may be at once: none
+    while none may be begun. What `sending` holds is to be written.
     """
 
     def __init__(self, message_max_bytes: int) -> None:
         self.flows: dict[int, Flow] = {}
         self.sending = Sending()
-        self.sending.out.append(_HELLO)
-        self.streams_max = STREAMS_ASSUMED
+        self.sending.out.append(GREETING)
+        self.flows_max = 0
+        self._streams_max = STREAMS_ASSUMED
         self.greeted = False
         self.leaving = False
         self.calm = False
@@ -78,21 +72,13 @@ class Connection:
 
     # ── What callers do ─────────────────────────────────────────────────────
 
-    @property
-    def has_room(self) -> bool:
-        """Whether one more call may be begun."""
-        return (
-            self.greeted
-            and not self.leaving
-            and self.broken is None
-            and len(self.flows) < self.streams_max
-            and self.sending.last < frames.NUMBER_MAX - 1
-        )
-
     def begin(self, flow: Flow, block: bytes, message: bytes) -> None:
-        """Begin a call with one request; `has_room` was True."""
+        """Begin a call with one request; there were fewer of them than `flows_max`."""
         self.sending.begin(flow, block, message)
-        self.flows[flow.number] = flow
+        number = flow.number
+        self.flows[number] = flow
+        if number >= _LAST_NUMBER:
+            self._admit()
 
     def drop(self, flow: Flow, ending: Ending, code: int = frames.CANCEL) -> None:
         """End a call from our side; its flow is not told of anything any more."""
@@ -114,6 +100,7 @@ class Connection:
     def lost(self, why: str) -> list[Flow]:
         """Hear that the connection is gone; return the flows that have ended by it."""
         self.broken = self.broken or why
+        self._admit()
         ended = list(self.flows.values())
         for flow in ended:
             self._over(flow, Ending(StatusCode.UNAVAILABLE, why))
@@ -140,42 +127,61 @@ class Connection:
 
     def _frames(self, data: bytes) -> int:
         """Take every whole frame; return where the rest begins."""
-        flows, touched, short = self.flows, self._touched, self._short
+        flows, touched, usual = self.flows, self._touched, self._sections.usual
         at, end, taken = 0, len(data), 0
         while end - at >= HEAD_BYTES:
             word, flags, number = HEAD.unpack_from(data, at)
-            if not (word & 0xFF or flags) and self._block is None:
-                flow = flows.get(number)
-                if flow is not None and flow.whole:
-                    messages = flow.messages
-                    had = len(messages)
-                    stop = whole_messages(data, at, number, short, flow.room, messages)
-                    if stop > at:
-                        size = stop - at - HEAD_BYTES * (len(messages) - had)
-                        flow.room -= size
-                        taken += size
-                        if not flow.touched:
-                            flow.touched = True
-                            touched.append(flow)
-                        at = stop
-                        continue
-            stop = at + HEAD_BYTES + (word >> 8)
-            if word >> 8 > frames.FRAME_MAX_BYTES:
-                raise self._foreign(data) or BrokenError(
-                    frames.FRAME_SIZE_ERROR, "a frame too large"
-                )
-            if stop > end:
-                break
-            self._frame(
-                word & 0xFF, flags, number & frames.NUMBER_MAX, data[at + HEAD_BYTES : stop]
-            )
-            at = stop
+            went, flow = at, flows.get(number)
+            if flow is None or self._block is not None:
+                pass
+            elif flags:
+                # The head and the end that all good answers have; whatever is not exactly that goes the long way.
+                stop = at + HEAD_BYTES + (word >> 8)
+                known = word & 0xFF == _HEADERS and usual.get(data[at + HEAD_BYTES : stop]) == flags
+                if stop > end or not known:
+                    pass
+                elif flags == ENDS and not (flow.unsent or flow.part):
+                    del flows[number]
+                    flow.ending = FINE
+                    self._idle_frames = 0
+                    went = stop
+                elif flags == OPENS and not flow.answered:
+                    flow.answered = flow.whole = True
+                    self._idle_frames = 0
+                    at = stop
+                    continue
+            elif flow.whole and not word & 0xFF:
+                messages = flow.messages
+                had = len(messages)
+                went = whole_messages(data, at, number, self._short, flow.room, messages)
+                size = went - at - HEAD_BYTES * (len(messages) - had)
+                flow.room -= size
+                taken += size
+            if flow is None or went == at:
+                if not self._frame(data, at, word, flags, number):
+                    break
+                at += HEAD_BYTES + (word >> 8)
+                continue
+            at = went
+            if not flow.touched:
+                flow.touched = True
+                touched.append(flow)
         if taken:
             self._idle_frames = 0
             self._take_room(taken)
         return at
 
-    def _frame(self, kind: int, flags: int, number: int, payload: bytes) -> None:
+    def _frame(self, data: bytes, at: int, word: int, flags: int, number: int) -> bool:
+        """Take the frame at `at` whatever it is; False if it is not all there."""
+        kind, size = word & 0xFF, word >> 8
+        if size > frames.FRAME_MAX_BYTES:
+            if not self.greeted and data.startswith(b"HTTP/"):
+                raise BrokenError(frames.PROTOCOL_ERROR, "it speaks HTTP/1, not HTTP/2")
+            raise BrokenError(frames.FRAME_SIZE_ERROR, "a frame too large")
+        at += HEAD_BYTES
+        if at + size > len(data):
+            return False
+        number &= frames.NUMBER_MAX
         block = self._block
         if block is not None and (kind != frames.CONTINUATION or number != block.number):
             raise BrokenError(frames.PROTOCOL_ERROR, "headers that do not go on")
@@ -186,7 +192,8 @@ class Connection:
             raise BrokenError(frames.ENHANCE_YOUR_CALM, "frames that say nothing, without end")
         take = self._long.get(kind)
         if take is not None:
-            take(flags, number, payload)
+            take(flags, number, data[at : at + size])
+        return True
 
     def _contents(self, flags: int, number: int, payload: bytes) -> None:
         length = len(payload)
@@ -280,17 +287,18 @@ class Connection:
         for key, value in SETTING.iter_unpack(payload):
             self._setting(key, value)
         self.greeted = True
+        self._admit()
         self.sending.out.append(frames.frame(frames.SETTINGS, frames.ACK, 0))
 
     def _setting(self, key: int, value: int) -> None:
         if key == frames.INITIAL_WINDOW:
             self.sending.reopen(value, list(self.flows.values()))
         elif key == frames.MAX_STREAMS:
-            self.streams_max = value
+            self._streams_max = value
         elif key == frames.MAX_FRAME:
             if not frames.FRAME_MAX_BYTES <= value <= frames.FRAME_LIMIT_BYTES:
                 raise BrokenError(frames.PROTOCOL_ERROR, "frames of a size that there is not")
-            self.sending.frame_max = value
+            self.sending.enlarge(value)
         elif key == frames.ENABLE_PUSH and value:
             raise BrokenError(frames.PROTOCOL_ERROR, "a server that wants to be pushed to")
 
@@ -309,6 +317,7 @@ class Connection:
         if number or len(payload) < 8:
             raise BrokenError(frames.FRAME_SIZE_ERROR, "a farewell of another length")
         self.leaving = True
+        self._admit()
         code = frames.read_word(payload[4:])
         self.calm = self.calm or code == frames.ENHANCE_YOUR_CALM
         last = frames.read_word(payload) & frames.NUMBER_MAX
@@ -333,6 +342,11 @@ class Connection:
         if self.sending.waiting:
             self._idle_frames = 0  # a large request is under way: this is its pace
 
+    def _admit(self) -> None:
+        """Find again how many calls there may be at once."""
+        open_ = self.greeted and not self.leaving and self.broken is None
+        self.flows_max = self._streams_max if open_ and self.sending.last < _LAST_NUMBER else 0
+
     # ── Ends ────────────────────────────────────────────────────────────────
 
     def _flow(self, number: int) -> Flow | None:
@@ -347,7 +361,7 @@ class Connection:
         if flow.unsent:
             # It answers without reading on, and it need not.
             self.sending.out.append(frames.reset(flow.number, frames.NO_ERROR))
-        if flow.part and ending.status is StatusCode.OK:
+        if flow.part is not None and ending.status is StatusCode.OK:
             ending = Ending(StatusCode.INTERNAL, "the answer ended within a message")
         self._over(flow, ending if ending.status is not StatusCode.OK else FINE)
         self._touch(flow)
@@ -384,8 +398,3 @@ class Connection:
         self.sending.out.append(frames.goaway(error.code))
         for flow in self.lost(f"the connection broke: {error}"):
             self._touch(flow)
-
-    def _foreign(self, data: bytes) -> BrokenError | None:
-        if not self.greeted and data.startswith(b"HTTP/"):
-            return BrokenError(frames.PROTOCOL_ERROR, "it speaks HTTP/1, not HTTP/2")
-        return None

@@ -50,22 +50,21 @@ class Flow:
         self.window = 0
         self.unsent = b""
         self.unsent_at = 0
-        self.answered = False
-        self.whole = False
-        self.touched = False
-        self.part = bytearray()
+        self.answered = self.whole = self.touched = False
+        self.part: bytearray | None = None
 
     def deliver(self) -> None:
         """Hear, once a wake-up, that something is new; for whoever reads. Never raises."""
 
     def feed(self, payload: bytes, message_max_bytes: int) -> None:
         """Take a piece of the answer's body; DamagedError for what is not ours to read."""
-        if self.part:
-            self.part += payload
-            if not self._holds_message(message_max_bytes):
+        part = self.part
+        if part is not None:
+            part += payload
+            if not _holds_message(part, message_max_bytes):
                 return
-            payload = bytes(self.part)
-            self.part = bytearray()
+            payload = bytes(part)
+            self.part = None
         at, end = 0, len(payload)
         while end - at >= PREFIX_BYTES:
             size = _size(payload, at, message_max_bytes)
@@ -74,14 +73,15 @@ class Flow:
                 break
             self.messages.append(payload[at + PREFIX_BYTES : stop])
             at = stop
-        if at < end:
-            self.part += payload[at:]
         self.whole = at == end
+        if not self.whole:
+            self.part = bytearray(payload[at:])
 
-    def _holds_message(self, message_max_bytes: int) -> bool:
-        if len(self.part) < PREFIX_BYTES:
-            return False
-        return len(self.part) >= PREFIX_BYTES + _size(self.part, 0, message_max_bytes)
+
+def _holds_message(part: bytearray, message_max_bytes: int) -> bool:
+    if len(part) < PREFIX_BYTES:
+        return False
+    return len(part) >= PREFIX_BYTES + _size(part, 0, message_max_bytes)
 
 
 def _size(payload: bytes | bytearray, at: int, message_max_bytes: int) -> int:

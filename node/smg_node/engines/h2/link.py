@@ -44,6 +44,7 @@ class Link(asyncio.Protocol):
         self._full = False
         self._awake = False
         self._due = False
+        self._opened = False
         self._heard_at = self._loop.time()
         self._asked_at: float | None = None
         self.ready: asyncio.Future[None] = self._loop.create_future()
@@ -52,14 +53,10 @@ class Link(asyncio.Protocol):
     # ── What its owner does ─────────────────────────────────────────────────
 
     @property
-    def has_room(self) -> bool:
-        """Whether one more call may be begun here."""
-        return self._core.has_room
-
-    @property
-    def calls(self) -> int:
-        """How many calls are under way here."""
-        return len(self._core.flows)
+    def room(self) -> int:
+        """How many more calls may be begun here; none if that is not above 0."""
+        core = self._core
+        return core.flows_max - len(core.flows)
 
     @property
     def calm(self) -> bool:
@@ -67,7 +64,7 @@ class Link(asyncio.Protocol):
         return self._core.calm
 
     def begin(self, flow: Flow, block: bytes, message: bytes) -> None:
-        """Begin a call; `has_room` was True."""
+        """Begin a call; there was room."""
         self._core.begin(flow, block, message)
         if not self._due:
             # Written once for all calls that begin in one turn of the loop: what wakes a sleeping engine costs more
@@ -139,9 +136,11 @@ class Link(asyncio.Protocol):
         self._awake = False
         if core.sending.out or core.sending.waiting:
             self._flush()
-        if core.greeted and not self.ready.done():
-            self.ready.set_result(None)
-        if core.leaving or core.broken is not None:
+        if not self._opened and core.greeted:
+            self._opened = True
+            if not self.ready.done():
+                self.ready.set_result(None)
+        if not core.flows_max:
             self._settle()
 
     def pause_writing(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from smg_node.engines.h2.hpack import indexed, length_of, literal
-from smg_node.engines.transport import metadata_of
+from smg_node.engines.transport import is_proper_key, is_proper_value
 
 _POST: Final = b"\x83"  # one byte each, from the static table
 _HTTP: Final = b"\x86"
@@ -19,31 +19,57 @@ _SAME: Final = (
 )
 _TIMEOUT: Final = b"\x00\x0cgrpc-timeout"
 _METHODS_MAX: Final = 64  # a contract has about fifteen
+_KEYS_MAX: Final = 64  # those of tracing, and those that an operator lets through
 _DIGITS_MAX: Final = 8  # of a timeout, by gRPC's grammar
+_MILLISECONDS_MAX: Final = 10**_DIGITS_MAX - 1
+_SHORT_MAX: Final = 0x7E  # bytes of a string whose length is one byte
 
 
 class RequestHeads:
     """The headers of the calls to one server."""
 
-    __slots__ = ("_authority", "_methods", "_scheme")
+    __slots__ = ("_authority", "_keys", "_methods", "_scheme")
 
     def __init__(self, authority: str, *, secure: bool) -> None:
         self._authority = authority.encode("ascii", "replace")
         self._scheme = _HTTPS if secure else _HTTP
         self._methods: dict[str, bytes] = {}
+        self._keys: dict[str, bytes] = {}
+        """Names of headers, packed; nothing for those that may not travel."""
 
     def block(self, method: str, headers: Mapping[str, str] | None, timeout_s: float) -> bytes:
         """Return the whole header block of one call of `/package.Service/Method`."""
         same = self._methods.get(method)
         if same is None:
             same = self._packed(method)
-        timeout = _timeout(timeout_s)
-        block = b"%b%b%c%b" % (same, _TIMEOUT, len(timeout), timeout)
+        timeout_ms = int(timeout_s * 1000)
+        if 0 < timeout_ms <= _MILLISECONDS_MAX:
+            timeout = b"%dm" % timeout_ms
+        else:
+            timeout = _odd_timeout(timeout_s)
+        block = b"%b%c%b" % (same, len(timeout), timeout)
         if headers:
-            for key, value in metadata_of(headers):
-                name, text = key.encode(), value.encode()
-                block += b"\x00%b%b%b%b" % (length_of(name), name, length_of(text), text)
+            for key, value in headers.items():
+                name = self._keys.get(key)
+                if name is None:
+                    name = self._key(key)
+                if name and is_proper_value(value):
+                    text = value.encode()
+                    if len(text) <= _SHORT_MAX:
+                        block = b"%b%b%c%b" % (block, name, len(text), text)
+                    else:
+                        block += name + length_of(text) + text
         return block
+
+    def _key(self, key: str) -> bytes:
+        if len(self._keys) >= _KEYS_MAX:
+            self._keys.clear()
+        packed = b""
+        if is_proper_key(key):
+            name = key.encode()
+            packed = b"\x00" + length_of(name) + name
+        self._keys[key] = packed
+        return packed
 
     def _packed(self, method: str) -> bytes:
         if len(self._methods) >= _METHODS_MAX:
@@ -54,14 +80,14 @@ class RequestHeads:
             + indexed(_PATH, method.encode())
             + indexed(_AUTHORITY, self._authority)
             + _SAME
+            + _TIMEOUT
         )
         self._methods[method] = packed
         return packed
 
 
-def _timeout(timeout_s: float) -> bytes:
-    """Return a time as gRPC writes it: at most eight digits and a unit, never none at all."""
-    value = b"%d" % max(int(timeout_s * 1000), 1)
-    if len(value) <= _DIGITS_MAX:
-        return value + b"m"
+def _odd_timeout(timeout_s: float) -> bytes:
+    """Return a time that is no time at all, or too long for milliseconds of eight digits, as gRPC writes it."""
+    if timeout_s < 1:
+        return b"1m"
     return b"%dS" % min(int(timeout_s), 10**_DIGITS_MAX - 1)

@@ -6,9 +6,12 @@ from smg_node.engines.h2 import frames
 from smg_node.engines.h2.frames import BrokenError
 from smg_node.engines.h2.hpack import HEADERS_MAX_BYTES, read_block
 from smg_node.engines.h2.response_head import Section, read_section
+from smg_node.engines.transport import StatusCode
 
 SKIPPED_MAX_BYTES: Final = 1024 * 1024
 """How much of a block that is too large is thrown away before the connection goes instead."""
+OPENS: Final = frames.END_HEADERS
+ENDS: Final = frames.END_HEADERS | frames.END_STREAM
 
 _EMPTY_BYTES: Final = 16  # what an empty frame counts for: a million of them are no less work
 _REMEMBERED_MAX: Final = 64
@@ -41,12 +44,17 @@ class Block:
 
 
 class Sections:
-    """What blocks mean. The head and the end of an answer are the same bytes for every answer."""
+    """What blocks mean. The head and the end of an answer are the same bytes for every answer.
 
-    __slots__ = ("_remembered",)
+    `usual` has whole blocks that were read before, each with the flags of the one frame in which it is as it should
+    be: `OPENS` for the head of an answer, `ENDS` for the end of a call that ended well.
+    """
+
+    __slots__ = ("_remembered", "usual")
 
     def __init__(self) -> None:
         self._remembered: dict[bytes, Section] = {}
+        self.usual: dict[bytes, int] = {}
 
     def read(self, block: bytes) -> Section:
         """Return what a whole block says; BrokenError if it cannot be read."""
@@ -54,7 +62,15 @@ class Sections:
         if section is None:
             section = read_section(read_block(block))
             if len(block) <= _REMEMBERED_MAX_BYTES:
-                if len(self._remembered) >= _REMEMBERED_MAX:
-                    self._remembered.clear()
-                self._remembered[block] = section
+                self._remember(block, section)
         return section
+
+    def _remember(self, block: bytes, section: Section) -> None:
+        if len(self._remembered) >= _REMEMBERED_MAX:
+            self._remembered.clear()
+            self.usual.clear()
+        self._remembered[block] = section
+        if section.ending.status is StatusCode.OK:
+            self.usual[block] = ENDS
+        elif section.refusal is None:
+            self.usual[block] = OPENS

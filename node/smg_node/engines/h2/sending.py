@@ -8,47 +8,54 @@ from typing import Final
 
 from smg_node.engines.h2 import frames
 from smg_node.engines.h2.flow import Flow
-from smg_node.engines.h2.frames import HEAD, PREFIX, PREFIX_BYTES, BrokenError
+from smg_node.engines.h2.frames import HEAD, MESSAGE_HEAD, PREFIX, PREFIX_BYTES, BrokenError
 
 WRITE_BYTES: Final = 256 * 1024
 """How much of the waiting requests is handed to the socket before it is asked whether it copes."""
 
+_HEADERS: Final = frames.HEADERS
+_END_HEADERS: Final = frames.END_HEADERS
+_END_STREAM: Final = frames.END_STREAM
+
 
 class Sending:
-    """What is to be written, and what may be."""
+    """What is to be written, and what may be. `whole_max` is what a new call can send in one frame, by its own window."""
 
-    __slots__ = ("frame_max", "initial", "last", "out", "waiting", "window")
+    __slots__ = ("frame_max", "initial", "last", "out", "waiting", "whole_max", "window")
 
     def __init__(self) -> None:
         self.out: list[bytes] = []
         self.window = frames.DEFAULT_WINDOW
         self.initial = frames.DEFAULT_WINDOW
         self.frame_max = frames.FRAME_MAX_BYTES
+        self.whole_max = min(self.initial, self.frame_max)
         self.last = -1
         self.waiting: dict[Flow, None] = {}
         """Flows with more to send whose own window is open; the connection's may be shut."""
 
     def begin(self, flow: Flow, block: bytes, message: bytes) -> None:
         """Give `flow` the next number and write its call: whole, or what it is, and the rest by `pump`."""
-        self.last += 2
-        number = flow.number = self.last
-        flow.window = self.initial
-        whole = len(message) + PREFIX_BYTES
-        fits = whole <= self.frame_max and whole <= self.window and whole <= flow.window
-        if not fits or self.waiting or len(block) > self.frame_max:
-            self.out.append(frames.headers(number, block, self.frame_max, last=False))
-            flow.unsent = PREFIX.pack(0, len(message)) + message
-            if flow.window > 0:
-                self.waiting[flow] = None
+        number = flow.number = self.last = self.last + 2
+        size, width = len(message), len(block)
+        whole = size + PREFIX_BYTES
+        if whole > self.whole_max or whole > self.window or self.waiting or width > self.frame_max:
+            self._begin_in_pieces(flow, block, message)
             return
         self.window -= whole
-        flow.window -= whole
+        flow.window = self.initial - whole
         self.out += (
-            HEAD.pack(len(block) << 8 | frames.HEADERS, frames.END_HEADERS, number),
+            HEAD.pack(width << 8 | _HEADERS, _END_HEADERS, number),
             block,
-            frames.MESSAGE_HEAD.pack(whole << 8, frames.END_STREAM, number, 0, len(message)),
+            MESSAGE_HEAD.pack(whole << 8, _END_STREAM, number, 0, size),
             message,
         )
+
+    def _begin_in_pieces(self, flow: Flow, block: bytes, message: bytes) -> None:
+        flow.window = self.initial
+        self.out.append(frames.headers(flow.number, block, self.frame_max, last=False))
+        flow.unsent = PREFIX.pack(0, len(message)) + message
+        if flow.window > 0:
+            self.waiting[flow] = None
 
     def pump(self, most: int) -> bool:
         """Write what may be sent, about `most` bytes of it; return whether more may be sent at once."""
@@ -101,12 +108,18 @@ class Sending:
         if self.window > frames.WINDOW_MAX:
             raise BrokenError(frames.FLOW_CONTROL_ERROR, "a window larger than windows can be")
 
+    def enlarge(self, frame_max: int) -> None:
+        """Send frames of another size from now on."""
+        self.frame_max = frame_max
+        self.whole_max = min(self.initial, frame_max)
+
     def reopen(self, initial: int, flows: list[Flow]) -> None:
         """Begin flows with another window from now on, and move those of `flows` by the difference."""
         if initial > frames.WINDOW_MAX:
             raise BrokenError(frames.FLOW_CONTROL_ERROR, "a window larger than windows can be")
         more = initial - self.initial
         self.initial = initial
+        self.whole_max = min(initial, self.frame_max)
         widened = [self.widen(flow, more) for flow in flows]
         if not all(widened):
             raise BrokenError(frames.FLOW_CONTROL_ERROR, "a window larger than windows can be")

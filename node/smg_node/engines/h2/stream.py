@@ -5,12 +5,12 @@ does wrong stays here: `deliver` never raises into the connection that others sh
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Final, Protocol
 
 from smg_node.engines.h2.flow import REFILL_AT, Flow
 from smg_node.engines.h2.link import Link
-from smg_node.engines.h2.response_head import Ending
+from smg_node.engines.h2.response_head import FINE, Ending
 from smg_node.engines.transport import StatusCode, Take, TransportError
 
 DROPPED: Final = Ending(StatusCode.CANCELLED, "the call was dropped here")
@@ -35,21 +35,11 @@ class H2Stream(Flow):
         "_owner",
         "_take",
         "_waiter",
-        "block",
         "due_at",
         "link",
-        "request",
-        "tick",
     )
 
-    def __init__(
-        self,
-        owner: Owner,
-        loop: asyncio.AbstractEventLoop,
-        block: bytes,
-        request: bytes,
-        due_at: float,
-    ) -> None:
+    def __init__(self, owner: Owner, loop: asyncio.AbstractEventLoop, due_at: float) -> None:
         super().__init__()
         self._loop = loop
         self._owner = owner
@@ -57,10 +47,7 @@ class H2Stream(Flow):
         self._waiter: asyncio.Future[bool] | None = None
         self._held = False
         self._listed = True
-        self.block = block
-        self.request = request
         self.due_at = due_at
-        self.tick = 0
         self.link: Link | None = None
 
     @property
@@ -80,14 +67,20 @@ class H2Stream(Flow):
                         self._refill()
                     return batch
                 if self.ending is not None:
-                    if self.ending.status is StatusCode.OK:
+                    if self.ending is FINE:
                         raise StopAsyncIteration
                     raise _error(self.ending)
-            await self._news(None)
+            await self.pour(None)
 
-    async def pour(self, take: Take) -> bool:
-        """See `MessageStream`."""
-        return await self._news(take)
+    def pour(self, take: Take | None) -> Awaitable[bool]:
+        """See `MessageStream`. Without `take` it is waited for something new, which is left where it is."""
+        waiter = self._waiter
+        assert waiter is None or waiter.done(), "a call has one reader at a time"
+        self._waiter = waiter = self._loop.create_future()
+        self._take = take
+        if self.messages or self.ending is not None:
+            self.deliver()
+        return waiter
 
     def pause(self) -> None:
         """See `MessageStream`."""
@@ -101,6 +94,10 @@ class H2Stream(Flow):
 
     def cancel(self) -> None:
         """See `MessageStream`."""
+        waiter = self._waiter
+        if waiter is not None and waiter.done():
+            # Nobody waits any more, and what would have been told need not outlive the call.
+            self._waiter = self._take = None
         if self.ending is None:
             self.messages = []
             self.end(DROPPED)
@@ -116,40 +113,31 @@ class H2Stream(Flow):
 
     def deliver(self) -> None:
         """See `Flow`."""
-        if self._listed and self.ending is not None:
+        ending = self.ending
+        if ending is not None and self._listed:
             self._listed = False
-            reset = self.ending.status is StatusCode.CANCELLED and self.ending is not DROPPED
-            if reset and self._loop.time() >= self.due_at:
-                # The server's clock was quicker: it resets what is late.
-                self.ending = LATE
+            if ending is not FINE:
+                self._judge(ending)
             self._owner.ended(self)
         waiter = self._waiter
-        if not (self._held or waiter is None or waiter.done()):
+        if not (waiter is None or self._held or waiter.done()):
             take = self._take
-            if self.messages:
-                if take is not None:
-                    self._pour(take, waiter)
-                else:
+            if take is None:
+                if self.messages or self.ending is not None:
                     waiter.set_result(True)  # whoever pulls looks for itself
-            elif self.ending is not None:
+            elif (not self.messages or self._pour(take, waiter)) and self.ending is not None:
                 self._conclude(waiter, self.ending)
         if self.room <= REFILL_AT:
             self._refill()
 
-    async def _news(self, take: Take | None) -> bool:
-        """Wait for what `deliver` makes of the next wake-up, or of all of them where something takes it."""
-        assert self._waiter is None, "a call has one reader at a time"
-        waiter: asyncio.Future[bool] = self._loop.create_future()
-        self._waiter = waiter
-        self._take = take
-        try:
-            if self.messages or self.ending is not None:
-                self.deliver()
-            return await waiter
-        finally:
-            self._waiter = self._take = None
+    def _judge(self, ending: Ending) -> None:
+        """Take a reset for what it is: the server's clock was quicker than ours, and it resets what is late."""
+        reset = ending.status is StatusCode.CANCELLED and ending is not DROPPED
+        if reset and self._loop.time() >= self.due_at:
+            self.ending = LATE
 
-    def _pour(self, take: Take, waiter: "asyncio.Future[bool]") -> None:
+    def _pour(self, take: Take, waiter: "asyncio.Future[bool]") -> bool:
+        """Hand out what there is; return whether more is wanted and whoever waits has not been told so far."""
         batch, self.messages = self.messages, []
         # A cancel from inside must not settle what is settled below.
         self._waiter = None
@@ -162,19 +150,23 @@ class H2Stream(Flow):
                 error = RuntimeError(f"{error!r} out of a reader")
             if not waiter.done():
                 waiter.set_exception(error)
-            return
+            return False
         if waiter.done():
-            return  # it has cancelled the task that waits
-        if not more:
-            waiter.set_result(False)
-            return
-        self._waiter = waiter
-        if self.ending is not None and not (self._held or self.messages):
-            self._conclude(waiter, self.ending)
+            return False  # it has cancelled the task that waits
+        if more:
+            self._waiter = waiter
+            return True
+        self._take = None
+        waiter.set_result(False)
+        return False
 
     def _conclude(self, waiter: "asyncio.Future[bool]", ending: Ending) -> None:
-        if self._take is None or ending.status is StatusCode.OK:
-            waiter.set_result(True)  # whoever pulls looks for itself
+        """Tell whoever waits of the end, once everything before it has been handed out."""
+        if self._held or self.messages:
+            return
+        self._waiter = self._take = None
+        if ending is FINE:
+            waiter.set_result(True)
         else:
             waiter.set_exception(_error(ending))
 

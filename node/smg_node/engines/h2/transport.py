@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import Final
 
 from smg_node.config.address import split_host_port
+from smg_node.engines.h2.deadlines import TICK_S, Deadlines
 from smg_node.engines.h2.link import Link
 from smg_node.engines.h2.request_head import RequestHeads
 from smg_node.engines.h2.response_head import Ending
 from smg_node.engines.h2.stream import DROPPED, LATE, H2Stream, Notice
-from smg_node.engines.h2.wheel import TICK_S, Wheel
 from smg_node.engines.transport import (
     MessageStream,
     StatusCode,
@@ -45,13 +45,16 @@ class H2Transport:
         )
         self.target = target
         self._options = options
+        self._connections = options.connections
+        self._message_max_bytes = options.message_max_bytes
         self._ping_interval_s = options.ping_interval_s
         self._loop = asyncio.get_running_loop()
         self._heads = RequestHeads(target, secure=options.trust is not None)
         self._links: list[Link] = []
         self._all: set[Link] = set()
-        self._waiting: dict[H2Stream, None] = {}
-        self._wheel: Wheel[H2Stream] = Wheel()
+        self._waiting: dict[H2Stream, tuple[bytes, bytes]] = {}
+        """Calls that have not begun, with their headers and requests."""
+        self._deadlines: Deadlines[H2Stream] = Deadlines()
         self._timer: asyncio.TimerHandle | None = None
         self._notices = 0
         self._connecting: asyncio.Task[None] | None = None
@@ -95,11 +98,12 @@ class H2Transport:
         headers: Mapping[str, str] | None = None,
     ) -> MessageStream:
         """See `Transport`."""
-        self._check(request)
+        if self._closed or len(request) > self._message_max_bytes:
+            raise self._refusal(request)
         block = self._heads.block(method, headers, timeout_s)
-        now_s = self._loop.time()
-        stream = H2Stream(self, self._loop, block, request, now_s + timeout_s)
-        self._place(stream, now_s)
+        loop = self._loop
+        stream = H2Stream(self, loop, loop.time() + timeout_s)
+        self._place(stream, block, request)
         return stream
 
     def notify(
@@ -115,8 +119,8 @@ class H2Transport:
             return False
         block = self._heads.block(method, headers, timeout_s)
         self._notices += 1
-        now_s = self._loop.time()
-        self._place(Notice(self, self._loop, block, request, now_s + timeout_s), now_s)
+        notice = Notice(self, self._loop, self._loop.time() + timeout_s)
+        self._place(notice, block, request)
         return True
 
     async def close(self) -> None:
@@ -126,7 +130,7 @@ class H2Transport:
             self._connecting.cancel()
             with suppress(asyncio.CancelledError):
                 await self._connecting
-        for stream in self._wheel.items():
+        for stream in self._deadlines.items():
             stream.end(DROPPED)
         links = tuple(self._all)
         for link in links:
@@ -140,8 +144,9 @@ class H2Transport:
 
     def ended(self, stream: H2Stream) -> None:
         """See `stream.Owner`."""
-        self._wheel.remove(stream, stream.tick)
-        self._waiting.pop(stream, None)
+        self._deadlines.remove(stream)
+        if stream.link is None:
+            self._waiting.pop(stream, None)
         if isinstance(stream, Notice):
             self._notices -= 1
         if self._waiting:
@@ -152,8 +157,9 @@ class H2Transport:
         """See `link.Host`."""
         while self._waiting and (link := self._free()) is not None:
             stream = next(iter(self._waiting))
-            del self._waiting[stream]
-            self._begin(link, stream)
+            block, request = self._waiting.pop(stream)
+            stream.link = link
+            link.begin(stream, block, request)
         self._connect_if_wanted()
 
     def leaves(self, link: Link) -> None:
@@ -166,48 +172,47 @@ class H2Transport:
 
     # ── Within ──────────────────────────────────────────────────────────────
 
-    def _check(self, request: bytes) -> None:
+    def _refusal(self, request: bytes) -> TransportError:
         if self._closed:
-            raise TransportError(StatusCode.CANCELLED, "the transport is closed")
-        if len(request) > self._options.message_max_bytes:
-            raise TransportError(
-                StatusCode.OUT_OF_RANGE,
-                f"the request has {len(request)} bytes, at most"
-                f" {self._options.message_max_bytes} are sent",
-            )
+            return TransportError(StatusCode.CANCELLED, "the transport is closed")
+        return TransportError(
+            StatusCode.OUT_OF_RANGE,
+            f"the request has {len(request)} bytes, at most {self._message_max_bytes} are sent",
+        )
 
-    def _place(self, stream: H2Stream, now_s: float) -> None:
+    def _place(self, stream: H2Stream, block: bytes, request: bytes) -> None:
         """Begin a call, let it wait, or end it where neither is possible."""
-        stream.tick = self._wheel.add(stream, stream.due_at, now_s)
-        if self._timer is None:
+        if self._deadlines.add(stream, stream.due_at) and self._timer is None:
             self._timer = self._loop.call_later(TICK_S, self._tick)
         link = self._free()
-        if link is not None and not self._waiting:
-            self._begin(link, stream)
-        elif not self._links and now_s < self._retry_at:
+        if link is None or self._waiting:
+            self._let_wait(stream, block, request)
+            self._connect_if_wanted()
+            return
+        stream.link = link
+        link.begin(stream, block, request)
+        if len(self._links) < self._connections:
+            self._connect_if_wanted()
+
+    def _let_wait(self, stream: H2Stream, block: bytes, request: bytes) -> None:
+        if not self._links and self._loop.time() < self._retry_at:
             stream.end(self._failure)
         elif len(self._waiting) >= WAITING_MAX:
             stream.end(Ending(StatusCode.UNAVAILABLE, "too many calls wait for this engine"))
         else:
-            self._waiting[stream] = None
-        if len(self._links) < self._options.connections or self._waiting:
-            self._connect_if_wanted()
-
-    def _begin(self, link: Link, stream: H2Stream) -> None:
-        stream.link = link
-        link.begin(stream, stream.block, stream.request)
-        stream.request = stream.block = b""
+            self._waiting[stream] = (block, request)
 
     def _free(self) -> Link | None:
-        """Return the connection with the fewest calls that takes one more."""
+        """Return the connection that takes most calls more, if any takes one."""
         best: Link | None = None
+        most = 0
         for link in self._links:
-            if link.has_room and (best is None or link.calls < best.calls):
-                best = link
+            if (room := link.room) > most:
+                best, most = link, room
         return best
 
     def _connect_if_wanted(self) -> None:
-        wanted = CONNECTIONS_MAX if self._waiting else self._options.connections
+        wanted = CONNECTIONS_MAX if self._waiting else self._connections
         idle = not self._waiting and not self._links
         if idle or self._closed or self._connecting is not None or len(self._links) >= wanted:
             return
@@ -227,14 +232,14 @@ class H2Transport:
         self.room()
 
     async def _open(self) -> Link:
-        link = Link(self, self._options.message_max_bytes)
+        link = Link(self, self._message_max_bytes)
         try:
             async with asyncio.timeout(self._options.connect_s):
                 await self._shake_hands(link)
                 self._all.add(link)
                 link.over.add_done_callback(lambda _: self._all.discard(link))
                 await link.ready
-            if not link.has_room:
+            if link.room <= 0:
                 raise ConnectionError("it takes no calls")
         except BaseException:
             link.hang_up("it could not be opened")
@@ -269,11 +274,14 @@ class H2Transport:
 
     def _tick(self) -> None:
         now_s = self._loop.time()
-        for stream in self._wheel.due(now_s):
+        late = self._deadlines.due(now_s)
+        # Before anybody is told: what begins meanwhile finds the timer as it is.
+        again = self._deadlines.waiting
+        self._timer = self._loop.call_later(TICK_S, self._tick) if again else None
+        for stream in late:
             stream.end(LATE)
         for link in tuple(self._all):
             link.look(now_s, self._ping_interval_s)
-        self._timer = self._loop.call_later(TICK_S, self._tick) if len(self._wheel) else None
         if self._waiting:
             # A second connection may have failed a while ago.
             self._connect_if_wanted()

@@ -46,10 +46,10 @@ class Prompt(msgspec.Struct, eq=False, gc=False):
 
     def overlaps(self, pool: Pool) -> Sequence[float]:
         """See `routing.policy.Beginning`."""
-        if pool is self._pool and self.now_s == self._found_s:
-            return self._found
         if not self.blocks:
             return pool.nothing
+        if pool is self._pool and self.now_s == self._found_s:
+            return self._found
         index = self._index
         found = index.match(self._as_far_as_known(), self.now_s)
         overlaps = pool.nothing
@@ -77,6 +77,8 @@ class Prompt(msgspec.Struct, eq=False, gc=False):
     def hashes(self, upto: int = _BLOCKS_MAX) -> Sequence[int]:
         """Return the hashes of its whole blocks, of at least the first `upto` that there are."""
         known, blocks, block = self._hashes, self.blocks, self._index.block
+        if known is not None and len(known) == blocks:
+            return known
         wanted = upto if upto < blocks else blocks
         if known is None:
             wanted = max(wanted, min(_FIRST_BLOCKS, blocks))
@@ -101,7 +103,8 @@ class Prompt(msgspec.Struct, eq=False, gc=False):
     def hashes_behind(self, ids: TokenIds) -> Sequence[int]:
         """Return the hashes of the whole blocks that it gets with `ids` behind it: whole ones stay what they are."""
         blocks, block = self.blocks, self._index.block
-        more = min((len(self._ids) + len(ids)) // block, _BLOCKS_MAX) - blocks
+        most = (len(self._ids) + len(ids)) // block
+        more = (most if most < _BLOCKS_MAX else _BLOCKS_MAX) - blocks
         if not more:
             return ()
         last = self.hashes()[-1] if blocks else self._root
@@ -117,8 +120,9 @@ class Beginnings:
 
     def of(self, root: int, ids: TokenIds, now_s: float) -> Prompt:
         """Return a prompt of these ids under a root: model, adapter and salt."""
-        blocks = min(len(ids) // self._index.block, _BLOCKS_MAX)
-        return Prompt(self._index, root, ids, now_s, blocks)
+        index = self._index
+        blocks = len(ids) // index.block
+        return Prompt(index, root, ids, now_s, blocks if blocks < _BLOCKS_MAX else _BLOCKS_MAX)
 
     def answered(
         self, prompt: Prompt, ids: TokenIds, worker: str, now_s: float, *, rank: int | None = None

@@ -54,10 +54,10 @@ def chain(
         count = upto
     if count <= 0:
         return []
+    if count == 1:
+        return [xxh3_64_intdigest(raw_ids(ids[:block]), root) & MASK]
     width = 4 * block
     above, digest, mask, whole = root, xxh3_64_intdigest, MASK, raw_ids(ids)
-    if count == 1:
-        return [digest(whole[:width], above) & mask]
     blocks = Struct(f"{width}s").iter_unpack(whole[: count * width])
     return [above := digest(one, above) & mask for (one,) in blocks]
 

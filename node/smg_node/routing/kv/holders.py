@@ -30,6 +30,8 @@ class Holder:
     """All bits of `ranks`."""
     every: int = 0
     """All bits."""
+    blocks: int = 0
+    """How many blocks are known of it, about."""
 
     @property
     def assumed(self) -> int:

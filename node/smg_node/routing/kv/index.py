@@ -65,11 +65,11 @@ class PrefixIndex:
         self._sets = HolderSets(self._holders, sets_max)
         self._span = 0
         """The present span of time, counted from the clock's start."""
+        self._span_end_s = self._span_s
         self._stale: dict[str, float] = {}
         self._ranked = False
         """Whether any worker ever had more than one rank."""
         self._watch = Watch(self._holders)
-        self._blocks: dict[str, int] = {}
         self._evicted = 0
         self._narrowed = 0
 
@@ -123,7 +123,6 @@ class PrefixIndex:
     def forget(self, worker: str) -> None:
         """Forget a worker that is gone."""
         self._stale.pop(worker, None)
-        self._blocks.pop(worker, None)
         holder = self._holders.known(worker)
         if holder is not None:
             self._void(holder, None, also=holder.assumed | holder.told)
@@ -135,8 +134,9 @@ class PrefixIndex:
         self, worker: str, hashes: Sequence[int], now_s: float, *, rank: int | None = None
     ) -> None:
         """Assume for a while that `worker` has these blocks: somebody sent them there, to a `rank` or to any."""
-        holder = self._of(worker, rank or 0)
-        add = self._holders.assumed_bit(holder, self.span(now_s) % SPANS, rank)
+        self.tick(now_s)
+        holder = self._of(worker, rank) if rank else self._holders.of(worker)
+        add = self._holders.assumed_bit(holder, self._span % SPANS, rank)
         # That others say the worker has it does not say where.
         better = holder.confirmed | holder.told if rank is None else sum(holder.ranks[rank])
         drop = holder.assumed_at(rank) & ~add
@@ -262,7 +262,8 @@ class PrefixIndex:
 
     def blocks(self, worker: str) -> int:
         """Return how many blocks are known of a worker, about: evicted ones still count."""
-        return self._blocks.get(worker, 0)
+        holder = self._holders.known(worker)
+        return holder.blocks if holder is not None else 0
 
     def figures(self) -> IndexFigures:
         """Return the counts."""
@@ -272,11 +273,11 @@ class PrefixIndex:
 
     def tick(self, now_s: float) -> None:
         """End assumptions that are too old."""
-        span = int(now_s / self._span_s)
-        if span <= self._span:
+        if now_s < self._span_end_s:
             return
+        span = max(int(now_s / self._span_s), self._span + 1)
         ended = range(max(self._span + 1, span - SPANS + 1), span + 1)
-        self._span = span
+        self._span, self._span_end_s = span, (span + 1) * self._span_s
         bits = 0
         for holder in self._holders:
             for one in ended:
@@ -289,8 +290,7 @@ class PrefixIndex:
         if self._table.turn(places, self._second_chance if short else self._keep):
             self._sets.end_turn()
             # Only here: in the middle of a change there is a bit that no set has yet.
-            for worker in self._holders.forget_unused(self._sets.used()):
-                self._blocks.pop(worker, None)
+            self._holders.forget_unused(self._sets.used())
 
     def resize(self, entries_max: int) -> None:
         """Keep so many blocks at most; what is too much goes with the next changes and sweeps."""
@@ -339,11 +339,14 @@ class PrefixIndex:
         self, holder: Holder, hashes: Sequence[int], *, add: int, drop: int, unless: int = 0
     ) -> None:
         """Give each of these blocks, named once, the bits of `add` for those of `drop`, unless it has one of those."""
-        if add:
+        if add and len(self._table) + len(hashes) > self._entries_max:
             hashes = hashes[: self._entries_max]
-            if len(self._table) + len(hashes) > self._entries_max:
-                self._make_room(len(hashes))
+            self._make_room(len(hashes))
         values = self._table.look(hashes)
+        if not any(values):
+            if add and values:
+                self._change_run(holder, hashes, 0, add)
+            return
         at, count = 0, len(values)
         while at < count:
             start, at = at, run_end(values, at)
@@ -351,27 +354,26 @@ class PrefixIndex:
             before = self._sets.masks[value >> 1]
             after = (before & ~drop) | add
             if after != before and not before & unless:
-                whole = start == 0 and at == count
-                self._change_run(holder, hashes if whole else hashes[start:at], value, after)
+                run = hashes if at - start == count else hashes[start:at]
+                self._change_run(holder, run, value, after)
 
     def _change_run(self, holder: Holder, run: Sequence[int], value: int, after: int) -> None:
         """Give blocks that have the same set another one; knows less where there is no room for it."""
         before = self._sets.masks[value >> 1]
         number = self._sets.number(after, value >> 1, holder)
-        if number == NONE_KNOWN:
-            self._narrowed += len(run)
-            after &= holder.every
-            number = self._sets.number(after, narrow=True) or NOBODY
-        if number == NOBODY:
-            after = 0
+        if number <= NOBODY:
+            if number == NONE_KNOWN:
+                self._narrowed += len(run)
+                after &= holder.every
+                number = self._sets.number(after, narrow=True) or NOBODY
+            after = after if number > NOBODY else 0
         if value:
             self._table.put(run, number << 1 | (value & 1))
         elif after:
             self._table.add(run, number << 1)
-        worker, own = holder.worker, holder.every
-        self._blocks[worker] = self._blocks.get(worker, 0) + len(run) * (
-            bool(after & own) - bool(before & own)
-        )
+        had, has = before & holder.every, after & holder.every
+        if not had or not has:
+            holder.blocks += len(run) * (bool(has) - bool(had))
         if self._watch.on:
             self._watch.changed(run, before, after)
 
@@ -379,12 +381,10 @@ class PrefixIndex:
         """Take what is confirmed, of a rank or of all, and `also` these bits, from all blocks."""
         bits = holder.confirmed if rank is None else sum(holder.ranks.get(rank, ()))
         rest = holder.confirmed & ~bits
-        gone: Sequence[int] = ()
-        if self._watch.on and rest:
-            gone = self._with(bits, rest)
+        gone = self._with(bits, rest) if self._watch.on and rest else ()
         self._sets.without(bits | also)
         if not rest:
-            self._blocks[holder.worker] = 0
+            holder.blocks = 0
             if bits:
                 self._watch.cleared(holder.worker)
         self._watch.removed(holder.worker, gone)

@@ -18,7 +18,7 @@ from typing import Final
 from smg_node.core.ports import Rng
 from smg_node.routing.burst import Burst
 from smg_node.routing.cheapest import Cheapest
-from smg_node.routing.costs import costs, prompt_tokens, rate
+from smg_node.routing.costs import cost, costs, prompt_tokens, rate
 from smg_node.routing.keys import prefix_digest
 from smg_node.routing.policies.threshold import Threshold
 from smg_node.routing.policy import Asked, Policy, PolicyParts
@@ -50,9 +50,10 @@ class CacheAware:
 
     def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
         """Return the cheapest, or one that is about as cheap."""
-        tokens, beginning = prompt_tokens(asked), asked.beginning
-        overlaps = beginning.overlaps(pool) if beginning is not None else pool.nothing
-        if len(pool.workers) == 1:
+        tokens, beginning, overlaps = prompt_tokens(asked), asked.beginning, pool.nothing
+        if beginning is not None and beginning.blocks:
+            overlaps = beginning.overlaps(pool)
+        if len(overlaps) == 1:
             return self._only(asked, pool, tokens, overlaps)
         found = costs(pool, tokens, overlaps)
         if overlaps is pool.nothing or max(overlaps) < COLD_TOKENS:
@@ -67,12 +68,13 @@ class CacheAware:
 
     def _only(self, asked: Asked, pool: Pool, tokens: int, overlaps: Sequence[float]) -> int:
         """Return the one there is; what is noted and told is what it would be after a choice."""
-        if overlaps[0] < COLD_TOKENS:
-            one = pool.candidates[0]
+        one, known = pool.candidates[0], overlaps[0]
+        if known < COLD_TOKENS:
             self._burst.sent(one, asked.now_s)
             self._cheapest.placed_anywhere(asked, one, tokens)
-        if asked.rated is not None:
-            rate(asked, pool, costs(pool, tokens, overlaps), overlaps, 0)
+        rated = asked.rated
+        if rated is not None:
+            rated.leave(pool.workers, (cost(one, tokens, known),), (one.wait_s,), overlaps, 0)
         return 0
 
     def _of_cold(self, asked: Asked, pool: Pool, found: list[float], rng: Rng) -> int:

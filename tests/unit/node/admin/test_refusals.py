@@ -115,7 +115,9 @@ def test_options_nobody_can_use_are_one_line(run: RunAdmin, argv: list[str], wor
     "argv",
     [
         [],
-        ["top"],
+        ["tops"],
+        ["top", "--pane", "colours"],
+        ["top", "--interval", "0"],
         ["cluster"],
         ["limits"],
         ["keys"],

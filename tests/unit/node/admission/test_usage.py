@@ -1,8 +1,12 @@
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from smg_node.admission.matching import Price
 from smg_node.admission.usage import (
+    AT_ONCE,
     HOURS_MAX,
     NONE,
     OTHER,
@@ -12,7 +16,7 @@ from smg_node.admission.usage import (
     UsageBook,
     merged,
 )
-from smg_node.core.outcome import OutcomeKind
+from smg_node.core.outcome import Outcome, OutcomeKind
 from smg_node.pipeline.admitting import Counting, prices
 from smg_node.telemetry import usage_metrics
 from smg_node.telemetry.metrics import Meters
@@ -122,6 +126,58 @@ def test_what_grew_since_it_was_written_is_written_again_as_a_total() -> None:
     (more,) = usage.unwritten()
     assert (more.model, more.requests) == ("m", 2)
     assert usage.unwritten() == [more], "nobody has said that it is written"
+
+
+events = st.one_of(
+    st.builds(
+        outcome,
+        st.sampled_from(["acme", "zeta"]),
+        st.sampled_from(["m", "free"]),
+        kind=st.sampled_from(["ok", "ok", "ok", "refused", "failed", "client_gone"]),
+        status=st.sampled_from([200, 501]),
+        prompt=st.integers(0, 9),
+        cached=st.integers(0, 12),
+        answer=st.integers(0, 3),
+        attempts=st.integers(0, 1),
+    ),
+    st.floats(0.01, 1.2),
+    st.dictionaries(st.just("m"), st.builds(Price, *3 * [st.floats(0, 3)])),
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(events, st.sampled_from([1, 1, 2, AT_ONCE])), max_size=12))
+def test_it_does_not_matter_how_often_somebody_looks(
+    steps: list[tuple[Outcome | float | dict[str, Price], int]],
+) -> None:
+    walls = Wall(), Wall()
+    watched, unwatched = (book(wall, m=PRICES["m"]) for wall in walls)
+    for step, times in steps:
+        if isinstance(step, float):
+            for wall in walls:
+                wall.pass_hours(step)
+        elif isinstance(step, dict):
+            watched.retune(step)
+            unwatched.retune(step)
+        else:
+            for _ in range(times):
+                watched.record(step)
+                assert watched.lines()
+                unwatched.record(step)
+    assert watched.lines() == unwatched.lines()
+    assert {pair: counts.cost for pair, counts in watched.pairs().items()} == {
+        pair: counts.cost for pair, counts in unwatched.pairs().items()
+    }
+
+
+def test_the_hour_is_that_in_which_a_request_ended_where_that_is_known() -> None:
+    wall = Wall()
+    usage = book(wall)
+    usage.record(replace(outcome(), ended_ms=wall.ms + 10))
+    wall.pass_hours(1)
+    usage.record(replace(outcome(), ended_ms=wall.ms - 5))
+    usage.record(outcome())
+    assert [(one.hour, one.requests) for one in usage.lines()] == [(MIDNIGHT, 2), (MIDNIGHT + 1, 1)]
 
 
 def test_whoever_writes_is_told_once_until_it_has_looked() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from smg_node.cluster.history_peers import HistoryPeers
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.history.peers import Nobody, Peers
+from smg_node.history.peers import Heard, Nobody, Peers
 from support.fake_cluster import FakeCluster, member_row
 from support.fake_mesh import FakeMesh
 
@@ -67,6 +67,23 @@ def test_nobody_is_gone_where_nobody_was() -> None:
     assert not Nobody().gone()
     assert not Nobody().known()
     assert not Nobody().spooling()
+    assert not Nobody().heard()
+
+
+def test_when_others_were_heard_is_told_of_all_who_have_not_left() -> None:
+    peers, cluster = peers_of(FakeMesh())
+    cluster.rows = {
+        "n1": member_row("n1", lag_ms=1_500),
+        "n2": member_row("n2", "dead", lag_ms=60_000),
+        "n3": member_row("n3", "suspect", lag_ms=None),
+        "n4": member_row("n4", "left"),
+        "me": member_row("me", me=True, lag_ms=None),
+    }
+    assert peers.heard() == {
+        "n1": Heard("alive", 1.5),
+        "n2": Heard("dead", 60.0),
+        "n3": Heard("suspect", float("inf")),
+    }
 
 
 def test_who_has_turns_on_its_disk_says_so() -> None:

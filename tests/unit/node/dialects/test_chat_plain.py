@@ -1,15 +1,16 @@
 """The short way of chat bodies says what the long way says, or nothing."""
 
-from collections.abc import Callable
+import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
 from smg_node.core.errors import SmgError
-from smg_node.dialects.chat.plain import read_plain
+from smg_node.dialects.chat.plain import KNOWN_MAX, PlainReader
 from smg_node.dialects.chat.reader import ChatReader
 from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.dialect import Reading
@@ -76,24 +77,29 @@ BODIES = st.fixed_dictionaries(
 
 def check(body: dict[str, Any]) -> bool:
     """Compare both ways; return whether the body took the short one."""
-    found = read_plain(body, messages_max=3)
-    whole, refused = outcome(READER.read_any, body)
-    assert outcome(READER.read, body) == (whole, refused)
+    raw = json.dumps(body).encode()
+    found = READER.read_plain(raw)
+    whole, _ = outcome(body)
     if whole is None:
         assert found is None
     elif found is not None:
+        assert found.request == structs.replace(whole.request, alike=True)
+        assert found.view == whole.view
         # Equal is not enough: 1 is 1.0 and True, and engines are sent which it is.
         ours, theirs = found.request.sampling, whole.request.sampling
         assert repr(structs.replace(ours, where={})) == repr(structs.replace(theirs, where={}))
+        again = READER.read_plain(raw)
+        assert again is not None
+        assert again.request.sampling is ours
     return found is not None
 
 
 def outcome(
-    read: Callable[[dict[str, Any]], Reading[ChatView]], body: dict[str, Any]
+    body: dict[str, Any],
 ) -> tuple[Reading[ChatView] | None, tuple[str, str | None] | None]:
     """Return what a body asks for, or with which message and where it is refused."""
     try:
-        return read(body), None
+        return READER.read(body), None
     except SmgError as error:
         return None, (error.message, error.where)
 
@@ -124,4 +130,26 @@ def test_a_plain_body_takes_the_short_way(more: dict[str, Any]) -> None:
     "key", ["n", "tools", "stop", "seed", "user", "logprobs", "response_format"]
 )
 def test_a_body_with_more_in_it_takes_the_long_way(key: str) -> None:
-    assert read_plain({**GOOD, key: None}, messages_max=3) is None
+    assert not check({**GOOD, key: None})
+
+
+@given(st.binary(max_size=40), st.integers(0, 80))
+def test_bytes_that_are_no_body_take_the_long_way(noise: bytes, at: int) -> None:
+    raw = json.dumps(GOOD).encode()
+    broken = raw[:at] + noise + raw[at + len(noise) :]
+    try:
+        whole = msgspec.json.decode(broken)
+    except (ValueError, RecursionError):
+        assert READER.read_plain(broken) is None
+    else:
+        found = READER.read_plain(broken)
+        assert found is None or found.request == structs.replace(
+            READER.read(whole).request, alike=True
+        )
+
+
+def test_what_bodies_want_is_kept_within_bounds() -> None:
+    reader = PlainReader(messages_max=3, view=ChatView(), with_usage=ChatView())
+    for tokens in range(1, 2 * KNOWN_MAX):
+        assert reader.read(json.dumps({**GOOD, "max_tokens": tokens}).encode()) is not None
+    assert len(reader._known) <= KNOWN_MAX

@@ -177,8 +177,12 @@ async def test_a_taker_may_cancel_the_task_that_waits_for_it(kind: str, more: bo
         async with transport_to(kind, server.target) as transport:
             right = transport.stream(COUNT, b"", timeout_s=GENEROUS_S)
             wrong = transport.stream(COUNT, b"", timeout_s=GENEROUS_S)
+
+            async def wait() -> None:
+                await wrong.pour(take)
+
             async with asyncio.TaskGroup() as group:
-                task = group.create_task(wrong.pour(take))
+                task = group.create_task(wait())
             assert task.cancelled()
             wrong.cancel()
             got = [message async for batch in right for message in batch]

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import grpc
 import pytest
+from msgspec import structs
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines import watch as watch_module
@@ -101,10 +102,18 @@ async def test_model_defaults_apply_where_the_client_said_nothing() -> None:
         b.says(b.complete("stop", 1))
         await collected(b.engine, request("a"))
         await collected(b.engine, request("b", temperature=0.0))
+        # One way to draw, asked for again, and again after the engine has said something else.
+        asked = request("c")
+        for number, default in enumerate(("0.5", "0.5", "0.25")):
+            model = b.pb.GetModelInfoResponse(
+                default_sampling_params_json=f'{{"temperature":{default}}}'
+            )
+            await b.engine.card(GENEROUS_S)
+            await collected(b.engine, structs.replace(asked, request_id=f"c{number}"))
         sent = [
             b.pb.GenerateRequest.FromString(one.request) for one in b.server.calls_of("Generate")
         ]
-    assert [one.sampling_params.temperature for one in sent] == [0.5, 0.0]
+    assert [one.sampling_params.temperature for one in sent] == [0.5, 0.0, 0.5, 0.5, 0.25]
     assert all(one.sampling_params.HasField("temperature") for one in sent)
 
 

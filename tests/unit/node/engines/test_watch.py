@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from smg_node.engines.h2.wheel import TICK_S
+from smg_node.engines.h2.deadlines import TICK_S
 from smg_node.engines.watch import END_S, Limit, Watch, Watches
 
 

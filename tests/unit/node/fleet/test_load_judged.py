@@ -60,7 +60,7 @@ class Told:
 def test_a_judgement_that_is_spared_would_have_changed_nothing(said: list[Step]) -> None:
     spared, judged = Told(), Told()
     for at, step in enumerate(said):
-        judged.load._calm = False
+        judged.load._easy = 0
         for each in (spared, judged):
             take(each.load, step, float(at))
         assert spared.seen() == judged.seen()

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -196,7 +195,7 @@ def replace_turn(run: ResponseRun, response_id: str) -> Turn:
 async def test_a_reservation_is_over_soon_after_its_request_has_to_be() -> None:
     world = history_world()
     now_us = now_ms(world) * 1_000
-    late = replace(context(), deadline_s=world.runs._clock.monotonic_s() + 100)
+    late = structs.replace(context(), deadline_s=world.runs._clock.monotonic_s() + 100)
     found = await world.desks.responses.reserve(ask_of(input="hi"), SAME, late, world.access)
     assert isinstance(found, HeldKey)
     # Whoever held it has died; nobody gave it back.

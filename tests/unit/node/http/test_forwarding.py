@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.http.forwarding import PEER, Forwarding, Trusting
-from smg_node.http.incoming import Incoming
+from smg_node.http.incoming import Head
 from smg_node.http.passed_answer import passed_answer
 from smg_node.http.ports import ClusterEvent
+from smg_node.http.request import HttpRequest
 from smg_node.http.routes import ROUTES
 from support.http_node import Node, chat, hello, node
 from support.raw_http import ask, connect, until
@@ -161,9 +162,10 @@ class _Whole:
     whole = True
 
 
-def asked(*, http11: bool = True) -> Incoming:
+def asked(*, http11: bool = True) -> HttpRequest:
     body, line = _Whole(), object()
-    return Incoming("GET", "/", {}, [], body, line, http11, http11)  # type: ignore[arg-type]  # read for its head only
+    head = Head("GET", "/", {}, [], http11=http11, keep_alive=http11)
+    return HttpRequest(head, body, line)  # type: ignore[arg-type]  # read for its head only
 
 
 @given(st.binary(max_size=300), st.integers(0, 300), st.integers(1, 7))

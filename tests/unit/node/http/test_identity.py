@@ -29,6 +29,7 @@ class Source:
         self.records = {record.id: record for record in records}
         self.settled = True
         self.at_ms = NOW
+        self.version = 0
 
     @property
     def closed(self) -> bool:
@@ -62,7 +63,6 @@ class Asked:
         if given is not None:
             self.headers["authorization"] = f"Bearer {given}"
         self.peer = peer
-        self.facts = None
 
 
 def admitted(

@@ -269,7 +269,7 @@ async def test_access_log_and_metrics_say_the_tenant() -> None:
 async def test_tenants_without_end_do_not_make_series_without_end() -> None:
     async with node() as served:
         for number in range(1_200):
-            served.meters.tenant_request(f"t{number}", 200)
+            served.meters.tenant_requests(f"t{number}", 200).inc()
         name = "smg_node_tenant_http_requests_total"
         assert served.sample(name, tenant="t999", status="200") == 1
         assert served.sample(name, tenant="t1000", status="200") == 0

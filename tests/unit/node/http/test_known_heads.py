@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.http.incoming import Incoming
+from smg_node.http.arriving import ArrivedBody
+from smg_node.http.request import HttpRequest
 from smg_node.http.request_reader import RequestReader
 
 
@@ -21,16 +22,16 @@ class Flow:
         pass
 
 
-def shape(one: Incoming) -> tuple[Any, ...]:
+def shape(one: HttpRequest) -> tuple[Any, ...]:
     body = one.body.take() if one.body.whole else None
     return (
-        one.method, one.target, dict(one.headers), list(one.raw), one.http11, one.keep_alive, body,
+        one.method, one.head.target, dict(one.headers), list(one.head.raw), one.head.http11, one.head.keep_alive, body,
     )  # fmt: skip
 
 
 def read(packets: list[bytes]) -> tuple[list[tuple[Any, ...]], str, list[bool]]:
     """Return the requests of one connection, what was wrong, and which were read by a known head."""
-    found: list[Incoming] = []
+    found: list[HttpRequest] = []
     flow = cast("Any", Flow())
     reader = RequestReader(flow, flow, found.append, line_max_bytes=200, headers_max=8)
     error = ""
@@ -40,7 +41,7 @@ def read(packets: list[bytes]) -> tuple[list[tuple[Any, ...]], str, list[bool]]:
     except SmgError as wrong:
         error = wrong.code
     reader.close()
-    return [shape(one) for one in found], error, [one.facts is not None for one in found]
+    return [shape(one) for one in found], error, [type(one.body) is ArrivedBody for one in found]
 
 
 def bytewise(packets: list[bytes]) -> list[bytes]:
@@ -128,7 +129,7 @@ def test_a_client_whose_heads_always_differ_is_not_learned_from_for_ever() -> No
 
 
 def test_other_limits_are_other_heads() -> None:
-    found: list[Incoming] = []
+    found: list[HttpRequest] = []
     flow = cast("Any", Flow())
     reader = RequestReader(flow, flow, found.append, line_max_bytes=200, headers_max=8)
     reader.feed(post(b"{}"))

@@ -334,3 +334,21 @@ async def test_a_document_without_room_is_said_and_nothing_is_lost() -> None:
         served.world.limits["node-a"].full = lambda _: True
         refused = await put(served, "tenant=x")
     assert (refused.status, refused.error()["code"]) == (503, "state_full")
+
+
+async def test_what_is_spent_of_all_limits_is_told_at_once_the_fullest_first() -> None:
+    async with two_nodes() as served:
+        await put(served, "tenant=acme")
+        await put(served, "tenant=beta")
+        beta = KEY.replace("acme", "beta")
+        for name, spent in (("node-a", 100), ("b", 50)):
+            reports = served.world.nodes[name].rights.reports
+            reports[KEY] = report(name, spent=spent)
+            reports[beta] = report(name, key=beta, spent=4 * spent)
+        plain = await get(served)
+        said = (await ask(served.port, "GET", f"{LIMITS}?use=true")).json()
+    assert "uses" not in plain
+    assert [one["scope"] for one in said["limits"]] == ["tenant=acme", "tenant=beta"]
+    assert [(one["key"], one["spent"]) for one in said["uses"]] == [(beta, 600), (KEY, 150)]
+    assert set(said["uses"][0]["nodes"]) == {"node-a", "b"}
+    assert (said["cut"], said["silent"]) == (0, {})

@@ -7,6 +7,22 @@ from smg_node.http.errors import error_reply
 from smg_node.http.reply import HeadWriter, name_list
 
 
+class ManualClock:
+    """A clock that stands still until told, at the beginning of all time."""
+
+    def __init__(self) -> None:
+        self._ms = 0
+
+    def now_ms(self) -> int:
+        return self._ms
+
+    def monotonic_s(self) -> float:
+        return 5 + self._ms / 1000
+
+    def pass_s(self, time_s: float) -> None:
+        self._ms += round(time_s * 1000)
+
+
 def told(error: SmgError) -> dict[str, str]:
     return error_reply(error, route=None, dialects={}, request_id="r").headers
 
@@ -59,15 +75,32 @@ def test_a_missing_key_is_told_which_scheme_to_use() -> None:
 @pytest.mark.parametrize("evil", ["a\nb: c", "a\r\nb: c", "a\rb"])
 def test_a_header_cannot_smuggle_in_another(evil: str) -> None:
     with pytest.raises(AssertionError):
-        HeadWriter().head(200, [], {"x": evil}, now_s=0)
+        HeadWriter(ManualClock()).head(200, "", {"x": evil})
 
 
 def test_the_date_follows_the_clock() -> None:
-    heads = HeadWriter()
-    first = heads.head(200, [], {}, now_s=0)
+    clock = ManualClock()
+    heads = HeadWriter(clock)
+    first = heads.head(200, "", {})
     assert b"date: Thu, 01 Jan 1970 00:00:00 GMT" in first
-    assert heads.head(200, [], {}, now_s=0) == first
-    assert b"00:00:01 GMT" in heads.head(200, [], {}, now_s=1)
+    clock.pass_s(0.2)
+    assert heads.head(200, "", {}) == first
+    clock.pass_s(0.6)
+    assert heads.head(200, "", {}) == first
+    clock.pass_s(0.2)
+    assert b"00:00:01 GMT" in heads.head(200, "", {})
+
+
+def test_a_head_has_the_lines_of_its_kind_then_its_headers_then_its_size() -> None:
+    heads = HeadWriter(ManualClock())
+    start = b"date: Thu, 01 Jan 1970 00:00:00 GMT\r\nserver: smg-node\r\n"
+    for _ in range(2):
+        said = heads.head(404, "connection: close\r\ncontent-type: a/b", {"x": "1", "y": "é"}, 7)
+        assert said == (
+            b"HTTP/1.1 404 Not Found\r\n" + start + b"connection: close\r\ncontent-type: a/b\r\n"
+            b"x: 1\r\ny: \xc3\xa9\r\ncontent-length: 7\r\n\r\n"
+        )
+        assert heads.head(204, "", {}) == b"HTTP/1.1 204 No Content\r\n" + start + b"\r\n"
 
 
 @settings(max_examples=200)
@@ -77,7 +110,7 @@ def test_any_names_make_a_header_value(names: list[str]) -> None:
     assert value.isascii()
     assert value.isprintable()
     assert len(value) < 4096
-    HeadWriter().head(200, [], {"x-smg-ignored-params": value}, now_s=0)
+    HeadWriter(ManualClock()).head(200, "", {"x-smg-ignored-params": value})
 
 
 def test_names_beyond_the_first_are_counted() -> None:

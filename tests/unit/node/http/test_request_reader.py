@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.http.incoming import FramingError, Incoming, split_target
+from smg_node.http.incoming import FramingError, split_target
+from smg_node.http.request import HttpRequest
 from smg_node.http.request_reader import RequestReader
 
 HOST = b"Host: x\r\n"
@@ -26,7 +27,7 @@ HEADERS_MAX = 8
 class Read:
     """What a reader made of some bytes."""
 
-    requests: list[Incoming] = field(default_factory=list)
+    requests: list[HttpRequest] = field(default_factory=list)
     error: SmgError | None = None
 
     def bodies(self) -> list[bytes | None]:
@@ -36,7 +37,14 @@ class Read:
     def shapes(self) -> list[tuple[Any, ...]]:
         pairs = zip(self.requests, self.bodies(), strict=True)
         return [
-            (each.method, each.target, dict(each.headers), each.http11, each.keep_alive, body)
+            (
+                each.method,
+                each.head.target,
+                dict(each.headers),
+                each.head.http11,
+                each.head.keep_alive,
+                body,
+            )
             for each, body in pairs
         ]
 
@@ -182,7 +190,7 @@ def test_names_are_lower_case_and_the_first_of_several_counts() -> None:
     sent = get(b"HOST: x", b"Accept: a", b"ACCEPT: b", b"x-Odd: \xc3\xa9\xff \t", b"Empty:")
     (request,) = read(sent).requests
     assert request.headers == {"host": "x", "accept": "a", "x-odd": "é\udcff", "empty": ""}
-    assert request.raw[1:3] == [(b"Accept", b"a"), (b"ACCEPT", b"b")]
+    assert request.head.raw[1:3] == [(b"Accept", b"a"), (b"ACCEPT", b"b")]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +207,7 @@ def test_names_are_lower_case_and_the_first_of_several_counts() -> None:
 def test_a_request_says_whether_another_may_follow(sent: bytes, *, goes_on: bool) -> None:
     found = read(sent + get(b"Host: x", version=b"HTTP/1.1"))
     assert found.error is None
-    assert found.requests[0].keep_alive is goes_on
+    assert found.requests[0].head.keep_alive is goes_on
     assert len(found.requests) == 1 + goes_on
 
 
@@ -221,7 +229,7 @@ def test_an_offer_of_another_protocol_is_ignored(
         found = read(sent[:cut], sent[cut:])
         assert found.error is None
         assert found.bodies() == [read_as, b"", b""]
-        assert [request.target for request in found.requests] == ["/a", "/", "/"]
+        assert [request.head.target for request in found.requests] == ["/a", "/", "/"]
 
 
 @pytest.mark.parametrize(

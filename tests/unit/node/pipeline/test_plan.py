@@ -1,13 +1,25 @@
 """What engines are sent of a prompt: checked by terms that hold for their card, and packed where it was."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.request import GenerateRequest, Sampling, TextPrompt, token_ids
+from smg_node.core.errors import SmgError
+from smg_node.core.events import Event
+from smg_node.core.request import (
+    ChatPrompt,
+    GenerateRequest,
+    Sampling,
+    TextPrompt,
+    Turn,
+    token_ids,
+)
+from smg_node.engines.chunk import Chunk
 from smg_node.fleet.model import Labels, ModelSettings, ServedModel
 from smg_node.fleet.recognition import Recognition
 from smg_node.packing.ids import pack_ids
@@ -15,18 +27,20 @@ from smg_node.parsers.recognise import Clues
 from smg_node.pipeline.plan import Plan, plan
 from smg_node.pipeline.prepare import Prepared
 from smg_node.pipeline.stream import ends_of
-from smg_node.pipeline.terms import CARDS_MAX, terms_of
+from smg_node.pipeline.terms import CARDS_MAX, DRAWN_MAX, terms_of
 from smg_node.tokens.cached import CachedEncoder
 from support.bytewise import BytewiseTokenizer
 from support.fake_engine import abilities, card
 
 CARD = card(context=100)
+ABILITIES = abilities(native_n=True)
 IDS = token_ids([1, 2, 200, 3])
 PROMPT = Prepared(IDS, "text", "prompt", packed=pack_ids(IDS))
 
 
-def served() -> ServedModel:
+def served(*, reasoning: bool = False) -> ServedModel:
     recognition, tokenizer = Recognition(Clues(("tiny",))), BytewiseTokenizer()
+    settings = ModelSettings(reasoning_parser="qwen3" if reasoning else None)
     return ServedModel(
         name="tiny",
         created_s=1,
@@ -34,8 +48,8 @@ def served() -> ServedModel:
         encoder=CachedEncoder(tokenizer),
         renderer=None,
         recognition=recognition,
-        printing=recognition.printing(ModelSettings(), Labels()),
-        settings=ModelSettings(),
+        printing=recognition.printing(settings, Labels()),
+        settings=settings,
         bundle_digest="d",
         bundle_context=None,
     )
@@ -110,3 +124,77 @@ def test_prepared_ends_are_those_that_are_worked_out(
     terms = terms_of(served(), CARD)
     sampling = Sampling(ignore_eos=ignore_eos, stop_token_ids=tuple(stops))
     assert terms.ends(sampling, read) == ends_of(sampling, terms.tokenizer, CARD.eos_ids, read=read)
+
+
+CHUNKS = (
+    Chunk(0, tuple(b"<think>ab")),
+    Chunk(0, tuple(b"c</think>d")),
+    Chunk(0, (), finish="stop"),
+)
+
+
+def chat(sampling: Sampling, prepared: Prepared, model: ServedModel, **more: Any) -> Plan:
+    request = GenerateRequest(
+        "tiny", (ChatPrompt((Turn("user", "x"),)),), sampling, more.pop("stream", True), **more
+    )
+    hold: Any = SimpleNamespace(card=CARD, abilities=ABILITIES)
+    return plan(
+        request,
+        [prepared],
+        model,
+        hold,
+        generation_id="a" * 32,
+        created_s=1,
+        new_id=lambda _name, at: f"call_{at}",
+    )
+
+
+def events_of(planned: Plan) -> list[Event]:
+    out: list[Event] = []
+    for chunk in CHUNKS:
+        planned.story.feed(0, chunk, out)
+    planned.story.end(out)
+    return out
+
+
+@given(
+    sampling=st.builds(
+        Sampling,
+        max_tokens=st.one_of(st.none(), st.integers(1, 60)),
+        temperature=st.sampled_from([None, 0.0, 0.7]),
+        top_p=st.sampled_from([None, 0.9]),
+    ),
+    lengths=st.lists(st.integers(1, 105), min_size=2, max_size=4),
+    reasoning=st.booleans(),
+    stream=st.booleans(),
+)
+def test_what_was_planned_before_is_planned_again(
+    sampling: Sampling, lengths: list[int], reasoning: bool, stream: bool
+) -> None:
+    again, anew = served(reasoning=reasoning), served(reasoning=reasoning)
+    for length in lengths:
+        ids = token_ids([length] * length)
+        prepared = Prepared(ids, "text <think>" if length % 2 else "text", "messages", (), b"p")
+        try:
+            told = chat(sampling, prepared, anew, stream=stream)
+        except SmgError as error:
+            with pytest.raises(SmgError, match=re.escape(error.message)):
+                chat(sampling, prepared, again, alike=True, stream=stream)
+            continue
+        known = chat(sampling, prepared, again, alike=True, stream=stream)
+        assert (known.ignored, list(known.legs)) == (told.ignored, list(told.legs))
+        assert events_of(known) == events_of(told)
+
+
+def test_only_what_was_granted_in_full_is_kept() -> None:
+    model, sampling = served(), Sampling(max_tokens=90)
+    (short,) = chat(sampling, Prepared(token_ids([1] * 5), "t", "messages"), model, alike=True).legs
+    (long,) = chat(sampling, Prepared(token_ids([1] * 50), "t", "messages"), model, alike=True).legs
+    assert (short.sampling.max_tokens, long.sampling.max_tokens) == (90, 50)
+    assert short.sampling is sampling
+    terms = terms_of(model, CARD)
+    assert terms.drawn(sampling, ABILITIES) is not None
+    for tokens in range(1, 2 * DRAWN_MAX):
+        drawn = Sampling(max_tokens=tokens % 50 + 1)
+        chat(drawn, Prepared(token_ids([1]), "t", "messages"), model, alike=True)
+    assert len(terms._drawn) <= DRAWN_MAX

@@ -177,7 +177,7 @@ async def test_a_prompt_is_cached_where_it_was_worked_off(
     async with relay_bench(tmp_path, queries=said(net), p=p, d=d) as b:
         confirmed: list[str] = []
         monkeypatch.setattr(
-            b.placer, "confirmed", lambda hold, now_s: confirmed.append(hold.caching.url.host)
+            b.placer, "confirmed", lambda hold, now_s: confirmed.append(hold.caching[0].url.host)
         )
         await b.answer(n=count)
         assert confirmed == [holder]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from smg_node.admission.usage import UsageBook
 from smg_node.core.errors import SmgError
@@ -23,7 +24,7 @@ DONE = b"data: [DONE]\n\n"
 
 def acmes(run: Any) -> Any:
     """Let a run be a request of tenant acme."""
-    run._context = replace(run._context, tenant="acme", key_id="k1")
+    run._context = structs.replace(run._context, tenant="acme", key_id="k1")
     return run
 
 

@@ -25,14 +25,12 @@ class Node:
         self.control = meters()
         self.data = {name: meters() for name in names}
         self.deaf: set[str] = set()
-        self.scrape = Scrape(
-            self.control.registry, lambda: sorted(self.data), self._ask, patience_s=0.02
-        )
+        self.scrape = Scrape(self.control, lambda: sorted(self.data), self._ask, patience_s=0.02)
 
-    async def _ask(self, process: str) -> bytes:
+    async def _ask(self, process: str, question: bytes) -> bytes:
         if process in self.deaf:
             await asyncio.sleep(9)
-        return scraped(self.data[process].registry)
+        return scraped(self.data[process], question)
 
     async def page(self) -> Mapping[tuple[str, tuple[str, ...]], float]:
         page, content_type = await self.scrape.page("")
@@ -131,3 +129,32 @@ async def test_garbage_changes_nothing(garbage: bytes) -> None:
     node.scrape.heard("1", garbage)
     node.deaf.add("1")
     assert (await node.page())["smg_node_http_connections_refused_total", ("full",)] == 1
+
+
+async def test_some_metrics_are_told_of_without_the_others() -> None:
+    node = Node("1", "2")
+    for one in (*node.data.values(), node.control):
+        one.http("/x", "POST", 200, 0.02)
+        one.watch(declared.HTTP_INFLIGHT, partial(dict, {(): 2}))
+    names = {declared.HTTP_REQUESTS.name, declared.HTTP_INFLIGHT.name}
+    told = {
+        sample.name: sample.value
+        for family in await node.scrape.families(names)
+        for sample in family.samples
+    }
+    assert told == {declared.HTTP_REQUESTS.name: 3, declared.HTTP_INFLIGHT.name: 6}
+
+
+async def test_a_look_at_some_metrics_does_not_forget_the_others() -> None:
+    node = Node("1")
+    node.data["1"].http("/x", "POST", 200, 0.02)
+    node.data["1"].watch(declared.HTTP_INFLIGHT, lambda: {(): 2})
+    await node.page()
+    await node.scrape.families({declared.HTTP_INFLIGHT.name})
+    node.die("1")
+    page = await node.page()
+    assert page["smg_node_http_requests_total", ("POST", "/x", "200")] == 1
+
+
+def test_a_question_that_is_none_is_answered_with_nothing() -> None:
+    assert read_counted(scraped(meters(), b"\xc1")) == []

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.request import ChatPrompt, Thinking, Tool, Turn
-from smg_node.prompts.form import FORMS_MAX, TURNS_MAX, Forms, form_of
+from smg_node.prompts.form import FORMS_MAX, TURNS_MAX, Forms, form_of, plain_form_of
 from smg_node.prompts.render import Renderer
 from support.prompt_corpus import CHATS, NAMES, NOW, renderer, source
 
@@ -102,6 +102,23 @@ def taught(text: str, *prompts: ChatPrompt) -> Renderer:
         for _ in range(3):
             ours.render(prompt, now=NOW)
     return ours
+
+
+@given(
+    st.lists(st.tuples(ROLES, st.one_of(st.just(""), WORDS)), max_size=5), st.sampled_from((1, 16))
+)
+def test_turns_known_to_be_plain_have_the_form_they_would_be_found_to_have(
+    said: list[tuple[str, str]], times: int
+) -> None:
+    prompt = chat([role for role, _ in said] * times, [text for _, text in said] * times)
+    assert plain_form_of(prompt.turns) == form_of(prompt)
+
+
+def test_a_plain_prompt_is_joined_as_any_other() -> None:
+    ours = taught(_LOOP % FOLLOWED["printed"], chat(["user", "assistant"], ["One", "Two"]))
+    for texts in (["Three", "Four"], ["", "Four"]):
+        other = chat(["user", "assistant"], texts)
+        assert ours.known(other, now_ms=NOW_MS, plain=True) == known(ours, other)
 
 
 @pytest.mark.parametrize("name", FOLLOWED)

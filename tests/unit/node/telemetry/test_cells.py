@@ -95,7 +95,7 @@ def test_a_cell_is_kept_and_cannot_shrink() -> None:
     assert cells.spread(TIMES, "a") is spread
     for amount in (0.005, 0.006, 3e6):
         spread.observe(amount)
-    assert spread.counts == [1, 1, 0, 0, 0, 1]
+    assert list(spread.counts) == [1, 1, 0, 0, 0, 1]
     assert spread.sum == pytest.approx(3e6 + 0.011)
 
 

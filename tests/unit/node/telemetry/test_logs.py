@@ -4,15 +4,16 @@ import json
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from smg_node.telemetry import scope
-from smg_node.telemetry.access import AccessLine, AccessLog
+from smg_node.telemetry.access import AT_ONCE, AccessLine, AccessLog
 from smg_node.telemetry.logs import ConsoleLines, JsonLines, open_logs, without_secrets
 from smg_node.telemetry.sink import LineSink
-from smg_node.world import SystemClock
+from support.line_list import LineList
 
 
 @pytest.fixture(autouse=True)
@@ -153,23 +154,15 @@ def test_a_stream_that_breaks_is_counted_and_not_raised() -> None:
     assert sink.dropped == 1
 
 
-class Lines:
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-
-    def put(self, line: bytes) -> None:
-        self.lines.append(line)
-
-
-def line() -> AccessLine:
+def line(request_id: str = "r") -> AccessLine:
     return AccessLine(
-        time_ms=5, request_id="r", method="GET", path="/a\nb", status=200, duration_ms=1.25
+        time_ms=5, request_id=request_id, method="GET", path="/a\nb", status=200, duration_ms=1.25
     )
 
 
 def test_an_access_line_is_json_without_what_is_empty() -> None:
-    lines = Lines()
-    AccessLog(lines, SystemClock()).record(line())
+    lines = LineList()
+    AccessLog(lines).record(line())
     assert json.loads(lines.lines[0]) == {
         "log": "access",
         "time_ms": 5,
@@ -183,12 +176,42 @@ def test_an_access_line_is_json_without_what_is_empty() -> None:
 
 
 def test_a_readable_access_line_stays_one_line() -> None:
-    lines = Lines()
-    AccessLog(lines, SystemClock(), readable=True).record(line())
+    lines = LineList()
+    AccessLog(lines, readable=True).record(line())
     assert lines.lines == [b"GET /a b 200 1.2ms r\n"]
 
 
+@pytest.mark.parametrize("count", [1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 3 * AT_ONCE + 2])
+@pytest.mark.parametrize("readable", [False, True])
+def test_every_access_line_is_written_once_and_in_order(count: int, readable: bool) -> None:
+    stream = io.BytesIO()
+    sink = LineSink(stream)
+    log = AccessLog(sink, readable=readable)
+    for number in range(count):
+        log.record(line(f"r{number}"))
+    sink.close()
+    written = stream.getvalue().splitlines()
+    ids = [
+        one.split()[-1].decode() if readable else json.loads(one)["request_id"] for one in written
+    ]
+    assert ids == [f"r{number}" for number in range(count)]
+
+
+def test_access_lines_that_nobody_waits_for_are_written_soon() -> None:
+    stream = io.BytesIO()
+    sink = LineSink(stream)
+    log = AccessLog(sink)
+    for number in range(3):
+        log.record(line(f"r{number}"))
+        assert not stream.getvalue().count(b"\n") > number, "one at a time"
+        ended_s = time.monotonic() + 10
+        while stream.getvalue().count(b"\n") <= number and time.monotonic() < ended_s:
+            time.sleep(0.01)
+        assert stream.getvalue().count(b"\n") == number + 1
+    sink.close()
+
+
 def test_without_a_sink_nothing_is_written() -> None:
-    log = AccessLog(None, SystemClock())
+    log = AccessLog(None)
     assert not log.enabled
     log.record(line())

@@ -3,8 +3,9 @@
 import pytest
 
 from smg_node.engines.h2 import frames
-from smg_node.engines.h2.connection import CONNECTION_WINDOW, Connection
+from smg_node.engines.h2.connection import Connection
 from smg_node.engines.h2.flow import STREAM_WINDOW, Flow
+from smg_node.engines.h2.greeting import CONNECTION_WINDOW
 from smg_node.engines.h2.hpack import read_block
 from smg_node.engines.h2.request_head import RequestHeads
 from smg_node.engines.h2.response_head import Ending
@@ -49,9 +50,9 @@ def test_it_introduces_itself_and_waits_for_the_server_to_do_so() -> None:
     connection = Connection(LIMIT)
     hello = connection.sending.taken()
     assert hello.startswith(frames.PREFACE + b"\x00\x00")
-    assert not connection.has_room
+    assert len(connection.flows) >= connection.flows_max
     connection.receive(frames.settings())
-    assert connection.has_room
+    assert len(connection.flows) < connection.flows_max
     assert sent(connection) == [(frames.SETTINGS, frames.ACK, 0, b"")]
 
 
@@ -208,7 +209,7 @@ def test_pings_are_answered_and_settings_acknowledged() -> None:
         (frames.SETTINGS, frames.ACK),
     ]
     begun(connection)
-    assert not connection.has_room
+    assert len(connection.flows) >= connection.flows_max
 
 
 def test_a_dropped_call_is_reset_and_what_still_comes_for_it_is_forgotten() -> None:
@@ -229,7 +230,7 @@ def test_calls_that_a_leaving_server_has_not_begun_are_told_from_those_that_it_h
     farewell = frames.frame(frames.GOAWAY, 0, 0, b"\0\0\0\x03" + bytes(4))
     assert connection.receive(farewell) == [third]
     assert ending(third).status is StatusCode.UNAVAILABLE
-    assert not connection.has_room
+    assert len(connection.flows) >= connection.flows_max
     for flow in (first, second):
         connection.receive(answer(flow.number, b"x"))
         assert ending(flow).status is StatusCode.OK

@@ -227,7 +227,7 @@ async def test_a_deadline_is_sent_and_kept_here_as_well() -> None:
         assert (await failure(call(transport, 0.05))).status is StatusCode.DEADLINE_EXCEEDED
         await asyncio.sleep(0.02)
         assert server.peers[0].heard(frames.RST_STREAM) == [(0, 1, b"\0\0\0\x08")]
-        assert transport._timer is None or len(transport._wheel) == 0
+        assert transport._timer is None or len(transport._deadlines) == 0
 
 
 async def test_a_reset_by_a_server_whose_clock_is_quicker_is_the_deadline_too() -> None:
@@ -366,5 +366,5 @@ async def test_a_mistake_of_ours_is_one_calls_and_not_its_neighbours(
         call(transport)
         monkeypatch.undo()
         assert await all_of(call(transport)) == [b"three"]
-        transport._wheel = type(transport._wheel)()  # the broken one hears of no end
+        transport._deadlines = type(transport._deadlines)()  # the broken one hears of no end
     assert "could not be handed out" in caplog.text

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.engines.h2.wheel import TICK_S, Wheel
+from smg_node.engines.h2.deadlines import TICK_S, Deadlines
 
 
 @given(
@@ -14,20 +14,19 @@ from smg_node.engines.h2.wheel import TICK_S, Wheel
 def test_everything_is_told_once_and_in_time(
     items: list[tuple[float, float, bool]], step_s: float
 ) -> None:
-    wheel: Wheel[int] = Wheel()
+    deadlines: Deadlines[int] = Deadlines()
     begins = sorted(enumerate(items), key=lambda one: one[1][0])
-    ticks: dict[int, int] = {}
     told: dict[int, float] = {}
     now_s = 0.0
-    while now_s < 110 or len(wheel):
+    while now_s < 110 or len(deadlines):
         while begins and begins[0][1][0] <= now_s:
             item, (_, lasts_s, removed) = begins.pop(0)
-            ticks[item] = wheel.add(item, now_s + lasts_s, now_s)
+            deadlines.add(item, now_s + lasts_s)
             items[item] = (now_s, lasts_s, removed)
             if removed:
-                wheel.remove(item, ticks[item])
-                wheel.remove(item, ticks[item])
-        for item in wheel.due(now_s):
+                deadlines.remove(item)
+                deadlines.remove(item)
+        for item in deadlines.due(now_s):
             assert item not in told
             told[item] = now_s
         now_s += step_s
@@ -36,5 +35,5 @@ def test_everything_is_told_once_and_in_time(
         if not removed:
             late_s = told[item] - (began_s + lasts_s)
             assert -1e-6 <= late_s <= TICK_S + step_s + 1e-6
-    assert wheel.items() == []
-    assert len(wheel) == 0
+    assert deadlines.items() == []
+    assert len(deadlines) == 0

@@ -1,0 +1,83 @@
+"""Looks at the cluster through one of its nodes, and through another one when that does not answer.
+
+Whom it may ask are the nodes it was told of, and all that those named as living: an operator goes on to see the
+cluster while the node he began with dies. A node that refuses is not passed over, as the others would say the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from smg_node.admin.client import AdminClient, AdminError
+from smg_node.admin.top.snapshot import Snapshot, SnapshotError, read_snapshot
+
+ASK_S: Final = 5.0
+"""Longer than a node waits for its peers."""
+TRIED_MAX: Final = 8
+"""So many nodes are tried for one look."""
+_METRICS: Final = ("v1", "cluster", "metrics")
+_LIMITS: Final = ("v1", "cluster", "limits")
+_MISSING: Final = 404
+_BROKEN: Final = 500
+
+
+class Reading:
+    """`client` says as whom to ask and how long to wait; `urls` are the nodes to begin with."""
+
+    def __init__(self, client: AdminClient, urls: Sequence[str]) -> None:
+        assert urls, "there is one node to begin with"
+        self._client: Final = replace(client, timeout_s=min(client.timeout_s, ASK_S))
+        self._told: Final = list(dict.fromkeys(urls))
+        self._seen: list[str] = []
+        self.url = self._told[0]
+        """The node that is asked first: the one that answered last."""
+
+    def look(self, *, workers: bool, limits: bool) -> Snapshot:
+        """Return the cluster as it is now; AdminError if no node can be asked, or one refuses."""
+        troubles: list[str] = []
+        for url in self._candidates():
+            client = replace(self._client, url=url)
+            try:
+                snapshot = read_snapshot(
+                    self._ask(client, *_METRICS),
+                    self._ask(client, "workers") if workers else None,
+                    self._ask(client, *_LIMITS, query={"use": "true"}) if limits else None,
+                )
+            except _AwayError as error:
+                troubles.append(str(error))
+                continue
+            except SnapshotError as error:
+                troubles.append(f"{url}: {error}")
+                continue
+            self._answered(url, snapshot)
+            return snapshot
+        more = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
+        raise AdminError(f"{troubles[0]}{more}")
+
+    def _candidates(self) -> Iterator[str]:
+        every = dict.fromkeys([self.url, *self._told, *self._seen])
+        yield from list(every)[:TRIED_MAX]
+
+    def _answered(self, url: str, snapshot: Snapshot) -> None:
+        self.url = url
+        scheme = url.partition("://")[0]
+        self._seen = [
+            f"{scheme}://{node.http}"
+            for node in snapshot.nodes.values()
+            if node.http and node.state == "alive" and not node.silent
+        ]
+
+    def _ask(self, client: AdminClient, *path: str, query: dict[str, str] | None = None) -> Any:
+        try:
+            answer = client.look("GET", *path, query=query)
+        except AdminError as error:
+            raise _AwayError(str(error)) from error
+        if answer.status == _MISSING:
+            raise _AwayError(f"{client.url} is of a version that cannot tell this")
+        if answer.status >= _BROKEN:
+            raise _AwayError(f"{client.url} answered {answer.status}")
+        return client.taken(answer)
+
+
+class _AwayError(Exception):
+    """This node cannot be asked now; another one may."""

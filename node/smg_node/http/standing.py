@@ -1,0 +1,62 @@
+"""What a door has found about a head, so that it is not found again for the next request that has the same.
+
+A client's requests mostly differ in nothing but their bodies, and so does what follows from their heads: the route, whose
+key it is and that it is good, which action answers. It holds as long as what it was found by: the options it was found
+under, the version of the keys, and until the key expires. A door that finds one of these changed finds all of it again.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from smg_node.http.identity import ANYBODY, Identity
+from smg_node.http.routes import NO_VALUES, Route
+from smg_node.telemetry.cells import Spread, Tally
+from smg_node.telemetry.scope import Trace
+
+if TYPE_CHECKING:
+    from smg_node.http.asking import Asked
+    from smg_node.http.options import HttpOptions
+
+NO_HEADERS: Final[Mapping[str, str]] = {}
+NEVER_MS: Final = 1 << 62
+
+
+class Standing:
+    """What is known of requests with one head.
+
+    A plain class whose values are the class's own until they are found: most are found for every head, few are set.
+    """
+
+    options: "HttpOptions | None" = None
+    """Those it was found under."""
+    keys_version = -1
+    """That of the keys it was found by."""
+    until_ms = NEVER_MS
+    """When the key expires, by the wall clock."""
+    route: Route | None = None
+    values: Mapping[str, str] = NO_VALUES
+    """The `{…}` parts of the path."""
+    action: Callable[[Any], Awaitable[Any]] | None = None
+    """What answers such requests; None where something has to be found for each."""
+    identity: Identity = ANYBODY
+    """Who asks."""
+    request_id = ""
+    """The id that the client gave, the same for all of them; "" where each gets its own."""
+    trace: Trace | None = None
+    """Their trace; None where each has to be asked for."""
+    reply_headers: Mapping[str, str] = NO_HEADERS
+    """What lets a web page read the answers."""
+    plain_body = False
+    """Whether their bodies are JSON as it is, and nobody waits for a word before sending them."""
+    asked: "Asked | None" = None
+    """What surrounds their generations, once there was one."""
+
+    def __init__(self, method: str, path: str) -> None:
+        self.method = method
+        self.path = path
+        self.counted: dict[int, tuple[Tally, Spread, Tally | None]] = {}
+        """Where requests are counted, by status: their number, their times, their tenant's number."""
+
+
+NOBODY: Final = Standing("", "")
+"""Of a request that no door has seen yet."""

@@ -1,0 +1,242 @@
+"""One choice's way from engine chunks to events where its text is shown as it is. Pure.
+
+No parser, no stop strings, no log probabilities: then all there is to do is to detokenize and to know the end, and
+a choice is one block of text. What it tells is what `ChoiceStream` would, for every cutting of the same ids.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import ClassVar, Final
+
+from smg_node.core.answer import Choice
+from smg_node.core.events import BlockEnd, BlockStart, Delta, Event, Finish, FinishReason
+from smg_node.core.request import Sampling, TokenIds, token_ids
+from smg_node.engines.chunk import Chunk
+from smg_node.pipeline.stream import Ends
+from smg_node.tokens.detokenize import TableDetokenizer
+from smg_node.tokens.tokenizer import Detokenizer
+
+_NO_NOTES: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+class PlainStream:
+    """Reads one choice. `feed` until `over`, or `abandon` when the generation broke."""
+
+    cut_by_string: ClassVar = False
+    """Whether a stop string ended this choice: there are none."""
+    cut_by_call: ClassVar = False
+    """Whether a call ended this choice: there are none."""
+    reasoning_tokens: ClassVar = 0
+    """How many of its tokens are tokens of thoughts."""
+    notes: ClassVar = _NO_NOTES
+    """What was odd about the text so far, and how often."""
+
+    over = False
+    """Whether it is over."""
+    _texts: list[str] | None = None
+    """What the block says so far; None where none is open."""
+    _silent: tuple[int, ...] = ()
+    """Ids that no delta has carried: they have printed nothing yet."""
+
+    def __init__(
+        self, choice: int, sampling: Sampling, ends: Ends, detokenizer: Detokenizer, *, whole: bool
+    ) -> None:
+        """Begin a choice. With `whole` nobody sees it before it is over, and tokens that came together are told as one."""
+        assert sampling.max_tokens is not None, "prepare decides how long an answer may be"
+        self._choice = choice
+        self._ends = ends
+        self._ending = ends.any
+        self._keep_stop = sampling.keep_stop
+        self._most = sampling.max_tokens
+        self._detokenizer = detokenizer
+        self._table = detokenizer if type(detokenizer) is TableDetokenizer else None
+        self._whole = whole
+        self.ids: TokenIds = token_ids()
+        """Ids of this choice so far, end-of-text included, whether they were shown or not."""
+
+    @property
+    def generated(self) -> int:
+        """How many ids this choice has so far."""
+        return len(self.ids)
+
+    def feed(self, chunk: Chunk, out: list[Event]) -> None:
+        """Take the next chunk of this choice; append its events. Nothing happens once it is over."""
+        if self.over:
+            return
+        ids, said = chunk.ids, self.ids
+        if not self._ending.isdisjoint(ids) or len(said) + len(ids) > self._most:
+            if chunk.apart and not self._whole:
+                for token_id in ids:
+                    self.feed(Chunk(chunk.choice, (token_id,)), out)
+                return
+            if self._feed_last(ids, out):
+                return
+        elif len(ids) == 1:
+            said.append(ids[0])
+            self._say(self._detokenizer.feed(ids[0]), ids, out)
+        elif ids:
+            said.extend(ids)
+            texts = self._texts_of(ids)
+            if not chunk.apart or self._whole:
+                self._say("".join(texts), ids, out)
+            else:
+                self._say_run(texts, ids, out)
+        finish = chunk.finish
+        if finish is not None:
+            matched = chunk.matched if finish == "stop_sequence" else None
+            self._end(out, "length" if finish == "length" else "stop", matched)
+
+    def conclude(self, out: list[Event]) -> None:
+        """End a choice that has all the ids it may have, and whose engine did not live to say so."""
+        if not self.over and len(self.ids) == self._most:
+            self._end(out, "length", None)
+
+    def cut(self, out: list[Event]) -> None:
+        """End a choice here: it may not have more ids, whatever was agreed when it began."""
+        if not self.over:
+            self._end(out, "length", None)
+
+    def abandon(self, out: list[Event]) -> None:
+        """Close what is open because the generation broke; text that was held leaves first."""
+        if not self.over:
+            self._say(self._detokenizer.finish(), (), out)
+            if self._texts is not None:
+                out.append(BlockEnd(self._choice, 0, "text", "".join(self._texts)))
+            self.over = True
+
+    def _feed_last(self, ids: Sequence[int], out: list[Event]) -> bool:
+        """Take ids of which one ends the choice, or may; return whether it is over."""
+        said = self.ids
+        texts: list[str] = []
+        end: tuple[FinishReason, int | None] | None = None
+        before = len(said)
+        for token_id in ids:
+            if len(said) == self._most:
+                end = ("length", None)
+                break
+            said.append(token_id)
+            shown = True
+            if token_id in self._ending:
+                end, shown = self._verdict(token_id)
+            if shown:
+                texts.append(self._detokenizer.feed(token_id))
+            if end is not None:
+                break
+        self._say("".join(texts), tuple(ids[: len(said) - before]), out)
+        if end is not None:
+            self._end(out, *end)
+        return self.over
+
+    def _verdict(self, token_id: int) -> tuple[tuple[FinishReason, int | None] | None, bool]:
+        """Return how this id ends the choice, if it does, and whether it is shown as text."""
+        ends = self._ends
+        if token_id in ends.stop_ids:
+            return ("stop", token_id), self._keep_stop
+        if token_id in ends.read:
+            return ("stop", None), True
+        return (("stop", None) if token_id in ends.eos else None), False
+
+    def _texts_of(self, ids: Sequence[int]) -> list[str]:
+        if self._table is not None:
+            return self._table.feed_all(ids)
+        feed = self._detokenizer.feed
+        return [feed(token_id) for token_id in ids]
+
+    def _say(self, text: str, ids: tuple[int, ...], out: list[Event]) -> None:
+        """Tell what `ids` print, all of it at once."""
+        if not text:
+            if ids:
+                self._silent += ids
+            return
+        if self._silent:
+            ids, self._silent = self._silent + ids, ()
+        if self._texts is None:
+            self._texts = [text]
+            out.append(BlockStart(self._choice, 0, "text"))
+        else:
+            self._texts.append(text)
+        out.append(Delta(self._choice, 0, text, len(ids), (), ids))
+
+    def _say_run(self, texts: list[str], ids: Sequence[int], out: list[Event]) -> None:
+        """Tell what each of `ids` prints, in a delta of its own."""
+        if self._texts is None:
+            # The block opens with the first of them.
+            self._say(texts[0], (ids[0],), out)
+            texts, ids = texts[1:], ids[1:]
+        if self._silent or self._texts is None or "" in texts:
+            for token_id, text in zip(ids, texts, strict=True):
+                self._say(text, (token_id,), out)
+            return
+        self._texts += texts
+        choice = self._choice
+        out += [
+            Delta(choice, 0, text, 1, (), (token_id,))
+            for text, token_id in zip(texts, ids, strict=True)
+        ]
+
+    def _end(self, out: list[Event], reason: FinishReason, matched: str | int | None) -> None:
+        text = self._detokenizer.finish()
+        if text:
+            self._say(text, (), out)
+        texts, silent, choice = self._texts, self._silent, self._choice
+        if silent:
+            # What no text has carried: the end-of-text token, or all there is.
+            if texts is None:
+                texts = []
+                out.append(BlockStart(choice, 0, "text"))
+            out.append(Delta(choice, 0, "", len(silent), (), silent))
+        if texts is not None:
+            out.append(BlockEnd(choice, 0, "text", "".join(texts)))
+        out.append(Finish(choice, reason, matched))
+        self.over = True
+
+
+class WholeStream(PlainStream):
+    """Reads one choice that nobody is told of: `choice` is what comes of it, as a `Collector` would have it."""
+
+    _finish: Finish | None = None
+
+    def __init__(
+        self, choice: int, sampling: Sampling, ends: Ends, detokenizer: Detokenizer
+    ) -> None:
+        super().__init__(choice, sampling, ends, detokenizer, whole=True)
+        self._said: list[str] = []
+
+    def feed(self, chunk: Chunk, out: list[Event]) -> None:
+        """Take the next chunk of this choice; nothing happens once it is over."""
+        if self.over:
+            return
+        ids, said = chunk.ids, self.ids
+        if ids:
+            if not self._ending.isdisjoint(ids) or len(said) + len(ids) > self._most:
+                if self._feed_last(ids, out):
+                    return
+            else:
+                said.extend(ids)
+                self._said += self._texts_of(ids)
+        finish = chunk.finish
+        if finish is not None:
+            matched = chunk.matched if finish == "stop_sequence" else None
+            self._end(out, "length" if finish == "length" else "stop", matched)
+
+    def abandon(self, out: list[Event]) -> None:
+        """Take note that the generation broke: there is no answer."""
+        self.over = True
+
+    def answer(self) -> Choice:
+        """Return what was said, once it is over."""
+        assert self._finish is not None, "it has not finished"
+        blocks, ids = [], self.ids.tolist()
+        if ids or self._said:
+            blocks.append(BlockEnd(self._choice, 0, "text", "".join(self._said)))
+        return Choice(blocks, [], ids, None, self._finish)
+
+    def _say(self, text: str, ids: tuple[int, ...], out: list[Event]) -> None:
+        self._said.append(text)
+
+    def _end(self, out: list[Event], reason: FinishReason, matched: str | int | None) -> None:
+        text = self._detokenizer.finish()
+        if text:
+            self._said.append(text)
+        self._finish = Finish(self._choice, reason, matched)
+        self.over = True
