@@ -21,12 +21,38 @@ from smg_node.config.settings import Settings
 from support.shell_blocks import Shown, languages, shown_commands
 
 _ROOT = Path(__file__).parents[2]
-_PAGES = ("README.md", "chaos/README.md")
+_PAGES = (
+    "README.md",
+    "chaos/README.md",
+    *sorted(
+        f"docs/{path.name}"
+        for path in (_ROOT / "docs").glob("*.md")
+        if path.name not in ("README.md", "sizing.md")  # which have links and numbers
+    ),
+)
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 # What else a reader is told to type; what a page shows beyond these and ours has to be thought of here.
-_OTHERS = frozenset({"curl", "pip", "make"})
+_OTHERS = frozenset(
+    (
+        "curl",
+        "pip",
+        "make",
+        "createdb",
+        "pg_dump",
+        "pg_restore",
+        "tar",
+        "mkdir",
+        "cp",
+        "sleep",
+        "awk",
+    )
+)
 # What its reader brings along or makes before; anything of its kind stands in for it.
-_BROUGHT = {"llama_cpp_python-*.tar.gz": "README.md", ".cache/vocabulary/qwen": "chaos"}
+_BROUGHT = {
+    "llama_cpp_python-*.tar.gz": "README.md",
+    ".cache/vocabulary/qwen": "chaos",
+    "operator.key": "README.md",
+}
 
 
 def _text(page: str) -> str:

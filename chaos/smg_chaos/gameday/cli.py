@@ -31,12 +31,15 @@ changes    200 requests/s for 10 minutes, changes all the time, a rolling restar
 failover   kill -9, stall and removal of workers under paced streams that must not notice
 history    PostgreSQL, then Redis, killed for a minute under chats that are remembered, and a node with it
 limits     ten times a limit, with kill -9, SIGSTOP and cuts, counted at the engines; a budget of tokens
+unwritten  a turn on the disk of a cut-off node, asked for at the others once the store is back: nobody denies it
+rolling    every node restarted in turn under 200 open streams: drained, or only told to stop
+availability  streams through a balancer while gateways and engines are hurt; plays with smg too, side by side
 whole      a day of use with every kind of fault, by seed; leaves a report to read
 idle       bytes, packets, CPU and memory of a node when nothing happens
 all        one after the other
 
-Systems (--system): smg-node, smg-node-plain (without encryption), serf, serf-sealed (with), and for limits alone
-smg, two of the reference gateway. `make serf` and `make bench-peers` fetch them.
+Systems (--system): smg-node, smg-node-plain (without encryption), serf, serf-sealed (with), and for limits and
+availability smg, the reference gateway. `make serf` and `make bench-peers` fetch them.
 
 Examples:
 
@@ -47,6 +50,8 @@ $ smg-chaos gameday crash partition --system smg-node --system serf
 $ smg-chaos gameday failover --topology pairs --rounds 20
 
 $ smg-chaos gameday limits --system smg-node --system smg
+
+$ smg-chaos gameday rolling --nodes 5 --streams 200
 
 $ smg-chaos gameday whole --nodes 5 --minutes 60 --seed 7
 

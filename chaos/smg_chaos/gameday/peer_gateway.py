@@ -1,4 +1,4 @@
-"""The reference gateway as an agent: started at its place, with a limit of its own, and asked nothing but chats."""
+"""The reference gateway as an agent: started at its place, on engines that it is given, and asked nothing but chats."""
 
 import asyncio
 import signal
@@ -28,8 +28,8 @@ class PeerGateway(Agent):
         self._engines: tuple[str, ...] = ()
         self._per_s = 0
 
-    async def restart(self, engines: Sequence[str], *, per_s: int) -> None:
-        """Begin a new life with these engines and so many requests a second; return when it answers."""
+    async def restart(self, engines: Sequence[str], *, per_s: int = 0) -> None:
+        """Begin a new life with these engines and so many requests a second, 0 for any number; return when it answers."""
         self._engines, self._per_s = tuple(engines), per_s
         if self.program is not None and self.program.ended() is None:
             self.program.signal(signal.SIGKILL)
@@ -52,15 +52,20 @@ class PeerGateway(Agent):
 
     def _start(self, seeds: Sequence[str]) -> Program:
         if not self._engines:
-            raise AgentError("the reference gateway has no mesh here: it plays `limits` only")
+            raise AgentError(
+                "the reference gateway has no mesh here: it plays `limits` and `availability` only"
+            )
         command: list[str | Path] = [
             self._path,
             *("launch", "--host", "0.0.0.0", "--port", str(HTTP_PORT)),
             *("--prometheus-host", "0.0.0.0", "--prometheus-port", str(METRICS_PORT)),
-            *("--max-concurrent-requests", str(self._per_s), "--queue-size", "0"),
-            *("--rate-limit-tokens-per-second", str(self._per_s)),
             *("--worker-urls", *self._engines),
         ]
+        if self._per_s:
+            command += [
+                *("--max-concurrent-requests", str(self._per_s), "--queue-size", "0"),
+                *("--rate-limit-tokens-per-second", str(self._per_s)),
+            ]
         with self.log.open("ab") as output:
             return self._lab.spawn(self.name, command, output, folder=self.folder)
 
@@ -73,7 +78,9 @@ class PeerGateway(Agent):
 
     async def join(self, seeds: Sequence[str]) -> None:
         """AgentError: it joins nobody here."""
-        raise AgentError("the reference gateway has no mesh here: it plays `limits` only")
+        raise AgentError(
+            "the reference gateway has no mesh here: it plays `limits` and `availability` only"
+        )
 
     def close(self) -> None:
         """Nothing is kept open."""

@@ -5,11 +5,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from smg_chaos.gameday import changes, crashes, failover, healing, idle, registry, weather
+from smg_chaos.gameday.history.cut_off import unwritten
 from smg_chaos.gameday.history.scenario import history_on
 from smg_chaos.gameday.history.server import PLACE
 from smg_chaos.gameday.limits.scenario import limits
-from smg_chaos.gameday.limits.scene import PLACES
+from smg_chaos.gameday.limits.scene import ENGINES, PLACES
+from smg_chaos.gameday.rolling.scenario import FLAGS as ROLLING_FLAGS
+from smg_chaos.gameday.rolling.scenario import PLACES as ROLLING_PLACES
+from smg_chaos.gameday.rolling.scenario import rolling
 from smg_chaos.gameday.stage import Play
+from smg_chaos.gameday.whole.availability import KINDS, availability
 from smg_chaos.gameday.whole.play import whole
 from smg_chaos.gameday.whole.scene import PLACES as WHOLE_PLACES
 
@@ -126,6 +131,31 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
             Size(3, 60.0),
             Size(3, 8.0),
             places=(PLACE,),
+        ),
+        Scenario(
+            "unwritten",
+            "a turn on the disk of a node that is cut off, asked for at the others when the store is back",
+            unwritten,
+            Size(3, rounds=20),
+            Size(3, rounds=3),
+            places=(PLACE, ENGINES),
+        ),
+        Scenario(
+            "rolling",
+            "every node restarted in turn under streams, drained or only told to stop",
+            rolling,
+            Size(5, 10.0, 2),
+            Size(3, 5.0, 1),
+            ROLLING_FLAGS,
+            ROLLING_PLACES,
+        ),
+        Scenario(
+            "availability",
+            f"streams through a balancer while {', '.join(KINDS)} happen, ours or the reference",
+            availability,
+            Size(3, 300.0),
+            Size(3, 60.0),
+            places=PLACES,
         ),
         Scenario(
             "whole",

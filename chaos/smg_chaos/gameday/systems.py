@@ -93,7 +93,11 @@ SYSTEMS: Final[Mapping[str, System]] = {
         System("smg-node-plain", "the same with --insecure-mesh", _smg_plain, is_ours=True),
         System("serf", "serf as it comes (plain text, profile lan)", _serf),
         System("serf-sealed", "serf with an encryption key", _serf_sealed),
-        System("smg", "two of the reference gateway, without its mesh; `limits` only", _peers),
+        System(
+            "smg",
+            "the reference gateway, without its mesh; `limits` and `availability` only",
+            _peers,
+        ),
     )
 }
 

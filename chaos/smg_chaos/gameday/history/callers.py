@@ -44,6 +44,8 @@ class Ledger:
     forgotten: int = 0
     denied: int = 0
     """Turns that continue one that was acknowledged, and were told that there is none."""
+    unsure: int = 0
+    """Turns that were told that this cannot be known now, because it may wait on a node's disk."""
     failed: list[str] = field(default_factory=list)
     """What went wrong and should not have."""
     lost: int = 0

@@ -7,11 +7,12 @@ asked, or with 503, may be tried at another node; nothing else is ever sent twic
 import asyncio
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Generic, TypeVar
 
+from smg_chaos.gameday.agent import Agent
 from smg_chaos.gameday.lab import Lab
 from smg_chaos.gameday.listener import Connect
-from smg_chaos.gameday.smg_agent import HTTP_PORT, SmgAgent
+from smg_chaos.gameday.smg_agent import HTTP_PORT
 from smg_chaos.gameday.talk import Talk
 
 TRIES: Final = 3
@@ -20,6 +21,7 @@ _ANSWER_S: Final = 1.0
 _CONNECT_S: Final = 2.0
 _FALLS: Final = 2
 _HEAD_BYTES_MAX: Final = 1 << 16
+Gateway = TypeVar("Gateway", bound=Agent)
 
 
 class Attempt:
@@ -36,10 +38,10 @@ class Attempt:
         return made
 
 
-class Balancer:
+class Balancer(Generic[Gateway]):
     """Which nodes are in, and whose turn it is. It lives at `place`, and so do its clients."""
 
-    def __init__(self, lab: Lab, place: str, nodes: Sequence[SmgAgent]) -> None:
+    def __init__(self, lab: Lab, place: str, nodes: Sequence[Gateway]) -> None:
         self._lab = lab
         self._place = place
         self._nodes = tuple(nodes)
@@ -50,14 +52,14 @@ class Balancer:
         """Return the names of the nodes that are in."""
         return [name for name, missed in self._missed.items() if missed < _FALLS]
 
-    def next(self, tried: Collection[str] = ()) -> SmgAgent | None:
+    def next(self, tried: Collection[str] = ()) -> Gateway | None:
         """Return the node whose turn it is, of those that are in and were not tried; None if there is none."""
         self._turn += 1
         up = self.up()
         able = [node for node in self._nodes if node.name in up and node.name not in tried]
         return able[self._turn % len(able)] if able else None
 
-    def attempt(self, node: SmgAgent) -> Attempt:
+    def attempt(self, node: Gateway) -> Attempt:
         """Return a try at a node, over the network."""
         return Attempt(partial(self._connected, node))
 
@@ -67,7 +69,7 @@ class Balancer:
             for node in self._nodes:
                 group.create_task(self._watch(node))
 
-    async def _watch(self, node: SmgAgent) -> None:
+    async def _watch(self, node: Gateway) -> None:
         talk = Talk(partial(self._lab.socket, self._place), node.address, HTTP_PORT)
         try:
             while True:
@@ -81,7 +83,7 @@ class Balancer:
         finally:
             talk.close()
 
-    async def _connected(self, node: SmgAgent) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connected(self, node: Gateway) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         made = self._lab.socket(self._place)
         try:
             made.setblocking(False)

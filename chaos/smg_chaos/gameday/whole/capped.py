@@ -42,7 +42,7 @@ class Capped:
         self,
         cluster: Cluster,
         place: str,
-        balancer: Balancer,
+        balancer: Balancer[SmgAgent],
         *,
         now_us: Callable[[], int],
     ) -> None:

@@ -12,7 +12,7 @@ from smg_chaos.gameday.history.checking import Found, checked
 from smg_chaos.gameday.lab import LabError
 from smg_chaos.gameday.pool import agreed, until
 from smg_chaos.gameday.whole.capped import Capped
-from smg_chaos.gameday.whole.excuses import CROWD, STORE
+from smg_chaos.gameday.whole.excuses import CROWD, STORE, disk_of
 from smg_chaos.gameday.whole.faults.fault import Fault
 from smg_chaos.gameday.whole.faults.table import FAULTS
 from smg_chaos.gameday.whole.happened import Happened
@@ -109,23 +109,25 @@ async def _lane(scene: Scene, day: Day, planned: Sequence[Planned]) -> None:
         await _happen(scene, day, one)
 
 
-def _excused(planned: Planned) -> Sequence[str]:
+def excused(planned: Planned) -> Sequence[str]:
+    """Return by whose being hurt what clients see of a fault is excused, and of whose disks nobody can know meanwhile."""
+    disks = [disk_of(name) for name in planned.victims]
     match planned.kind.excuse:
         case "victims":
-            return planned.victims
+            return (*planned.victims, *disks)
         case "store":
             return (STORE,)
         case "refusals":
             return (CROWD,)
         case "none":
-            return ()
+            return disks
 
 
 async def _happen(scene: Scene, day: Day, planned: Planned) -> None:
     """Let one fault begin, last, end and heal."""
     fault = FAULTS[planned.kind.name](scene, planned)
     begun_s = scene.now_s()
-    who = _excused(planned)
+    who = excused(planned)
     for name in who:
         scene.excuses.begin(name, begun_s)
     scene.stage.say(f"{begun_s - day.begun_s:6.1f} s  {planned.told}: {planned.kind.says}")

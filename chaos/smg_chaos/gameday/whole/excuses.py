@@ -6,6 +6,11 @@ STORE: Final = "the store"
 CROWD: Final = "the crowd"
 
 
+def disk_of(node: str) -> str:
+    """Return as whom a node's disk is noted: while the node is hurt nobody can know what waits there."""
+    return f"the disk of {node}"
+
+
 class Excuses:
     """Times, in seconds on one clock, in which something could not be what it should."""
 

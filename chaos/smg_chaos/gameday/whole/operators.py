@@ -1,8 +1,8 @@
-"""People who change something all day through any node that is in: settings, limits, and an engine more or less."""
+"""People who change something all day through any node that is in: settings, limits, keys, and an engine more or less."""
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ _SETTINGS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
     ("workers.probe_interval_s", (1, 2, 3)),
 )
 _TENANTS: Final = 5
+_KEYS: Final = 8
 _EVERY_S: Final = 1.0
 _SHOWN: Final = 20
 
@@ -28,7 +29,7 @@ class Operators:
 
     def __init__(
         self,
-        balancer: Balancer,
+        balancer: Balancer[SmgAgent],
         excuses: Excuses,
         spare: str,
         rng: Random,
@@ -70,16 +71,36 @@ class Operators:
 
     async def _change(self, node: SmgAgent, chance: float) -> None:
         operator, rng = Operator(node), self._rng
-        if chance < 0.5:
+        if chance < 0.4:
             key, values = rng.choice(_SETTINGS)
             await operator.set(key, rng.choice(values))
-        elif chance < 0.8:
+        elif chance < 0.65:
             await self._limit(node, f"tenant=t{rng.randrange(_TENANTS)}")
+        elif chance < 0.8:
+            await self._key(node, f"t{rng.randrange(_TENANTS)}")
         elif self._id in await operator.workers():
-            await operator.drain(self._id)
-            await operator.remove(self._id)
+            await self._take_away(operator)
         else:
             self._id = await operator.add(self._spare)
+
+    async def _take_away(self, operator: Operator) -> None:
+        """Remove the spare engine; a node that hears meanwhile that another one did has nothing left to do."""
+        try:
+            await operator.drain(self._id)
+            await operator.remove(self._id)
+        except AgentError:
+            if self._id in await operator.workers():
+                raise
+
+    async def _key(self, node: SmgAgent, tenant: str) -> None:
+        """Make a user's key, or take back one that this node knows of: what an admin's key closes stays open."""
+        path = "/v1/cluster/keys"
+        known = [one["id"] for one in (await _told(node, "GET", path))["keys"]]
+        if len(known) > _KEYS or (known and self._rng.random() < 0.4):
+            await _told(node, "DELETE", f"{path}/{self._rng.choice(sorted(known))}", gone=404)
+            return
+        wish = {"tenant": tenant, "role": "user"}
+        assert (await _told(node, "POST", path, wish))["key"]
 
     async def _limit(self, node: SmgAgent, scope: str) -> None:
         """Allow a tenant another number of requests."""
@@ -90,3 +111,15 @@ class Operators:
             raise AgentError(f"{node.name} does not limit {scope}: {status} {said[:200]!r}")
         if status < 300:
             assert json.loads(said)["version"]
+
+
+async def _told(
+    node: SmgAgent, method: str, path: str, body: Mapping[str, Any] | None = None, *, gone: int = 0
+) -> dict[str, Any]:
+    """Return what a node answers; AgentError if it refuses, unless because somebody else was `gone` there before."""
+    content = b"" if body is None else json.dumps(body).encode()
+    status, said = await node.ask(method, path, content)
+    if status >= 300 and status != gone:
+        raise AgentError(f"{node.name}: {method} {path}: {status} {said[:200]!r}")
+    answer: dict[str, Any] = json.loads(said)
+    return answer

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
+from itertools import groupby
 from typing import Final
 
 from smg_chaos.gameday.figures import Figure
@@ -74,6 +75,25 @@ def _timeline(faults: Sequence[Happened], begun_s: float) -> str:
     return f"<table><tr><th>At<th>Fault<th>Healed after its end{''.join(rows)}</table>"
 
 
+def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return fewer points that draw the same line: of each pixel's column the first, the ends of its stretch and the last.
+
+    A day of an hour has twenty lines of 3,600 points each, on a page a thousand pixels wide.
+    """
+    kept: list[int] = []
+    for _, group in groupby(range(len(points)), key=lambda at: int(points[at][0])):
+        column = list(group)
+        by_height = sorted(column, key=lambda at: points[at][1])
+        kept += sorted({column[0], by_height[0], by_height[-1], column[-1]})
+    found = [points[at] for at in kept]
+    level = [
+        before[1] == point[1] == after[1]
+        for before, point, after in zip(found, found[1:], found[2:], strict=False)
+    ]
+    inner = [point for point, is_level in zip(found[1:-1], level, strict=True) if not is_level]
+    return [*found[:1], *inner, *found[1:][-1:]]
+
+
 def _graph(graph: Graph, faults: Sequence[Happened], begun_s: float, length_s: float) -> str:
     scale = (_WIDTH - _LEFT) / max(length_s, 1.0)
 
@@ -89,8 +109,13 @@ def _graph(graph: Graph, faults: Sequence[Happened], begun_s: float, length_s: f
     lines = "".join(
         f'<polyline fill="none" stroke="{_COLOURS[number % len(_COLOURS)]}" stroke-width="1.3" points="'
         + " ".join(
-            f"{across(at_s)},{round(_HEIGHT - value / graph.top * (_HEIGHT - 8), 1)}"
-            for at_s, value in line
+            f"{x:g},{y:g}"
+            for x, y in thinned(
+                [
+                    (across(at_s), round(_HEIGHT - value / graph.top * (_HEIGHT - 8), 1))
+                    for at_s, value in line
+                ]
+            )
         )
         + '"/>'
         for number, (_, line) in enumerate(graph.lines)

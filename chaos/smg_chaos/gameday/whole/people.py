@@ -5,6 +5,7 @@ held against what was acknowledged (`history.checking`).
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Final
@@ -13,13 +14,15 @@ from smg_chaos.gameday.history.asking import CONVERSATIONS, RESPONSES, Answer, a
 from smg_chaos.gameday.history.callers import Kept, Ledger
 from smg_chaos.gameday.lab import Lab
 from smg_chaos.gameday.pool import MODEL
+from smg_chaos.gameday.smg_agent import SmgAgent
 from smg_chaos.gameday.whole.balancer import TRIES, Balancer
-from smg_chaos.gameday.whole.excuses import CROWD, STORE, Excuses
+from smg_chaos.gameday.whole.excuses import CROWD, STORE, Excuses, disk_of
 
 KINDS: Final = ("conversation", "chain", "streamed", "alone")
 _BETWEEN_S: Final = 1.0
 _CHAIN_MAX: Final = 8
 """So many responses, and a new chain begins: what is asked does not grow for ever."""
+_NAMED: Final = re.compile(r"the node '([^']+)' may still have to store")
 _ENDED: Final = ("completed", "incomplete")
 _SHOWN: Final = 40
 _TOKENS: Final = 12
@@ -36,13 +39,20 @@ def needs_store(answer: Answer) -> bool:
     return answer.code == "store_unavailable"
 
 
+def named_in(answer: Answer) -> str:
+    """Return the node that may have on its disk what was asked for, as an answer names it; "" if it names none."""
+    error = answer.said.get("error")
+    named = _NAMED.search(str(error.get("message"))) if isinstance(error, dict) else None
+    return named[1] if named is not None and needs_store(answer) else ""
+
+
 class People:
     """So many people, in turn of each kind."""
 
     def __init__(
         self,
         lab: Lab,
-        balancer: Balancer,
+        balancer: Balancer[SmgAgent],
         excuses: Excuses,
         people: int,
         *,
@@ -135,6 +145,9 @@ class People:
             self.denials.append(f"{node}: {answer.said['error']['message']}")
             return
         if needs_store(answer) and self._excuses.cover(STORE, begun_s, now_s):
+            return
+        if (named := named_in(answer)) and self._excuses.cover(disk_of(named), begun_s, now_s):
+            self.ledger.unsure += 1
             return
         if answer.status in (429, 503) and self._excuses.cover(CROWD, begun_s, now_s):
             return

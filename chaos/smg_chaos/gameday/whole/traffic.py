@@ -81,7 +81,7 @@ class Traffic:
 
     def __init__(
         self,
-        balancer: Balancer,
+        balancer: Balancer[Any],
         excuses: Excuses,
         per_s: float,
         *,

@@ -7,9 +7,11 @@ from typing import Final
 from smg_chaos.gameday.figures import Figure, percentile
 from smg_chaos.gameday.history.checking import figures as history_figures
 from smg_chaos.gameday.whole.day import AGREE_MAX_S, HEAL_MAX_S, Day
+from smg_chaos.gameday.whole.happened import Happened
 from smg_chaos.gameday.whole.scene import Scene
 from smg_chaos.gameday.whole.traffic import FAILURES, Stream
 
+ENGINES: Final = ("engine", "engine-stall")
 _MEMORY_MAX_MB: Final = 48.0
 """A life's caches of prompts and templates fill up to their bounds; a leak goes on."""
 _FILES_MAX: Final = 64.0
@@ -19,7 +21,7 @@ _FILES_MAX: Final = 64.0
 def figures(scene: Scene, day: Day) -> list[Figure]:
     """Return all of them, what clients saw first."""
     streams = scene.traffic.streams
-    found = [*_streams(streams, scene), *_faults(day)]
+    found = [*_streams(streams, scene), survived(streams, day.faults), *_faults(day)]
     found.append(
         Figure(
             "changes that failed",
@@ -58,7 +60,10 @@ def figures(scene: Scene, day: Day) -> list[Figure]:
 
 def _turns(scene: Scene) -> str:
     ledger = scene.people.ledger
-    return f"{len(ledger.kept)} kept, {ledger.lost} lost with their node, {len(ledger.refused)} refused without a store"
+    told = f"{len(ledger.kept)} kept, {ledger.lost} lost with their node, {len(ledger.refused)} refused without a store"
+    return (
+        f"{told}, {ledger.unsure} of them because a node that was hurt may have what they continue"
+    )
 
 
 def _streams(streams: Sequence[Stream], scene: Scene) -> list[Figure]:
@@ -79,6 +84,18 @@ def _streams(streams: Sequence[Stream], scene: Scene) -> list[Figure]:
         Figure("first text, p50", p50, "s"),
         Figure("first text, p99", p99, "s"),
     ]
+
+
+def survived(streams: Sequence[Stream], faults: Sequence[Happened]) -> Figure:
+    """Return how many streams were open while an engine died or stood still, and what became of them."""
+    hurt = [one for one in faults if one.name in ENGINES]
+    open_then = [
+        one.verdict
+        for one in streams
+        if any(one.begun_s < bad.ended_s and one.ended_s > bad.begun_s for bad in hurt)
+    ]
+    says = f"{open_then.count('exact')} of them whole and exact"
+    return Figure("streams open while an engine was hurt", len(open_then), "", None, says)
 
 
 def _share(part: int, whole: int) -> float | None:

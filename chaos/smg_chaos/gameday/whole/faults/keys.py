@@ -8,18 +8,26 @@ from smg_chaos.gameday.agent import AgentError
 from smg_chaos.gameday.whole.faults.fault import Fault
 
 
+def _known(ring: dict[str, Any]) -> list[str]:
+    """Return the fingerprints of a ring that a node tells."""
+    return [str(one["fingerprint"]) for one in ring["keys"]]
+
+
 class Rotation(Fault):
     """In three steps, as `smg-admin cluster keyring` does it: install, use, remove; through any node."""
 
     async def begin(self) -> None:
         """Bring a new key to everybody and take the old one away; AgentError if a step is refused."""
         key = base64.b64encode(self.scene.stage.rng.randbytes(32)).decode()
-        old = (await self._step("GET", {}))["primary"]
-        installed = await self._step("POST", {"operation": "install", "key": key})
-        known = [str(one["fingerprint"]) for one in installed["keys"]]
-        (new,) = [one for one in known if one != old]
-        await self._step("POST", {"operation": "use", "key": new})
-        await self._step("POST", {"operation": "remove", "key": old})
+        before = _known(await self._step("GET", {}))
+        installed = _known(await self._step("POST", {"operation": "install", "key": key}))
+        new = [one for one in installed if one not in before]
+        if len(new) != 1:
+            raise AgentError(f"a ring of {before} and one new key is told as {installed}")
+        await self._step("POST", {"operation": "use", "key": new[0]})
+        # All that were there: one is left over where an earlier rotation did not come to its end.
+        for old in before:
+            await self._step("POST", {"operation": "remove", "key": old})
 
     async def end(self) -> None:
         """Do nothing: it is done."""

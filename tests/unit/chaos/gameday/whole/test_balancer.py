@@ -43,7 +43,9 @@ class Nodes:
 
 
 @asynccontextmanager
-async def balanced(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Balancer, Nodes]]:
+async def balanced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> AsyncIterator[tuple[Balancer[SmgAgent], Nodes]]:
     nodes, servers, port = Nodes(), [], 0
     for name, address in ADDRESSES.items():
 
@@ -80,7 +82,7 @@ async def comes(true: Callable[[], bool]) -> None:
     raise AssertionError("it never comes")
 
 
-def names(balancer: Balancer, *tried: str) -> set[str]:
+def names(balancer: Balancer[SmgAgent], *tried: str) -> set[str]:
     found = [balancer.next(tried) for _ in range(6)]
     return {node.name for node in found if node is not None}
 
