@@ -14,7 +14,7 @@ ROOTS := node mesh storage proto migrations chaos tests
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help setup compile mlx demo test check format lint types contracts house reference reference-check \
-	proto proto-check unit properties simulate integration conformance performance rewrite bench compare bench-peers gameday serf lock \
+	proto proto-check unit properties simulate integration conformance performance rewrite bench compare bench-peers gameday serf deploy-tools deploy-check lock \
 	clean distclean
 
 help: ## Show this list
@@ -127,6 +127,12 @@ gameday: setup ## Hurt real clusters in a lab of network namespaces; ARGS="…" 
 
 serf: ## Fetch serf, which `make gameday` can compare with
 	@bash tools/serf.sh
+
+deploy-tools: setup ## Fetch the programs that deploy/ is for: Helm, Envoy, HAProxy, hadolint and others (200 MB)
+	@bash tools/deploy.sh tools
+
+deploy-check: ## Hold deploy/ against the programs that it is for
+	@bash tools/deploy.sh check
 
 lock: ## Resolve the dependencies again; ARGS="--upgrade" for newer ones
 	@bash tools/setup.sh lock $(ARGS)

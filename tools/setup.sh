@@ -126,6 +126,8 @@ lock() {
   .venv/bin/uv pip compile tools/mlx.in "${options[@]}" -o requirements-mlx.lock
   # A lock that names where packages come from works only there.
   if grep -nE '://|^-' requirements*.lock; then die "a lock file names a place"; fi
+  # The image is made of the same files.
+  bash tools/deploy.sh lock
 }
 
 case ${1:-} in

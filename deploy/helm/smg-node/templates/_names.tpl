@@ -1,0 +1,72 @@
+{{- define "smg-node.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" }}
+{{- end }}
+
+{{/* At most 52 characters: a StatefulSet's pods get a label of its name and a hash. */}}
+{{- define "smg-node.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
+{{- else if contains (include "smg-node.name" .) .Release.Name }}
+{{- .Release.Name | trunc 52 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "smg-node.name" .) | trunc 52 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "smg-node.selector" -}}
+app.kubernetes.io/name: {{ include "smg-node.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "smg-node.labels" -}}
+{{ include "smg-node.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "smg-node.image" -}}
+{{- if .Values.image.digest }}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest }}
+{{- else }}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) }}
+{{- end }}
+{{- end }}
+
+{{- define "smg-node.serviceAccount" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "smg-node.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "smg-node.meshSecret" -}}
+{{- default (printf "%s-mesh" (include "smg-node.fullname" .)) .Values.mesh.existingSecret }}
+{{- end }}
+
+{{- define "smg-node.storageSecret" -}}
+{{- if .Values.storage.existingSecret }}
+{{- .Values.storage.existingSecret }}
+{{- else if .Values.storage.url }}
+{{- printf "%s-storage" (include "smg-node.fullname" .) }}
+{{- end }}
+{{- end }}
+
+{{/* The first nodes that vote on limits: more than half, so that no two groups of them can. */}}
+{{- define "smg-node.expect" -}}
+{{- $nodes := ternary .Values.autoscaling.minReplicas .Values.replicaCount .Values.autoscaling.enabled | int }}
+{{- $nodes = max $nodes 1 }}
+{{- default (add1 (div $nodes 2)) .Values.mesh.expect }}
+{{- end }}
+
+{{/* Where history is: a secret, because a database's URL has its password in it. */}}
+{{- define "smg-node.storageEnv" -}}
+{{- with include "smg-node.storageSecret" . }}
+- name: SMG_STORAGE__URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ . }}
+      key: {{ $.Values.storage.secretKey }}
+{{- end }}
+{{- end }}
