@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from smg_node.history.unwritten import GOING_S
 from support.doomed_store import Fate
 from support.dying_nodes import (
     FOREGROUND,
@@ -95,10 +96,21 @@ def check_foreground(case: Case) -> None:
     assert not case.client.done
     there = {"foreground, before the commit": {0}, "foreground, after the commit": {1}}
     assert len(case.kept) in there.get(case.stage, {0, 1})
-    statuses = [get(node, f"/v1/responses/{case.id}")[0] for node in case.survivors]
+    statuses = [settled(node, f"/v1/responses/{case.id}") for node in case.survivors]
     assert statuses == [200 if case.kept else 404] * 2
     if case.kept:
         assert case.check() == "completed"
+
+
+def settled(node: RunningNode, path: str) -> int:
+    """Return the status when it can be known: for a while a node that died may have what is missing on its disk."""
+    until_s = time.monotonic() + 2 * GOING_S
+    while True:
+        status, said = get(node, path)[:2]
+        if status != 503 or time.monotonic() >= until_s:
+            return status
+        assert said["error"]["code"] == "store_unavailable", said
+        time.sleep(0.5)
 
 
 # ── Cancelled ────────────────────────────────────────────────────────────────
