@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError
 from smg_node.core.events import End, Event, Fail, Finish
-from smg_node.core.request import GenerateRequest
 from smg_node.dialects.dialect import PLAIN_LEVELS, Presenter
 from smg_node.dialects.json_body import read_json
 from smg_node.http.answering import Answering, uncancel
@@ -25,7 +24,7 @@ from smg_node.http.parts import HttpParts
 from smg_node.http.pulse import Pulse
 from smg_node.http.relaying import Relaying
 from smg_node.http.reply import Reply, Streamed
-from smg_node.http.request import Headers, HttpRequest
+from smg_node.http.request import HttpRequest
 from smg_node.http.sse import EventStream
 from smg_node.pipeline.relayed import APIS, relayable
 
@@ -57,7 +56,12 @@ class GenerationRoutes:
                 asked = relayable(APIS[dialect_name], raw, body)
                 return await self._relaying.answer(asked, request)
             reading = dialect.read(body)
-        wish = _with_routing_key(reading.request, request.headers, parts.options.key_headers)
+        wish, standing = reading.request, request.standing
+        key = standing.routing_key
+        if key is None:
+            key = standing.routing_key = routing_key(request.headers, parts.options.key_headers)
+        if key:
+            wish = replace(wish, routing_key=key)
         request.model = wish.model
         if request.trace.sampled:
             request.trace.set("gen_ai.request.model", wish.model)
@@ -157,11 +161,3 @@ class _Shown:
             return last.error
         assert isinstance(last, End), "a run ended without End or Fail"
         return None
-
-
-def _with_routing_key(
-    wish: GenerateRequest, headers: Headers, names: Sequence[str]
-) -> GenerateRequest:
-    """The wish with the routing key of the first of these headers that is there."""
-    key = routing_key(headers, names)
-    return replace(wish, routing_key=key) if key else wish

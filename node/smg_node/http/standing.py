@@ -48,6 +48,8 @@ class Standing:
     """What lets a web page read the answers."""
     plain_body = False
     """Whether their bodies are JSON as it is, and nobody waits for a word before sending them."""
+    routing_key: str | None = None
+    """The key in their headers that they are routed by, "" for none; None until somebody looked."""
     asked: "Asked | None" = None
     """What surrounds their generations, once there was one."""
 

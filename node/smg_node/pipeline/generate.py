@@ -39,7 +39,14 @@ from smg_node.pipeline.plan import plan
 from smg_node.pipeline.prepare import Prepared, Preparer
 from smg_node.pipeline.pulling import pulled
 from smg_node.pipeline.story import Story
-from smg_node.pipeline.telling import CutShortError, Ready, Receive, ReceiverError, Telling
+from smg_node.pipeline.telling import (
+    NOBODY_LISTENS,
+    CutShortError,
+    Ready,
+    Receive,
+    ReceiverError,
+    Telling,
+)
 from smg_node.routing.keys import KEY_BYTES_MAX
 from smg_node.routing.retry import RetryBudget, RetryBudgets
 from smg_node.telemetry import scope
@@ -47,6 +54,7 @@ from smg_node.telemetry import scope
 _log = logging.getLogger(__name__)
 
 _NOTHING_USED: Final = Usage(0, 0, 0)
+_WELL: Final[tuple[OutcomeKind, str, int]] = ("ok", "", 200)
 _NO_ODDITIES: Final[Mapping[str, int]] = {}
 LEGS_AT_ONCE: Final = 16
 """Engine calls of one request at a time; a request may have 128 and must not take the fleet alone."""
@@ -232,11 +240,10 @@ class GenerationRun:
         if planned.ignored:
             self.ignored = (*self.ignored, *planned.ignored)
         journey.answer = story.id
-        telling = (
-            Telling(receive, ready, keeping)
-            if ticket is None or not ticket.metered
-            else MeteredTelling(receive, ready, keeping, ticket=ticket, story=story)
-        )
+        if ticket is not None and ticket.metered:
+            telling: Telling = MeteredTelling(receive, ready, keeping, ticket=ticket, story=story)
+        else:
+            telling = NOBODY_LISTENS if story.silent else Telling(receive, ready, keeping)
         ground = Ground(
             parts.placer,
             parts.ids,
@@ -310,7 +317,9 @@ class GenerationRun:
         story, parts, progress = self._story, self._parts, self._progress
         context, ended_ms = self._context, parts.clock.now_ms()
         usage = _NOTHING_USED if story is None else story.used or story.usage()
-        kind, code, status = self._verdict()
+        kind, code, status = _WELL
+        if self._failure is not None or story is None or not story.closed:
+            kind, code, status = self._verdict()
         outcome = Outcome(
             dialect=self._dialect,
             model=self._model,
@@ -356,11 +365,10 @@ class GenerationRun:
         return notes
 
     def _verdict(self) -> tuple[OutcomeKind, str, int]:
+        """Return what became of a generation that did not end well."""
         if self._failure is not None:
             kind: OutcomeKind = "refused" if self._failure.status < 500 else "failed"
             return kind, self._failure.code, self._failure.status
-        if self._story is not None and self._story.closed:
-            return "ok", "", 200
         return "client_gone", "client_gone", 499
 
 

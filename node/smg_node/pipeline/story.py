@@ -75,13 +75,17 @@ class Story:
 
     def feed(self, choice: int, chunk: Chunk, out: list[Event]) -> None:
         """Take a chunk of `choice` (counted over the whole request; `chunk.choice` is not looked at)."""
-        if not self._begun and self._whole is None:
+        if chunk.cached_tokens > 0:
+            self._note_cached(choice // self._per_prompt, chunk.cached_tokens)
+        whole = self._whole
+        if whole is not None:
+            whole.feed(chunk, out)
+            return
+        if not self._begun:
             self._begun = True
             out.append(self._begin)
         if self._echoes:
             self._echo(choice, chunk, out)
-        if chunk.cached_tokens > 0:
-            self._note_cached(choice // self._per_prompt, chunk.cached_tokens)
         self._choices[choice].feed(chunk, out)
 
     def stream(self, choice: int) -> AnyStream:
@@ -144,8 +148,10 @@ class Story:
 
     def close(self) -> None:
         """Close a silent one whose answer is over."""
-        assert self.silent
-        self.used = self.usage()
+        whole, prompt = self._whole, self._begin.prompt_tokens
+        assert whole is not None
+        cached = 0 if self._cached is None else min(self._cached[0], prompt)
+        self.used = Usage(prompt, len(whole.ids), cached)
         self.closed = True
 
     def answer(self) -> Answer:

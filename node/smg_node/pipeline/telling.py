@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from smg_node.core.errors import SmgError
 from smg_node.core.events import Event
@@ -72,3 +72,11 @@ class Telling:
 
 def _deaf(_events: Sequence[Event]) -> bool:
     return True
+
+
+def _unheard(_events: Sequence[Event]) -> bool:
+    raise AssertionError("a silent story tells nothing")
+
+
+NOBODY_LISTENS: Final = Telling(_unheard, None, None)
+"""For stories that tell nothing."""

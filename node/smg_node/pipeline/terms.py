@@ -113,13 +113,9 @@ class Terms:
 def terms_of(model: ServedModel, card: ModelCard) -> Terms:
     """Return the terms of `model` on engines of `card`."""
     known = model.worked_out
-    found = known.get(id(card))
+    found: Terms | None = known.get(id(card))
     # It holds its card, so that no other one can have that id.
-    if (
-        isinstance(found, Terms)
-        and found.settings is model.settings
-        and found.printing is model.printing
-    ):
+    if found is not None and found.settings is model.settings and found.printing is model.printing:
         return found
     if len(known) >= CARDS_MAX:
         known.clear()
