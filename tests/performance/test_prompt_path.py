@@ -2,8 +2,9 @@
 
 import asyncio
 import cProfile
+import json
 import pstats
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +29,7 @@ from support.fake_engine import abilities, card
 from support.prompt_corpus import renderer, source
 
 # As many again as there are: what fails here is a form, a cache or a short way that is no longer taken.
-READ_MAX, PREPARE_MAX, PLAN_MAX = 50, 80, 140
+READ_MAX, PREPARE_MAX, PLAN_MAX = 18, 58, 38
 READER = ChatReader(ReaderOptions())
 
 
@@ -47,6 +48,7 @@ class Path:
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
         self.tokenizer = CountingTokenizer()
+        self.hold: Any = SimpleNamespace(card=card(context=4096), abilities=abilities())
         self.preparer = Preparer(clock=SystemClock(), threads=threads)
         recognition = Recognition(Clues(("tiny",)))
         self.model = ServedModel(
@@ -62,17 +64,19 @@ class Path:
             bundle_context=None,
         )
 
-    def prepared(self, request: GenerateRequest) -> list[Prepared]:
+    def prepared(self, request: GenerateRequest) -> Sequence[Prepared]:
+        soon = self.preparer.soon(request, self.model)
+        if soon is not None:
+            return soon
         found: list[Prepared] = at_once(self.preparer.prompts(request, self.model))
         return found
 
-    def planned(self, request: GenerateRequest, prepared: list[Prepared]) -> Any:
-        hold: Any = SimpleNamespace(card=card(context=4096), abilities=abilities())
+    def planned(self, request: GenerateRequest, prepared: Sequence[Prepared]) -> Any:
         return plan(
             request,
             prepared,
             self.model,
-            hold,
+            self.hold,
             generation_id="a" * 32,
             created_s=1,
             new_id=lambda _name, at: f"call_{at}",
@@ -86,8 +90,15 @@ def at_once(work: Coroutine[Any, Any, Any]) -> Any:
     return ended.value.value
 
 
-def body(text: str) -> dict[str, Any]:
-    return {"model": "tiny", "messages": [{"role": "user", "content": text}], "max_tokens": 8}
+def body(text: str) -> bytes:
+    said = {"model": "tiny", "messages": [{"role": "user", "content": text}], "max_tokens": 8}
+    return json.dumps(said).encode()
+
+
+def read(raw: bytes) -> GenerateRequest:
+    reading = READER.read_plain(raw)
+    assert reading is not None
+    return reading.request
 
 
 def calls(work: Callable[[], object]) -> int:
@@ -104,17 +115,17 @@ def test_a_prompt_of_a_known_form_takes_the_short_ways(
     with ThreadPoolExecutor(1) as threads:
         path = Path(threads)
         for text in ("One", "Two", "Three"):
-            request = READER.read(body(text)).request
+            request = read(body(text))
             path.planned(request, path.prepared(request))
         monkeypatch.setattr(ChatTemplate, "render", None)
         asked = path.tokenizer.asked
         wanted = body("Three" if seen else "Four")
-        request = READER.read(wanted).request
+        request = read(wanted)
         (prepared,) = found = path.prepared(request)
         assert path.tokenizer.asked == asked + (not seen)
         # Without a compiler only what comes again is packed.
         assert prepared.packed == (pack_ids(prepared.ids) if seen or COMPILED else b"")
-        assert calls(lambda: READER.read(wanted)) <= READ_MAX
+        assert calls(lambda: read(wanted)) <= READ_MAX
         assert calls(lambda: path.prepared(request)) <= PREPARE_MAX
         assert calls(lambda: path.planned(request, found)) <= PLAN_MAX
 
@@ -122,7 +133,7 @@ def test_a_prompt_of_a_known_form_takes_the_short_ways(
 def test_a_long_prompt_is_prepared_without_a_thread_once_it_is_known() -> None:
     with ThreadPoolExecutor(1) as threads:
         path = Path(threads)
-        request = READER.read(body("word " * 20_000)).request
+        request = read(body("word " * 20_000))
         for _ in range(3):
             asyncio.run(path.preparer.prompts(request, path.model))
         (prepared,) = path.prepared(request)

@@ -101,13 +101,15 @@ class StreamReader:
         """
         wire = self._wire
         assert wire is not None
-        run, choices = wire.chunks.run, self._choices
+        run, ends, choices = wire.chunks.run, wire.ends.read, self._choices
         at, count = 0, len(batch)
         while at < count:
             found = run(batch, at)
             if found is None:
-                chunk = self._odd(wire, batch[at])
+                message = batch[at]
                 at += 1
+                ended = ends(message)
+                chunk = self._odd(wire, message) if ended is None else self._end_choice(*ended)
                 if chunk is not None:
                     chunks.append(chunk)
                 continue
@@ -120,10 +122,7 @@ class StreamReader:
             at = end
 
     def _odd(self, wire: Wire, data: bytes) -> Chunk | None:
-        """Return what is new in a message that is no plain chunk."""
-        ended = wire.ends.read(data)
-        if ended is not None:
-            return self._end_choice(*ended)
+        """Return what is new in a message that is neither a plain chunk nor a plain end."""
         message = wire.read(data)
         return self.feed(message) if message is not None else None
 

@@ -59,8 +59,13 @@ class Splice:
         sampling = request.sampling
         asked = (id(sampling), request.stream, request.rank)
         known = self._asked.get(asked)
-        odd = request.room is not None or request.transfer or not request.ids
-        if known is None or odd or known[0] is not sampling:
+        if (
+            known is None
+            or known[0] is not sampling
+            or request.room is not None
+            or request.transfer
+            or not request.ids
+        ):
             known = self._known(asked, request, bias_width)
             if known is None:
                 data: bytes = self._build(request, bias_width).SerializeToString()

@@ -97,6 +97,11 @@ class ServedModel:
     """Its files, where nobody in this process has needed what they say."""
     worked_out: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
     """What requests to it go by, per card of an engine; see `pipeline.terms`."""
+    pool: str = field(init=False, repr=False, compare=False)
+    """What its workers are kept under: a name that no other model of this node has."""
+
+    def __post_init__(self) -> None:
+        self.pool = self.name
 
     def reprint(self, labels: Labels) -> None:
         """Find out anew how its answers are read, by its settings and `labels`."""
@@ -119,11 +124,6 @@ class ServedModel:
         """Return why nobody can read its files, as a process found that has tried; a new one each time."""
         finding = self.unread.finding if self.unread is not None else None
         return finding.error() if finding is not None else None
-
-    @property
-    def pool(self) -> str:
-        """What its workers are kept under: a name that no other model of this node has."""
-        return self.name
 
     def vocabulary(self, card: ModelCard) -> int:
         """Return one more than the largest id that `card`'s engine may be sent."""
@@ -176,11 +176,11 @@ class RelayedModel:
     settings: ModelSettings
     aliases: set[str] = field(default_factory=set)
     bundle_digest: str = TEXT_DIGEST
+    pool: str = field(init=False)
+    """See `ServedModel.pool`."""
 
-    @property
-    def pool(self) -> str:
-        """See `ServedModel.pool`."""
-        return f"{self.name} (http)"
+    def __post_init__(self) -> None:
+        self.pool = f"{self.name} (http)"
 
     def context(self, card: ModelCard) -> int | None:
         """Return how many tokens prompt and answer may have together, as far as the operator or `card` says."""

@@ -41,7 +41,7 @@ class Prefixes:
         self.index: Final = index
         self._seed = seed_of(cluster)
         self._beginnings = Beginnings(index)
-        self._roots: dict[str, tuple[str, Roots]] = {}
+        self._roots: dict[str, Roots] = {}
         self._followed: dict[str, tuple[Worker, ServedModel, KvFollower]] = {}
         self._past: Counter[str] = Counter()
         """What followers counted that are no more."""
@@ -61,7 +61,8 @@ class Prefixes:
 
     def of(self, model: AnyModel, ids: TokenIds, adapter: str, now_s: float) -> Beginning | None:
         """Return a prompt of `model` as the index looks it up at that time."""
-        return self._beginnings.of(self._root(model)(adapter), ids, now_s)
+        roots = self._root(model)
+        return self._beginnings.of(roots(adapter) if adapter else roots.bare, ids, now_s)
 
     def dispatched(
         self, beginning: Beginning, worker: str, now_s: float, *, rank: int | None = None
@@ -82,7 +83,9 @@ class Prefixes:
     ) -> None:
         """Take in that `worker` has answered that prompt with `ids`; from one that is followed we hear it anyway."""
         assert type(beginning) is Prompt, "what `of` returned"
-        if not self._hears(worker):
+        # Of most answers there is nothing to say: they end no block, and the prompt was assumed a moment ago.
+        news = len(ids) >= beginning.room or not beginning.assumed(worker, rank, now_s)
+        if news and not self._hears(worker):
             self._beginnings.answered(beginning, ids, worker, now_s, rank=rank)
 
     def _hears(self, worker: str) -> bool:
@@ -159,11 +162,11 @@ class Prefixes:
             self._past.update(_counts_of(known[2]))
 
     def _root(self, model: AnyModel) -> Roots:
-        known = self._roots.get(model.pool)
-        if known is None or known[0] != model.bundle_digest:
-            roots = Roots(model.name, model.bundle_digest, seed=self._seed)
-            known = self._roots[model.pool] = (model.bundle_digest, roots)
-        return known[1]
+        pool, digest = model.pool, model.bundle_digest
+        known = self._roots.get(pool)
+        if known is None or known.tokenizer_digest != digest:
+            known = self._roots[pool] = Roots(model.name, digest, seed=self._seed)
+        return known
 
 
 def _counts_of(follower: KvFollower) -> dict[str, int]:

@@ -37,6 +37,8 @@ class CachedEncoder:
         self._l0 = l0
         self._l1 = l1
         self._long_above = long_above_bytes // SLOWNESS.get(tokenizer.encoder, 1)
+        # Up to four bytes a character; they are counted only where that could make the difference.
+        self._surely_short = self._long_above // 4
         self.l0_hits = 0
         """Prompts found whole."""
         self.l0_misses = 0
@@ -50,9 +52,9 @@ class CachedEncoder:
         l0, key = self._l0, None
         if l0 is not None:
             key = l0.key(text, digest=self._digest, add_special_tokens=add_special_tokens)
-            found = self.lookup(key)
+            found = l0.get(key)
             if found is not None:
-                return found
+                return self._found(l0, key, found)
         encoded = self.encode_missing(text, add_special_tokens=add_special_tokens)
         self.store(key, encoded)
         return encoded
@@ -70,8 +72,9 @@ class CachedEncoder:
         if l0 is None or key is None:
             return None
         found = l0.get(key)
-        if found is None:
-            return None
+        return None if found is None else self._found(l0, key, found)
+
+    def _found(self, l0: ExactCache, key: Key, found: Encoded) -> Encoded:
         self.l0_hits += 1
         if not found.packed and found.ids:
             # Without a compiler packing takes three times what protobuf does: only for what comes again.
@@ -99,8 +102,9 @@ class CachedEncoder:
     def long(self, text: str) -> bool:
         """Whether encoding `text` would take longer than handing it to a thread."""
         size = len(text)
-        # Up to four bytes a character; counted only where that could make the difference.
-        if self._long_above // 4 < size <= self._long_above and not text.isascii():
+        if size <= self._surely_short:
+            return False
+        if size <= self._long_above and not text.isascii():
             size = len(text.encode("utf-8", "replace"))
         return size > self._long_above
 

@@ -78,16 +78,19 @@ class ExactCache:
         limits, entries, weight = self._limits, self._entries, _weight(encoded)
         if weight > limits.bytes or not limits.entries:
             return
-        old = entries.pop(key, None)
-        if old is not None:
-            weight -= _weight(old)
+        if key in entries:
+            weight -= _weight(entries.pop(key))
         entries[key] = encoded
-        total = self.bytes + weight
-        while total > limits.bytes or len(entries) > limits.entries:
+        self.bytes = total = self.bytes + weight
+        if total > limits.bytes or len(entries) > limits.entries:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        limits, entries = self._limits, self._entries
+        while self.bytes > limits.bytes or len(entries) > limits.entries:
             _, gone = entries.popitem(last=False)
-            total -= _weight(gone)
+            self.bytes -= _weight(gone)
             self.evictions += 1
-        self.bytes = total
 
 
 def _weight(encoded: Encoded) -> int:

@@ -136,9 +136,9 @@ class Connection:
                 pass
             elif flags:
                 # The head and the end that all good answers have; whatever is not exactly that goes the long way.
-                stop = at + HEAD_BYTES + (word >> 8)
-                known = word & 0xFF == _HEADERS and usual.get(data[at + HEAD_BYTES : stop]) == flags
-                if stop > end or not known:
+                start = at + HEAD_BYTES
+                stop = start + (word >> 8)
+                if word & 0xFF != _HEADERS or stop > end or usual.get(data[start:stop]) != flags:
                     pass
                 elif flags == ENDS and not (flow.unsent or flow.part):
                     del flows[number]

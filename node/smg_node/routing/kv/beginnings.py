@@ -5,6 +5,7 @@ have it: of a long prompt that nobody knows the first few thousand tokens. All o
 a worker that says nothing of its cache.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -15,6 +16,7 @@ from smg_node.routing.kv.chain import chain
 from smg_node.routing.kv.index import PrefixIndex
 from smg_node.routing.pool import Pool
 
+NEVER: Final = float("-inf")
 _FIRST_BLOCKS: Final = 96
 """Hashed at once: 6,144 tokens, in about 10 us."""
 _BLOCKS_MAX: Final = 8_192
@@ -37,12 +39,16 @@ class Prompt(msgspec.Struct, eq=False, gc=False):
     now_s: float
     blocks: int
     """How many whole blocks it has, as far as it is looked at."""
+    room: int
+    """With fewer ids behind it, it has no more whole blocks."""
     _hashes: list[int] | None = None
     _pool: Pool | None = None
     _found: Sequence[float] = ()
     _found_s: float = 0.0
-    assumed: tuple[str, int | None, int] | None = None
-    """Of whom all of it is assumed, on which rank, and since which span of the index."""
+    _assumed_of: str = ""
+    _assumed_rank: int | None = None
+    _assumed_until_s: float = NEVER
+    """Of whom all of it is assumed, on which rank, and until when to assume it again would change nothing."""
 
     def overlaps(self, pool: Pool) -> Sequence[float]:
         """See `routing.policy.Beginning`."""
@@ -81,7 +87,8 @@ class Prompt(msgspec.Struct, eq=False, gc=False):
             return known
         wanted = upto if upto < blocks else blocks
         if known is None:
-            wanted = max(wanted, min(_FIRST_BLOCKS, blocks))
+            if wanted < _FIRST_BLOCKS:
+                wanted = _FIRST_BLOCKS
             known = self._hashes = chain(self._root, self._ids, block, wanted)
         elif (had := len(known)) < wanted:
             last = known[-1] if known else self._root
@@ -102,13 +109,26 @@ class Prompt(msgspec.Struct, eq=False, gc=False):
 
     def hashes_behind(self, ids: TokenIds) -> Sequence[int]:
         """Return the hashes of the whole blocks that it gets with `ids` behind it: whole ones stay what they are."""
+        if len(ids) < self.room:
+            return ()
         blocks, block = self.blocks, self._index.block
         most = (len(self._ids) + len(ids)) // block
         more = (most if most < _BLOCKS_MAX else _BLOCKS_MAX) - blocks
-        if not more:
-            return ()
         last = self.hashes()[-1] if blocks else self._root
         return chain(last, self._ids[blocks * block :] + ids, block, more)
+
+    def assume(self, worker: str, rank: int | None) -> None:
+        """Note that all of it has just been assumed of `worker`."""
+        self._assumed_of, self._assumed_rank = worker, rank
+        self._assumed_until_s = self._index.span_end_s
+
+    def assumed(self, worker: str, rank: int | None, now_s: float) -> bool:
+        """Whether there is nothing of it, or to assume all of it of `worker` now would change nothing."""
+        return not self.blocks or (
+            now_s < self._assumed_until_s
+            and self._assumed_of == worker
+            and self._assumed_rank == rank
+        )
 
 
 class Beginnings:
@@ -121,8 +141,11 @@ class Beginnings:
     def of(self, root: int, ids: TokenIds, now_s: float) -> Prompt:
         """Return a prompt of these ids under a root: model, adapter and salt."""
         index = self._index
-        blocks = len(ids) // index.block
-        return Prompt(index, root, ids, now_s, blocks if blocks < _BLOCKS_MAX else _BLOCKS_MAX)
+        tokens, block = len(ids), index.block
+        blocks = tokens // block
+        if blocks >= _BLOCKS_MAX:
+            return Prompt(index, root, ids, now_s, _BLOCKS_MAX, sys.maxsize)
+        return Prompt(index, root, ids, now_s, blocks, (blocks + 1) * block - tokens)
 
     def answered(
         self, prompt: Prompt, ids: TokenIds, worker: str, now_s: float, *, rank: int | None = None
@@ -132,7 +155,7 @@ class Beginnings:
         What was assumed of the prompt itself a moment ago is not assumed once more.
         """
         hashes = prompt.hashes_behind(ids)
-        if prompt.blocks and prompt.assumed != (worker, rank, self._index.span(now_s)):
+        if not prompt.assumed(worker, rank, now_s):
             hashes = [*prompt.hashes(), *hashes]
         if hashes:
             self._assume(hashes, worker, now_s, rank)
@@ -144,7 +167,7 @@ class Beginnings:
         hashes = prompt.hashes()
         if hashes:
             self._assume(hashes, worker, now_s, rank)
-            prompt.assumed = worker, rank, self._index.span(now_s)
+            prompt.assume(worker, rank)
 
     def _assume(self, hashes: Sequence[int], worker: str, now_s: float, rank: int | None) -> None:
         self._index.assume(worker, hashes, now_s, rank=rank)

@@ -90,9 +90,11 @@ class Roots:
 
     def __init__(self, model: str, tokenizer_digest: str, *, seed: int) -> None:
         self._model = model
-        self._digest = tokenizer_digest
+        self.tokenizer_digest: Final = tokenizer_digest
         self._seed = seed
         self._known: dict[tuple[str, str], int] = {}
+        self.bare: Final = root_of(model, tokenizer_digest, seed=seed)
+        """The root without an adapter and a salt, as nearly all have it."""
 
     def __len__(self) -> int:
         return len(self._known)
@@ -102,7 +104,9 @@ class Roots:
         key = adapter, salt
         found = self._known.get(key)
         if found is None:
-            found = root_of(self._model, self._digest, adapter=adapter, salt=salt, seed=self._seed)
+            found = root_of(
+                self._model, self.tokenizer_digest, adapter=adapter, salt=salt, seed=self._seed
+            )
             if len(self._known) >= _ROOTS_MAX:
                 del self._known[next(iter(self._known))]
             self._known[key] = found

@@ -63,15 +63,13 @@ class PrefixIndex:
         self._table: Table = table if table is not None else DictTable()
         self._holders = Holders()
         self._sets = HolderSets(self._holders, sets_max)
-        self._span = 0
-        """The present span of time, counted from the clock's start."""
-        self._span_end_s = self._span_s
+        self._span, self.span_end_s = 0, self._span_s
+        """The present span of time, counted from the clock's start; till its end, to assume again changes nothing."""
         self._stale: dict[str, float] = {}
         self._ranked = False
         """Whether any worker ever had more than one rank."""
         self._watch = Watch(self._holders)
-        self._evicted = 0
-        self._narrowed = 0
+        self._evicted = self._narrowed = 0
 
     # ── What engines say ─────────────────────────────────────────────────────
 
@@ -134,18 +132,16 @@ class PrefixIndex:
         self, worker: str, hashes: Sequence[int], now_s: float, *, rank: int | None = None
     ) -> None:
         """Assume for a while that `worker` has these blocks: somebody sent them there, to a `rank` or to any."""
-        self.tick(now_s)
+        if now_s >= self.span_end_s:
+            self.tick(now_s)
         holder = self._of(worker, rank) if rank else self._holders.of(worker)
         add = self._holders.assumed_bit(holder, self._span % SPANS, rank)
+        if self._begun(holder, hashes := distinct(hashes), add):
+            return
         # That others say the worker has it does not say where.
         better = holder.confirmed | holder.told if rank is None else sum(holder.ranks[rank])
         drop = holder.assumed_at(rank) & ~add
-        self._change(holder, distinct(hashes), add=add, drop=drop, unless=better)
-
-    def span(self, now_s: float) -> int:
-        """Return the span of time in which something is assumed now: in the same one, again changes nothing."""
-        self.tick(now_s)
-        return self._span
+        self._change(holder, hashes, add=add, drop=drop, unless=better)
 
     def tell(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
         """Believe another node that `worker` has these blocks."""
@@ -153,8 +149,7 @@ class PrefixIndex:
         if len(self._holders) >= _WORKERS_MAX and self._holders.known(worker) is None:
             return
         holder = self._of(worker)
-        add = self._holders.told_bit(holder)
-        drop = holder.assumed_at(None)
+        add, drop = self._holders.told_bit(holder), holder.assumed_at(None)
         self._change(holder, distinct(hashes), add=add, drop=drop, unless=holder.confirmed)
 
     def untell(self, worker: str, hashes: Sequence[int]) -> None:
@@ -273,11 +268,11 @@ class PrefixIndex:
 
     def tick(self, now_s: float) -> None:
         """End assumptions that are too old."""
-        if now_s < self._span_end_s:
+        if now_s < self.span_end_s:
             return
         span = max(int(now_s / self._span_s), self._span + 1)
         ended = range(max(self._span + 1, span - SPANS + 1), span + 1)
-        self._span, self._span_end_s = span, (span + 1) * self._span_s
+        self._span, self.span_end_s = span, (span + 1) * self._span_s
         bits = 0
         for holder in self._holders:
             for one in ended:
@@ -286,11 +281,15 @@ class PrefixIndex:
 
     def sweep(self, places: int = 4096) -> None:
         """Look at some entries: drop what is void and, where room is short, what nobody asked for. Call it often."""
-        short = len(self._table) > self._entries_max * _HIGH_WATER
-        if self._table.turn(places, self._second_chance if short else self._keep):
-            self._sets.end_turn()
+        table, sets = self._table, self._sets
+        short = len(table) > self._entries_max * _HIGH_WATER
+        # There are many entries, few sets, and those are hardly ever void: so they are looked at first.
+        alive = not short and sets.alive(table.ahead(places))
+        judge = self._second_chance if short else self._keep
+        if table.skip(places) if alive else table.turn(places, judge):
+            sets.end_turn()
             # Only here: in the middle of a change there is a bit that no set has yet.
-            self._holders.forget_unused(self._sets.used())
+            self._holders.forget_unused(sets.used())
 
     def resize(self, entries_max: int) -> None:
         """Keep so many blocks at most; what is too much goes with the next changes and sweeps."""
@@ -343,10 +342,6 @@ class PrefixIndex:
             hashes = hashes[: self._entries_max]
             self._make_room(len(hashes))
         values = self._table.look(hashes)
-        if not any(values):
-            if add and values:
-                self._change_run(holder, hashes, 0, add)
-            return
         at, count = 0, len(values)
         while at < count:
             start, at = at, run_end(values, at)
@@ -357,10 +352,20 @@ class PrefixIndex:
                 run = hashes if at - start == count else hashes[start:at]
                 self._change_run(holder, run, value, after)
 
+    def _begun(self, holder: Holder, hashes: Sequence[int], add: int) -> bool:
+        """Give blocks that nobody has what is assumed; return False, with nothing done, where there is more to it."""
+        table = self._table
+        more = len(table) + len(hashes) > self._entries_max or any(table.look(hashes))
+        number = NONE_KNOWN if more else self._sets.number(add)
+        if number == NONE_KNOWN:
+            return False
+        table.add(hashes, number << 1)
+        holder.blocks += len(hashes)
+        return True
+
     def _change_run(self, holder: Holder, run: Sequence[int], value: int, after: int) -> None:
         """Give blocks that have the same set another one; knows less where there is no room for it."""
-        before = self._sets.masks[value >> 1]
-        number = self._sets.number(after, value >> 1, holder)
+        before, number = self._sets.masks[value >> 1], self._sets.number(after, value >> 1, holder)
         if number <= NOBODY:
             if number == NONE_KNOWN:
                 self._narrowed += len(run)
@@ -391,10 +396,5 @@ class PrefixIndex:
 
     def _with(self, any_of: int, none_of: int) -> list[int]:
         """Return the blocks whose set has one of these bits and none of those."""
-        wanted = {
-            value
-            for number, mask in enumerate(self._sets.masks)
-            if mask & any_of and not mask & none_of
-            for value in (2 * number, 2 * number + 1)
-        }
+        wanted = self._sets.values_with(any_of, none_of)
         return [one for one, value in self._table.items() if value in wanted] if wanted else []

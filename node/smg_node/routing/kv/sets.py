@@ -5,6 +5,7 @@ once. To take a bit from every block at once, the masks are rewritten, and no bl
 still in use shows when the hand of the table has been everywhere (`see`, `end_turn`).
 """
 
+from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 from smg_node.routing.kv.holders import Holder, Holders
@@ -91,6 +92,22 @@ class HolderSets:
         """Note that a set is in use in this turn; return its mask."""
         self._seen[number] = self._turn
         return self.masks[number]
+
+    def alive(self, values: Iterable[int]) -> bool:
+        """Note that the sets of these values in tables are in use in this turn; return whether none of them is void."""
+        numbers, seen, turn = [value >> 1 for value in values], self._seen, self._turn
+        for number in numbers:
+            seen[number] = turn
+        return all(map(self.masks.__getitem__, numbers))
+
+    def values_with(self, any_of: int, none_of: int) -> set[int]:
+        """Return the values in tables of those sets that have one of these bits and none of those."""
+        return {
+            value
+            for number, mask in enumerate(self.masks)
+            if mask & any_of and not mask & none_of
+            for value in (2 * number, 2 * number + 1)
+        }
 
     def end_turn(self) -> None:
         """Free the numbers that nobody used since the last time this was called."""

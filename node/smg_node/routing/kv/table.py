@@ -47,6 +47,14 @@ class Table(Protocol):
         """Let the hand go over that many places at most; return whether it came to the end, where it stops."""
         ...
 
+    def ahead(self, places: int) -> set[int]:
+        """Return the values, each once, that the hand comes by on the next so many places."""
+        ...
+
+    def skip(self, places: int) -> bool:
+        """Let the hand go on as `turn` does where everything stays as it is."""
+        ...
+
     def items(self) -> Iterable[tuple[int, int]]:
         """Return all hashes with their values; nothing may change while they are read."""
         ...
@@ -99,6 +107,18 @@ class DictTable:
                 values[one] = after
             hand += 1
         ended = hand >= len(ring)
+        self._hand = 0 if ended else hand
+        return ended
+
+    def ahead(self, places: int) -> set[int]:
+        """See `Table`."""
+        hand = self._hand
+        return set(map(self._values.__getitem__, self._ring[hand : hand + places]))
+
+    def skip(self, places: int) -> bool:
+        """See `Table`."""
+        hand = self._hand + places
+        ended = hand >= len(self._ring)
         self._hand = 0 if ended else hand
         return ended
 
@@ -189,6 +209,18 @@ class FlatTable:
                 # What comes in its place is looked at next.
                 self._drop(hand)
         ended = hand > mask
+        self._hand = 0 if ended else hand
+        return ended
+
+    def ahead(self, places: int) -> set[int]:
+        """See `Table`."""
+        hand = self._hand
+        return {*self._values[hand : hand + places]} - {0}
+
+    def skip(self, places: int) -> bool:
+        """See `Table`."""
+        hand = self._hand + places
+        ended = hand > self._mask
         self._hand = 0 if ended else hand
         return ended
 

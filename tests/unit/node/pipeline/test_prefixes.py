@@ -12,7 +12,7 @@ from smg_node.engines.kv import CURSOR_CODE, KvBatch, KvBlock, KvStored
 from smg_node.fleet.model import ServedModel
 from smg_node.fleet.worker import Worker
 from smg_node.pipeline.prefixes import SETTLED_BLOCKS, Prefixes
-from smg_node.routing.kv.index import PrefixIndex
+from smg_node.routing.kv.index import ASSUMED_S, PrefixIndex
 from smg_node.routing.pool import Pool
 from support.fake_engine import FakeEngine
 from support.node_parts import declare, fleet_of
@@ -241,3 +241,19 @@ def test_counts_outlive_the_workers_they_are_of(scene: Scene) -> None:
     assert scene.prefixes.counts()["gaps"] == 1
     scene.prefixes.start(scene.one)
     assert scene.prefixes.counts()["resyncs"] == 1
+
+
+def test_a_short_answer_says_nothing_new_until_what_was_assumed_of_its_prompt_is_old(
+    scene: Scene,
+) -> None:
+    told: list[int] = []
+    scene.prefixes.tell_assumed(lambda worker, hashes, now_s: told.append(len(hashes)))
+    beginning = scene.prefixes.of(scene.one_model, IDS, "", scene.now_s)
+    assert beginning is not None
+    scene.prefixes.dispatched(beginning, scene.one.id, scene.now_s)
+    scene.prefixes.answered(beginning, token_ids([7]), scene.one.id, scene.now_s)
+    assert told == [4]
+    scene.prefixes.answered(beginning, token_ids([7]), scene.one.id, scene.now_s + ASSUMED_S)
+    assert told == [4, 4]
+    scene.prefixes.answered(beginning, token_ids([7]), scene.other.id, scene.now_s)
+    assert told == [4, 4, 4]

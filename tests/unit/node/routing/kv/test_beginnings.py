@@ -190,3 +190,14 @@ def test_of_an_answer_only_what_is_new_is_assumed_unless_time_or_place_have_chan
     beginnings.answered(prompt, ids(900)[650:], "a", 1.0 + ASSUMED_S / 2)
     assert told[2:] == [("b", 14), ("a", 14), ("a", 14)]
     assert beginnings.of(ROOT, ids(1000), 1.4 * ASSUMED_S).overlaps(pool("a")) == [14 * 32.0]
+
+
+@pytest.mark.parametrize("asked", [0, 1, 63, 64, 65, 127, 64 * 8191 + 5, 64 * 8192, 64 * 8193])
+def test_with_fewer_ids_than_its_room_behind_it_a_prompt_gets_no_more_whole_blocks(
+    index: PrefixIndex, asked: int
+) -> None:
+    prompt = Beginnings(index).of(ROOT, array("I", bytes(4 * asked)), 0.0)
+    for said in (0, 1, 58, 59, 62, 63, 64, 65, 128):
+        more = min((asked + said) // 64, 8192) - min(asked // 64, 8192)
+        assert (said >= prompt.room) is (more > 0)
+        assert len(prompt.hashes_behind(array("I", bytes(4 * said)))) == more

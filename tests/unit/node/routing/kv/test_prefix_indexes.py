@@ -348,10 +348,17 @@ def test_a_sweep_costs_no_more_than_its_places() -> None:
             looked.append(places)
             return super().turn(places, judge)  # type: ignore[arg-type]  # it is a Judge
 
+        def skip(self, places: int) -> bool:
+            looked.append(places)
+            return super().skip(places)
+
     index = PrefixIndex(table=Counting())
     index.stored("w", range(100), Tier.DEVICE, 0.0)
     index.sweep(7)
-    assert looked == [7]
+    index.clear("w")
+    index.sweep(9)
+    assert looked == [7, 9]
+    assert index.figures().entries == 91
 
 
 def test_a_worker_that_holds_nothing_any_more_is_forgotten_by_itself(index: PrefixIndex) -> None:

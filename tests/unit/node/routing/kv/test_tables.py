@@ -116,3 +116,21 @@ def test_a_flat_table_keeps_one_place_empty() -> None:
     with pytest.raises(AssertionError):
         table.add([7], 2)
     assert table.look([15]) == [0]
+
+
+def test_to_skip_is_to_turn_where_all_stays_as_it_is() -> None:
+    for form in FORMS.values():
+        rng, skipped, turned = Random(5), form(), form()
+        for table in (skipped, turned):
+            table.add(list(range(0, 120, 3)), 2)
+            table.put([9, 12], 6)
+        for _ in range(200):
+            places, met = rng.randrange(30), set[int]()
+
+            def judge(one: int, value: int, met: set[int] = met) -> int:
+                met.add(value)
+                return value
+
+            ahead, ended = skipped.ahead(places), skipped.skip(places)
+            assert turned.turn(places, judge) is ended
+            assert ahead == met
