@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from smg_node.dialects.responses.told import Told
+from smg_node.history.unwritten import LATE_S
 from smg_storage.open import open_store
 from smg_storage.options import SchemaNames, StoreOptions
 from smg_storage.records import Access, PageAsk, StoredResponse
@@ -330,6 +331,8 @@ def all_die(scene: Scene, fates: Mapping[str, Fate]) -> Mapping[str, Case]:
         for name, fate in fates.items()
     }
     nodes = {name: one.up() for name, one in raised.items()}
+    # Of the time before they began those who live know nothing, and what is from then they would not deny.
+    time.sleep(LATE_S)
     cases = {
         name: scene.case(name, node, background=name in STAGES) for name, node in nodes.items()
     }

@@ -9,9 +9,9 @@ A node that died with turns on its disk cannot be asked. Then what is not found 
 
 Nor can a node say so that is cut off, and a word takes its time to everybody. So before a client hears that there is no
 such response, all who live are asked, and then the store again: that is dear, but hardly anybody asks for what there is
-not. Who is dead cannot be asked. It may have the response if the store was away after it was heard last, or if that was
-only just now; then the answer is that it cannot be known, until that node is back, has left or is forgotten. Both are
-for responses that can be so young, by the time in their ids. While somebody is not heard the store is looked at each
+not. Who is dead cannot be asked. It may have the response if the store was away after it was heard last, and after the
+response was begun, or if it was heard only just now; then the answer is that it cannot be known, until that node is
+back, has left or is forgotten. How old a response can be is told by the time in its id. While somebody is not heard the store is looked at each
 second, so that no time when it was away goes by unnoticed where nobody asks it.
 """
 
@@ -125,15 +125,19 @@ class Unwritten(AroundStore):
         born_ms = made_ms(missing)
         if born_ms is None or self._keeping.kind == NO_STORE:
             return {}
-        age_s = (self._now_ms() - born_ms - TURN_MAX_MS) / 1_000
+        born_s = (self._now_ms() - born_ms) / 1_000
+        made_s = born_s - TURN_MAX_MS / 1_000
         away_s = self._keeping.failed_s_ago - LATE_S
+        # What began when the store was well again never waited for it.
+        was_away = born_s >= away_s
         found: dict[str, str] = {}
         heard = self._peers.heard()
         for name, last in sorted(heard.items(), key=lambda row: row[1].s_ago, reverse=True):
-            if last.s_ago < age_s or name in but:
+            if last.s_ago < made_s or name in but:
                 continue
             living = last.state != "dead" and len(found) < ASKED_MAX
-            if living or last.s_ago >= away_s or (last.state == "dead" and last.s_ago < GOING_S):
+            missed = was_away and last.s_ago >= away_s
+            if living or missed or (last.state == "dead" and last.s_ago < GOING_S):
                 found[name] = last.state
         return found
 

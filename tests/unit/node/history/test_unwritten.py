@@ -73,16 +73,16 @@ class Two:
 
 @dataclass
 class Time:
-    """Monotonic seconds of both, more of which pass when a test says so, and Unix milliseconds."""
+    """Monotonic seconds of both, more of which pass when a test says so, and Unix milliseconds that go with them."""
 
     more_s: float = 0.0
-    ms: int = 1_000
+    ms: int = -99_000
 
     def now_s(self) -> float:
         return time.monotonic() + self.more_s
 
     def now_ms(self) -> int:
-        return self.ms
+        return self.ms + int(self.more_s * 1_000)
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +125,7 @@ async def two(folder: Path) -> AsyncIterator[Two]:
                 now_ms=passed.now_ms,
             )
             made[name] = keeping, unwritten
-        # The store was well for long.
+        # The store was well for long; the first response of a thread began a second ago.
         passed.more_s += 100.0
         yield Two(net, gate, store, made["a"][1], made["b"][1], b_gate, passed)
         for task in tasks:
@@ -308,7 +308,7 @@ async def test_who_is_dead_since_before_the_store_was_away_may_have_what_is_youn
     async with two(tmp_path) as world:
         await cut_off(world)
         world.net.states["a"], world.net.unheard_s["a"] = "dead", 1e5
-        world.passed.ms = TURN_MAX_MS + 100_000_000
+        world.passed.ms += TURN_MAX_MS + 100_000_000 - 1_000
         with pytest.raises(UnwrittenError):
             await world.b.get_response(ACCESS, response_id(1, 1))
         world.passed.ms += 100  # it began a day and more before a was heard last
@@ -317,9 +317,24 @@ async def test_who_is_dead_since_before_the_store_was_away_may_have_what_is_youn
         assert await world.b.get_response(ACCESS, "resp_of_somebody") is None
 
 
+async def test_what_began_when_the_store_was_well_again_is_known_not_to_wait(
+    tmp_path: Path,
+) -> None:
+    async with two(tmp_path) as world:
+        await cut_off(world)
+        world.net.states["a"], world.net.unheard_s["a"] = "dead", 1e3
+        world.passed.more_s += LATE_S + 2.0
+        with pytest.raises(UnwrittenError):
+            await world.b.get_response(ACCESS, response_id(3, 1))
+        began = int(LATE_S * 1_000) + 1_500  # a second and a half before now
+        assert await world.b.get_response(ACCESS, response_id(3, began)) is None
+
+
 async def test_a_node_that_has_just_begun_knows_nothing_of_before(tmp_path: Path) -> None:
     async with two(tmp_path) as world:
         world.net.states["a"], world.net.unheard_s["a"] = "dead", float("inf")
+        assert await world.b.get_response(ACCESS, response_id(1, 1)) is None
+        world.passed.ms += 100_000
         with pytest.raises(UnwrittenError):
             await world.b.get_response(ACCESS, response_id(1, 1))
 
