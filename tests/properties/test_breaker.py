@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from smg_node.fleet.breaker import (
@@ -176,7 +176,18 @@ def test_it_opens_by_the_rules_only_with_one_probe_at_a_time(
         scene.act(word, place)
 
 
+FULL_WHEN_TRIED = [
+    ("place", 0.0, 0),
+    ("hint", 0.0, 0),
+    ("failure", 0.0, 0),
+    ("place", 1.0, 0),
+    ("pressure", 0.0, 0),
+    ("place", 0.0, 0),
+]
+
+
 @settings(max_examples=300, deadline=None)
+@example(acts=FULL_WHEN_TRIED, seed=0, looks=False)
 @given(acts=ACTS, seed=st.integers(0, 2**16), looks=st.booleans())
 def test_after_anything_it_can_be_used_again_within_a_known_time(
     acts: Sequence[tuple[str, float, int]], seed: int, looks: bool

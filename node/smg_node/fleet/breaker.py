@@ -227,8 +227,12 @@ class Breaker:
         if self.state(now_s) is State.OPEN and self.probe_free(now_s, alone=True):
             self._half_open(now_s)
             self._early = True
-        wanted = self._state is State.HALF_OPEN or self.full.wary(now_s)
-        if self._state is State.OPEN or not wanted or not self._has_room(now_s):
+        if self._state is State.CLOSED:
+            wanted = self.full.wary(now_s)
+        else:
+            # Who said that it is full while it was tried is left alone, also by whoever placed a call there regardless.
+            wanted = self._state is State.HALF_OPEN and now_s >= self.full.until_s
+        if not wanted or not self._has_room(now_s):
             return 0
         self._tokens += 1
         token = self._tokens
