@@ -33,6 +33,17 @@ class UnwrittenError(StoreError):
         self.node = node
 
 
+class UntoldError(StoreError):
+    """The store is away, and a node cannot be told that a turn of a conversation would wait for it here: it is not kept."""
+
+    def __init__(self, node: str) -> None:
+        super().__init__(
+            StoreErrorKind.UNAVAILABLE,
+            f"the store is away, and {node} cannot be told that a turn of this conversation waits for it",
+        )
+        self.node = node
+
+
 @contextmanager
 def asking_store() -> Iterator[None]:
     """Turn what a store says is wrong into what a client may be told."""
@@ -71,6 +82,11 @@ def _who_is_away(error: StoreError) -> str:
         return f"the node {quoted(error.node)}, which holds this thread, does not answer"
     if isinstance(error, UnwrittenError):
         return f"the node {quoted(error.node)} may still have to store what this is about"
+    if isinstance(error, UntoldError):
+        return (
+            "the store of responses and conversations does not answer, and neither does the node"
+            f" {quoted(error.node)}: without either this conversation cannot go on"
+        )
     return "the store of responses and conversations does not answer"
 
 

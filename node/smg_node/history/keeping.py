@@ -10,6 +10,7 @@ nothing; and turns that come after it in its thread go the same way.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -22,6 +23,7 @@ from smg_node.history.spool import Spool, SpoolError
 from smg_node.history.spool_format import SpooledTurn
 from smg_storage.around import AroundStore, Call, ids_of
 from smg_storage.errors import StoreError, StoreErrorKind
+from smg_storage.ids import thread_of
 from smg_storage.nothing import NoStore
 from smg_storage.records import Access, Turn
 from smg_storage.store import HistoryStore
@@ -81,6 +83,12 @@ class Keeping(AroundStore):
         self._observe: Final = observe
         self._wait_s: Final = wait_s
         self._runs: Final[list[Callable[[], Coroutine[Any, Any, None]]]] = []
+        self.foretell: Callable[[Access, Turn], Awaitable[None]] = _nobody_else
+        """Called before a turn waits on the disk; StoreError if it must not."""
+        self._coming: Counter[tuple[str, str]] = Counter()
+        """Tenants and threads of turns that are about to wait on the disk."""
+        self._looked = False
+        """Whether it is known what an earlier process left on the disk."""
         self._warnings: tuple[str, ...] = ()
         self._tried: Final = asyncio.Event()
         self._unwell: Final = asyncio.Event()
@@ -112,10 +120,15 @@ class Keeping(AroundStore):
                 # Whether it was written is unknown; written again later, it is there once.
                 if self._strict or error.kind is not StoreErrorKind.UNAVAILABLE:
                     raise
+        tags = {(access.tenant, thread_of(each)) for each in ids_of(turn)}
+        self._coming.update(tags)
         try:
+            await self.foretell(access, turn)
             await self._spool.add(access, turn)
         except SpoolError as error:
             raise StoreError(StoreErrorKind.UNAVAILABLE, str(error)) from error
+        finally:
+            self._coming -= Counter(tags)
         return Kept(spooled=True)
 
     async def write(self, access: Access, turn: Turn) -> Kept:
@@ -159,6 +172,13 @@ class Keeping(AroundStore):
 
     async def unwritten(self, tenant: str, ids: Sequence[str], *, any_of_them: bool) -> bool:
         """Return whether turns that may write these ids wait on this node's disk, after a moment in which they may be written."""
+        if not self._looked:
+            return True
+        if any(
+            whose == tenant and (any_of_them or thread in map(thread_of, ids))
+            for whose, thread in self._coming
+        ):
+            return True
         if not self._spool.waits(tenant, ids, any_of_them=any_of_them):
             return False
         if self._health.away:
@@ -248,6 +268,7 @@ class Keeping(AroundStore):
             await self._spool.adopt()
         except OSError as error:
             _log.error("history: what waits on the disk cannot be read (%s)", error)
+        self._looked = True
         async with asyncio.TaskGroup() as group:
             group.create_task(self._stay_open())
             group.create_task(self._replay.run())
@@ -324,6 +345,10 @@ class Keeping(AroundStore):
             except (TimeoutError, StoreError, OSError) as error:
                 why = str(error) or f"it took more than {CLOSE_S:.0f} s"
                 _log.warning("history: the %s was not closed in order (%s)", name, why)
+
+
+async def _nobody_else(access: Access, turn: Turn) -> None:
+    """Tell nobody: there is no other node that could go on with it."""
 
 
 def _event(name: str) -> dict[str, dict[str, str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from smg_node.core.ports import Clock, Rng
-from smg_node.history.peers import STORE, UNWRITTEN, Peers
+from smg_node.history.peers import FORETOLD, STORE, UNWRITTEN, Peers
 from smg_node.telemetry.metrics import Meters
 
 if TYPE_CHECKING:
@@ -53,11 +53,13 @@ class ManyNodes:
         self._unwritten: Unwritten | None = None
         peers.answer(STORE, self._asked)
         peers.answer(UNWRITTEN, self._asked_unwritten)
+        peers.answer(FORETOLD, self._told)
 
     def keeper(self) -> "Keeper":
         """Return what keeps history here, and where other nodes hold it there."""
-        if self._kind not in _SHARED:
-            return self._built()
+        return self._careful() if self._kind in _SHARED else self._built()
+
+    def _careful(self) -> "Unwritten":
         if self._unwritten is None:
             from smg_node.history.unwritten import Unwritten
 
@@ -129,3 +131,7 @@ class ManyNodes:
         from smg_node.history.unwritten import answered
 
         return await answered(self._keeping(), payload)
+
+    async def _told(self, payload: bytes, caller: str) -> bytes:
+        """Hear which threads are about to wait on another node's disk."""
+        return self._careful().hear(payload, caller)

@@ -10,6 +10,8 @@ STORE: Final = "history.store"
 """What is asked of the node that holds a thread."""
 UNWRITTEN: Final = "history.unwritten"
 """What is asked of a node that has turns on its disk."""
+FORETOLD: Final = "history.foretold"
+"""What is told to every node before a turn of a conversation waits on a disk."""
 Answer: TypeAlias = Callable[[bytes, str], Awaitable[bytes]]
 """Answers another node's question: payload and the caller's name in, payload out."""
 

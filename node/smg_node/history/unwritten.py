@@ -11,8 +11,12 @@ Nor can a node say so that is cut off, and a word takes its time to everybody. S
 such response, all who live are asked, and then the store again: that is dear, but hardly anybody asks for what there is
 not. Who is dead cannot be asked. It may have the response if the store was away after it was heard last, and after the
 response was begun, or if it was heard only just now; then the answer is that it cannot be known, until that node is
-back, has left or is forgotten. How old a response can be is told by the time in its id. While somebody is not heard the store is looked at each
-second, so that no time when it was away goes by unnoticed where nobody asks it.
+back, has left or is forgotten. How old a response can be is told by the time in its id. While somebody is not heard
+the store is looked at each second, so that no time when it was away goes by unnoticed where nobody asks it.
+
+A conversation is there also without its last turn, so nobody would miss it. Before one of its turns waits on a disk
+every other node is told, and goes on with that conversation only when the turn is written. Where a node cannot be told
+because it is dead or cut off, the turn is refused.
 """
 
 import asyncio
@@ -24,6 +28,8 @@ import msgspec
 
 from smg_node.core.errors import SmgError
 from smg_node.history.errors import UnwrittenError
+from smg_node.history.foretelling import Foretelling
+from smg_node.history.foretold import Foretold
 from smg_node.history.keeping import Keeping
 from smg_node.history.peers import UNWRITTEN, Peers
 from smg_node.history.ports import NO_STORE, Kept
@@ -83,6 +89,9 @@ class Unwritten(AroundStore):
         self._peers: Final = peers
         self._now_s: Final = now_s
         self._now_ms: Final = now_ms
+        self._foretelling: Final = Foretelling(peers)
+        self._foretold: Final = Foretold(now_s=now_s)
+        keeping.foretell = self._foretell
         self._look_s = float("-inf")
         self._others: Mapping[str, str] = {}
 
@@ -106,6 +115,7 @@ class Unwritten(AroundStore):
     async def _through(self, call: Call, run: Callable[[], Awaitable[T]]) -> T:
         if call.access is None or not (call.ids or call.of_all):
             return await run()
+        await self._until_foretold_written(call.access, call.ids)
         others = self._spooling()
         silent = await self._asked(others, call, call.access) if others else ""
         found = await run()
@@ -141,10 +151,40 @@ class Unwritten(AroundStore):
                 found[name] = last.state
         return found
 
+    # ── Conversations ────────────────────────────────────────────────────────
+
+    async def _foretell(self, access: Access, turn: Turn) -> None:
+        """Let all others know that a turn of a conversation is about to wait here; UntoldError if one cannot be told."""
+        conversation = turn.response.conversation_id
+        if conversation:
+            await self._foretelling.tell(access.tenant, conversation)
+
+    def hear(self, payload: bytes, caller: str) -> bytes:
+        """Take in which threads are about to wait on another node's disk."""
+        return self._foretold.hear(payload, caller)
+
+    async def _until_foretold_written(self, access: Access, ids: Sequence[str]) -> None:
+        """Return when nothing of these waits with who said so; UNAVAILABLE if it does, or may."""
+        for name, numbers in self._foretold.of(access.tenant, ids).items():
+            payload = msgspec.msgpack.encode(Asked(access.tenant, ids))
+            if await self._ask(name, payload, min(ASK_S, access.timeout_s)) != NO:
+                raise UnwrittenError(name)
+            self._foretold.written(name, numbers)
+
+    async def _look_into_foretold(self) -> None:
+        """Forget what was written since it was foretold, or was said by who is forgotten."""
+        known = self._peers.known()
+        self._foretold.keep_only(known)
+        for name, (tenant, ids, numbers) in self._foretold.due(LATE_S, ASKED_MAX).items():
+            payload = msgspec.msgpack.encode(Asked(tenant, ids))
+            if known[name] == "alive" and await self._ask(name, payload, ASK_S) == NO:
+                self._foretold.written(name, numbers)
+
     async def watch(self) -> None:
-        """Notice when the store is away while other nodes are not heard, also if nobody asks for anything; until cancelled."""
+        """Notice when the store is away while others are not heard, and what they have written; until cancelled."""
         while self._keeping.kind != NO_STORE:
             await asyncio.sleep(WATCH_S)
+            await self._look_into_foretold()
             if any(last.s_ago >= UNHEARD_S for last in self._peers.heard().values()):
                 with suppress(StoreError):
                     await self._keeping.ping(timeout_s=WATCH_ANSWER_S)

@@ -1,15 +1,7 @@
 """What waits on one node's disk is never denied by another one."""
 
 import asyncio
-import random
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
-from itertools import count
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 import pytest
@@ -18,8 +10,6 @@ from smg_node.core.errors import ErrorKind
 from smg_node.history import keeping as keeping_module
 from smg_node.history import unwritten as unwritten_module
 from smg_node.history.errors import UnwrittenError, failure_of
-from smg_node.history.health import StoreHealth
-from smg_node.history.keeping import Keeping
 from smg_node.history.peers import UNWRITTEN
 from smg_node.history.unwritten import (
     ASKED_MAX,
@@ -29,109 +19,21 @@ from smg_node.history.unwritten import (
     TURN_MAX_MS,
     YES,
     Asked,
-    Unwritten,
     answered,
 )
-from smg_storage.around import AroundStore, Call
-from smg_storage.errors import StoreError, StoreErrorKind
-from smg_storage.memory.store import MemoryStore
+from smg_storage.errors import StoreError
 from smg_storage.records import Access, PageAsk
-from smg_storage.store import HistoryStore
-from support.held_pair import Net, memory
 from support.raw_http import until
-from support.spools import ACCESS, response_id, spool_at, turn
-from support.store_contract.maker import Clock
+from support.spools import ACCESS, response_id, turn
+from support.two_nodes import Two, two
 
-T = TypeVar("T")
 RIVAL = Access(tenant="rival")
 CHAIN = {"items_max": 10, "bytes_max": 1_000}
-
-
-class Gate(AroundStore):
-    """A way to a store that may be closed."""
-
-    closed = False
-
-    async def _through(self, call: Call, run: Callable[[], Awaitable[T]]) -> T:
-        if self.closed:
-            raise StoreError(StoreErrorKind.UNAVAILABLE, "it is away")
-        return await run()
-
-
-@dataclass
-class Two:
-    """Nodes a and b before one store; a's way to it may be closed."""
-
-    net: Net
-    gate: Gate
-    store: MemoryStore
-    a: Unwritten
-    b: Unwritten
-    b_gate: Gate
-    passed: "Time"
-
-
-@dataclass
-class Time:
-    """Monotonic seconds of both, more of which pass when a test says so, and Unix milliseconds that go with them."""
-
-    more_s: float = 0.0
-    ms: int = -99_000
-
-    def now_s(self) -> float:
-        return time.monotonic() + self.more_s
-
-    def now_ms(self) -> int:
-        return self.ms + int(self.more_s * 1_000)
 
 
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping_module, "UNWRITTEN_S", 0.02)
-
-
-def keeping_of(store: HistoryStore, folder: Path, now_s: Callable[[], float]) -> Keeping:
-    return Keeping(
-        lambda: store,
-        kind="postgresql",
-        health=StoreHealth(now_s=now_s, rng=random.Random(1), slow_s=1.0),
-        spool=spool_at(folder),
-        strict=False,
-        now_s=now_s,
-        observe=lambda *_: None,
-        wait_s=5.0,
-    )
-
-
-@asynccontextmanager
-async def two(folder: Path) -> AsyncIterator[Two]:
-    net, store, passed = Net(), memory(Clock()), Time()
-    gate, b_gate = Gate(store), Gate(store)
-    ways: dict[str, HistoryStore] = {"a": gate, "b": b_gate}
-    made: dict[str, tuple[Keeping, Unwritten]] = {}
-    async with asyncio.TaskGroup() as group:
-        tasks = []
-        for name, way in ways.items():
-            keeping, peers = keeping_of(way, folder / name, passed.now_s), net.peers(name)
-            keeping.tell_spooling(lambda some, peers=peers: peers.say_spooling(on=some))  # type: ignore[misc]  # bound now
-            peers.answer(UNWRITTEN, lambda asked, _, keeping=keeping: answered(keeping, asked))  # type: ignore[misc]  # bound now
-            tasks.append(group.create_task(keeping.run()))
-            await keeping.ping(timeout_s=5)
-            looks = count(0.0, 1e9)
-            unwritten = Unwritten(
-                keeping,
-                peers,
-                now_s=partial(next, looks),
-                now_ms=passed.now_ms,
-            )
-            made[name] = keeping, unwritten
-        # The store was well for long; the first response of a thread began a second ago.
-        passed.more_s += 100.0
-        yield Two(net, gate, store, made["a"][1], made["b"][1], b_gate, passed)
-        for task in tasks:
-            task.cancel()
-    for keeping, _ in made.values():
-        await keeping.close()
 
 
 async def test_nobody_is_asked_while_nothing_waits(tmp_path: Path) -> None:
