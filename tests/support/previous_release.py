@@ -1,4 +1,4 @@
-"""The release before this one, taken out of the history of this repository, so that tests can run it beside the tree."""
+"""The wheel of the release before this one, built from the history of this repository, to run beside the tree in tests."""
 
 import os
 import subprocess
@@ -12,7 +12,6 @@ from typing import Final
 
 PREVIOUS: Final = "84dc6a5b8132a3d1624b40b729655e77a6c5d3ea"
 """The commit that is the release before this one. It is moved on, here and nowhere else, when one is made."""
-_ROOTS: Final = ("node", "mesh", "storage", "proto", "migrations")
 _REPOSITORY: Final = Path(__file__).parents[2]
 _PATIENCE_S: Final = 60.0
 
@@ -29,13 +28,22 @@ CURRENT: Final = Release((Path(sys.executable).with_name("smg-node"),))
 
 
 def previous_release(folder: Path) -> Release:
-    """Unpack the release before this one into `folder`; RuntimeError where the history does not have it.
+    """Build the wheel of the release before this one and install it below `folder`; RuntimeError where that cannot be.
 
-    Its code runs with the libraries that are installed here: what is compared is what nodes say and keep.
+    It runs with the libraries that are installed here: what is compared is what nodes say and keep.
     """
-    roots = [folder / root for root in _ROOTS]
+    source, wheels, installed = folder / "source", folder / "wheels", folder / "installed"
+    _unpack(source)
+    _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, source)
+    _pip("install", "--no-deps", "--no-index", "--target", installed, *wheels.glob("*.whl"))
+    release = Release((sys.executable, "-m", "smg_node"), {"PYTHONPATH": str(installed)})
+    _is_run_from(release, installed)
+    return release
+
+
+def _unpack(folder: Path) -> None:
     archive = subprocess.run(
-        ["git", "-C", _REPOSITORY, "archive", "--format=tar", PREVIOUS, *_ROOTS],
+        ["git", "-C", _REPOSITORY, "archive", "--format=tar", PREVIOUS],
         capture_output=True, timeout=_PATIENCE_S, check=False,
     )  # fmt: skip
     if archive.returncode != 0:
@@ -46,11 +54,17 @@ def previous_release(folder: Path) -> Release:
         )
     with tarfile.open(fileobj=BytesIO(archive.stdout)) as packed:
         packed.extractall(folder, filter="data")
-    release = Release(
-        (sys.executable, "-m", "smg_node"), {"PYTHONPATH": os.pathsep.join(map(str, roots))}
-    )
-    _is_run_from(release, roots[0])
-    return release
+
+
+def _pip(*words: str | Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *words],
+        capture_output=True, text=True, timeout=_PATIENCE_S, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise RuntimeError(
+            f"the wheel of the release before this one cannot be had: {done.stderr.strip()}"
+        )
 
 
 def _is_run_from(release: Release, root: Path) -> None:

@@ -112,14 +112,17 @@ async def test_who_waits_too_long_for_a_row_is_told_and_the_connection_is_well(u
     async with stage_at(url, StoreOptions(pool_size=1, acquire_timeout_s=0.2)) as stage:
         conversation_id = await stage.new_conversation()
         engine = postgresql_engine(parse_store_url(url), StoreOptions())
-        hurried = structs.replace(stage.access, timeout_s=0.5)
+        hurried = structs.replace(stage.access, timeout_s=1.5)
         async with engine.connect() as other:
             await other.execute(text("SELECT id FROM conversations FOR UPDATE"))
             waiting = asyncio.gather(
                 stage.store.commit_turn(hurried, stage.turn(conversation_id)),
                 return_exceptions=True,
             )
-            await asyncio.sleep(0.1)
+            locked = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            while not (await other.execute(locked)).scalar_one():
+                assert not waiting.done()
+                await asyncio.sleep(0.01)
             # The only connection is taken.
             with refused(AWAY):
                 await stage.store.get_conversation(stage.access, conversation_id)
