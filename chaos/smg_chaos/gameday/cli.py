@@ -32,6 +32,7 @@ failover   kill -9, stall and removal of workers under paced streams that must n
 history    PostgreSQL, then Redis, killed for a minute under chats that are remembered, and a node with it
 limits     ten times a limit, with kill -9, SIGSTOP and cuts, counted at the engines; a budget of tokens
 unwritten  a turn on the disk of a cut-off node, asked for at the others once the store is back: nobody denies it
+ten        three nodes in ten small stories: joins, deaths, a pause, leaves, a limit, a conversation, affinity
 rolling    every node restarted in turn under 200 open streams: drained, or only told to stop
 availability  streams through a balancer while gateways and engines are hurt; plays with smg too, side by side
 whole      a day of use with every kind of fault, by seed; leaves a report to read

@@ -64,30 +64,39 @@ async def join(stage: Stage) -> Sequence[Figure]:
 
 async def late_seed(stage: Stage) -> Sequence[Figure]:
     """Everyone joins through a seed that is not there yet; then it comes."""
-    cluster = stage.cluster
-    seed, *rest = cluster.agents
+    seed, *rest = stage.cluster.agents
     for agent in rest:
         agent.start([seed.mesh_address])
-    await cluster.answering(rest)
+    await stage.cluster.answering(rest)
     await asyncio.sleep(_LATE_S)
+    taken_s = await whole_after_start(stage, seed)
+    stage.say(f"all pairs alive {_told(taken_s)} after the seed appeared")
+    return [Figure("joined after the seed appeared", taken_s, "s", 2.0)]
+
+
+async def whole_after_start(stage: Stage, agent: Agent, seeds: Sequence[str] = ()) -> float | None:
+    """Start a node; return how long after it appeared everyone saw everyone alive, None if that never came.
+
+    One that has lived before appears when it answers: its machine may speak for the life that is over.
+    """
+    cluster = stage.cluster
+    lived = agent.program is not None
     cluster.lab.mark()
-    seed.start()
-    appeared_us = await _appeared(stage, seed)
+    agent.start(seeds)
+    appeared_us = await _appeared(stage, agent, by_packets=not lived)
     if await cluster.until_whole(WHOLE_AGAIN_S) is None:
-        return [Figure("joined after the seed appeared", None, "s", 2.0)]
-    taken_s = (cluster.monotonic_us() - appeared_us) / 1e6
-    stage.say(f"all pairs alive {taken_s:.2f} s after the seed appeared")
-    return [Figure("joined after the seed appeared", max(taken_s, 0.0), "s", 2.0)]
+        return None
+    return max(cluster.monotonic_us() - appeared_us, 0) / 1e6
 
 
-async def _appeared(stage: Stage, seed: Agent) -> int:
-    """Return when (µs) a node first sent a packet or answered, whichever came first."""
+async def _appeared(stage: Stage, seed: Agent, *, by_packets: bool) -> int:
+    """Return when (µs) a node first answered, or sent a packet where that counts, whichever came first."""
     cluster = stage.cluster
     for _ in range(round(WHOLE_AGAIN_S / _LOOK_S)):
         view = await seed.view()
         now_us = cluster.monotonic_us()
         spoken_us = cluster.lab.spoken_us(seed.address)
-        if spoken_us is not None:
+        if by_packets and spoken_us is not None:
             return spoken_us
         if view is not None:
             return now_us

@@ -42,11 +42,12 @@ async def listen(
     now_s: Callable[[], float],
     limit_s: float,
     hearing: Hearing,
+    key: str = "",
 ) -> None:
-    """Ask for a streamed chat and hear it to its end; `hearing` says what came."""
+    """Ask for a streamed chat, with a routing key if there is one, and hear it to its end; `hearing` says what came."""
     try:
         async with asyncio.timeout(limit_s):
-            await _listened(connect, asked, now_s, hearing)
+            await _listened(connect, asked, now_s, hearing, key)
     except TimeoutError:
         hearing.broken = f"no end within {limit_s:.0f} s"
     except (OSError, EOFError, ValueError, LookupError, asyncio.LimitOverrunError) as error:
@@ -55,12 +56,17 @@ async def listen(
 
 
 async def _listened(
-    connect: Connect, asked: Mapping[str, Any], now_s: Callable[[], float], hearing: Hearing
+    connect: Connect,
+    asked: Mapping[str, Any],
+    now_s: Callable[[], float],
+    hearing: Hearing,
+    key: str,
 ) -> None:
     reader, writer = await connect()
     try:
         body = json.dumps(asked).encode()
         head = f"POST {CHAT} HTTP/1.1\r\nhost: gateway\r\ncontent-type: application/json\r\n"
+        head += f"x-smg-routing-key: {key}\r\n" if key else ""
         writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
         lines = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
         status = int(lines[0].split(b" ")[1])

@@ -60,23 +60,23 @@ async def workers(stage: Stage) -> Sequence[Figure]:
         adder, remover = nodes[number % len(nodes)], nodes[(number + 1) % len(nodes)]
         since_us = cluster.monotonic_us()
         added = await Operator(adder).add(pool.urls[0])
-        seen.append(await _everywhere(cluster, nodes, added, since_us, present=True))
-        usable.append(await _ready(cluster, nodes, [added], since_us))
+        seen.append(await everywhere(cluster, nodes, added, since_us, present=True))
+        usable.append(await ready_everywhere(cluster, nodes, [added], since_us))
         since_us = cluster.monotonic_us()
         if not await Operator(remover).remove(added):
             raise ClusterError(f"{remover.name} does not know the worker that it shows")
-        gone.append(await _everywhere(cluster, nodes, added, since_us, present=False))
+        gone.append(await everywhere(cluster, nodes, added, since_us, present=False))
         stage.say(f"round {number + 1} of {stage.rounds}: {seen[-1]} s, {gone[-1]} s")
         await stage.pause(0.2)
     return [
         *times("worker added: on all nodes", seen, p99_max=0.5),
         *times("worker added: ready on all nodes", usable, p99_max=2.0),
         *times("worker removed: on no node", gone, p99_max=0.5),
-        *await _outlived(stage, nodes, pool.urls),
+        *await outlived(stage, nodes, pool.urls),
     ]
 
 
-async def _everywhere(
+async def everywhere(
     cluster: Cluster, nodes: Sequence[SmgAgent], worker: str, since_us: int, *, present: bool
 ) -> float | None:
     """Return how long after `since_us` every node had the worker, or had it no more."""
@@ -88,7 +88,7 @@ async def _everywhere(
     return _since(cluster, since_us, await until(cluster, so, _LIMIT_S))
 
 
-async def _ready(
+async def ready_everywhere(
     cluster: Cluster, nodes: Sequence[SmgAgent], ids: Sequence[str], since_us: int
 ) -> float | None:
     """Return how long after `since_us` these workers were ready on every node."""
@@ -104,14 +104,14 @@ def _since(cluster: Cluster, since_us: int, taken_s: float | None) -> float | No
     return None if taken_s is None else (cluster.monotonic_us() - since_us) / 1e6
 
 
-async def _outlived(
+async def outlived(
     stage: Stage, nodes: Sequence[SmgAgent], urls: Sequence[str]
 ) -> Sequence[Figure]:
-    """Kill the node that registered all workers, while the others are asked without a pause."""
+    """Kill the node that registered all workers, while the others are asked without a pause for `stage.seconds` more."""
     cluster = stage.cluster
     registrar, *others = nodes
     ids = [await Operator(registrar).add(url) for url in urls]
-    if await _ready(cluster, nodes, ids, cluster.monotonic_us()) is None:
+    if await ready_everywhere(cluster, nodes, ids, cluster.monotonic_us()) is None:
         raise ClusterError(f"the workers do not become ready:\n{registrar.last_words()}")
     witness = Witness()
     async with asyncio.TaskGroup() as group:

@@ -14,6 +14,9 @@ from smg_chaos.gameday.rolling.scenario import FLAGS as ROLLING_FLAGS
 from smg_chaos.gameday.rolling.scenario import PLACES as ROLLING_PLACES
 from smg_chaos.gameday.rolling.scenario import rolling
 from smg_chaos.gameday.stage import Play
+from smg_chaos.gameday.ten.scenario import FLAGS as TEN_FLAGS
+from smg_chaos.gameday.ten.scenario import PLACES as TEN_PLACES
+from smg_chaos.gameday.ten.scenario import ten
 from smg_chaos.gameday.whole.availability import KINDS, availability
 from smg_chaos.gameday.whole.play import whole
 from smg_chaos.gameday.whole.scene import PLACES as WHOLE_PLACES
@@ -148,6 +151,15 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
             Size(3, 5.0, 1),
             ROLLING_FLAGS,
             ROLLING_PLACES,
+        ),
+        Scenario(
+            "ten",
+            "ten small stories of joins, deaths, leaves, a limit, a conversation and affinity",
+            ten,
+            Size(3, 25.0),
+            Size(3, 8.0),
+            TEN_FLAGS,
+            TEN_PLACES,
         ),
         Scenario(
             "availability",

@@ -38,6 +38,10 @@ class Stage:
     """How many a whole day has."""
     seed: int = 1
 
+    def now_s(self) -> float:
+        """Return the time as the switch counts it."""
+        return self.cluster.monotonic_us() / 1e6
+
     async def whole_again(self) -> None:
         """Return when everyone sees everyone; ClusterError if that takes far too long."""
         if await self.cluster.until_whole(WHOLE_AGAIN_S) is None:

@@ -205,7 +205,7 @@ class Account:
             self._gap_ms = _RETRY_MS
             share.pool = -1
         if not owner:
-            share.pool = 0
+            share.pool = 0 if self._footing.founded else -1
             borrows = self.page is not None and self.page.borrowed
             share.state = "borrowed" if borrows else "standing"
         elif self.way == (0, owner) and not self._footing.majority:

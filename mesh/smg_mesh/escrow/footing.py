@@ -43,6 +43,11 @@ class Footing:
         nothing."""
         self._cut_ms = now_ms
 
+    @property
+    def founded(self) -> bool:
+        """Whether it is known who votes: before that a limit has no owner, and will have one soon."""
+        return self._roster is not None
+
     def divide(self, roster: Roster | None, divisor: int, *, wall_ms: int) -> None:
         """Divide by that from now on, by these rules; 0: nothing stands."""
         self._roster = roster

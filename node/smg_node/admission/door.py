@@ -165,8 +165,8 @@ class Admission:
 
 
 def _is_sought(share: Share) -> bool:
-    """Whether there should be an owner, and nobody has heard of one yet."""
-    return share.pool < 0 and share.state == "exact"
+    """Whether there should be an owner, or will be one soon, and nobody has heard of one yet."""
+    return share.pool < 0 and share.state in ("exact", "standing")
 
 
 def _has_plenty(share: Share, cost: int) -> bool:

@@ -96,6 +96,20 @@ def test_a_node_alone_owns_its_limits_soon_after_its_start_and_admits_exactly_as
     assert report.spent <= 1_000
 
 
+def test_before_anybody_votes_nobody_knows_what_there_is_and_in_a_minority_it_is_nothing() -> None:
+    world = five()
+    node = world.nodes["d"]
+    early = node.core.share(KEY, now_ms=node.now_ms, wall_ms=node.wall_ms)
+    assert early is not None
+    assert (early.state, early.pool) == ("standing", -1)
+    settled(world, dict.fromkeys(FIVE, EVEN_S))
+    world.cut_off(("d", "e"))
+    world.run(6_000, load(world, KEY, dict.fromkeys(FIVE, EVEN_S)))
+    late = node.core.share(KEY, now_ms=node.now_ms, wall_ms=node.wall_ms)
+    assert late is not None
+    assert (late.state, late.pool) == ("standing", 0)
+
+
 # ── Five nodes ───────────────────────────────────────────────────────────────
 
 

@@ -35,5 +35,6 @@ def test_engines_and_clients_of_the_limits_have_places_of_their_own() -> None:
     assert others.pop("whole") == ("engines", "clients", "store")
     assert others.pop("history") == ("store",)
     assert others.pop("unwritten") == ("store", "engines")
+    assert others.pop("ten") == ("engines", "store")
     assert others.pop("availability") == ("engines", "clients")
     assert all(set(places) <= {"engines", "clients"} for places in others.values())
