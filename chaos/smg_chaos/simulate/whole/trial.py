@@ -24,6 +24,7 @@ ALIKE_S: Final = 15.0
 """From when the members agree until all replicas are alike."""
 RECOVERED_S: Final = 8.0
 """From then until limits are given out again, and breakers closed."""
+LISTENS_S: Final = 5.0
 MEASURED_S: Final = 3.0
 QUIET_S: Final = 8.0
 """Nothing is said of an open request for longer than its repeats: then nothing is left."""
@@ -99,11 +100,13 @@ def _alike(world: World, when: str) -> bool:
 def _calm(world: World, traffic: Traffic) -> Figures:
     """Let an operator put all in order; then requests have to succeed."""
     assert world.market is not None
+    who = _who_listens(world)
     at_ms = world.agenda.now_us // MS
-    who = world.nodes()[0].host.label
     for engine in traffic.engines:
-        do_now(world, AddWorker(at_ms=at_ms, who=who, worker=engine, source="api", priority=50))
-        do_now(world, DrainWorker(at_ms=at_ms, who=who, worker=engine, on=False))
+        add = AddWorker(at_ms=at_ms, who=who, worker=engine, source="api", priority=50)
+        undrain = DrainWorker(at_ms=at_ms, who=who, worker=engine, on=False)
+        if not (do_now(world, add) and do_now(world, undrain)):
+            world.broken(f"{who} does not take {engine} from an operator")
     plan_ruled(world, ChangeLimit(at_ms=at_ms, who=who, key=KEY, amount=_PLENTY))
     world.run_for(int(RECOVERED_S * SECOND))
     for front in traffic.fronts():
@@ -123,6 +126,21 @@ def _calm(world: World, traffic: Traffic) -> Figures:
         why = sorted({f"{one.ending}: {one.why}" for one in lost})
         world.broken(f"long after all was well {len(lost)} of {len(asked)} got nothing: {why}")
     return {"calm_lost": [len(lost) / len(asked)] if asked else []}
+
+
+def _who_listens(world: World) -> str:
+    """Let time pass until a node takes words: one that is busy answers its operator later."""
+
+    def listening() -> list[str]:
+        return [node.host.label for node in world.nodes() if not node.stopped]
+
+    took_us = world.run_until(
+        lambda: bool(listening()), limit_us=int(LISTENS_S * SECOND), step_us=50 * MS
+    )
+    if took_us is None:
+        world.broken(f"no node listens for {LISTENS_S:g} s after all was well")
+        return world.nodes()[0].host.label
+    return listening()[0]
 
 
 def _is_quorate(world: World) -> bool:
