@@ -40,7 +40,7 @@ class Answering:
         # `note_request`, in here: every generation comes by.
         headers, options = request.reply_headers, parts.options
         taken_s = parts.clock.monotonic_s() - request.received_s
-        headers["openai-processing-ms"] = f"{taken_s * 1000:.0f}"
+        headers["openai-processing-ms"] = str(int(taken_s * 1000 + 0.5))
         headers["openai-version"] = _OPENAI_VERSION
         ticket = run.ticket
         if ticket is not None:
@@ -72,7 +72,7 @@ def note_request(parts: HttpParts, request: HttpRequest) -> dict[str, str]:
     """Put into the answer's headers who answers, and how long it took so far; return the headers."""
     headers = request.reply_headers
     taken_s = parts.clock.monotonic_s() - request.received_s
-    headers["openai-processing-ms"] = f"{taken_s * 1000:.0f}"
+    headers["openai-processing-ms"] = str(int(taken_s * 1000 + 0.5))
     headers["openai-version"] = _OPENAI_VERSION
     if parts.options.expose_routing_headers:
         headers["x-smg-node"] = parts.identity.node

@@ -39,6 +39,8 @@ _PATH_LOGGED_MAX: Final = 256
 _UNPARSED: Final = "unparsed"
 _UNKNOWN: Final = "unknown"
 _CLIENT_GONE: Final = 499
+_NO_HEAD: Final = Head("", "/", {}, (), http11=True, keep_alive=False)
+"""How bytes are answered that are no request."""
 _PREFLIGHT: Final[Mapping[str, str]] = {
     "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
     "access-control-max-age": "600",
@@ -93,7 +95,7 @@ class Middleware:
                     # A body nobody read stands in the way of whatever would come after it.
                     wire.keep_alive = False
                 wire.reply(answer, request.reply_headers)
-                if wire.behind:
+                if request.line.writing_paused:
                     await wire.drain()
             status = answer.status
         except ConnectionError:
@@ -106,7 +108,7 @@ class Middleware:
     def unparsed(self, line: ClientLine, error: SmgError) -> None:
         """Answer bytes that are no request; their connection ends."""
         parts = self._parts
-        wire = Wire(line, self._heads, http11=True, keep_alive=False)
+        wire = Wire(line, self._heads, _NO_HEAD)
         request_id = parts.ids.new("req_")
         reply = error_reply(error, route=None, dialects=parts.dialects, request_id=request_id)
         parts.meters.http(_UNPARSED, "", reply.status, 0.0)
@@ -136,13 +138,11 @@ class Middleware:
             request.trace = trace = self._traced(request) if trace is None else trace
         request.token = token = parts.ids.token(now_ms)
         request.request_id = request_id = standing.request_id or f"req_{token}"
-        scope.enter(request_id, trace)
+        scope.enter((request_id, trace))
         request.reply_headers = headers = {"x-request-id": request_id, "request-id": request_id}
         if standing.reply_headers:
             headers.update(standing.reply_headers)
-        request.wire = wire = Wire(
-            request.line, self._heads, http11=head.http11, keep_alive=head.keep_alive
-        )
+        request.wire = wire = Wire(request.line, self._heads, head)
         if standing.method == "HEAD":
             wire.wants_body = False
         request.task = asyncio.current_task()
@@ -274,7 +274,8 @@ class Middleware:
             trace.end(status, request.error_code)
         if not access.enabled:
             return
-        duration_ms = round(duration_s * 1000, 3)
+        # As `round` to three places, at a third of its price.
+        duration_ms = int(duration_s * 1_000_000 + 0.5) / 1000
         identity = standing.identity
         # By position, in the order of its fields: by name it would cost twice as much.
         access.record(

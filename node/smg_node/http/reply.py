@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -14,8 +14,8 @@ _REASON: Final = {status.value: status.phrase for status in HTTPStatus} | {
     499: "Client Closed Request",
 }
 _NAMES_SHOWN_MAX: Final = 32
-_LINE: Final = "%s: %s".__mod__
 _encode: Final = msgspec.json.Encoder().encode
+_Kind: TypeAlias = tuple[int | str, ...]
 
 
 class Reply(msgspec.Struct):
@@ -49,15 +49,19 @@ def name_list(names: Sequence[str]) -> str:
 
 
 class HeadWriter:
-    """Spells response heads; remembers how those of one kind begin for the second they are good for."""
+    """Spells response heads; remembers what those of one kind have in common for the second it is good for.
+
+    Answers of one kind have the same headers, and differ in what these say. So a kind is a text with places for the values:
+    to fill them in takes two thirds of what it takes to put the lines together.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._monotonic_s = clock.monotonic_s
         self._now_ms = clock.now_ms
         self._until_s = float("-inf")
         self._date = ""
-        # By status and fixed lines: how such a head begins, and how many line breaks that has beyond the one behind it.
-        self._starts: dict[tuple[int, str], tuple[str, int]] = {}
+        # By status, fixed lines, whether there is no size, and the headers' names: the text, and its line breaks.
+        self._kinds: dict[_Kind, tuple[str, int]] = {}
 
     def head(
         self, status: int, fixed: str, headers: Mapping[str, str], size: int | None = None
@@ -68,34 +72,39 @@ class HeadWriter:
         """
         if self._monotonic_s() >= self._until_s:
             self._turn()
-        start, more = self._starts.get((status, fixed)) or self._start(status, fixed)
-        lines = [start, *map(_LINE, headers.items())]
-        text = "\r\n".join(lines)
+        kind: _Kind = (status, fixed, size is None, *headers)
+        template, breaks = self._kinds.get(kind) or self._kind(kind)
+        values = headers.values()
+        text = template % ((*values,) if size is None else (*values, size))
         # A header that smuggles in a line break would let a client write headers of its own.
-        breaks = len(lines) + more
         assert text.count("\n") == breaks, "a response header contains a line break"
         assert text.count("\r") == breaks, "a response header contains a carriage return"
-        if size is not None:
-            text += f"\r\ncontent-length: {size}"
-        return text.encode("utf-8", "replace") + b"\r\n\r\n"
+        return text.encode("utf-8", "replace")
 
     def _turn(self) -> None:
         """Begin another second of the wall clock."""
         now_ms = self._now_ms()
         self._until_s = self._monotonic_s() + (1000 - now_ms % 1000) / 1000
         self._date = formatdate(now_ms // 1000, usegmt=True)
-        self._starts.clear()
+        self._kinds.clear()
 
-    def _start(self, status: int, fixed: str) -> tuple[str, int]:
-        lines = (
-            f"HTTP/1.1 {status} {_REASON.get(status, '')}\r\ndate: {self._date}\r\nserver: smg-node"
-        )
-        text = f"{lines}\r\n{fixed}" if fixed else lines
-        start = text, text.count("\n") - 1
-        if len(self._starts) < _STARTS_MAX:
-            self._starts[status, fixed] = start
-        return start
+    def _kind(self, kind: _Kind) -> tuple[str, int]:
+        """Return a head with places for its values, and how many line breaks it has, the empty line's included."""
+        status, fixed, bare, *names = kind
+        reason = _REASON.get(int(status), "")
+        start = f"HTTP/1.1 {status} {reason}\r\ndate: {self._date}\r\nserver: smg-node"
+        if fixed:
+            start += f"\r\n{fixed}"
+        wanted = [str(name) for name in names]
+        if not bare:
+            wanted.append("content-length")
+        lines = [start.replace("%", "%%"), *(name.replace("%", "%%") + ": %s" for name in wanted)]
+        # Counted by lines, not in the text: a name may contain a line break as well.
+        found = "\r\n".join([*lines, "", ""]), start.count("\n") + len(wanted) + 2
+        if len(self._kinds) < _KINDS_MAX:
+            self._kinds[kind] = found
+        return found
 
 
-_STARTS_MAX: Final = 64
+_KINDS_MAX: Final = 64
 """More kinds of answers in one second are not remembered."""

@@ -17,36 +17,38 @@ __all__ = ["Headers", "HttpRequest"]
 class HttpRequest:
     """What a server hands to the door, and the door to a route.
 
-    A plain class whose values are the class's own until they are set: a server knows the first three, the door sets what
-    stands above the line, and most requests never have the rest.
+    A server knows the first three, the door sets most of the others. Each value is the request's own from the start: to
+    read one from its class would cost three times as much.
     """
+
+    __slots__ = (
+        "body", "cut", "error_code", "head", "line", "model", "received_ms", "received_s", "reply_headers", "request_id",
+        "standing", "task", "token", "trace", "wire", "worker",
+    )  # fmt: skip
 
     wire: Wire
     """Where the answer goes."""
-    received_s = 0.0
+    received_s: float
     """When it came, on the monotonic clock."""
-    received_ms = 0
+    received_ms: int
     """When it came, by the wall clock."""
-    request_id = ""
-    token = ""
+    request_id: str
+    token: str
     """32 hexadecimal digits that no other request has."""
-    standing: Standing = NOBODY
-    """What the door has found about its head."""
-    trace: Trace = NO_TRACE
     reply_headers: dict[str, str]
     """Headers of the answer, whether it succeeds or fails."""
-    task: asyncio.Task[object] | None = None
-    # ──────────────────────────
-    cut: SmgError | None = None
-    """Why the node itself ends this request, if it does."""
-    model = ""
-    worker = ""
-    error_code = ""
 
     def __init__(self, head: Head, body: Body, line: ClientLine) -> None:
         self.head = head
         self.body = body
         self.line = line
+        self.standing: Standing = NOBODY
+        """What the door has found about its head."""
+        self.trace: Trace = NO_TRACE
+        self.task: asyncio.Task[object] | None = None
+        self.cut: SmgError | None = None
+        """Why the node itself ends this request, if it does."""
+        self.model = self.worker = self.error_code = ""
 
     @property
     def method(self) -> str:

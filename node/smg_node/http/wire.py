@@ -46,20 +46,38 @@ class Line(Protocol):
         ...
 
 
+class Asked(Protocol):
+    """What is asked of a connection by a request, as far as a wire needs it."""
+
+    @property
+    def http11(self) -> bool:
+        """Whether the client speaks HTTP/1.1; 1.0 otherwise."""
+        ...
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether the connection goes on after the answer."""
+        ...
+
+
 class Wire:
     """Writes one answer: either `reply`, or `begin`, `chunk`…, `end`."""
 
-    begun = False
-    """Whether the answer has."""
-    bytes_out = 0
-    wants_body = True
-    """Whether the client wants more than a head."""
+    __slots__ = (
+        "_heads", "_http11", "_line", "begun", "bytes_out", "keep_alive", "wants_body",
+    )  # fmt: skip
 
-    def __init__(self, line: Line, heads: HeadWriter, *, http11: bool, keep_alive: bool) -> None:
+    def __init__(self, line: Line, heads: HeadWriter, asked: Asked) -> None:
+        """Answer on `line` as what was asked wants it."""
         self._line = line
         self._heads = heads
-        self._http11 = http11
-        self.keep_alive = keep_alive
+        self._http11 = asked.http11
+        self.keep_alive = asked.keep_alive
+        self.begun = False
+        """Whether the answer has."""
+        self.bytes_out = 0
+        self.wants_body = True
+        """Whether the client wants more than a head."""
 
     @property
     def gone(self) -> bool:

@@ -136,10 +136,10 @@ class _SampledTrace(Trace):
     """A trace whose spans are recorded."""
 
     __slots__ = ("_span", "_tracer")
-    sampled = True
 
     def __init__(self, tracer: "OtelTracer", span: "OtelSpan") -> None:
         super().__init__(f"{span.get_span_context().trace_id:032x}")
+        self.sampled = True
         self._tracer = tracer
         self._span = span
 

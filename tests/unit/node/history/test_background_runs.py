@@ -201,9 +201,9 @@ async def test_its_end_is_logged_with_whose_request_it_was(
 ) -> None:
     seen: list[str] = []
     async with run_world() as world:
-        scope.enter("req_77", scope.NO_TRACE)
+        scope.enter(("req_77", scope.NO_TRACE))
         run = await world.begin(Access(tenant="acme", request_id="req_77"))
-        scope.enter("req_78", scope.NO_TRACE)
+        scope.enter(("req_78", scope.NO_TRACE))
         world.store.seen = lambda operation: seen.append(scope.current().request_id)
         with caplog.at_level(logging.INFO):
             world.feed.all_of("Hello")

@@ -103,6 +103,41 @@ def test_a_head_has_the_lines_of_its_kind_then_its_headers_then_its_size() -> No
         assert heads.head(204, "", {}) == b"HTTP/1.1 204 No Content\r\n" + start + b"\r\n"
 
 
+Q = "% \r\nd:é\ud800("
+HEADS = st.tuples(
+    st.sampled_from([200, 404, 499, 799]),
+    st.sampled_from(["", "connection: close", "a: %s\r\nb: 100%"]),
+    st.dictionaries(st.text("%sx-(", min_size=1, max_size=3), st.text(Q, max_size=4), max_size=3),
+    st.none() | st.integers(0, 9),
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(HEADS, max_size=6))
+def test_heads_of_any_kinds_say_what_their_lines_say_one_by_one(
+    asked: list[tuple[int, str, dict[str, str], int | None]],
+) -> None:
+    heads = HeadWriter(ManualClock())
+    for status, fixed, headers, size in asked + asked:
+        first = heads.head(status, "", {}).removesuffix(b"\r\n\r\n").decode()
+        lines = [first] + [fixed] * bool(fixed) + [f"{name}: {headers[name]}" for name in headers]
+        lines += [] if size is None else [f"content-length: {size}"]
+        if any("\r" in said or "\n" in said for said in headers.values()):
+            with pytest.raises(AssertionError):
+                heads.head(status, fixed, headers, size)
+        else:
+            whole = "\r\n".join([*lines, "", ""]).encode("utf-8", "replace")
+            assert heads.head(status, fixed, headers, size) == whole
+
+
+@pytest.mark.parametrize("evil", ["a\nb", "a\r\nb", "a\rb"])
+def test_a_name_cannot_smuggle_in_a_header_either(evil: str) -> None:
+    heads = HeadWriter(ManualClock())
+    for _ in range(2):
+        with pytest.raises(AssertionError):
+            heads.head(200, "", {evil: "x"})
+
+
 @settings(max_examples=200)
 @given(st.lists(st.text(max_size=100), max_size=50))
 def test_any_names_make_a_header_value(names: list[str]) -> None:

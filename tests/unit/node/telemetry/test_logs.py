@@ -19,7 +19,7 @@ from support.line_list import LineList
 @pytest.fixture(autouse=True)
 def _outside_of_any_request() -> Iterator[None]:
     yield
-    scope.enter("", scope.NO_TRACE)
+    scope.enter(("", scope.NO_TRACE))
 
 
 def record(message: str, *args: object, **more: object) -> logging.LogRecord:
@@ -30,7 +30,7 @@ def record(message: str, *args: object, **more: object) -> logging.LogRecord:
 
 
 def test_a_json_line_has_time_level_message_fields_and_the_request() -> None:
-    scope.enter("req_1", scope.Trace("a" * 32))
+    scope.enter(("req_1", scope.Trace("a" * 32)))
     line = json.loads(JsonLines().format(record("hello %s", "you", fields={"worker": "w", "n": 2})))
     assert line["time"].endswith("Z")
     del line["time"]
@@ -73,7 +73,7 @@ def test_a_message_that_is_no_text_is_written_all_the_same() -> None:
 
 
 def test_a_console_line_is_for_eyes() -> None:
-    scope.enter("req_1", scope.NO_TRACE)
+    scope.enter(("req_1", scope.NO_TRACE))
     text = ConsoleLines().format(record("hello", fields={"worker": "w"}))
     assert text.endswith("warning http: hello worker=w request_id=req_1")
 
