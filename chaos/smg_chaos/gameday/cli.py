@@ -103,8 +103,8 @@ _Fault: TypeAlias = Annotated[
         "--faults",
         "--fault",
         help="what may happen on a whole day; repeat it, or join them with commas (all): "
-        "kill, pause, partition, one-way, isolate, full-disk, rolling, keys, weather, engine, engine-stall, "
-        "store, store-stall, crowd",
+        "kill, pause, partition, one-way, isolate, full-disk, slow-disk, clock, rolling, keys, weather, "
+        "engine, engine-stall, store, store-stall, crowd",
         rich_help_panel=_DAY,
     ),
 ]

@@ -66,6 +66,8 @@ class SmgAgent(Agent):
     ) -> None:
         super().__init__(lab, name, folder, clock)
         self.flags = tuple(flags)
+        self.environment: Mapping[str, str] = {}
+        """What its process has in its environment besides."""
         self._secrecy = ["--insecure-mesh"] if key is None else ["--mesh-key", str(key)]
         self._seen_event = 0
         self._views = self._talk()
@@ -88,7 +90,9 @@ class SmgAgent(Agent):
         drain = ("--drain.settle-s", "0")
         command: list[str | Path] = [program, *listen, *mesh, *joins, *own, *drain, *self.flags]
         with self.log.open("ab") as output:
-            return self._lab.spawn(self.name, command, output, folder=self.folder)
+            return self._lab.spawn(
+                self.name, command, output, folder=self.folder, environment=self.environment
+            )
 
     async def view(self) -> View | None:
         """Return its member table; None if it does not answer."""

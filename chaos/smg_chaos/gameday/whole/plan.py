@@ -52,6 +52,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("one-way", "heard by no other node", "nodes", 4, 30, 8, "none", "one"),
         Kind("isolate", "cut off from everybody", "nodes", 4, 20, 10, "victims", "one"),
         Kind("full-disk", "its data folder is full", "nodes", 4, 30, 4, "none", "one"),
+        Kind("slow-disk", "its writes take long", "nodes", 4, 30, 6, "none", "one"),
+        Kind("clock", "its wall clock jumps", "nodes", 4, 30, 8, "none", "one"),
         Kind("rolling", "all restarted in turn", "nodes", 1, 1, 10, "none", "none"),
         Kind("keys", "the mesh's key rotated", "nodes", 1, 1, 6, "none", "none"),
         Kind("weather", "late, lost, double packets", "world", 5, 40, 5, "none", "none"),

@@ -20,6 +20,7 @@ from smg_chaos.gameday.whole.capped import Capped
 from smg_chaos.gameday.whole.excuses import Excuses
 from smg_chaos.gameday.whole.operators import Operators
 from smg_chaos.gameday.whole.people import People
+from smg_chaos.gameday.whole.skew import Skew, compiled
 from smg_chaos.gameday.whole.traffic import Traffic
 from smg_node.core.ports import Clock
 
@@ -85,6 +86,8 @@ class Scene:
         self.operators = Operators(
             *(self.balancer, self.excuses, self.spare.url, rng), now_s=self.now_s
         )
+        self.skews: dict[str, Skew] = {}
+        """The clock and the disk of each node."""
         self.workers: list[str] = []
         self._rules: dict[str, Mapping[str, LinkRule]] = {}
         self._clock = clock
@@ -124,11 +127,15 @@ class Scene:
         every = [*self.engines.values(), self.spare, self.capped.engine]
         for engine in every:
             engine.start()
+        library = compiled(self.nodes[0].folder.parent)
         for node in self.nodes:
             node.flags = (*node.flags, *_FLAGS, *flags)
             folder = node.folder / "data"
             folder.mkdir(exist_ok=True)
             self._disk(node)
+            skew = Skew(library, node.folder / "skew", folder)
+            self.skews[node.name] = skew
+            node.environment = {**node.environment, **skew.environment}
         await self.cluster.form()
         for engine in every:
             await engine.listening()

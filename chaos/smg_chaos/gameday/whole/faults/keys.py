@@ -2,10 +2,13 @@
 
 import base64
 import json
-from typing import Any
+from typing import Any, Final
 
 from smg_chaos.gameday.agent import AgentError
 from smg_chaos.gameday.whole.faults.fault import Fault
+
+_STEP_S: Final = 25.0
+"""As patient as `smg-admin cluster keyring`."""
 
 
 def _known(ring: dict[str, Any]) -> list[str]:
@@ -35,7 +38,7 @@ class Rotation(Fault):
     async def _step(self, method: str, body: dict[str, Any]) -> dict[str, Any]:
         node = self.scene.stage.rng.choice(self.scene.nodes)
         content = json.dumps(body).encode() if body else b""
-        status, said = await node.ask(method, "/v1/cluster/keyring", content)
+        status, said = await node.ask(method, "/v1/cluster/keyring", content, timeout_s=_STEP_S)
         if status != 200:
             raise AgentError(f"{node.name} does not rotate keys: {status} {said[:300]!r}")
         answer: dict[str, Any] = json.loads(said)

@@ -10,6 +10,7 @@ from smg_chaos.gameday.whole.faults.fault import Fault
 from smg_chaos.gameday.whole.faults.keys import Rotation
 from smg_chaos.gameday.whole.faults.network import Isolate, OneWay, Partition, Weather
 from smg_chaos.gameday.whole.faults.nodes import Kill, Pause, Rolling
+from smg_chaos.gameday.whole.faults.skewed import ClockJumps, SlowDisk
 from smg_chaos.gameday.whole.faults.stores import StoreDies, StoreStalls
 
 FAULTS: Final[Mapping[str, type[Fault]]] = {
@@ -19,6 +20,8 @@ FAULTS: Final[Mapping[str, type[Fault]]] = {
     "one-way": OneWay,
     "isolate": Isolate,
     "full-disk": FullDisk,
+    "slow-disk": SlowDisk,
+    "clock": ClockJumps,
     "rolling": Rolling,
     "keys": Rotation,
     "weather": Weather,
