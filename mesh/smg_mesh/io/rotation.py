@@ -31,6 +31,8 @@ from smg_mesh.swim.messages import Address
 
 TOPIC: Final = "keyring"
 ASKED_AT_ONCE: Final = 16
+_LOST: Final = ("unreachable", "hung_up")
+"""The connection ended under a question. One that was kept while its member was cut off does, and another can be made."""
 
 Operation: TypeAlias = Literal["list", "install", "use", "remove"]
 Peer: TypeAlias = tuple[str, Address]
@@ -181,7 +183,7 @@ class Rotation:
                 _log.warning("the keyrings of this node and %s stay different: %s", name, error)
 
     async def _fetch(self, name: str, address: Address) -> None:
-        ring = decode_ring(await self._ask(name, address, msgspec.msgpack.encode(Fetch())))
+        ring = decode_ring(await self._asked(name, address, msgspec.msgpack.encode(Fetch())))
         if self._ring.adopt(ring.version, ring.keys):
             self._changed(f"version {ring.version} learnt from {name}")
 
@@ -215,7 +217,7 @@ class Rotation:
         async def ask(name: str, address: Address) -> None:
             try:
                 async with places:
-                    ring = decode_ring(await self._ask(name, address, payload))
+                    ring = decode_ring(await self._asked(name, address, payload))
             except AskError as error:
                 survey[name] = f"{error.code}: {error}"
             else:
@@ -225,6 +227,18 @@ class Rotation:
             for name, address in members:
                 group.create_task(ask(name, address))
         return dict(sorted(survey.items()))
+
+    async def _asked(self, name: str, address: Address, payload: bytes) -> bytes:
+        """Return a member's answer; AskError. What a dying connection took with it is asked once more.
+
+        No question about rings does more when it is put twice.
+        """
+        try:
+            return await self._ask(name, address, payload)
+        except AskError as error:
+            if error.code not in _LOST:
+                raise
+        return await self._ask(name, address, payload)
 
     def _held(self) -> Held:
         return Held(self._ring.version, self._ring.fingerprints().all)

@@ -8,13 +8,16 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from smg_node.admin.client import AdminError
 from smg_node.admin.options import options_of
 from smg_node.admin.screen import print_json, print_table, tell
+
+_STEP_S: Final = 25.0
+"""A step asks every member what it holds, then tells it: 5 s for each, and as much again where a connection ends."""
 
 keyring_app = typer.Typer(
     help="Make keys, and rotate them on every member.", no_args_is_help=True, rich_markup_mode=None
@@ -56,7 +59,9 @@ def generate(
 def list_keys(context: typer.Context) -> None:
     """List the keys by fingerprint, and which members hold them."""
     options = options_of(context)
-    _show(options.client.ask("GET", "v1", "cluster", "keyring"), as_json=options.as_json)
+    patience_s = max(options.client.timeout_s, _STEP_S)
+    answer = options.client.ask("GET", "v1", "cluster", "keyring", timeout_s=patience_s)
+    _show(answer, as_json=options.as_json)
 
 
 @keyring_app.command("install")
@@ -91,7 +96,8 @@ def remove(context: typer.Context, fingerprint: Fingerprint, force: Force = Fals
 def _change(context: typer.Context, operation: str, key: str, *, force: bool) -> None:
     options = options_of(context)
     body = {"operation": operation, "key": key, "force": force}
-    answer = options.client.ask("POST", "v1", "cluster", "keyring", body=body)
+    patience_s = max(options.client.timeout_s, _STEP_S)
+    answer = options.client.ask("POST", "v1", "cluster", "keyring", body=body, timeout_s=patience_s)
     _show(answer, as_json=options.as_json)
 
 

@@ -137,7 +137,9 @@ async def _happen(scene: Scene, day: Day, planned: Planned) -> None:
     ended_s = scene.now_s()
     heals_s = await _heals(scene, day, fault)
     if heals_s is None:
-        scene.stage.say(f"{planned.told} does not heal: {await scene.cluster.describe()}")
+        seen = await scene.cluster.describe()
+        scene.stage.say(f"{planned.told} does not heal: {seen}")
+        scene.surprises.note("did not heal", "", f"{planned.told}: {seen}", begun_s)
     for name in who:
         scene.excuses.end(name, scene.now_s())
     kind = planned.kind
@@ -163,6 +165,7 @@ async def _heals(scene: Scene, day: Day, fault: Fault) -> float | None:
 
 async def _done(scene: Scene, day: Day, fault: Fault) -> None:
     """Let a fault begin, last and end; what cannot be done is a broken promise like any other, and the day goes on."""
+    begun_s = scene.now_s()
     try:
         try:
             await fault.begin()
@@ -171,6 +174,7 @@ async def _done(scene: Scene, day: Day, fault: Fault) -> None:
             await fault.end()
     except (AgentError, ClusterError, ConnectionError, LabError) as error:
         day.stuck.append(f"{fault.planned.told}: {error}")
+        scene.surprises.note("could not be done", "", day.stuck[-1], begun_s)
         scene.stage.say(f"cannot be done: {day.stuck[-1]}")
 
 

@@ -12,6 +12,7 @@ from smg_chaos.gameday.pool import Operator
 from smg_chaos.gameday.smg_agent import SmgAgent
 from smg_chaos.gameday.whole.balancer import Balancer
 from smg_chaos.gameday.whole.excuses import Excuses
+from smg_chaos.gameday.whole.surprises import Surprises
 
 _SETTINGS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
     ("routing.policy", ("power_of_two", "random", "round_robin", "consistent_hashing")),
@@ -35,6 +36,7 @@ class Operators:
         rng: Random,
         *,
         now_s: Callable[[], float],
+        surprises: Surprises | None = None,
     ) -> None:
         self.changes = 0
         self.lost = 0
@@ -44,6 +46,7 @@ class Operators:
         self._spare = spare
         self._rng = rng
         self._now_s = now_s
+        self._surprises = surprises or Surprises()
         self._id = ""
         self._over = False
 
@@ -68,6 +71,7 @@ class Operators:
                 self.lost += 1
             elif len(self.failed) < _SHOWN:
                 self.failed.append(f"{node.name}: {error}")
+                self._surprises.note("change", node.name, self.failed[-1], begun_s)
 
     async def _change(self, node: SmgAgent, chance: float) -> None:
         operator, rng = Operator(node), self._rng

@@ -8,6 +8,7 @@ from typing import Final
 from smg_chaos.gameday.figures import Figure
 from smg_chaos.gameday.whole.happened import Happened
 from smg_chaos.gameday.whole.series import Graph
+from smg_chaos.gameday.whole.surprises import Story
 
 _WIDTH: Final = 1100
 _HEIGHT: Final = 130
@@ -29,6 +30,7 @@ def page(
     faults: Sequence[Happened],
     graphs: Sequence[Graph],
     broken: Sequence[str],
+    stories: Sequence[Story] = (),
     *,
     begun_s: float,
     length_s: float,
@@ -42,6 +44,7 @@ def page(
     )
     drawn = "\n".join(_graph(one, faults, begun_s, length_s) for one in graphs)
     told = f"<h2>What went wrong</h2><pre>{escape(chr(10).join(broken))}</pre>" if broken else ""
+    told += "".join(map(_story, stories))
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style><h1>{escape(title)}</h1>{word}{_figures(figures)}{told}"
@@ -64,6 +67,16 @@ def _figures(figures: Sequence[Figure]) -> str:
         )
     head = "<tr><th>What<th>Value<th>Target<th><th>"
     return f"<table>{head}{''.join(rows)}</table>"
+
+
+def _story(one: Story) -> str:
+    where = f" at {one.node}" if one.node else ""
+    faults = one.faults or ("no fault was on, or just over",)
+    lines = [one.says, *(f"  {fault}" for fault in faults), *one.logged]
+    return (
+        f"<details><summary>{one.ended_s:.1f} s: {escape(one.kind + where)}, {one.at}</summary>"
+        f"<pre>{escape(chr(10).join(lines))}</pre></details>"
+    )
 
 
 def _timeline(faults: Sequence[Happened], begun_s: float) -> str:

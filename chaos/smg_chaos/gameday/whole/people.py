@@ -17,6 +17,7 @@ from smg_chaos.gameday.pool import MODEL
 from smg_chaos.gameday.smg_agent import SmgAgent
 from smg_chaos.gameday.whole.balancer import TRIES, Balancer
 from smg_chaos.gameday.whole.excuses import CROWD, STORE, Excuses, disk_of
+from smg_chaos.gameday.whole.surprises import Surprises
 
 KINDS: Final = ("conversation", "chain", "streamed", "alone")
 _BETWEEN_S: Final = 1.0
@@ -57,6 +58,7 @@ class People:
         people: int,
         *,
         now_s: Callable[[], float],
+        surprises: Surprises | None = None,
     ) -> None:
         self.ledger = Ledger()
         self.denials: list[str] = []
@@ -66,6 +68,7 @@ class People:
         self._excuses = excuses
         self._people = people
         self._now_s = now_s
+        self._surprises = surprises or Surprises()
         self._numbers = count(1)
         self._over = False
 
@@ -143,6 +146,7 @@ class People:
         if answer.code == "previous_response_not_found":
             self.ledger.denied += 1
             self.denials.append(f"{node}: {answer.said['error']['message']}")
+            self._surprises.note("denied", node, self.denials[-1], begun_s)
             return
         if needs_store(answer) and self._excuses.cover(STORE, begun_s, now_s):
             return
@@ -154,16 +158,18 @@ class People:
         if self._excuses.cover(node, begun_s, now_s):
             self.ledger.lost += 1
             return
-        self._wrong(f"{node}: {answer.status} {str(answer.said)[:300]}")
+        self._wrong(node, f"{node}: {answer.status} {str(answer.said)[:300]}", begun_s)
 
     def _dropped(self, why: str, begun_s: float) -> None:
         """Note a request without an answer; `why` begins with the name of its node."""
-        if self._excuses.cover(why.partition(":")[0], begun_s, self._now_s()):
+        node = why.partition(":")[0]
+        if self._excuses.cover(node, begun_s, self._now_s()):
             self.ledger.lost += 1
         else:
-            self._wrong(f"{why} (after {self._now_s() - begun_s:.1f} s)")
+            self._wrong(node, f"{why} (after {self._now_s() - begun_s:.1f} s)", begun_s)
 
-    def _wrong(self, what: str) -> None:
+    def _wrong(self, node: str, what: str, begun_s: float) -> None:
+        self._surprises.note("turn", node, what, begun_s)
         self.ledger.failed.append(what if len(self.ledger.failed) < _SHOWN else "")
 
     async def _sent(self, path: str, body: Mapping[str, Any]) -> tuple[str, Answer]:

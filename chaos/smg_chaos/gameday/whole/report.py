@@ -24,13 +24,14 @@ def write(
 ) -> None:
     """Write report.html, report.json and report.md into a folder."""
     length_s = max(1.0, (day.ended_s or scene.now_s()) - day.begun_s)
-    told = _told(scene, day, figures, broken)
+    stories = scene.surprises.told(day.faults, day.begun_s)
+    told = _told(scene, day, figures, broken) | {"stories": [asdict(one) for one in stories]}
     graphs = [
         *of_streams(scene.traffic.streams, day.begun_s, length_s),
         *of_nodes(day.samples.nodes, day.begun_s),
     ]
     html = page(
-        *(title_of(told), figures, day.faults, graphs, broken),
+        *(title_of(told), figures, day.faults, graphs, broken, stories),
         begun_s=day.begun_s,
         length_s=length_s,
     )
@@ -90,6 +91,8 @@ def markdown(told: Mapping[str, Any]) -> str:
     ]
     if told["broken"]:
         rows += ["", "What went wrong:", "", *(f"- `{line}`" for line in told["broken"])]
+    for story in told.get("stories", ()):
+        rows += ["", *_story(story)]
     return "\n".join(rows) + "\n"
 
 
@@ -134,6 +137,17 @@ def _kinds(faults: Sequence[Mapping[str, Any]]) -> list[str]:
         p50 = f"{percentile(known, 0.5):.1f} s" if known else "never"
         lasted_s = sum(one["lasted_s"] for one in own)
         rows.append(f"| {name} | {len(own)} | {lasted_s:.0f} | {p50} | {worst} |")
+    return rows
+
+
+def _story(one: Mapping[str, Any]) -> list[str]:
+    """Return what was around a surprise: when it was, which faults, and what the nodes that it names said then."""
+    where = f" at {one['node']}" if one["node"] else ""
+    took = f"begun at {one['begun_s']:.1f} s, ended at {one['ended_s']:.1f} s"
+    rows = [f"### {one['kind']}{where}, {took} ({one['at']})", "", f"`{one['says']}`", ""]
+    rows += [f"- {fault}" for fault in one["faults"]] or ["- No fault was on, or just over."]
+    if one["logged"]:
+        rows += ["", "```text", *one["logged"], "```"]
     return rows
 
 

@@ -21,6 +21,7 @@ from smg_chaos.gameday.whole.excuses import Excuses
 from smg_chaos.gameday.whole.operators import Operators
 from smg_chaos.gameday.whole.people import People
 from smg_chaos.gameday.whole.skew import Skew, compiled
+from smg_chaos.gameday.whole.surprises import Surprises
 from smg_chaos.gameday.whole.traffic import Traffic
 from smg_node.core.ports import Clock
 
@@ -76,15 +77,23 @@ class Scene:
         self.spare = EngineProcess(stage.cluster, spare, _ENGINE, place=ENGINES)
         self.store: StoreServer | None = None
         self.excuses = Excuses()
+        logs = {node.name: node.log for node in self.nodes}
+        self.surprises = Surprises(logs, now_s=self.now_s, now_ms=clock.now_ms)
         self.balancer = Balancer(stage.cluster.lab, CLIENTS, self.nodes)
         streams = stage.streams or STREAMS_PER_S
-        self.traffic = Traffic(self.balancer, self.excuses, streams, now_s=self.now_s)
+        self.traffic = Traffic(
+            *(self.balancer, self.excuses, streams), now_s=self.now_s, surprises=self.surprises
+        )
         lab = stage.cluster.lab
-        self.people = People(lab, self.balancer, self.excuses, _PEOPLE, now_s=self.now_s)
+        self.people = People(
+            *(lab, self.balancer, self.excuses, _PEOPLE), now_s=self.now_s, surprises=self.surprises
+        )
         self.capped = Capped(stage.cluster, ENGINES, self.balancer, now_us=self._wall_us)
         rng = Random(stage.rng.getrandbits(64))
         self.operators = Operators(
-            *(self.balancer, self.excuses, self.spare.url, rng), now_s=self.now_s
+            *(self.balancer, self.excuses, self.spare.url, rng),
+            now_s=self.now_s,
+            surprises=self.surprises,
         )
         self.skews: dict[str, Skew] = {}
         """The clock and the disk of each node."""

@@ -14,6 +14,7 @@ from smg_chaos.gameday.listener import listen
 from smg_chaos.gameday.pool import MODEL
 from smg_chaos.gameday.whole.balancer import TRIES, Balancer
 from smg_chaos.gameday.whole.excuses import CROWD, Excuses
+from smg_chaos.gameday.whole.surprises import Surprises
 
 Verdict: TypeAlias = Literal["exact", "excused", "lost", "wrong", "refused", "turned away"]
 """excused: cut off at a node that was hurt. lost: cut off at one that was not. turned away: refused in a crowd."""
@@ -86,6 +87,7 @@ class Traffic:
         per_s: float,
         *,
         now_s: Callable[[], float],
+        surprises: Surprises | None = None,
     ) -> None:
         self.streams: list[Stream] = []
         self.factor = 1.0
@@ -95,6 +97,7 @@ class Traffic:
         self._excuses = excuses
         self._per_s = per_s
         self._now_s = now_s
+        self._surprises = surprises or Surprises()
         self._asked = questions()
         self._rights: list[Hearing] = []
         self._over = False
@@ -143,6 +146,8 @@ class Traffic:
         verdict, says = judged(heard, self._rights[which], hurt=hurt, crowded=crowded)
         told = f"{node}, {ended_s - begun_s:.1f} s: {says}" if says else ""
         self.streams.append(Stream(begun_s, heard.spoken_s, ended_s, node, verdict, tries, told))
+        if verdict in FAILURES:
+            self._surprises.note(verdict, node, told, begun_s)
 
     async def _tried(self, asked: Mapping[str, Any]) -> tuple[str, Hearing, int]:
         """Return who took it, what came, and at how many nodes it was tried."""
