@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from smg_chaos.bench import interpreter
 from smg_chaos.bench.goals import Judged
 from smg_chaos.bench.rows import Figure
 
@@ -43,7 +44,7 @@ def _about(told: Page) -> str:
         ("When", told.at.strftime("%Y-%m-%d %H:%M UTC")),
         ("Commit", machine.get("commit") or "-"),
         ("Machine", f"{machine.get('cpu')}, {machine.get('cores')} cores, Linux {machine.get('kernel')}"),
-        ("Python", machine.get("python")),
+        ("Python", interpreter.told(machine)),
         ("Load at the start", load or "-"),
         ("Load and CPU pressure, worst of all rows", _weather(told.facts)),
         ("Rounds", f"{told.facts.get('rounds')} of {told.facts.get('duration_s')} s, {told.facts.get('clients')} clients"),

@@ -7,6 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from smg_chaos.bench.interpreter import step_ns
+
 _GIT_S: Final = 10.0
 _LIBRARIES: Final = (
     "uvloop",
@@ -86,6 +88,7 @@ def describe() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "kernel": platform.release(),
         "python": platform.python_version(),
+        "python_step_ns": round(step_ns()),
         "clock_source": _first_line(source),
         "nice": os.getpriority(os.PRIO_PROCESS, 0),
         "load_average": list(os.getloadavg()),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from smg_chaos.bench import interpreter
 from smg_chaos.bench.rows import Figure, Times
 from smg_chaos.bench.workloads import Workload
 
@@ -48,7 +49,7 @@ def _about(facts: Mapping[str, Any]) -> list[str]:
     load = ", ".join(f"{one:.2f}" for one in machine.get("load_average", ()))
     lines = [
         f"{machine.get('cpu')}, {machine.get('cores')} cores, Linux {machine.get('kernel')}, "
-        f"Python {machine.get('python')}, clock {machine.get('clock_source')}, "
+        f"Python {interpreter.told(machine)}, clock {machine.get('clock_source')}, "
         f"nice {machine.get('nice')}",
         f"load average {load} at the start; {facts.get('rounds')} rounds of "
         f"{facts.get('duration_s')} s, interleaved; tokenizer: {facts.get('tokenizer')}; "

@@ -198,7 +198,9 @@ async def test_it_waits_again_where_somebody_else_was_faster_but_not_for_ever() 
     assert waited == [0.06, 0.035, 0.01]
 
 
-@pytest.mark.parametrize(("state", "waits_s"), [("exact", 1.3), ("standing", 1.3), ("borrowed", 0.06)])
+@pytest.mark.parametrize(
+    ("state", "waits_s"), [("exact", 1.3), ("standing", 1.3), ("borrowed", 0.06)]
+)
 async def test_where_an_owner_is_still_sought_it_waits_until_there_is_one(
     state: str, waits_s: float
 ) -> None:
