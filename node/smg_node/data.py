@@ -125,6 +125,7 @@ def model_parts(settings: Settings, base: Base) -> ModelParts:
     return ModelParts(
         load=lambda bundle: assembly().load(bundle),
         encoder=lambda tokenizer: assembly().encoder(tokenizer),
+        faster=lambda *said: assembly().faster(*said),
         renderer=lambda *said: assembly().renderer(*said),
         recognition=lambda *said: assembly().recognition(*said),
     )

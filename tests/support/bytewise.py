@@ -44,6 +44,7 @@ class BytewiseTokenizer:
     special_tokens = {"eos_token": "<eos>"}  # noqa: RUF012 - never changed
     eos_ids = frozenset({EOS})
     encoder = "bytewise"
+    faster = None
 
     def encode(self, text: str, *, add_special_tokens: bool) -> TokenIds:
         return token_ids([*([TURN] if add_special_tokens else []), *text.encode()])

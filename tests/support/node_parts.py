@@ -43,6 +43,12 @@ def bytewise(bundle: TokenizerBundle) -> LoadedTokenizer:
     return cast("LoadedTokenizer", BytewiseTokenizer())
 
 
+def faster(tokenizer: LoadedTokenizer, encoder: CachedEncoder) -> Callable[[], None]:
+    assert tokenizer.faster is not None
+    tokenizer.take(*tokenizer.faster())
+    return lambda: encoder.reconsider(None)
+
+
 def fleet_of(
     engines: Mapping[str, FakeEngine],
     folder: Path,
@@ -69,6 +75,7 @@ def fleet_of(
     parts = ModelParts(
         load=load,
         encoder=CachedEncoder,
+        faster=faster,
         renderer=no_renderer,
         recognition=lambda name, bundle, tokenizer, template: Recognition(clues or Clues((name,))),
         at_once=at_once,

@@ -24,7 +24,7 @@ from smg_node.tokens.exact_cache import ExactCache
 from smg_node.tokens.huggingface import EncoderChoice, Proofs
 from smg_node.tokens.load import load
 from smg_node.tokens.loaded import LoadedTokenizer
-from smg_node.tokens.prefix_cache import prefix_cache
+from smg_node.tokens.prefix_cache import PrefixCache, prefix_cache
 
 _log = getLogger(__name__)
 
@@ -77,6 +77,24 @@ class Assembly:
 
     def encoder(self, tokenizer: LoadedTokenizer) -> CachedEncoder:
         """Return `tokenizer` with the caches in front that its vocabulary allows."""
+        return CachedEncoder(
+            tokenizer,
+            self._l0,
+            self._l1(tokenizer),
+            long_above_bytes=self._options.thread_above_bytes,
+        )
+
+    def faster(self, tokenizer: LoadedTokenizer, encoder: CachedEncoder) -> Callable[[], None]:
+        """Give `tokenizer` what its `faster` makes; return what has `encoder` go by that, to be called on the loop."""
+        assert tokenizer.faster is not None, "there is something to wait for"
+        tokenizer.take(*tokenizer.faster())
+        l1 = self._l1(tokenizer)
+        return lambda: encoder.reconsider(l1)
+
+    def _l1(self, tokenizer: LoadedTokenizer) -> PrefixCache | None:
+        if tokenizer.faster is not None:
+            # It would be of no use in a second, and to find out whether there may be one takes a tenth of that.
+            return None
         l1, why_not = prefix_cache(
             tokenizer, max_bytes=self._options.l1_max_bytes, seed=self._rng.getrandbits(64)
         )
@@ -87,9 +105,7 @@ class Assembly:
         ):
             if why:
                 _log.info("no %s for this tokenizer: %s", what, why)
-        return CachedEncoder(
-            tokenizer, self._l0, l1, long_above_bytes=self._options.thread_above_bytes
-        )
+        return l1
 
     def renderer(
         self,

@@ -1,7 +1,7 @@
 """One served model: its tokenizer, template and bounds, shared by all workers that serve it."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -67,6 +67,8 @@ class Reading:
     recognition: "Recognition"
     printing: "Printing"
     why_no_template: str
+    faster: Callable[[], Callable[[], None]] | None = None
+    """Makes the encoder faster, see `ModelParts.faster`; None where it is as fast as it can be."""
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ from smg_node.fleet.model import (
     ServedModel,
     bundle_context,
 )
+from smg_node.fleet.model_log import tell_printing, tell_reading
 from smg_node.fleet.unread import Unread
 from smg_node.memory import trim
 
@@ -62,6 +63,9 @@ class ModelParts:
     """Bundle, tokenizer, template text from the operator; INVALID_REQUEST if there is no template."""
     recognition: "Callable[[str, TokenizerBundle, LoadedTokenizer, str | None], Recognition]"
     """The model's name, bundle, tokenizer, and template text from the operator."""
+    faster: "Callable[[LoadedTokenizer, CachedEncoder], Callable[[], None]]"
+    """For a tokenizer that can be had faster (`LoadedTokenizer.faster`): makes that, in a thread, and returns what has
+    to be called on the loop then."""
     at_once: bool = True
     """Whether files are read when a model's first worker comes, as where requests are served; else when one needs it."""
 
@@ -153,10 +157,10 @@ class Models:
                 )
             if found is None or found.bundle_digest != digest:
                 found = self._served[name] = await self._made(name, bundle, digest, labels)
-                _tell_reading(found)
+                tell_reading(found)
             elif labels != found.labels and (labels.reasoning or labels.tools):
                 found.reprint(labels)
-                _tell_printing(found)
+                tell_printing(found)
             trouble = found.trouble()
             if trouble is not None:
                 raise trouble
@@ -224,7 +228,7 @@ class Models:
             model.settings = self._settings.get(model.name, ModelSettings())
             if isinstance(model, ServedModel) and _parsers(before) != _parsers(model.settings):
                 model.reprint(model.labels)
-                _tell_printing(model)
+                tell_printing(model)
             self._name(model, None)
         for model in models:
             self._name(model, self._learnt.get(model.name))
@@ -254,6 +258,7 @@ class Models:
                 self._note(Finding.of_error(name, digest, error))
                 raise
             self._note(Finding(name, digest, reading.tokenizer.vocabulary))
+            self._quicken(name, reading)
         else:
             unread = await asyncio.to_thread(_packed, bundle)
             heard = self._findings.get(name)
@@ -300,7 +305,15 @@ class Models:
         except SmgError as error:
             why = error.message
         encoder = self._parts.encoder(tokenizer)
-        return Reading(tokenizer, encoder, renderer, recognition, printing, why)
+        waits = tokenizer.faster is not None
+        faster = partial(self._parts.faster, tokenizer, encoder) if waits else None
+        return Reading(tokenizer, encoder, renderer, recognition, printing, why, faster)
+
+    def _quicken(self, name: str, reading: Reading) -> None:
+        """Have it encode faster as soon as that can be; requests are served meanwhile."""
+        if reading.faster is not None:
+            job = asyncio.get_running_loop().run_in_executor(None, reading.faster)
+            job.add_done_callback(partial(_quickened, name, reading))
 
     def _taken(
         self,
@@ -315,10 +328,25 @@ class Models:
         if done.cancelled() or done.exception() is not None:
             # Those who wait are told.
             return
-        model.take(done.result())
+        reading = done.result()
+        model.take(reading)
+        self._quicken(model.name, reading)
         if (_parsers(model.settings), model.labels) != (_parsers(settings), labels):
             model.reprint(model.labels)
-        _tell_reading(model)
+        tell_reading(model)
+
+
+def _quickened(name: str, reading: Reading, done: asyncio.Future[Callable[[], None]]) -> None:
+    """Go by what was made, or say why that is not there; what it took the place of is given back."""
+    if done.cancelled():
+        return
+    error = done.exception()
+    if error is not None:
+        _log.error("model %s: its encoder stays slow", name, exc_info=error)
+        return
+    done.result()()
+    _log.info("model %s: encoder %s", name, reading.tokenizer.encoder)
+    asyncio.get_running_loop().run_in_executor(None, trim)
 
 
 def _packed(bundle: TokenizerBundle) -> Unread:
@@ -342,36 +370,6 @@ def vocabulary_digest(bundle: TokenizerBundle) -> str:
 
 def _parsers(settings: ModelSettings) -> tuple[str | None, str | None]:
     return settings.reasoning_parser, settings.tool_parser
-
-
-def _tell_reading(model: ServedModel) -> None:
-    if model.unread is not None:
-        _log.info("model %s: its tokenizer is read here when a request needs it", model.name)
-        return
-    _log.info(
-        "model %s: %d token ids, encoder %s, %s",
-        model.name,
-        model.tokenizer.vocabulary,
-        model.tokenizer.encoder,
-        model.why_no_template or "chat template found",
-    )
-    _tell_printing(model)
-
-
-def _tell_printing(model: ServedModel) -> None:
-    if model.unread is not None:
-        return
-    chosen = model.printing.chosen
-    _log.info(
-        "model %s: thoughts are read as %s (%s), calls as %s (%s)",
-        model.name,
-        chosen.reasoning,
-        chosen.why_reasoning,
-        chosen.tools,
-        chosen.why_tools,
-    )
-    for warning in chosen.warnings:
-        _log.warning("model %s: %s", model.name, warning)
 
 
 def _read_template(path: str) -> str:

@@ -35,14 +35,19 @@ class CachedEncoder:
         self._tokenizer = tokenizer
         self._digest = tokenizer.digest
         self._l0 = l0
-        self._l1 = l1
-        self._long_above = long_above_bytes // SLOWNESS.get(tokenizer.encoder, 1)
-        # Up to four bytes a character; they are counted only where that could make the difference.
-        self._surely_short = self._long_above // 4
+        self._fast_above: Final = long_above_bytes
+        self.reconsider(l1)
         self.l0_hits = 0
         """Prompts found whole."""
         self.l0_misses = 0
         """Prompts that had to be encoded."""
+
+    def reconsider(self, l1: PrefixCache | None) -> None:
+        """Go by the encoder that the tokenizer has now, with this L1 in front of it. On the loop."""
+        self._l1 = l1
+        self._long_above = self._fast_above // SLOWNESS.get(self._tokenizer.encoder, 1)
+        # Up to four bytes a character; they are counted only where that could make the difference.
+        self._surely_short = self._long_above // 4
 
     def encode(self, text: str, *, add_special_tokens: bool) -> Encoded:
         """Return `text` encoded, from a cache or here and now.

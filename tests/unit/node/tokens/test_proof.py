@@ -1,7 +1,7 @@
 """What was proven about a vocabulary: told truly, found for the very same files only, and never believed when damaged."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.bundle import TokenizerBundle
+from smg_node.core.request import TokenIds, token_ids
 from smg_node.tokens import huggingface
 from smg_node.tokens.load import load
 from smg_node.tokens.loaded import LoadedTokenizer
@@ -26,6 +27,18 @@ from support.vocabulary import bundle_of, llama2_json
 
 ROLES = {"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": True, "add_eos_token": True}
 TURN = {"added_tokens_decoder": {"600": {"content": "<|turn|>", "special": True}}}
+
+
+BUILDING = "the fast one is being built"
+
+
+class Deaf:
+    """A fast encoder that says the same of every text."""
+
+    name = "fastokens"
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> TokenIds:
+        return token_ids([1])
 
 
 class Shelf:
@@ -52,11 +65,22 @@ def llama(**config: Any) -> TokenizerBundle:
     return bundle_of(files)
 
 
+@pytest.fixture(params=[False, True], ids=["small", "large"])
+def is_slow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether these files count as so large that the reference encodes first."""
+    monkeypatch.setattr(huggingface, "SLOW_BYTES", 0 if request.param else 1 << 30)
+    return bool(request.param)
+
+
 def without_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_said: object) -> None:
         raise AssertionError("the reference was asked again")
 
     monkeypatch.setattr(huggingface, "_open", refuse)
+
+
+def waits(loaded: LoadedTokenizer) -> bool:
+    return loaded.faster is not None
 
 
 def same(one: LoadedTokenizer, other: LoadedTokenizer) -> None:
@@ -89,6 +113,60 @@ def test_a_tokenizer_by_its_proof_is_the_same_one(
     same(first, load(llama(**config), proofs=shelf))
 
 
+@pytest.mark.parametrize(
+    "config", [{}, ROLES, TURN, ROLES | TURN], ids=["plain", "roles", "added", "all"]
+)
+@pytest.mark.parametrize("is_slow", [True], ids=["large"], indirect=True)
+def test_a_large_one_by_its_proof_encodes_at_once_and_soon_fast(
+    config: dict[str, Any], is_slow: bool
+) -> None:
+    shelf = Shelf()
+    first = load(llama(**config), proofs=shelf)
+    second = load(llama(**config), proofs=shelf)
+    assert (second.encoder, second.report.why_encoder) == ("tokenizers", BUILDING)
+    assert second.faster is not None
+    fast, why = second.faster()
+    second.report = first.report
+    same(first, second)
+    second.take(fast, why)
+    assert (second.encoder, second.source) == ("fastokens", fast)
+    assert not waits(second)
+    same(first, second)
+
+
+@pytest.mark.parametrize("is_slow", [True], ids=["large"], indirect=True)
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        (
+            lambda _brief: (_ for _ in ()).throw(ValueError("torn")),
+            "fastokens cannot read it: torn",
+        ),
+        (lambda _brief: Deaf(), "fastokens disagrees with what was proven"),
+    ],
+    ids=["unreadable", "other ids"],
+)
+def test_a_fast_encoder_that_does_not_hold_leaves_the_reference_at_it(
+    trouble: Callable[[bytes], Any], why: str, is_slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = Shelf()
+    first = load(llama(), proofs=shelf)
+    second = load(llama(), proofs=shelf)
+    assert second.faster is not None
+    monkeypatch.setattr(huggingface, "FastEncoder", trouble)
+    second.take(*second.faster())
+    assert (second.encoder, second.report.why_encoder) == ("tokenizers", why)
+    assert not waits(second)
+    second.report = first.report
+    same(first, second)
+
+
+@pytest.mark.parametrize("is_slow", [True], ids=["large"], indirect=True)
+def test_a_large_one_that_was_not_proven_is_waited_for(is_slow: bool) -> None:
+    loaded = load(llama(), proofs=Shelf())
+    assert (loaded.encoder, loaded.faster) == ("fastokens", None)
+
+
 def test_other_files_have_another_proof() -> None:
     shelf = Shelf()
     load(llama(), proofs=shelf)
@@ -114,7 +192,7 @@ def test_another_version_of_a_library_has_another_proof(monkeypatch: pytest.Monk
     ],
     ids=["sum", "pieces", "unreadable", "ids", "tokens"],
 )
-def test_a_proof_that_does_not_hold_is_made_anew(lie: dict[str, Any]) -> None:
+def test_a_proof_that_does_not_hold_is_made_anew(lie: dict[str, Any], is_slow: bool) -> None:
     shelf = Shelf()
     bundle = llama(**ROLES)
     first = load(bundle, proofs=shelf)
