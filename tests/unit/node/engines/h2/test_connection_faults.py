@@ -1,21 +1,34 @@
 """What a server does wrong: to one call it ends that one, to the connection all, and never raises."""
 
 from collections.abc import Callable
+from typing import TypeAlias
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smg_node.engines.h2 import connection as connections
 from smg_node.engines.h2 import frames
 from smg_node.engines.h2.connection import IDLE_FRAMES_MAX, Connection
 from smg_node.engines.h2.flow import STREAM_WINDOW, Flow
 from smg_node.engines.h2.hpack import literal
 from smg_node.engines.transport import StatusCode
 from support.h2_server import FINE, HEAD, answer, body, head, message, tail
+from support.twins import twins
 
 LIMIT = 100_000
 S = StatusCode
-KNOWN = (False, True)
+
+Quick: TypeAlias = Callable[..., tuple[int, int, bool]]
+
+
+def nothing_quickly(data: bytes, at: int, *_rest: object) -> tuple[int, int, bool]:
+    """Leave every frame to the long way."""
+    return at, 0, False
+
+
+WAYS: list[Quick] = [nothing_quickly, *[each.quick_frames for each in twins("quick_frames")]]
 
 
 def connected(calls: int = 2) -> tuple[Connection, list[Flow]]:
@@ -199,32 +212,32 @@ def test_frames_in_any_order_with_any_byte_wrong_give_the_same_at_every_cut(
         if at < len(data):
             data[at] = value
     ends = [
-        heard(bytes(data), step, known=known) for step in (size, len(data) + 1) for known in KNOWN
+        heard(bytes(data), step, quick, known=known)
+        for step in (size, len(data) + 1)
+        for quick in WAYS
+        for known in (False, True)
     ]
     assert all(end == ends[0] for end in ends)
 
 
-class Forgetful(dict[bytes, int]):
-    """Blocks of which none is ever known."""
-
-    def __setitem__(self, block: bytes, flags: int) -> None:
-        """Know it no better."""
-
-
-def heard(data: bytes, step: int, *, known: bool) -> list[object]:
+def heard(data: bytes, step: int, quick: Quick, *, known: bool) -> list[object]:
     """What three calls hear of `data`, cut every `step` bytes, and whether the connection holds.
 
-    `known`: the head and the end of good answers have been seen before. Else every block is read as if it were new.
+    `quick` takes the usual frames. `known`: the head and the end of good answers have been seen before.
     """
     connection, flows = connected(3)
     if known:
         connection._sections.read(HEAD)
         connection._sections.read(FINE)
-    else:
-        connection._sections.usual = Forgetful()
+    with patch.object(connections, "quick_frames", quick):
+        feed(connection, data, step)
+    said = [(flow.messages, flow.ending and flow.ending.status, flow.part or b"") for flow in flows]
+    rooms = [flow.room for flow in flows]
+    return [*said, rooms, connection._room, connection.broken is None]
+
+
+def feed(connection: Connection, data: bytes, step: int) -> None:
     for at in range(0, len(data), step):
         for flow in connection.receive(data[at : at + step]):
             assert flow.touched
             flow.touched = False
-    said = [(flow.messages, flow.ending and flow.ending.status, flow.part or b"") for flow in flows]
-    return [*said, connection.broken is None]
