@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 from smg_chaos.bench.counted import Counted
-from smg_chaos.bench.gateways import KINDS, Place, Wanted
+from smg_chaos.bench.gateways import EQUIPPED, KINDS, Place, Wanted
 
 WARM: Final = 100
 """Requests before the first that counts: the interpreter has specialised what is hot by then, and all that is made once is made."""
@@ -72,6 +72,9 @@ _Tokenizer = Annotated[
     typer.Option(help="folder with a real tokenizer", exists=True, file_okay=False),
 ]
 _Out = Annotated[Path, typer.Option(help="folder for results and logs")]
+_Equipped = Annotated[
+    bool, typer.Option("--equipped", help="with a key to show and limits to stay below")
+]
 _Shown = Annotated[int, typer.Option("--show", help="rows of each table", min=1, max=1000)]
 
 
@@ -79,6 +82,7 @@ def command(
     workload: _Workload = "short",
     tokenizer: _Tokenizer = None,
     out: _Out = Path(".cache/bench"),
+    equipped: _Equipped = False,
     show: _Shown = _SHOWN,
 ) -> None:
     """Count the interpreter's instructions of a request in this gateway, function by function.
@@ -99,9 +103,10 @@ def command(
     folder = out / f"instructions-{SystemClock().now_ms()}"
     folder.mkdir(parents=True)
     path = folder.resolve() / f"{workload}.json"
+    kind = EQUIPPED if equipped else "smg-node"
     plan = Plan(
         workloads=chosen([workload], []),
-        gateways=[counted(Wanted("smg-node", KINDS["smg-node"]), path)],
+        gateways=[counted(Wanted(kind, KINDS[kind]), path)],
         folder=folder,
         peers=Path(),
         bundle=bundle_of(tokenizer),

@@ -76,10 +76,12 @@ class Ticket(msgspec.Struct, eq=False):
     """So many came at once, at most."""
     _over: bool = False
     cut: bool = False
+    watched: bool = False
+    """Whether `streamed` has to be called as its answers go on: more may come than was reserved for them."""
 
     @property
     def metered(self) -> bool:
-        """Whether its tokens are counted, so that `streamed` has to be called."""
+        """Whether its tokens are counted, so that they have to be reserved."""
         return bool(self._matched.tariffs)
 
     @property
@@ -126,6 +128,7 @@ class Ticket(msgspec.Struct, eq=False):
         if isinstance(charges, Short):
             return charges
         self._charges = charges
+        self.watched = expected < most and not all(each.worst_case for each in matched.tariffs)
         return None
 
     async def _insist(self, attempt: Attempt) -> None:

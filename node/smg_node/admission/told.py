@@ -1,8 +1,9 @@
 """What a client is told of a limit: its name, what remains, when there is more; and the headers that say so. Pure."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -29,6 +30,15 @@ _GROUPS: Final[Mapping[Family, Mapping[str, tuple[Unit, ...]]]] = {
         "output-tokens": ("output_tokens",),
     },
 }
+_GROUPS_OF: Final[Mapping[Family, Mapping[Unit, tuple[str, ...]]]] = {
+    family: {
+        unit: tuple(group for group, units in groups.items() if unit in units)
+        for unit in ("requests", *_TOKENS)
+    }
+    for family, groups in _GROUPS.items()
+}
+_DURATIONS_KEPT: Final = 4096
+"""Nodes tell of windows of some minutes again and again; of longer ones the last is told, for a second."""
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -42,11 +52,6 @@ class Told(msgspec.Struct, frozen=True):
     reset_ms: int
     resets_ms: int
 
-    @property
-    def fraction(self) -> float:
-        """How much of it remains, 0 to 1."""
-        return self.remaining / self.limit if self.limit else 0.0
-
 
 def limit_headers(
     limits: Sequence[Told], family: Family, *, refused: Told | None = None
@@ -57,15 +62,26 @@ def limit_headers(
     """
     if not limits:
         return {}
+    # One look at each: every reply to whoever has a limit has these headers.
+    groups_of = _GROUPS_OF[family]
+    tightest: dict[str, Told] = {}
+    least: dict[str, float] = {}
+    named, named_least = limits[0], math.inf
+    for limit in limits:
+        fraction = limit.remaining / limit.limit if limit.limit else 0.0
+        if fraction < named_least:
+            named, named_least = limit, fraction
+        for group in groups_of.get(limit.unit, ()):
+            if fraction < least.get(group, math.inf):
+                tightest[group], least[group] = limit, fraction
+    if refused is not None:
+        named = refused
+        for group in groups_of.get(refused.unit, ()):
+            tightest[group] = refused
     headers: dict[str, str] = {}
-    for group, units in _GROUPS[family].items():
-        tightest = _tightest(limit for limit in limits if limit.unit in units)
-        if refused is not None and refused.unit in units:
-            tightest = refused
-        if tightest is not None:
-            headers.update(_group(group, tightest, family))
-    named = refused or _tightest(limits)
-    assert named is not None, "there is one"
+    for group in _GROUPS[family]:
+        if group in tightest:
+            headers.update(_group(group, tightest[group], family))
     headers["x-smg-limit"] = named.name
     headers["x-smg-limit-state"] = named.state
     return headers
@@ -89,16 +105,17 @@ def duration(length_ms: int, *, brief: bool = False) -> str:
     """Return a length of time as `120ms`, `1s`, `6m0s`, `1h0m0s`; `brief` leaves zeros out."""
     if length_ms < 1_000:
         return f"{length_ms}ms"
-    minutes, seconds = divmod(math.ceil(length_ms / 1_000), 60)
+    return _whole(math.ceil(length_ms / 1_000), brief)
+
+
+@lru_cache(_DURATIONS_KEPT)
+def _whole(seconds: int, brief: bool) -> str:
+    minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     parts = [(hours, "h"), (minutes, "m"), (seconds, "s")]
     while len(parts) > 1 and parts[0][0] == 0:
         parts.pop(0)
     return "".join(f"{count}{unit}" for count, unit in parts if count or not brief)
-
-
-def _tightest(limits: Iterable[Told]) -> Told | None:
-    return min(limits, key=lambda limit: limit.fraction, default=None)
 
 
 def _group(group: str, told: Told, family: Family) -> dict[str, str]:

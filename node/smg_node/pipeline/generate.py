@@ -233,14 +233,14 @@ class GenerationRun:
             generation_id=self._context.token or parts.ids.new(""),
             created_s=journey.began_ms // 1000,
             new_id=self._new_call_id,
-            # Whoever pays by the token is looked at as it goes.
-            silent=self._silent and (ticket is None or not ticket.metered),
+            # Who may need more rights than he has is looked at as it goes.
+            silent=self._silent and (ticket is None or not ticket.watched),
         )
         self._story, self._keeping = story, keeping = planned.story, planned.keeping
         if planned.ignored:
             self.ignored = (*self.ignored, *planned.ignored)
         journey.answer = story.id
-        if ticket is not None and ticket.metered:
+        if ticket is not None and ticket.watched:
             telling: Telling = MeteredTelling(receive, ready, keeping, ticket=ticket, story=story)
         else:
             telling = NOBODY_LISTENS if story.silent else Telling(receive, ready, keeping)

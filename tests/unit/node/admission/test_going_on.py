@@ -65,6 +65,31 @@ async def test_answers_that_did_not_come_to_their_end_teach_nothing() -> None:
     assert before - share.left == 10 + 256
 
 
+@pytest.mark.parametrize(
+    ("tokens", "most", "reserve", "watched"),
+    [
+        (True, 4_000, "estimate", True),
+        (True, 257, "estimate", True),
+        (True, 256, "estimate", False),
+        (True, 8, "estimate", False),
+        (True, None, "estimate", True),
+        (True, 4_000, "worst_case", False),
+        (False, 4_000, "estimate", False),
+    ],
+)
+async def test_who_has_all_that_he_may_need_is_not_watched(
+    tokens: bool, most: int | None, reserve: Literal["worst_case", "estimate"], watched: bool
+) -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens" if tokens else "requests", reserve=reserve), 100_000)
+    ticket = ticket_of(door_of(world))
+    await ticket.enter()
+    await ticket.reserve(10, most)
+    assert ticket.watched is watched
+    ticket.settle(10, 0, 8)
+    assert share.left == 100_000 - (18 if tokens else 1)
+
+
 async def test_the_worst_case_reserves_all_an_answer_may_have() -> None:
     world = LimitWorld()
     share = world.add(limit("tokens", reserve="worst_case"), 100_000)

@@ -1,9 +1,26 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from smg_node.admission.ports import Unit
-from smg_node.admission.told import Told, duration, limit_headers, limit_name, window_name
+from smg_node.admission.told import (
+    Family,
+    Told,
+    duration,
+    limit_headers,
+    limit_name,
+    window_name,
+)
 
 END_MS = 1_700_000_000_000
+UNITS: tuple[Unit, ...] = (
+    "requests",
+    "tokens",
+    "input_tokens",
+    "output_tokens",
+    "concurrent",
+    "cost",
+)
 
 
 def told(
@@ -91,6 +108,44 @@ def test_a_limit_of_nothing_is_the_tightest() -> None:
         "x-smg-limit": "global#concurrent",
         "x-smg-limit-state": "exact",
     }
+
+
+@given(
+    st.lists(
+        st.builds(
+            told,
+            st.sampled_from(UNITS),
+            st.integers(0, 4),
+            st.integers(0, 4),
+            name=st.sampled_from("abcdef"),
+        ),
+        max_size=6,
+    ),
+    st.sampled_from(["openai", "anthropic"]),
+    st.none() | st.builds(told, st.sampled_from(UNITS), st.integers(0, 4), name=st.just("refused")),
+)
+def test_of_each_kind_the_first_of_the_tightest_is_told(
+    limits: list[Told], family: Family, refused: Told | None
+) -> None:
+    groups = {"requests": ["requests"], "tokens": ["tokens", "input_tokens", "output_tokens"]}
+    if family == "anthropic":
+        groups |= {"input-tokens": ["input_tokens"], "output-tokens": ["output_tokens"]}
+    headers = limit_headers(limits, family, refused=refused)
+    assert bool(headers) is bool(limits)
+    for group, units in groups.items() if limits else ():
+        among = [one for one in limits if one.unit in units]
+        tightest = min(among, key=fraction, default=None)
+        if refused is not None and refused.unit in units:
+            tightest = refused
+        name = f"remaining-{group}" if family == "openai" else f"{group}-remaining"
+        start = "x-ratelimit-" if family == "openai" else "anthropic-ratelimit-"
+        assert headers.get(start + name) == (tightest and str(tightest.remaining))
+    if limits:
+        assert headers["x-smg-limit"] == (refused or min(limits, key=fraction)).name
+
+
+def fraction(one: Told) -> float:
+    return one.remaining / one.limit if one.limit else 0.0
 
 
 def test_names_fit_into_headers() -> None:
