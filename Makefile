@@ -14,7 +14,7 @@ ROOTS := node mesh storage proto migrations chaos tests
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help setup compile mlx demo test check format lint types contracts house reference reference-check \
-	proto proto-check unit properties simulate integration conformance performance rewrite bench compare bench-peers gameday serf deploy-tools deploy-check lock \
+	proto proto-check unit properties simulate integration conformance engines test-engines performance rewrite bench compare bench-peers gameday serf deploy-tools deploy-check lock \
 	clean distclean
 
 help: ## Show this list
@@ -87,6 +87,13 @@ integration: setup mlx ## Real processes, a real engine
 
 conformance: setup mlx ## Official client libraries as judges
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile tests/conformance
+
+engines: setup ## Install vLLM and SGLang for the CPU under .cache/engines (5.5 GB)
+	@bash tools/setup.sh vllm
+	@bash tools/setup.sh sglang
+
+test-engines: setup ## Real vLLM and SGLang behind both transports; after `make engines`, ARGS="-k vllm" for one
+	@$(PYTEST) -q --timeout 900 tests/engines $(ARGS)
 
 performance: setup ## Is it still fast?
 	@$(PYTEST) -q tests/performance

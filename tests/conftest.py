@@ -3,12 +3,16 @@
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from support.mlx import MlxEngine, MlxEngines
 from support.transcripts import REWRITE_VARIABLE
+
+ENGINES: Final = Path(__file__).parent / "engines"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,6 +36,14 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop(REWRITE_VARIABLE, None)
     if config.getoption("--rewrite"):
         os.environ[REWRITE_VARIABLE] = "1"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    # Engines of gigabytes that start for a minute: theirs are run when somebody names them (`make test-engines`).
+    if collection_path != ENGINES:
+        return None
+    named = [config.invocation_params.dir / one.partition("::")[0] for one in config.args]
+    return None if any(one.resolve().is_relative_to(ENGINES) for one in named) else True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

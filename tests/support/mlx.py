@@ -50,14 +50,15 @@ def running_mlx(scratch: Path, script: str, *, endless: bool = False) -> Iterato
             environment={"PYTHONPATH": "", "HF_HUB_OFFLINE": "1"},
             grace_s=2.0,
         ) as process:
-            _wait_until_serving(process, address)
+            wait_until_serving(process, address, SERVICE, _READY_S)
             yield MlxEngine(address, model_dir, made, process)
 
 
-def _wait_until_serving(process: Process, address: str) -> None:
+def wait_until_serving(process: Process, address: str, service: str, within_s: float) -> None:
+    """Wait until the engine at `address` says of `service` that it is served: a port that is open means nothing yet."""
     with grpc.insecure_channel(address) as channel:
         health = health_pb2_grpc.HealthStub(channel)
-        request = health_pb2.HealthCheckRequest(service=SERVICE)
+        request = health_pb2.HealthCheckRequest(service=service)
 
         def serving() -> bool:
             try:
@@ -66,7 +67,7 @@ def _wait_until_serving(process: Process, address: str) -> None:
                 return False
             return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
-        process.wait_until(serving, "serving", _READY_S)
+        process.wait_until(serving, "serving", within_s)
 
 
 class MlxEngines:
