@@ -220,6 +220,9 @@ class Escrow(Parts):
                 self._rights_asked(message, sender, now_ms, wall_ms)
             case RightsGive():
                 if message.boot == self.me.boot:
+                    if not self._votes:
+                        slots = {slot_of(row.key) for row in message.rows}
+                        self._whereabouts.heard(slots, message.owner, now_ms=now_ms)
                     self._ledger.given(message, now_ms=now_ms, wall_ms=wall_ms)
             case RecordsAsk():
                 if (told := self._voter.records_asked(message, now_ms=now_ms)) is not None:

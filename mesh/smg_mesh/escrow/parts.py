@@ -15,6 +15,7 @@ from smg_mesh.escrow.loans import without_lent
 from smg_mesh.escrow.sight import Sight
 from smg_mesh.escrow.treasury import Treasury
 from smg_mesh.escrow.voter import Voter
+from smg_mesh.escrow.whereabouts import Whereabouts
 from smg_mesh.escrow.words import Life, Roster
 
 LEASE_TICK_MS: Final = 25
@@ -68,6 +69,7 @@ class Parts:
         self._treasury = Treasury(me, limits)
         self._sight = Sight(me)
         self._leases = Leases(me, self._sight, self._voter)
+        self._whereabouts = Whereabouts()
         self._followed: tuple[Roster | None, int] = (None, 0)
         self._desk = Desk(me.name)
         self._retired = False
@@ -83,6 +85,11 @@ class Parts:
         """The names that vote, as this node goes by them."""
         return self._keeper.roster
 
+    @property
+    def _votes(self) -> bool:
+        """Whether this node is told to whom slots are promised."""
+        return self.roster is not None and self.me.name in self.roster.names
+
     def _follow(self, *, now_ms: int, wall_ms: int) -> None:
         """Let all parts go by the roster that this node goes by."""
         roster, divisor = self._keeper.roster, self._keeper.divisor()
@@ -93,6 +100,7 @@ class Parts:
             self._followed = (roster, divisor)
             self._lending.permits.pass_time(now_ms)
             self._sight.follow(roster)
+            self._whereabouts.forget()
             self._ledger.follow(roster, divisor, wall_ms=wall_ms)
             self._lending.members(self._sight.alive, now_ms=now_ms)
             self._treasury.changed(now_ms=now_ms)
@@ -100,7 +108,12 @@ class Parts:
     def _owner(self, slot: int) -> str:
         """Return who owns a slot, as far as this node knows; empty if there is nobody."""
         promise = self._voter.promised(slot, now_ms=self._now_ms)
-        return promise.name if promise is not None and promise.name else self._sight.best(slot)
+        if promise is not None and promise.name:
+            return promise.name
+        sight = self._sight
+        if self._votes or not sight.majority:
+            return sight.best(slot)
+        return self._whereabouts.owner(slot, sight.ranked(slot), now_ms=self._now_ms)
 
     def _is_volatile(self, key: str) -> bool:
         limit = self._limits.get(key.partition("\x1f")[0])

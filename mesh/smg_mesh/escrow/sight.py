@@ -14,7 +14,7 @@ class Sight:
         self.roster: Roster | None = None
         self.majority = False
         """Whether more than half of the names that vote are in sight."""
-        self._best: dict[int, str] = {}
+        self._ranked: dict[int, Sequence[str]] = {}
 
     @property
     def alone(self) -> bool:
@@ -34,18 +34,21 @@ class Sight:
 
     def best(self, slot: int) -> str:
         """Return who of the names that vote and live has the best claim to a slot; empty if there is nobody."""
-        best = self._best.get(slot)
-        if best is None:
-            names = self._voters()
-            best = max(names, key=lambda name: score(slot, name), default="")
-            self._best[slot] = best
-        return best
+        return next(iter(self.ranked(slot)), "")
+
+    def ranked(self, slot: int) -> Sequence[str]:
+        """Return the names that vote and live, the best claim to a slot first."""
+        ranked = self._ranked.get(slot)
+        if ranked is None:
+            ranked = sorted(self._voters(), key=lambda name: score(slot, name), reverse=True)
+            self._ranked[slot] = ranked
+        return ranked
 
     def _voters(self) -> Sequence[str]:
         roster = self.roster
         return () if roster is None else [name for name in self.names if name in roster.names]
 
     def _look(self) -> None:
-        self._best.clear()
+        self._ranked.clear()
         roster = self.roster
         self.majority = roster is not None and len(self._voters()) >= roster.majority

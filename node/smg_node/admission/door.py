@@ -30,7 +30,7 @@ OWNER_WAIT_S: Final = 1.3
 """How long it takes at most until a limit has an owner: it was just set, was not used for a while, or its owner died."""
 STREAM_WAIT_S: Final = 0.5
 """An answer that has begun may wait longer: a token that comes late is better than none."""
-_PLENTY: Final = 100
+PLENTY: Final = 100
 """So many times what a request needs is plenty: as many nodes may ask for as much at once, and all get it."""
 JITTER: Final = 0.1
 """Clients come back within this part of the next window, not all at its first moment."""
@@ -171,7 +171,7 @@ def _is_sought(share: Share) -> bool:
 
 def _has_plenty(share: Share, cost: int) -> bool:
     """Whether the owner said that it has so much left that several nodes may ask for as much at the same time."""
-    return bool(share.window_ms) and share.pool >= _PLENTY * cost
+    return bool(share.window_ms) and share.pool >= PLENTY * cost
 
 
 def _more_ms(share: Share, reset_ms: int) -> int:

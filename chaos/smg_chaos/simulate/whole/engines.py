@@ -141,6 +141,11 @@ class VirtualEngine:
         """Requests that it has."""
         return self._face.engine.active
 
+    @property
+    def is_full(self) -> bool:
+        """Whether whoever comes now waits for a slot."""
+        return self.open >= self._setting.slots
+
     def _worse(self) -> None:
         self._changed_us = self.world.agenda.now_us
 

@@ -15,6 +15,8 @@ from smg_chaos.simulate.whole.hold import Hold
 from smg_chaos.simulate.whole.letters import Letters
 from smg_chaos.simulate.whole.request import Request
 from smg_chaos.simulate.whole.setting import KEY, MODEL
+from smg_node.admission.door import OWNER_WAIT_S, PLENTY, PLENTY_WAIT_S, WAIT_S
+from smg_node.admission.ports import Share
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.events import Begin, Delta, Event
 from smg_node.core.grammar import Grammar
@@ -35,7 +37,6 @@ from smg_node.pipeline.stream import ChoiceStream, ends_of
 if TYPE_CHECKING:
     from smg_chaos.simulate.whole.front import Front
 
-RIGHTS_WAIT_US: Final = 60 * MS
 PLACE_WAIT_US: Final = 5 * SECOND
 """So long a request waits for a worker."""
 SILENCE_US: Final = 3 * SECOND
@@ -43,6 +44,13 @@ SILENCE_US: Final = 3 * SECOND
 _DEADLINE_S: Final = 60.0
 _AGAIN_US: Final = 10 * MS
 _LOOK_US: Final = 50 * MS
+
+
+def patience_us(share: Share) -> int:
+    """Return how long a request waits for rights, as at the door of a node (`admission.door`)."""
+    if share.pool < 0 and share.state in ("exact", "standing"):
+        return int(OWNER_WAIT_S * SECOND)
+    return int((PLENTY_WAIT_S if share.pool >= PLENTY else WAIT_S) * SECOND)
 
 
 class Errand:
@@ -105,7 +113,7 @@ class Errand:
             self._front.budget.asked(self._front.now_s)
             self._since_us = self._now_us
             self._place()
-        elif share.pool == 0 or self._now_us - self._since_us >= RIGHTS_WAIT_US:
+        elif share.pool == 0 or self._now_us - self._since_us >= patience_us(share):
             share.wanted = 0
             share.offered += 1
             self._fail("limited", ErrorKind.RATE_LIMITED, f"{share.state}, {share.left} left")

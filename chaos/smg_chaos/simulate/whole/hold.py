@@ -30,6 +30,11 @@ class Hold:
         self._probe = post.breaker.take_probe(now_s)
         post.load.begin(tokens)
 
+    @property
+    def has_spoken(self) -> bool:
+        """Whether its first token came."""
+        return self._spoke
+
     def spoke(self, now_s: float) -> None:
         """Note that its first token came."""
         if not self._spoke:

@@ -12,6 +12,7 @@ from smg_chaos.simulate.agenda import SECOND
 from smg_chaos.simulate.whole.hold import Hold
 from smg_node.core.errors import SmgError
 from smg_node.engines.status import CLOSED_CODE
+from smg_node.pipeline.attempts import STALLED_CODE
 
 if TYPE_CHECKING:
     from smg_chaos.simulate.whole.front import Front
@@ -53,12 +54,15 @@ class Judge:
     def broke(self, front: "Front", hold: Hold, error: SmgError) -> None:
         """Look at a call that broke: its engine had a reason, or the node let go of it itself.
 
-        A node that stood still meanwhile takes its own silence for the engine's.
+        A node that stood still meanwhile takes its own silence for the engine's; and who waits for a slot in a crowd
+        hears nothing for as long as that takes.
         """
         worker = hold.worker
         if error.code == CLOSED_CODE or front.node.stopped_us >= hold.since_s * SECOND - 1:
             return
         engine = self._traffic.engines[worker]
+        if error.code == STALLED_CODE and not hold.has_spoken and engine.is_full:
+            return
         well_us = engine.well_for_us
         if well_us > _SICK_US:
             label = front.node.host.label
