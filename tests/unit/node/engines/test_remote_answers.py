@@ -202,4 +202,6 @@ async def test_unknown_ends_do_not_fill_the_log(caplog: pytest.LogCaptureFixture
             for number in range(70):
                 b.says(b.complete(f"odd-{number}"))
                 await failure(b.engine, request(f"smg-{number}"))
-    assert len(caplog.records) == 64
+    # Of this logger only: whatever else goes wrong in the process meanwhile is not this engine's to bound.
+    said = [r for r in caplog.records if r.name == "smg_node.engines.remote"]
+    assert len(said) == 64
