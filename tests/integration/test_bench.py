@@ -90,6 +90,7 @@ def test_an_interrupted_run_stops_what_it_started_and_shows_what_it_has(
         process.signal(number)
         assert process.wait(WAIT_S) == 130
         assert "first token" in process.said()
+        assert "which the engine alone takes" in process.said()
     assert eventually(lambda: not any(runs(pid) for pid in started))
 
 

@@ -98,7 +98,11 @@ def tree_scheduled_s(pid: int, proc: Path = PROC) -> float:
 
 
 def memory_of(pid: int, proc: Path = PROC) -> Memory:
-    """Return the memory of a whole tree; the peak is the sum of each process's own."""
+    """Return the memory of a whole tree.
+
+    The peak is the sum of each process's own, less what they share now: the system tells the peak of what is resident, and
+    pages that several processes have would be counted as often.
+    """
     rss = pss = peak = 0
     for one in tree_of(pid, proc):
         rollup = _sizes(proc / str(one) / "smaps_rollup")
@@ -106,7 +110,7 @@ def memory_of(pid: int, proc: Path = PROC) -> Memory:
         rss += rollup.get("Rss", status.get("VmRSS", 0))
         pss += rollup.get("Pss", status.get("VmRSS", 0))
         peak += status.get("VmHWM", 0)
-    return Memory(rss, pss, peak)
+    return Memory(rss, pss, max(pss, peak - (rss - pss)))
 
 
 def _sizes(path: Path) -> dict[str, int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from smg_chaos.bench import engines, gateways
+from smg_chaos.bench.alone import first_tokens
 from smg_chaos.bench.cell import Lengths, measure
 from smg_chaos.bench.children import BenchError, Child
 from smg_chaos.bench.corpus import standard_library
@@ -25,6 +26,7 @@ from smg_chaos.bench.rows import Row
 from smg_chaos.bench.script import Script, long_sizes
 from smg_chaos.bench.workloads import BURST_TOKENS, STEP_MS, WORKLOADS, Load, Workload
 from smg_chaos.engine.bundle import Bundle
+from smg_node.engines.engine import Contract
 
 _FIRST_RUN: Final = Lengths(warmup_s=0.5, duration_s=1.0)
 _FIRST_ROUND: Final = 900
@@ -58,6 +60,8 @@ class Bench:
     _clients: Clients = field(default_factory=Clients)
     _started: list[Child] = field(default_factory=list)
     _script: Script | None = None
+    _engine_port: int | None = None
+    """Where the engine of gateways that speak gRPC listens."""
     _load: Load = field(default_factory=Load)
 
     def measurements(self) -> int:
@@ -74,8 +78,8 @@ class Bench:
     async def run(self) -> None:
         """Measure everything; BenchError if something cannot be started or dies."""
         plan = self.plan
-        held_s = plan.lengths.held_s()
-        self._load = replace(plan.load, held_s=held_s)
+        held_s = max(plan.lengths.held_s(one) for one in plan.workloads)
+        self._load = plan.load
         tokens_max = max(BURST_TOKENS, int(held_s * 1000 / STEP_MS)) + 1
         if plan.target is None:
             self._script = Script(plan.bundle, tokens_max=tokens_max)
@@ -117,6 +121,8 @@ class Bench:
             stack.push_async_callback(started[0].stop)
             await engines.listening(started[0], self.clock_s)
             behind[upstream] = started
+            if upstream == "grpc":
+                self._engine_port = started[1]
         running: list[Gateway] = []
         stack.push_async_callback(_stop_all, running)
         for wanted in plan.gateways:
@@ -145,6 +151,8 @@ class Bench:
         rounds = self.plan.rounds
         for number in range(rounds):
             for workload in workloads:
+                if workload.added and self._engine_port is not None:
+                    await self._alone(workload, self._engine_port, number)
                 for gateway in turned(running, number):
                     self.progress.measuring(workload, gateway.label, number, rounds)
                     load = replace(self._load, round=number)
@@ -152,9 +160,24 @@ class Bench:
                     self.rows.append(row)
                     self.progress.measured(row, workload)
 
+    async def _alone(self, workload: Workload, port: int, number: int) -> None:
+        plan = self.plan
+        row = await first_tokens(
+            workload,
+            Contract(plan.engine.contract),
+            port,
+            plan.bundle,
+            number=number,
+            warmup_s=min(0.5, plan.lengths.warmup_s),
+            duration_s=plan.lengths.duration_s / 2,
+            clock_s=self.clock_s,
+        )
+        self.rows.append(row)
+
     async def _measure(
         self, workload: Workload, gateway: Gateway, load: Load, lengths: Lengths
     ) -> Row:
+        load = replace(load, held_s=lengths.held_s(workload))
         row = await measure(
             workload,
             gateway,

@@ -1,6 +1,7 @@
 """One measurement: one workload on one gateway, its CPU read at the borders of what is counted."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -29,9 +30,13 @@ class Lengths:
         """Return the warm-up of a workload: streams need time to be all there."""
         return max(self.warmup_s, _PACED_WARMUP_S) if workload.paced else self.warmup_s
 
-    def held_s(self) -> float:
-        """Return for how long held streams last."""
-        return max(self.warmup_s, _PACED_WARMUP_S) + self.duration_s + SLACK_S
+    def counts_s(self, workload: Workload) -> float:
+        """Return for how long a workload counts."""
+        return self.duration_s * workload.longer
+
+    def held_s(self, workload: Workload) -> float:
+        """Return for how long held streams of a workload last."""
+        return self.warmup(workload) + self.counts_s(workload) + SLACK_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ async def measure(
     await asyncio.sleep(lengths.warmup(workload))
     before = _read(gateway, clients, clock_s)
     await clients.open()
-    await asyncio.sleep(lengths.duration_s)
+    await asyncio.sleep(lengths.counts_s(workload))
     counted = await clients.close()
     after = _read(gateway, clients, clock_s)
     whole = await clients.stop()
@@ -92,7 +97,7 @@ async def measure(
         row.rss_mb, row.pss_mb, row.peak_mb = (
             round(size / _MB, 1) for size in (memory.rss, memory.pss, memory.peak)
         )
-    row.void = void_reasons(row, has_cpu=bool(gateway.pid))
+    row.void = void_reasons(row, has_cpu=bool(gateway.pid), cores=os.cpu_count() or 1)
     return row
 
 

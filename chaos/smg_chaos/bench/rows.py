@@ -9,7 +9,11 @@ import msgspec
 from smg_chaos.bench.workloads import STEP_MS, Workload
 
 SPREAD_MAX: Final = 0.2
+ALONE: Final = "engine alone"
+"""In place of a gateway: nobody stands before the engine."""
 _CORE_MAX: Final = 0.8
+_SCARCE: Final = 0.5
+"""The part of a machine's CPU from which on those who use it are in each other's way."""
 _LATE_MAX: Final = 1.1
 _US: Final = 1e6
 
@@ -76,8 +80,12 @@ class Row(msgspec.Struct, kw_only=True):
         return self.gateway_cpu_s / self.tokens * _US if self.tokens else 0.0
 
 
-def void_reasons(row: Row, *, has_cpu: bool) -> list[str]:
-    """Return why a row does not count: wrong answers, or somebody else was the bottleneck."""
+def void_reasons(row: Row, *, has_cpu: bool, cores: int) -> list[str]:
+    """Return why a row does not count: wrong answers, or somebody else was the bottleneck.
+
+    Who uses more CPU than the gateway takes it away from it only on a machine that has not plenty: it does not count
+    where all of them together had half of its `cores` left.
+    """
     reasons = []
     if row.errors:
         reasons.append(f"{row.errors} answers were wrong")
@@ -87,10 +95,12 @@ def void_reasons(row: Row, *, has_cpu: bool) -> list[str]:
         reasons.append(f"{row.unsent} requests could not even wait")
     others = [("a client", max(row.client_cpu_s, default=0.0), sum(row.client_cpu_s))]
     others.append(("the engine", row.engine_cpu_s, row.engine_cpu_s))
+    together_s = row.gateway_cpu_s + row.engine_cpu_s + sum(row.client_cpu_s)
+    scarce = together_s > _SCARCE * cores * row.seconds
     for who, busiest_s, used_s in others:
         if row.seconds and busiest_s > _CORE_MAX * row.seconds:
             reasons.append(f"{who} used {busiest_s / row.seconds:.0%} of a core")
-        if has_cpu and used_s > row.gateway_cpu_s:
+        if has_cpu and scarce and used_s > row.gateway_cpu_s:
             reasons.append(f"{who} used more CPU than the gateway")
     return reasons
 
@@ -134,7 +144,10 @@ def value_of(row: Row, workload: Workload, rows: Mapping[Key, Row]) -> float | N
     if row.void:
         return None
     if workload.unit == "first token":
-        return row.ttft_ms.p99 if workload.first != "main" else row.ttft_ms.p50
+        if not workload.added:
+            return row.ttft_ms.p99
+        alone = rows.get((workload.name, ALONE, row.round))
+        return None if alone is None else max(0.0, row.ttft_ms.p50 - alone.ttft_ms.p50)
     if not row.gateway_cpu_s:
         return None
     if workload.unit == "request":
@@ -168,7 +181,10 @@ def figures_of(
                 continue
             mine = {n: v for n in rounds if (v := values.get((gateway, n))) is not None}
             theirs = {n: v for n in rounds if base and (v := values.get((base, n)))}
-            figures.append(_figure(workload, gateway, own, mine, theirs))
+            figure = _figure(workload, gateway, own, mine, theirs)
+            if workload.added:
+                figure.notes += _alone(workload, rows)
+            figures.append(figure)
     return figures
 
 
@@ -222,6 +238,16 @@ def _notes(figure: Figure, rows: Sequence[Row]) -> list[str]:
     if any(row.upstream == "http" for row in rows):
         notes.append("its engine speaks HTTP")
     return list(dict.fromkeys(notes))
+
+
+def _alone(workload: Workload, rows: Sequence[Row]) -> list[str]:
+    """Return what to say of the engine alone, whose time is no gateway's."""
+    times = [
+        row.ttft_ms.p50 for row in rows if (row.workload, row.gateway) == (workload.name, ALONE)
+    ]
+    if not times:
+        return ["nobody asked the engine alone, so what the gateway adds is not known"]
+    return [f"less {_median(times):.2f} ms, which the engine alone takes"]
 
 
 def _share(used_s: float, row: Row) -> float:

@@ -151,11 +151,13 @@ class Engine:
 
     def advance(self, now_s: float) -> None:
         """Do everything that is due until `now_s`."""
-        while self.died is None and (due_s := self.due_s()) is not None and due_s <= now_s:
-            if self._timers.due_s() == due_s:
-                self._timers.fire(due_s)
-            else:
-                self._step(self._next_step()[0], due_s)
+        while self.died is None:
+            timer_s, (rank, step_s) = self._timers.due_s(), self._next_step()
+            is_timer = timer_s is not None and (step_s is None or timer_s <= step_s)
+            next_s = timer_s if is_timer else step_s
+            if next_s is None or next_s > now_s:
+                return
+            self._timers.fire(next_s) if is_timer else self._step(rank, next_s)
 
     def _step(self, rank: Rank, now_s: float) -> None:
         scheduler = rank.scheduler
@@ -394,5 +396,4 @@ class Engine:
         for calls in self._by_id.values():
             assert calls, "a name without a call"
             for call in calls:
-                mixed = bool(call.adopted)
-                assert call.end is None or mixed, "a call that ended is still known"
+                assert call.end is None or call.adopted, "a call that ended is still known"

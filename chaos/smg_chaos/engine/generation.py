@@ -1,11 +1,11 @@
 """One Generate in progress: what its choices have made becomes this servicer's messages."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from smg_chaos.engine.asked import Asked
 from smg_chaos.engine.calls import FINE, Call, Code, End
-from smg_chaos.engine.choice import Choice
+from smg_chaos.engine.choice import Choice, State
 from smg_chaos.engine.faults import Fault
 from smg_chaos.engine.manners import Aborted, AfterChunks, Coalesce, EmptyChunks, Manners
 from smg_chaos.engine.writer import Ending, Writer
@@ -13,6 +13,9 @@ from smg_chaos.engine.writer import Ending, Writer
 if TYPE_CHECKING:
     from smg_chaos.engine.handover import Handed
     from smg_chaos.engine.rank import Rank
+
+AHEAD: Final = 128
+"""Tokens whose messages are made at once."""
 
 
 class Generation(Call):
@@ -24,6 +27,9 @@ class Generation(Call):
     """
 
     __slots__ = (
+        "_ahead",
+        "_ahead_from",
+        "_single",
         "aborting",
         "adopted",
         "asked",
@@ -48,6 +54,13 @@ class Generation(Call):
     ) -> None:
         super().__init__()
         self.asked = asked
+        self._single = (
+            asked.stream and group <= 1 and asked.logprobs is None and asked.prompt_logprobs is None
+        )
+        """Whether its tokens come one by one and alone, as long as there is one answer."""
+        self._ahead: list[bytes] = []
+        self._ahead_from = 0
+        """Messages of such tokens, made before they are due, and the position of the first of them."""
         self.home = home
         self.writer = writer
         self.manners = manners
@@ -74,6 +87,8 @@ class Generation(Call):
 
     def take(self, *, lagging: bool = False) -> list[bytes]:
         """Return the messages for what was made since the last time."""
+        if self._single and self._goes_on() and not (lagging or self._ready):
+            return self._next()
         out = super().take()
         if self.lost or self.end is not None:
             return out
@@ -89,6 +104,33 @@ class Generation(Call):
         else:
             self._completes(out)
         return out
+
+    def _goes_on(self) -> bool:
+        """Whether it has one answer, in the middle of which it is, and nothing else is to be said or kept back."""
+        choices = self.choices
+        if len(choices) != 1 or self.adopted or self.fault is not None or self.verdict is not None:
+            return False
+        only = choices[0]
+        if only.state is not State.PLACED or only.hold_to is not None or not only.made:
+            return False
+        return not (only.told or self.lost or self.withheld or self.end is not None)
+
+    def _next(self) -> list[bytes]:
+        choice = self.choices[0]
+        sent, made = choice.sent, choice.made
+        if sent == made:
+            return []
+        ahead, first = self._ahead, self._ahead_from
+        if made - first > len(ahead):
+            # Many at once: one at a time they cost several times as much, each in a cold cache.
+            spoken, answer, one = choice.spoken, choice.answer, self.writer.one
+            assert spoken is not None, "who made a token was begun"
+            first = self._ahead_from = sent
+            stop = max(made, min(sent + AHEAD, choice.end_at))
+            ahead = self._ahead = [one(spoken, answer, at) for at in range(sent, stop)]
+        choice.sent, choice.last_start = made, made - 1
+        choice.first_shown = True
+        return ahead[sent - first : made - first]
 
     @property
     def made(self) -> int:

@@ -317,10 +317,10 @@ class Connection(asyncio.Protocol):
             if len(self._out) > _UNWRITTEN_MAX:
                 self.flush()
                 self.touch()
-            if call.end is not None and not stream.backlog:
-                self._finish(stream, call.end)
-                return
-            if not messages:
+            if not stream.backlog:
+                # Whatever it had to say is taken.
+                if call.end is not None:
+                    self._finish(stream, call.end)
                 return
 
     def _send(self, stream: Stream, message: bytes) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from smg_chaos.engine.asked import Asked
 from smg_chaos.engine.manners import Bad, Manners
-from smg_chaos.engine.prompt_ids import all_below
+from smg_chaos.engine.prompt_ids import Greatest
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,12 @@ FINE = Verdict(Bad.ACCEPTED)
 _ORDER = (Bad.REFUSED, Bad.EXITS, Bad.KILLS, Bad.WEDGES, Bad.GARBAGE)
 
 
-def judge(asked: Asked, manners: Manners, *, vocabulary: int, context: int) -> Verdict:
-    """Return how this servicer treats the request."""
-    found = list(_complaints(asked, manners, vocabulary, context))
+def judge(
+    asked: Asked, manners: Manners, *, vocabulary: int, context: int, greatest: Greatest
+) -> Verdict:
+    """Return how this servicer treats the request; `greatest` is what it knows of prompts."""
+    known = greatest.all_below(asked.ids, vocabulary)
+    found = list(_complaints(asked, manners, known, context))
     for bad in _ORDER:
         for verdict in found:
             if verdict.bad is bad:
@@ -31,13 +34,13 @@ def judge(asked: Asked, manners: Manners, *, vocabulary: int, context: int) -> V
     return FINE
 
 
-def _complaints(asked: Asked, manners: Manners, vocabulary: int, context: int) -> Iterator[Verdict]:
+def _complaints(asked: Asked, manners: Manners, known: bool, context: int) -> Iterator[Verdict]:
     ids = asked.ids
     if asked.text is not None:
         yield Verdict(manners.text_prompt, "this servicer requires tokenized input")
     elif not ids:
         yield Verdict(manners.no_ids, "the prompt cannot be empty")
-    elif not all_below(ids, vocabulary):
+    elif not known:
         yield Verdict(manners.unknown_id, f"token id {max(ids)} is out of vocabulary")
     longest = context - manners.prompt_reserve
     if len(ids) >= longest + (1 if manners.prompt_reserve else 0) and len(ids) > 0:

@@ -54,6 +54,11 @@ class Step:
             duration *= 1 + self._jitter * (2 * self._rng.random() - 1)
         return duration
 
+    @property
+    def fixed(self) -> bool:
+        """Whether it takes `step_s`, whoever runs."""
+        return not (self._jitter or self._growth)
+
 
 class Lockstep:
     """All running choices advance together."""
@@ -116,19 +121,21 @@ class Wheel:
 
     def __init__(self, step: Step) -> None:
         self._step = step
+        self._fixed_s = step.step_s if step.fixed else None
         self._buckets: dict[int, dict[Choice, None]] = {}
         self._ticks: list[int] = []
-        self._where: dict[Choice, int] = {}
+        self._count = 0
 
     def _put(self, choice: Choice, at_s: float) -> None:
         choice.due_s = at_s
         tick = round(at_s / TICK_S)
         bucket = self._buckets.get(tick)
         if bucket is None:
-            bucket = self._buckets[tick] = {}
+            self._buckets[tick] = {choice: None}
             heapq.heappush(self._ticks, tick)
-        bucket[choice] = None
-        self._where[choice] = tick
+        else:
+            bucket[choice] = None
+        self._count += 1
 
     def add(self, choice: Choice, ready_s: float) -> None:
         """Put it where it is ready."""
@@ -136,13 +143,17 @@ class Wheel:
 
     def again(self, choice: Choice, now_s: float) -> None:
         """Put it one step further, counted from when it was due and not from when it was served."""
-        self._put(choice, choice.due_s + self._step.duration_s(len(self._where) + 1))
+        step_s = self._fixed_s
+        if step_s is None:
+            step_s = self._step.duration_s(self._count + 1)
+        self._put(choice, choice.due_s + step_s)
 
     def drop(self, choice: Choice) -> None:
         """Take it off the wheel."""
-        tick = self._where.pop(choice, None)
-        if tick is not None:
-            self._buckets[tick].pop(choice, None)
+        bucket = self._buckets.get(round(choice.due_s / TICK_S))
+        if bucket is not None and choice in bucket:
+            del bucket[choice]
+            self._count -= 1
 
     def due_s(self) -> float | None:
         """Return the time of the first tick with somebody in it."""
@@ -156,6 +167,5 @@ class Wheel:
         if due_s is None or due_s > now_s:
             return []
         batch = list(self._buckets.pop(heapq.heappop(self._ticks)))
-        for choice in batch:
-            del self._where[choice]
+        self._count -= len(batch)
         return batch

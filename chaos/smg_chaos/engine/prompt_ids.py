@@ -11,10 +11,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import Final, overload
+from typing import Final, Generic, TypeVar, overload
 
 import xxhash
 
+FoundT = TypeVar("FoundT")
 PACKED_FROM_BYTES: Final = 2048
 _SEEN_MAX: Final = 256
 _CONTINUED: Final = bytes(range(0x80, 0x100))
@@ -50,7 +51,16 @@ class PackedIds(Sequence[int]):
     def __getitem__(self, index: slice) -> "array[int]": ...
 
     def __getitem__(self, index: int | slice) -> "int | array[int]":
+        if index == -1 and self._ids is None and self.raw:
+            return self._last()
         return self.decoded()[index]
+
+    def _last(self) -> int:
+        """Return the last id, of its own bytes: whoever wants to know how a prompt ends need not know all of it."""
+        raw, at = self.raw, len(self.raw) - 1
+        while at and raw[at - 1] >= 0x80:
+            at -= 1
+        return _varint(raw, at)[0]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.decoded())
@@ -90,29 +100,41 @@ def _too_large(limit: int) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
     )
 
 
-def all_below(ids: Sequence[int], limit: int) -> bool:
-    """Return whether every id is below `limit`."""
-    if isinstance(ids, PackedIds) and ids.surely_below(limit):
-        return True
-    return not ids or max(ids) < limit
-
-
-class SeenPrompts:
-    """The block keys of prompts that were seen lately, by what they are made of."""
+class Lately(Generic[FoundT]):
+    """What was found out of the long prompts that came lately, by what they are made of."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[int, list[int]] = OrderedDict()
+        self._found: OrderedDict[int, FoundT] = OrderedDict()
 
-    def keys(self, ids: PackedIds, chain: Callable[[Sequence[int]], list[int]]) -> list[int]:
-        """Return the block keys of a prompt; `chain` computes them."""
-        known = self._seen.get(ids.digest)
-        if known is None:
-            known = self._seen[ids.digest] = chain(ids.decoded())
-            if len(self._seen) > _SEEN_MAX:
-                self._seen.popitem(last=False)
+    def of(self, ids: Sequence[int], look: Callable[[Sequence[int]], FoundT]) -> FoundT:
+        """Return what `look` says of a prompt, or said of the same one."""
+        if not isinstance(ids, PackedIds):
+            return look(ids)
+        found = self._found
+        if ids.digest in found:
+            found.move_to_end(ids.digest)
         else:
-            self._seen.move_to_end(ids.digest)
-        return known
+            found[ids.digest] = look(ids)
+            if len(found) > _SEEN_MAX:
+                found.popitem(last=False)
+        return found[ids.digest]
+
+
+class Greatest:
+    """The greatest ids of prompts, for whom a glance at their bytes does not do."""
+
+    def __init__(self) -> None:
+        self._known: Lately[int] = Lately()
+
+    def all_below(self, ids: Sequence[int], limit: int) -> bool:
+        """Return whether every id is below `limit`."""
+        if isinstance(ids, PackedIds) and ids.surely_below(limit):
+            return True
+        return self._known.of(ids, _greatest) < limit
+
+
+def _greatest(ids: Sequence[int]) -> int:
+    return max(ids, default=-1)
 
 
 def fields(body: bytes) -> Iterator[tuple[int, int, int, int]]:

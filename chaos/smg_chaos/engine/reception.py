@@ -12,6 +12,7 @@ from smg_chaos.engine.generation import Generation
 from smg_chaos.engine.judge import Verdict, judge
 from smg_chaos.engine.legs import Leg, Side
 from smg_chaos.engine.manners import Bad, Twin
+from smg_chaos.engine.prompt_ids import Greatest
 from smg_chaos.engine.rank import Rank
 from smg_chaos.engine.scripts import Random, Script
 
@@ -45,6 +46,7 @@ class Reception:
 
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
+        self._greatest = Greatest()
         self._noise = Random(engine.bundle.size, frozenset(engine.bundle.eos_ids))
 
     def submit(self, asked: Asked, now_s: float) -> Call:
@@ -72,7 +74,11 @@ class Reception:
             if ended is not None:
                 return ended
         verdict = judge(
-            asked, engine.manners, vocabulary=engine.vocabulary, context=engine.settings.context
+            asked,
+            engine.manners,
+            vocabulary=engine.vocabulary,
+            context=engine.settings.context,
+            greatest=self._greatest,
         )
         ended = self._judged(verdict, asked, now_s)
         if ended is not None:

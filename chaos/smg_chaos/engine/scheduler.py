@@ -15,7 +15,7 @@ from smg_chaos.engine.choice import Choice, State
 from smg_chaos.engine.loads import Meter
 from smg_chaos.engine.manners import AnswerBlocks, Manners
 from smg_chaos.engine.pacing import Pacer
-from smg_chaos.engine.prompt_ids import PackedIds, SeenPrompts
+from smg_chaos.engine.prompt_ids import Lately
 from smg_chaos.engine.settings import EngineSettings
 
 _NEVER: Final = 1 << 62
@@ -50,7 +50,7 @@ class Scheduler:
         self._caches = settings.caches()
         self._whole = settings.step_s == 0
         self._prefilled_s = 0.0
-        self._seen = SeenPrompts()
+        self._seen: Lately[list[int]] = Lately()
         self.preemptions = 0
         self.made = 0
 
@@ -122,9 +122,7 @@ class Scheduler:
         return True
 
     def _keys(self, tokens: Sequence[int]) -> list[int]:
-        if isinstance(tokens, PackedIds):
-            return self._seen.keys(tokens, lambda ids: chain(ids, self._table.size))
-        return chain(tokens, self._table.size)
+        return self._seen.of(tokens, lambda ids: chain(ids, self._table.size))
 
     def _place_unpaged(self, choice: Choice, now_s: float, count: int) -> bool:
         """Run something larger than all blocks together: engines that accept it do not page."""
@@ -175,7 +173,7 @@ class Scheduler:
                 continue
             end = choice.end_at
             made = end if self._whole or choice.made >= end else choice.made + 1
-            if not self._grow(choice, made):
+            if made >= choice.room and not self._grow(choice, made):
                 continue  # it was the one to make room: it waits again
             self.made += made - choice.made
             choice.made = made

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from smg_chaos.engine.answers import Answer, Following
 from smg_chaos.engine.bundle import Bundle
 from smg_chaos.engine.nearest import unknown_name
+from smg_chaos.engine.prompt_ids import Lately
 
 _ANSWERS_KEPT: Final = 256
 _RANDOM_LENGTH: Final = 1024
@@ -50,10 +51,11 @@ class Fixed:
     def __init__(self, ids: Sequence[int], eos: int, *, tool: bool = False) -> None:
         body = tuple(ids)
         self._answer = Answer((*body, eos), body or (0,), tool)
+        self._after: Lately[Answer] = Lately()
 
     def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
         """Return the ids and then the end of text."""
-        return self._answer.after(prompt)
+        return self._after.of(prompt, self._answer.after)
 
 
 class Endless:
@@ -61,10 +63,11 @@ class Endless:
 
     def __init__(self, ids: Sequence[int]) -> None:
         self._answer = Answer((), tuple(ids))
+        self._after: Lately[Answer] = Lately()
 
     def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
         """Return the ids, repeated."""
-        return self._answer.after(prompt)
+        return self._after.of(prompt, self._answer.after)
 
 
 class AnyLength:

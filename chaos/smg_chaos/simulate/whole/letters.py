@@ -13,6 +13,8 @@ _END: Final = 256
 class _Spelling:
     """See `Detokenizer`: no letter needs another one."""
 
+    alone: None = None
+
     def feed(self, token_id: int) -> str:
         """Return the letter."""
         return chr(token_id) if token_id < _END else ""

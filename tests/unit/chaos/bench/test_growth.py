@@ -42,7 +42,7 @@ def test_one_engine_is_many_workers(count: int, tmp_path: Path) -> None:
 
 def test_long_prompts_are_asked_by_few_and_are_as_long_as_was_said() -> None:
     [flow] = prompts(10_000).flows(Load(clients=999), None)
-    assert flow.prompt.sizes == (40_000,)
+    assert flow.prompt.sizes == (26_000,)
     assert flow.connections == 8
 
 

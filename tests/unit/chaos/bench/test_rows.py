@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.bench.rows import Figure, Row, Times, figures_of, times_of, void_reasons
+from smg_chaos.bench.rows import ALONE, Figure, Row, Times, figures_of, times_of, void_reasons
 from smg_chaos.bench.table import table
 from smg_chaos.bench.workloads import WORKLOADS, paced
 
@@ -32,7 +32,7 @@ def row(
 
 
 def test_a_row_that_is_right_counts() -> None:
-    assert void_reasons(row(), has_cpu=True) == []
+    assert void_reasons(row(), has_cpu=True, cores=1) == []
 
 
 def test_a_row_counts_for_nothing_when_somebody_else_was_the_bottleneck() -> None:
@@ -40,20 +40,28 @@ def test_a_row_counts_for_nothing_when_somebody_else_was_the_bottleneck() -> Non
     busy.client_cpu_s = [0.1, 3.3]
     hungry.engine_cpu_s = 1.01
     many.client_cpu_s = [1.6, 1.6]
-    assert void_reasons(busy, has_cpu=True) == ["a client used 82% of a core"]
-    assert void_reasons(hungry, has_cpu=True) == ["the engine used more CPU than the gateway"]
-    assert void_reasons(many, has_cpu=True) == ["a client used more CPU than the gateway"]
+    assert void_reasons(busy, has_cpu=True, cores=1) == ["a client used 82% of a core"]
+    assert void_reasons(hungry, has_cpu=True, cores=1) == [
+        "the engine used more CPU than the gateway"
+    ]
+    assert void_reasons(many, has_cpu=True, cores=1) == ["a client used more CPU than the gateway"]
+    assert void_reasons(hungry, has_cpu=True, cores=2) == [], "there is plenty for all"
+    assert void_reasons(busy, has_cpu=True, cores=2) == ["a client used 82% of a core"]
 
 
 def test_where_the_gateways_cpu_is_unknown_it_is_not_compared() -> None:
     one = row(cpu_s=0.0)
-    assert void_reasons(one, has_cpu=False) == []
+    assert void_reasons(one, has_cpu=False, cores=1) == []
 
 
 def test_a_wrong_answer_an_empty_row_and_a_full_queue_count_for_nothing() -> None:
     wrong, empty, full = row(), row(requests=0, tokens=0), row()
     wrong.errors, full.unsent = 1, 2
-    assert [len(void_reasons(one, has_cpu=True)) for one in (wrong, empty, full)] == [1, 1, 1]
+    assert [len(void_reasons(one, has_cpu=True, cores=1)) for one in (wrong, empty, full)] == [
+        1,
+        1,
+        1,
+    ]
 
 
 def figure(rows: list[Row], gateway: str = "a", base: str | None = "b") -> Figure:
@@ -111,6 +119,31 @@ def test_a_token_of_a_burst_costs_what_a_longer_stream_costs_more() -> None:
 def test_without_the_short_stream_a_burst_says_nothing() -> None:
     rows = [row(workload="burst", tokens=129_000)]
     assert figures_of(rows, [STREAM1, BURST], ["a"], None)[0].median is None
+
+
+def idle(gateway: str, p50_ms: float, *, number: int = 0) -> Row:
+    one = row(gateway, number=number, workload="idle")
+    one.ttft_ms = Times(100, p50_ms, 2.0, 3.0)
+    return one
+
+
+def test_what_a_gateway_adds_to_the_first_token_is_without_the_engine_of_its_round() -> None:
+    times = {ALONE: (0.2, 0.3), "a": (0.6, 0.75), "b": (1.2, 1.1)}
+    rows = [
+        idle(one, ms, number=at) for one, all_ms in times.items() for at, ms in enumerate(all_ms)
+    ]
+    mine, other = figures_of(rows, [WORKLOADS["idle"]], ["a", "b"], "b")
+    assert mine.values == pytest.approx([0.4, 0.45])
+    assert other.values == pytest.approx([1.0, 0.8])
+    assert mine.ratio == pytest.approx((0.4 / 1.0 + 0.45 / 0.8) / 2)
+    assert mine.notes == ["less 0.25 ms, which the engine alone takes"]
+
+
+def test_where_nobody_asked_the_engine_alone_nothing_is_known_of_what_is_added() -> None:
+    (mine,) = figures_of([idle("a", 0.6)], [WORKLOADS["idle"]], ["a"], None)
+    assert mine.median is None
+    assert mine.ttft_ms.p50 == 0.6
+    assert mine.notes == ["nobody asked the engine alone, so what the gateway adds is not known"]
 
 
 def test_a_pace_that_was_not_kept_is_told() -> None:

@@ -13,7 +13,7 @@ from smg_chaos.bench.children import BenchError
 from smg_chaos.bench.gateways import Gateway
 from smg_chaos.bench.options import Options
 from smg_chaos.bench.session import base_of, plan_of
-from smg_chaos.bench.workloads import paced
+from smg_chaos.bench.workloads import WORKLOADS, paced
 
 
 def planned(tmp_path: Path, **given: Any) -> tuple[Plan, str]:
@@ -100,7 +100,10 @@ def test_every_gateway_begins_a_round_as_often_as_the_others() -> None:
 
 def test_held_streams_outlast_warm_up_and_measurement() -> None:
     lengths = Lengths(warmup_s=0.5, duration_s=3.0)
-    assert lengths.held_s() >= lengths.warmup(paced(1)) + 3.0 + 0.5
+    assert lengths.held_s(paced(1)) >= lengths.warmup(paced(1)) + 3.0 + 0.5
+    mixed = WORKLOADS["mixed"]
+    assert lengths.counts_s(mixed) == 12.0
+    assert lengths.held_s(mixed) >= lengths.warmup(mixed) + 12.0 + 0.5
 
 
 def test_what_it_was_measured_on_is_told() -> None:

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_chaos.engine.contracts import CONTRACTS
-from smg_chaos.engine.prompt_ids import PACKED_FROM_BYTES, PackedIds, all_below, cut_out
+from smg_chaos.engine.prompt_ids import PACKED_FROM_BYTES, Greatest, PackedIds, cut_out
 from smg_chaos.engine.wire import Field, varint
 from support.simulated_engine import Simulation
 
@@ -28,6 +28,7 @@ def test_packed_ids_are_the_ids(ids: list[int]) -> None:
     assert len(lazy) == len(ids)
     assert list(lazy) == ids
     assert list(lazy[1:3]) == ids[1:3]
+    assert not ids or packed(ids)[-1] == ids[-1]
 
 
 @given(st.lists(NUMBER, min_size=1, max_size=8), NUMBER.map(lambda limit: limit + 1))
@@ -36,9 +37,23 @@ def test_whether_all_are_below_a_limit_is_known_without_decoding(
     ids: list[int], limit: int
 ) -> None:
     lazy = packed(ids)
-    assert all_below(lazy, limit) is (max(ids) < limit)
+    assert Greatest().all_below(lazy, limit) is (max(ids) < limit)
     if lazy.surely_below(limit):
         assert max(ids) < limit
+
+
+@given(
+    st.lists(st.lists(NUMBER, max_size=6), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 3), NUMBER), max_size=12),
+)
+def test_what_was_looked_at_once_is_known_of_a_prompt(
+    prompts: list[list[int]], asked: list[tuple[int, int]]
+) -> None:
+    greatest = Greatest()
+    for number, limit in asked:
+        ids = prompts[number % len(prompts)]
+        assert greatest.all_below(packed(ids), limit) is all(one < limit for one in ids)
+        assert greatest.all_below(ids, limit) is all(one < limit for one in ids)
 
 
 def test_a_long_prompt_of_small_ids_is_never_decoded() -> None:
