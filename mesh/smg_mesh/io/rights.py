@@ -176,7 +176,7 @@ class Rights:
     async def refilled(self, share: Share, cost: int, within_s: float) -> bool:
         """Ask for rights at once, and return whether there was room for `cost` within that time; charges nothing.
 
-        At most 200 wait for one key; they go in order.
+        At most 10,000 wait for one key; they go in order.
         """
         core = self._core
         if core is None:

@@ -1,12 +1,12 @@
-"""Requests that wait for rights that may be on their way: in order, few, and none for long."""
+"""Requests that wait for rights that may be on their way: in order, and none for long."""
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-WAITING_MAX: Final = 200
-"""For one key; more are refused at once."""
+WAITING_MAX: Final = 10_000
+"""For one key; more are refused at once. A crowd of clients comes in one wake-up, before anybody could ask for rights."""
 
 
 class Awaited(Protocol):
@@ -17,17 +17,40 @@ class Awaited(Protocol):
     wanted: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Waiter:
     cost: int
     heard: asyncio.Future[bool]
+
+
+class _Line:
+    """Who waits for one key, in order, and what all of them need."""
+
+    __slots__ = ("cost", "waiters")
+
+    def __init__(self) -> None:
+        # As a set in order: whoever gives up stands anywhere in it.
+        self.waiters: OrderedDict[_Waiter, None] = OrderedDict()
+        self.cost = 0
+
+    @property
+    def first(self) -> _Waiter:
+        return next(iter(self.waiters))
+
+    def add(self, waiter: _Waiter) -> None:
+        self.waiters[waiter] = None
+        self.cost += waiter.cost
+
+    def drop(self, waiter: _Waiter) -> None:
+        del self.waiters[waiter]
+        self.cost -= waiter.cost
 
 
 class Waiting:
     """Who waits for which key."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, deque[_Waiter]] = {}
+        self._lines: dict[str, _Line] = {}
 
     def __bool__(self) -> bool:
         return bool(self._lines)
@@ -39,46 +62,46 @@ class Waiting:
     def costs(self, key: str) -> tuple[int, int]:
         """Return what the first who waits for a key needs, and what all of them need; zeros if nobody does."""
         line = self._lines.get(key)
-        return (line[0].cost, sum(waiter.cost for waiter in line)) if line else (0, 0)
+        return (line.first.cost, line.cost) if line is not None and line.waiters else (0, 0)
 
     async def wait(self, share: Awaited, cost: int, within_s: float) -> bool:
         """Return whether the share had room for so much within that time; nothing is charged."""
-        line = self._lines.setdefault(share.key, deque())
-        if len(line) >= WAITING_MAX:
+        line = self._lines.get(share.key)
+        if line is None:
+            line = self._lines[share.key] = _Line()
+        if len(line.waiters) >= WAITING_MAX:
             return False
         waiter = _Waiter(cost, asyncio.get_running_loop().create_future())
-        line.append(waiter)
-        _tell(share, line)
+        line.add(waiter)
+        share.wanted = line.cost
         try:
             async with asyncio.timeout(within_s):
                 return await waiter.heard
         except TimeoutError:
             return False
         finally:
-            if waiter in line:
-                line.remove(waiter)
-                _tell(share, line)
-            if not line and self._lines.get(share.key) is line:
+            if waiter in line.waiters:
+                line.drop(waiter)
+                share.wanted = line.cost
+            if not line.waiters and self._lines.get(share.key) is line:
                 del self._lines[share.key]
 
     def look(self, share: Awaited) -> None:
         """Let those go whom the share has room for, in order; the first that is too large holds up the rest."""
         line = self._lines.get(share.key)
         left = share.left
-        while line and line[0].cost <= left:
-            waiter = line.popleft()
+        if line is None:
+            return
+        while line.waiters and (waiter := line.first).cost <= left:
+            line.drop(waiter)
             left -= waiter.cost
-            _tell(share, line)
+            share.wanted = line.cost
             if not waiter.heard.done():
                 waiter.heard.set_result(True)
 
     def give_up(self, key: str) -> None:
         """Send all away who wait for a key: there is nothing to come."""
-        for waiter in self._lines.get(key, ()):
+        line = self._lines.get(key)
+        for waiter in () if line is None else line.waiters:
             if not waiter.heard.done():
                 waiter.heard.set_result(False)
-
-
-def _tell(share: Awaited, line: deque[_Waiter]) -> None:
-    """Let whoever asks for rights know how much is waited for."""
-    share.wanted = sum(waiter.cost for waiter in line)

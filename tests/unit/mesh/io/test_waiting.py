@@ -1,4 +1,5 @@
 import asyncio
+import random
 from collections.abc import Sequence
 
 import pytest
@@ -68,3 +69,46 @@ async def test_at_most_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
         line.give_up(share.key)
         assert await asyncio.gather(*two) == [False, False]
         assert not line
+
+
+async def test_a_crowd_that_comes_at_once_is_all_let_in_when_there_is_enough() -> None:
+    async with asyncio.TaskGroup() as group:
+        line, share = Waiting(), empty()
+        crowd = await begun(group, line, share, *[3] * 2_000)
+        assert line.costs(share.key) == (3, 6_000)
+        assert share.wanted == 6_000
+        share.left = 6_000
+        line.look(share)
+        assert all(await asyncio.gather(*crowd))
+        assert share.wanted == 0
+        assert not line
+
+
+@pytest.mark.parametrize("seed", range(30))
+async def test_the_line_is_who_waits_in_order_and_what_they_need_together(seed: int) -> None:
+    rng = random.Random(seed)
+    line, share = Waiting(), empty()
+    waits: list[tuple[asyncio.Task[bool], int]] = []
+    async with asyncio.TaskGroup() as group:
+        for _ in range(60):
+            what = rng.random()
+            if what < 0.5:
+                cost = rng.randint(1, 9)
+                waits.append((group.create_task(line.wait(share, cost, SOON_S)), cost))
+            elif what < 0.75 and waits:
+                task, _ = waits.pop(rng.randrange(len(waits)))
+                task.cancel()
+            else:
+                share.left = left = rng.randint(0, 20)
+                line.look(share)
+                while waits and waits[0][1] <= left:
+                    left -= waits.pop(0)[1]
+            for _ in range(3):
+                await asyncio.sleep(0)
+            first = waits[0][1] if waits else 0
+            assert line.costs(share.key) == (first, sum(cost for _, cost in waits))
+            assert share.wanted == sum(cost for _, cost in waits)
+            assert bool(line) is bool(waits)
+        for task, _ in waits:
+            task.cancel()
+    assert not line
