@@ -67,8 +67,11 @@ def test_cold_from_l0_and_from_l1_the_ids_are_the_references(loaded: object, l1:
     encoder = cached(tokenizer, l0=True, l1=l1)
     check(encoder)
     assert encoder.l0_hits + encoder.l0_misses == COUNT
+    # The second time they are proven to come again: from then on they are kept.
     check(encoder)
-    assert encoder.l0_hits >= COUNT
+    hits = encoder.l0_hits
+    check(encoder)
+    assert encoder.l0_hits - hits > 0.9 * COUNT
     if l1:
         alone = cached(tokenizer, l0=False, l1=True)
         check(alone)

@@ -7,6 +7,7 @@ from smg_node.core.request import TokenIds, token_ids
 EOS = 256
 TURN = 257
 VOCABULARY = 258
+ALONE = (*map(chr, range(128)), *[None] * 128, "", "")
 
 
 class BytewiseDetokenizer:
@@ -27,6 +28,10 @@ class BytewiseDetokenizer:
             text = self._held.decode("utf-8", "replace")
         self._held = b""
         return text
+
+    @property
+    def alone(self) -> Sequence[str | None] | None:
+        return None if self._held else ALONE
 
     def finish(self) -> str:
         text, self._held = self._held.decode("utf-8", "replace"), b""

@@ -11,6 +11,7 @@ import logging
 import os
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -152,7 +153,8 @@ class BundleCache:
         return self._folder / f"last-{hashlib.sha256(source.encode()).hexdigest()[:32]}"
 
     def _write(self, path: Path, content: bytes) -> None:
-        fresh = path.with_suffix(f".{os.getpid()}.new")
+        # Several workers of one model are read at a time, each by a thread of its own.
+        fresh = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.new")
         fresh.write_bytes(content)
         fresh.replace(path)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
+from smg_node.fleet.alone import alone
 from smg_node.fleet.bundles import bundle_from_path
 from smg_node.fleet.finding import Finding
 from smg_node.fleet.model import (
@@ -181,8 +182,8 @@ class Models:
             raise trouble
         if unread.under_way is None:
             settings, labels = model.settings, model.labels
-            unread.under_way = asyncio.get_running_loop().run_in_executor(
-                None, lambda: self._read(model.name, unread.bundle(), settings, labels)
+            unread.under_way = alone(
+                lambda: self._read(model.name, unread.bundle(), settings, labels)
             )
             unread.under_way.add_done_callback(partial(self._taken, model, settings, labels))
         await asyncio.shield(unread.under_way)
@@ -253,7 +254,7 @@ class Models:
         unread: Unread | None = None
         if self._parts.at_once:
             try:
-                reading = await asyncio.to_thread(self._read, name, bundle, settings, labels)
+                reading = await alone(lambda: self._read(name, bundle, settings, labels))
             except SmgError as error:
                 self._note(Finding.of_error(name, digest, error))
                 raise
@@ -312,7 +313,7 @@ class Models:
     def _quicken(self, name: str, reading: Reading) -> None:
         """Have it encode faster as soon as that can be; requests are served meanwhile."""
         if reading.faster is not None:
-            job = asyncio.get_running_loop().run_in_executor(None, reading.faster)
+            job = alone(reading.faster)
             job.add_done_callback(partial(_quickened, name, reading))
 
     def _taken(
@@ -346,7 +347,6 @@ def _quickened(name: str, reading: Reading, done: asyncio.Future[Callable[[], No
         return
     done.result()()
     _log.info("model %s: encoder %s", name, reading.tokenizer.encoder)
-    asyncio.get_running_loop().run_in_executor(None, trim)
 
 
 def _packed(bundle: TokenizerBundle) -> Unread:

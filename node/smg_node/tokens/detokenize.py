@@ -62,6 +62,11 @@ class TableDetokenizer:
         self._decode = decode
         self._held = b""
 
+    @property
+    def alone(self) -> Sequence[str | None] | None:
+        """See `Detokenizer`."""
+        return None if self._held else self._texts
+
     def feed(self, token_id: int) -> str:
         """Take the next id; return the text that is certain now."""
         if not self._held:
@@ -103,6 +108,11 @@ class WithoutLeadingSpaces:
     def __init__(self, inner: Detokenizer, spaces: int) -> None:
         self._inner = inner
         self._left = spaces
+
+    @property
+    def alone(self) -> Sequence[str | None] | None:
+        """See `Detokenizer`."""
+        return None if self._left else self._inner.alone
 
     def feed(self, token_id: int) -> str:
         """Take the next id; return the text that is certain now."""
@@ -157,6 +167,11 @@ class WindowDetokenizer:
         self._waiting: list[int] = []
         self._raw_added = not spaces_between_added
         self._after_added = False
+
+    @property
+    def alone(self) -> Sequence[str | None] | None:
+        """See `Detokenizer`: here no id is."""
+        return None
 
     def feed(self, token_id: int) -> str:
         """Take the next id; return the text that is certain now."""

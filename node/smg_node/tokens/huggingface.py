@@ -101,7 +101,7 @@ def _by_reference(
     kept = reference if answers.why_no_table or answers.expected is None else None
     del reference
     trim()
-    chosen, why = _choose(definition, answers.expected)
+    chosen, why = _choose(definition, answers.expected, trim)
     proof = None
     if chosen is None:
         chosen = ReferenceEncoder(kept or _open(definition))
@@ -297,13 +297,17 @@ def _borders(definition: Definition, added: Mapping[int, tokenizers.AddedToken])
     return Borders(texts, "" if texts else "it has no added tokens that cut a text")
 
 
-def _choose(definition: Definition, expected: Expectation | None) -> tuple[Encoder | None, str]:
+def _choose(
+    definition: Definition, expected: Expectation | None, trim: Callable[[], None]
+) -> tuple[Encoder | None, str]:
     """Return the fast encoder and "", or None and why it is not used."""
     if expected is None:
         return None, "chosen by the settings"
     fast, why = _opened(definition)
     if fast is None:
         return None, why
+    # What it was read from goes before its first use makes it larger by half: what it keeps of words.
+    trim()
     found = disagreement(fast, expected)
     return (fast, "") if found is None else (None, f"fastokens disagrees: {found}")
 

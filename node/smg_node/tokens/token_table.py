@@ -9,9 +9,14 @@ Two families qualify, and together they are nearly every model served today:
 
 A table is only a claim about the reference decoder, so `table_of` proves it at load: every id alone,
 and long mixed sequences, must print the same through both. One difference, and there is no table.
+
+150,000 texts as objects take 12 MB, and an answer uses a few hundred of them. So the spellings lie in one piece, 1.6 MB with
+where they end, and a token becomes a text when it is first printed: 1 us more, once.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Final, Protocol
 
 from smg_node.tokens.detokenize import (
@@ -43,7 +48,7 @@ class TokenTable:
 
     def __init__(
         self,
-        spellings: Sequence[bytes],
+        spellings: Iterable[bytes],
         *,
         special_ids: frozenset[int],
         byte_ids: frozenset[int] = frozenset(),
@@ -53,18 +58,26 @@ class TokenTable:
         self._byte_ids = byte_ids
         self._leading_spaces = leading_spaces
         self._decode: Utf8 = fallback_utf8 if byte_ids else lossy_utf8
-        self._shown: list[str | None] = []
+        content, lengths = bytearray(), array("I")
+        for spelling in spellings:
+            content += spelling
+            lengths.append(len(spelling))
+        self._content = bytes(content)
+        self._ends = array("I", accumulate(lengths, initial=0))
+        """Where each begins, and where the last one ends."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of all texts that were made of spellings so far; machines that there are by now go on with theirs."""
+        size = len(self._ends) - 1
+        self._shown: list[str | None] = [None] * size
+        """Texts of tokens that are whole characters and were printed before."""
         self._broken: dict[int, bytes] = {}
-        for token_id, spelling in enumerate(spellings):
-            try:
-                self._shown.append(spelling.decode())
-            except UnicodeDecodeError:
-                self._shown.append(None)
-                self._broken[token_id] = spelling
+        """Bytes of those that are not, and were."""
         # A second list instead of a test per token: skipping costs nothing while it streams.
         self._visible = list(self._shown)
-        for token_id in sorted(special_ids):
-            if token_id < len(self._visible):
+        for token_id in sorted(self.special_ids):
+            if token_id < size:
                 self._visible[token_id] = ""
 
     def token_bytes(self, token_id: int) -> bytes:
@@ -72,7 +85,22 @@ class TokenTable:
         if not 0 <= token_id < len(self._shown):
             return b""
         text = self._shown[token_id]
-        return self._broken[token_id] if text is None else text.encode()
+        if text is not None:
+            return text.encode()
+        return self._broken.get(token_id) or self._first_bytes(token_id)
+
+    def _first_bytes(self, token_id: int) -> bytes:
+        """Return the bytes of a token that was not asked for before, and keep what it prints."""
+        spelling = self._content[self._ends[token_id] : self._ends[token_id + 1]]
+        try:
+            text = spelling.decode()
+        except UnicodeDecodeError:
+            self._broken[token_id] = spelling
+        else:
+            self._shown[token_id] = text
+            if token_id not in self.special_ids:
+                self._visible[token_id] = text
+        return spelling
 
     def token_text(self, token_id: int) -> str:
         """Return one token as a reader would see it."""
@@ -144,6 +172,7 @@ def table_of(
     if table is None:
         return None, why_not
     difference = _difference(table, reference, pieces)
+    table.forget()
     return (table, "") if difference is None else (None, difference)
 
 
@@ -174,7 +203,7 @@ def _byte_level(pieces: Sequence[str | None], special_ids: frozenset[int]) -> To
         except KeyError:
             return piece.encode()
 
-    spellings = [b"" if piece is None else spell(piece) for piece in pieces]
+    spellings = (b"" if piece is None else spell(piece) for piece in pieces)
     return TokenTable(spellings, special_ids=special_ids)
 
 
@@ -198,19 +227,20 @@ def byte_alphabet() -> str:
 def _byte_fallback(
     pieces: Sequence[str | None], special_ids: frozenset[int], leading_spaces: int
 ) -> TokenTable:
-    spellings: list[bytes] = []
-    byte_ids: set[int] = set()
-    for token_id, piece in enumerate(pieces):
-        byte = _fallback_byte(piece) if piece is not None else None
-        if byte is not None:
-            byte_ids.add(token_id)
-            spellings.append(bytes([byte]))
-        else:
-            spellings.append((piece or "").replace(_SPACE, " ").encode())
+    bytes_of = {
+        token_id: byte
+        for token_id, piece in enumerate(pieces)
+        if piece is not None and (byte := _fallback_byte(piece)) is not None
+    }
+
+    def spell(token_id: int, piece: str | None) -> bytes:
+        byte = bytes_of.get(token_id)
+        return (piece or "").replace(_SPACE, " ").encode() if byte is None else bytes([byte])
+
     return TokenTable(
-        spellings,
+        (spell(token_id, piece) for token_id, piece in enumerate(pieces)),
         special_ids=special_ids,
-        byte_ids=frozenset(byte_ids),
+        byte_ids=frozenset(bytes_of),
         leading_spaces=leading_spaces,
     )
 

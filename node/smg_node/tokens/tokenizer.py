@@ -18,6 +18,14 @@ class Detokenizer(Protocol):
         """Take the next id; return the text that is certain now."""
         ...
 
+    @property
+    def alone(self) -> Sequence[str | None] | None:
+        """What each id prints if it comes next, whatever stands around it; None for one that `feed` has to be asked for.
+
+        No such table where something is held, or there never is one. It stays right until `feed` is called.
+        """
+        ...
+
     def finish(self) -> str:
         """Return what was still held; nothing may be fed afterwards."""
         ...

@@ -32,8 +32,8 @@ class Tokens(Section):
         aliases=("--tokenizer-cache-l0-max-memory",),
     )
     l1_max_bytes: int = number(
-        52_428_800,
-        "Most memory of the cache of prompt beginnings.",
+        16_777_216,
+        "Most memory of the cache of prompt beginnings; 3,000 pieces of 2 KB.",
         low=0,
         high=68_719_476_736,
         why=_CACHE_WHY,

@@ -1,6 +1,7 @@
 """Bundles from folders and from the cache: complete, bounded, and never half."""
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,19 @@ def test_two_workers_of_a_model_keep_its_tokenizer_at_once_without_a_word(
         assert found.files == bundle().files
     assert not caplog.records
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".new-")]
+
+
+def test_threads_keep_what_one_source_sent_at_once_without_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = BundleCache(tmp_path, max_bytes=MEBIBYTE)
+    cache.keep(bundle(), source="one")
+    with ThreadPoolExecutor(4) as threads:
+        for kept in [threads.submit(cache.keep, bundle(), source="one") for _ in range(400)]:
+            kept.result()
+    assert not caplog.records
+    assert cache.last("one") is not None
+    assert not list(tmp_path.glob("*.new"))
 
 
 def test_a_disk_that_refuses_costs_a_warning_only(

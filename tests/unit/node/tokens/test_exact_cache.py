@@ -55,15 +55,79 @@ def test_a_text_that_is_not_whole_unicode_is_refused() -> None:
         key(ExactCache(ROOMY, seed=1), "\ud800")
 
 
+def put(cache: ExactCache, *texts: str) -> None:
+    for text in texts:
+        cache.put(cache.key(text, digest="d", add_special_tokens=False), encoded(text))
+
+
+def encoded(text: str) -> Encoded:
+    return Encoded(array("I", map(ord, text)))
+
+
+def finds(cache: ExactCache, text: str) -> bool:
+    found = cache.get(cache.key(text, digest="d", add_special_tokens=False))
+    assert found is None or found == encoded(text)
+    return found is not None
+
+
 def test_what_was_not_asked_for_longest_goes_first() -> None:
-    cache = ExactCache(ExactLimits(entries=2, bytes=1 << 20), seed=1)
-    names = [cache.key(text, digest="d", add_special_tokens=False) for text in "abc"]
-    cache.put(names[0], Encoded(array("I", [0])))
-    cache.put(names[1], Encoded(array("I", [1])))
-    cache.get(names[0])
-    cache.put(names[2], Encoded(array("I", [2])))
-    assert [cache.get(name) is not None for name in names] == [True, False, True]
+    cache = ExactCache(ExactLimits(entries=3, bytes=1 << 20), seed=1)
+    for text in "abc":
+        put(cache, text)
+        assert finds(cache, text)
+    assert finds(cache, "a")
+    put(cache, "d")
+    assert [finds(cache, text) for text in "abcd"] == [True, False, True, True]
     assert cache.evictions == 1
+
+
+def test_what_comes_once_pushes_out_nothing_that_was_asked_for_again() -> None:
+    cache = ExactCache(ExactLimits(entries=32, bytes=1 << 20), seed=1)
+    wanted = [f"wanted {number}" for number in range(30)]
+    for text in wanted:
+        put(cache, text)
+        assert finds(cache, text)
+    put(cache, *(f"once {number}" for number in range(1_000)))
+    assert all(finds(cache, text) for text in wanted)
+    assert len(cache) == 32
+
+
+def test_what_comes_once_takes_a_sixteenth_of_the_entries_and_of_the_bytes() -> None:
+    few = ExactCache(ExactLimits(entries=160, bytes=1 << 20), seed=1)
+    put(few, *(f"once {number}" for number in range(1_000)))
+    assert len(few) == 10
+    assert few.evictions == 990
+    small = ExactCache(ExactLimits(entries=16_000, bytes=1 << 20), seed=1)
+    put(small, *("x" * (1_000 + number) for number in range(100)))
+    assert (1 << 20) / 16 - 10_000 < small.bytes <= (1 << 20) / 16
+
+
+def test_what_comes_again_after_it_had_to_leave_is_kept_among_the_proven() -> None:
+    cache = ExactCache(ExactLimits(entries=160, bytes=1 << 20), seed=1)
+    texts = [f"text {number}" for number in range(100)]
+    put(cache, *texts)
+    assert not finds(cache, texts[0])
+    put(cache, *texts)
+    put(cache, *(f"once {number}" for number in range(1_000)))
+    # Two of a hundred may have shared a place in the table of who left.
+    assert sum(finds(cache, text) for text in texts) > 90
+
+
+def test_the_same_text_encoded_twice_at_a_time_counts_as_asked_for_again() -> None:
+    cache = ExactCache(ExactLimits(entries=160, bytes=1 << 20), seed=1)
+    put(cache, "twice", "twice", *(f"once {number}" for number in range(1_000)))
+    assert finds(cache, "twice")
+
+
+def test_a_large_newcomer_is_kept_for_as_long_as_it_is_the_last() -> None:
+    cache = ExactCache(ExactLimits(entries=160, bytes=16 * ENTRY_BYTES), seed=1)
+    large = "x" * (3 * ENTRY_BYTES)
+    put(cache, large)
+    assert finds(ExactCache(ROOMY, seed=1), large) is False
+    assert len(cache) == 1
+    put(cache, "small")
+    assert not finds(cache, large)
+    assert finds(cache, "small")
 
 
 def test_one_text_larger_than_the_cache_pushes_nothing_out() -> None:
