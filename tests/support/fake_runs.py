@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from smg_node.admission.ticket import Ticket
 from smg_node.core.answer import Answer
+from smg_node.core.around import Through
 from smg_node.core.context import RequestContext
 from smg_node.core.events import Event
 from smg_node.core.request import GenerateRequest
@@ -40,7 +41,9 @@ class FakeRun:
     def leave(self) -> None:
         self.left += 1
 
-    async def tell(self, receive: Receive, ready: Ready | None = None) -> None:
+    async def tell(
+        self, receive: Receive, ready: Ready | None = None, _through: Through | None = None
+    ) -> None:
         async with aclosing(self.events()) as batches:
             async for batch in batches:
                 if receive(batch) and ready is not None:

@@ -58,6 +58,24 @@ class Charge(msgspec.Struct, eq=False, gc=False):
             self._take(max(min(tariff.step, fair), early - spare))
         return used <= self.held + self.owed
 
+    def room(self, prompt: int, *, batch: int, most: int) -> int:
+        """Return up to how many tokens of an answer that has at most `most` this covers without a look at the share.
+
+        Where the limit ends answers, there is one more `batch` in it.
+        """
+        tariff, held = self.tariff, self.held + self.owed
+        if tariff.weigh(prompt, 0, most) <= held:
+            return most
+        # As `covers` has it: while more than this is left, nothing more is reserved.
+        held -= tariff.early
+        if not tariff.answer:
+            return 0
+        tokens = max(0, int((held - prompt * tariff.prompt) // tariff.answer))
+        # A quotient may be rounded up.
+        if tariff.weigh(prompt, 0, tokens) > held:
+            tokens -= 1
+        return tokens - batch if tariff.finish else tokens
+
     def overdraw(self, used: int) -> None:
         """Let so much have been used, whether there was a right to it or not."""
         missing = used - self.held - self.owed

@@ -5,7 +5,6 @@ left. So a request waits for them, not longer than a round trip takes, or up to 
 where it said that there is nothing left, it is refused at once. None of it costs a right.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -16,7 +15,7 @@ from smg_node.admission.ports import Rights, Rules, Share
 from smg_node.admission.refusal import QUOTA_FROM_MS, LimitedError, refusal
 from smg_node.admission.tally import Tallies
 from smg_node.admission.ticket import Attempt, Ticket
-from smg_node.admission.told import Told
+from smg_node.admission.told import Family, limit_headers
 from smg_node.core.context import RequestContext
 from smg_node.core.ports import Clock, Rng
 
@@ -152,12 +151,14 @@ class Admission:
         """See `ticket.Door`."""
         self._matcher.renew(matched)
 
-    def told(self, matched: Matched) -> Sequence[Told]:
+    def headers(self, matched: Matched, family: Family) -> dict[str, str]:
         """See `ticket.Door`."""
-        if any(measure.share.window < 0 for measure in matched.measures):
-            matched = self._matcher.renew(matched)
         now_ms = self._clock.now_ms()
-        return [measure.told(now_ms) for measure in matched.measures]
+        headers = matched.headers(family).as_of(now_ms)
+        if headers is not None:
+            return headers
+        matched = self._matcher.renew(matched)
+        return limit_headers([one.told(now_ms) for one in matched.measures], family)
 
     def closed(self) -> None:
         """See `ticket.Door`."""

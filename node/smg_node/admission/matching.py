@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from smg_node.admission.estimate import Answers, Estimates
+from smg_node.admission.headers import LimitHeaders
 from smg_node.admission.ports import Match, Rights, Rules, Share, Unit
 from smg_node.admission.tally import Tallies, Tally
-from smg_node.admission.told import Told, limit_name
+from smg_node.admission.told import Family, Told, limit_name
 
 KINDS_MAX: Final = 4_096
 """Combinations of tenant, key and model that are kept."""
@@ -79,15 +80,7 @@ class Measure:
         knows is told there, and forgotten: it may be nothing while most of a day's budget is there.
         """
         share = self.share
-        heard = share.pool >= 0 and share.state in ("exact", "alone")
-        remaining = share.left + (share.pool if heard else 0)
-        if share.debt > 0:
-            remaining = 0
-        if most is not None:
-            remaining = min(remaining, most)
-        remaining = max(0, min(remaining, share.amount))
-        if self.window_ms:
-            remaining = self._fallen(remaining, heard=heard, refused=most is not None)
+        remaining = self.remains(most=most)
         reset_ms = max(0, share.ends_ms - now_ms) if self.window_ms else 0
         return Told(
             self.name,
@@ -98,6 +91,32 @@ class Measure:
             reset_ms,
             now_ms + reset_ms,
         )
+
+    def remains(self, *, most: int | None = None) -> int:
+        """Return what a client is told to remain now; as `told`."""
+        share = self.share
+        pool, state, amount = share.pool, share.state, share.amount
+        heard = pool >= 0 and (state == "exact" or state == "alone")
+        remaining = share.left + pool if heard else share.left
+        if share.debt > 0:
+            remaining = 0
+        if most is not None and most < remaining:
+            remaining = most
+        if remaining > amount:
+            remaining = amount
+        if remaining < 0:
+            remaining = 0
+        if not self.window_ms:
+            return remaining
+        window = share.window
+        if heard and most is None and 0 <= window == self._window and amount == self._amount:
+            # `_fallen` of one that is awake, in a window of which something was told: nearly always so.
+            least = self._least
+            if least != _UNKNOWN and least < remaining:
+                remaining = least
+            self._least = remaining
+            return remaining
+        return self._fallen(remaining, heard=heard, refused=most is not None)
 
     def _fallen(self, remaining: int, *, heard: bool, refused: bool) -> int:
         """Return what remains of this window, which is no more than was told before, unless the limit was raised."""
@@ -146,6 +165,7 @@ class Matched:
     """What requests of one kind meet: limits that are charged when they enter, and when their tokens are known."""
 
     __slots__ = (
+        "_headers",
         "answers",
         "entry",
         "entry_shares",
@@ -173,6 +193,7 @@ class Matched:
         """Whether it matters how long an answer may be at most."""
         self.finish = any(tariff.finish for tariff in self.tariffs)
         """Whether one of them ends answers."""
+        self._headers: dict[Family, LimitHeaders] = {}
         self.entry_shares: tuple[Share, ...] = ()
         """What requests are charged to when they enter; whoever was charged may keep it."""
         self.look()
@@ -180,6 +201,13 @@ class Matched:
     def look(self) -> None:
         """Charge what the measures hold now."""
         self.entry_shares = tuple(measure.share for measure in self.entry)
+
+    def headers(self, family: Family) -> LimitHeaders:
+        """Return what tells clients of all of them."""
+        made = self._headers.get(family)
+        if made is None:
+            made = self._headers[family] = LimitHeaders(self.measures, family)
+        return made
 
 
 class Matcher:

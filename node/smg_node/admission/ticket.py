@@ -9,6 +9,7 @@ its length is known. Settling and voiding may be tried any number of times and i
 """
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
@@ -18,7 +19,8 @@ from smg_node.admission.charge import Charge, Short, reserve
 from smg_node.admission.matching import Matched, Measure
 from smg_node.admission.ports import Share
 from smg_node.admission.share import admit, give_back
-from smg_node.admission.told import Family, Told, limit_headers
+from smg_node.admission.told import Family
+from smg_node.core.around import Room
 
 ENDLESS_TOKENS: Final = 32_768
 """What an answer may have at most where nobody said."""
@@ -48,8 +50,8 @@ class Door(Protocol):
         """Let no share of these limits sleep."""
         ...
 
-    def told(self, matched: Matched) -> Sequence[Told]:
-        """Return what clients are told of these limits now."""
+    def headers(self, matched: Matched, family: Family) -> dict[str, str]:
+        """Return the headers that tell clients of these limits now."""
         ...
 
     def closed(self) -> None:
@@ -164,6 +166,25 @@ class Ticket(msgspec.Struct, eq=False):
                 charge.overdraw(used)
         return enough
 
+    @property
+    def batch(self) -> int:
+        """So many tokens came at once, at most, as far as it matters; 0 where it does not."""
+        matched = self._matched
+        return max(self._batch, matched.answers.batch) if matched.finish else 0
+
+    def room(self, prompt_tokens: int) -> Room:
+        """Return how far its answers may go on with only `passed`, and `streamed` would have nothing to do."""
+        batch = self.batch
+        tokens = sys.maxsize
+        for charge in self._charges:
+            tokens = min(tokens, charge.room(prompt_tokens, batch=batch, most=self._most))
+        return Room(tokens, batch if self._matched.finish else sys.maxsize)
+
+    def passed(self, answer_tokens: int) -> None:
+        """Take note that there are so many tokens by now, within what `room` has said."""
+        if self._matched.finish:
+            self._hear(answer_tokens)
+
     def _hear(self, answer_tokens: int) -> None:
         """Take note of a batch. One that is a whole answer says nothing of others, which may come in pieces."""
         batch = answer_tokens - self._tokens
@@ -175,8 +196,7 @@ class Ticket(msgspec.Struct, eq=False):
 
     def _next(self, answer_tokens: int) -> int:
         """Return how many tokens there may be after the next batch."""
-        batch = max(self._batch, self._matched.answers.batch)
-        return max(answer_tokens, min(answer_tokens + batch, self._most))
+        return max(answer_tokens, min(answer_tokens + self.batch, self._most))
 
     async def more(self, prompt_tokens: int, answer_tokens: int) -> bool:
         """Wait for these rights. False if the answer is to end here."""
@@ -248,7 +268,7 @@ class Ticket(msgspec.Struct, eq=False):
 
     def headers(self, family: Family) -> dict[str, str]:
         """Return the headers that tell of its limits as of now."""
-        return limit_headers(self._door.told(self._matched), family)
+        return self._door.headers(self._matched, family)
 
     def _wake(self) -> bool:
         """Whether a share slept that something is to be taken from, or to go back to; none does any more."""

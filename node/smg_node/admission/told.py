@@ -21,7 +21,7 @@ _WINDOWS: Final[Mapping[int, str]] = {
 }
 _NAME_CHARACTERS_MAX: Final = 200
 _TOKENS: Final[tuple[Unit, ...]] = ("tokens", "input_tokens", "output_tokens")
-_GROUPS: Final[Mapping[Family, Mapping[str, tuple[Unit, ...]]]] = {
+GROUPS: Final[Mapping[Family, Mapping[str, tuple[Unit, ...]]]] = {
     "openai": {"requests": ("requests",), "tokens": _TOKENS},
     "anthropic": {
         "requests": ("requests",),
@@ -35,7 +35,7 @@ _GROUPS_OF: Final[Mapping[Family, Mapping[Unit, tuple[str, ...]]]] = {
         unit: tuple(group for group, units in groups.items() if unit in units)
         for unit in ("requests", *_TOKENS)
     }
-    for family, groups in _GROUPS.items()
+    for family, groups in GROUPS.items()
 }
 _DURATIONS_KEPT: Final = 4096
 """Nodes tell of windows of some minutes again and again; of longer ones the last is told, for a second."""
@@ -79,7 +79,7 @@ def limit_headers(
         for group in groups_of.get(refused.unit, ()):
             tightest[group] = refused
     headers: dict[str, str] = {}
-    for group in _GROUPS[family]:
+    for group in GROUPS[family]:
         if group in tightest:
             headers.update(_group(group, tightest[group], family))
     headers["x-smg-limit"] = named.name
@@ -119,15 +119,27 @@ def _whole(seconds: int, brief: bool) -> str:
 
 
 def _group(group: str, told: Told, family: Family) -> dict[str, str]:
-    if family == "openai":
-        return {
-            f"x-ratelimit-limit-{group}": str(told.limit),
-            f"x-ratelimit-remaining-{group}": str(told.remaining),
-            f"x-ratelimit-reset-{group}": duration(told.reset_ms),
-        }
-    resets = datetime.fromtimestamp(math.ceil(told.resets_ms / 1000), UTC)
+    limit, remaining, reset = group_names(group, family)
     return {
-        f"anthropic-ratelimit-{group}-limit": str(told.limit),
-        f"anthropic-ratelimit-{group}-remaining": str(told.remaining),
-        f"anthropic-ratelimit-{group}-reset": resets.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        limit: str(told.limit),
+        remaining: str(told.remaining),
+        reset: duration(told.reset_ms) if family == "openai" else moment(told.resets_ms),
     }
+
+
+def group_names(group: str, family: Family) -> tuple[str, str, str]:
+    """Return the headers of a group: what is allowed, what remains, and when or in how long there is more."""
+    if family == "openai":
+        return (
+            f"x-ratelimit-limit-{group}",
+            f"x-ratelimit-remaining-{group}",
+            f"x-ratelimit-reset-{group}",
+        )
+    start = f"anthropic-ratelimit-{group}"
+    return f"{start}-limit", f"{start}-remaining", f"{start}-reset"
+
+
+def moment(at_ms: int) -> str:
+    """Return a time of the wall clock by RFC 3339, whole seconds, not before it."""
+    at = datetime.fromtimestamp(math.ceil(at_ms / 1000), UTC)
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

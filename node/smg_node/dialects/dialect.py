@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from smg_node.core.answer import Answer
+from smg_node.core.around import Around
 from smg_node.core.errors import SmgError
 from smg_node.core.events import Event
 from smg_node.core.request import GenerateRequest
@@ -35,6 +36,13 @@ class Presenter(Protocol):
         """Return the SSE bytes for these events, possibly empty; ends with [DONE] at End.
 
         A Fail becomes an in-stream error frame, without [DONE].
+        """
+        ...
+
+    def around(self) -> Around | None:
+        """Return what `frames` puts around the text of a delta of the first choice's open block, if it is the same for
+
+        all of them, says nothing but the text, and changes nothing here.
         """
         ...
 

@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 from smg_node.engines.chunk import Chunk
+from smg_node.packing.chunks import ChunkReader
 
 Take: TypeAlias = Callable[[Sequence[Chunk]], bool]
 """Told what one wake-up brought, at least one chunk; says whether it wants more."""
+Pass: TypeAlias = Callable[[Sequence[bytes]], bool | None]
+"""Shown the messages of one wake-up before anybody makes chunks of them: whether it wants more, None if they are not for it."""
 
 
 class ChunkStream(Protocol):
@@ -22,6 +25,15 @@ class ChunkStream(Protocol):
         """
         ...
 
+    @property
+    def plain(self) -> ChunkReader | None:
+        """What reads plain chunks where a call comes in messages; None where it does not, or nobody may see them."""
+        ...
+
+    def pass_by(self, first: Pass | None) -> None:
+        """Show messages to `first` from now on, which takes plain chunks of choices that have begun and not ended."""
+        ...
+
     async def aclose(self) -> None:
         """Cancel what is still under way; harmless the second time."""
         ...
@@ -29,6 +41,8 @@ class ChunkStream(Protocol):
 
 class PulledChunks:
     """A `ChunkStream` of what an iterator yields: for calls that are made of others."""
+
+    plain: ClassVar[ChunkReader | None] = None
 
     def __init__(self, batches: AsyncGenerator[Sequence[Chunk], None]) -> None:
         self._batches = batches
@@ -39,6 +53,10 @@ class PulledChunks:
             if not take(chunks):
                 return False
         return True
+
+    def pass_by(self, first: Pass | None) -> None:
+        """See `ChunkStream`."""
+        assert first is None, "there are no messages"
 
     async def aclose(self) -> None:
         """See `ChunkStream`."""

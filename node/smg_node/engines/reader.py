@@ -19,6 +19,7 @@ from smg_node.core.request import Sampling
 from smg_node.engines.chunk import Chunk, EngineFinish, IdLogprob
 from smg_node.engines.sampling import LOGPROB_UNKNOWN
 from smg_node.engines.wire import Message, Wire
+from smg_node.packing.chunks import ChunkReader
 
 REASON_MAX_CHARACTERS: Final = 64
 
@@ -92,6 +93,11 @@ class StreamReader:
             prompt_logprobs=sampling.prompt_logprobs,
             wire=wire,
         )
+
+    @property
+    def plain(self) -> ChunkReader | None:
+        """What reads plain chunks, where messages come as bytes."""
+        return None if self._wire is None else self._wire.chunks
 
     def take(self, batch: Sequence[bytes], chunks: list[Chunk]) -> None:
         """Take one wake-up's messages as they came; append to `chunks` what is new in them.

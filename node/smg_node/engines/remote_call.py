@@ -8,11 +8,12 @@ from typing import Protocol
 
 from smg_node.core.errors import SmgError
 from smg_node.engines.chunk import Chunk
-from smg_node.engines.chunk_stream import Take
+from smg_node.engines.chunk_stream import Pass, Take
 from smg_node.engines.engine import EngineRequest
 from smg_node.engines.reader import StreamReader
 from smg_node.engines.transport import MessageStream, TransportError
 from smg_node.engines.watch import Watch, Watches
+from smg_node.packing.chunks import ChunkReader
 
 
 class Owner(Protocol):
@@ -41,6 +42,7 @@ class RemoteCall(Watch):
         "_closed",
         "_engine",
         "_enough",
+        "_pass",
         "_reader",
         "_stream",
         "_take",
@@ -70,6 +72,7 @@ class RemoteCall(Watch):
         self._stream = stream
         self._reader = reader
         self._broken: SmgError | None = None
+        self._pass: Pass | None = None
         self._closed = self.ended = False
         """`ended` is whether the call has ended by itself."""
         self.request_id = request.request_id
@@ -103,6 +106,15 @@ class RemoteCall(Watch):
             raise
         return True
 
+    @property
+    def plain(self) -> ChunkReader | None:
+        """See `ChunkStream`."""
+        return self._reader.plain
+
+    def pass_by(self, first: Pass | None) -> None:
+        """See `ChunkStream`."""
+        self._pass = first
+
     def abort(self) -> None:
         """End the call with `abort`, on our own wish."""
         self._reader.aborted = True
@@ -126,6 +138,11 @@ class RemoteCall(Watch):
             return True
         self._begun = True
         self._last_at = self._watches.time()
+        if self._pass is not None:
+            more = self._pass(batch)
+            if more is not None:
+                self._enough = not more
+                return more
         chunks: list[Chunk] = []
         try:
             reader.take(batch, chunks)

@@ -86,7 +86,7 @@ class GenerationRoutes:
             presenter = self._joining.over(presenter, stream)
         try:
             shown = _Shown(stream, presenter)
-            await answering.run.tell(shown.receive, stream.drained)
+            await answering.run.tell(shown.receive, stream.drained, shown)
             failed = shown.failure()
             request.error_code = "" if failed is None else failed.code
         except asyncio.CancelledError:
@@ -128,12 +128,15 @@ class GenerationRoutes:
 class _Shown:
     """A run on its way to a client."""
 
-    __slots__ = ("_last", "_presenter", "_stream")
+    __slots__ = ("_last", "_presenter", "_stream", "around", "put")
 
     def __init__(self, stream: EventStream, presenter: Presenter) -> None:
         self._stream = stream
         self._presenter = presenter
         self._last: Event | None = None
+        # As `Through` has them.
+        self.around = presenter.around
+        self.put = stream.put
 
     def receive(self, batch: Sequence[Event]) -> bool:
         """Write events at once; true if the client is behind.

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from smg_node.core.answer import Answer
+from smg_node.core.around import Around
 from smg_node.core.events import Event
 from smg_node.core.joiner import Joiner
 from smg_node.dialects.dialect import Presenter
@@ -91,6 +92,10 @@ class JoiningPresenter:
     def answer(self, answer: Answer) -> bytes:
         """Return the JSON body of an unstreamed answer."""
         return self._presenter.answer(answer)
+
+    def around(self) -> Around | None:
+        """Return None: what is joined are events."""
+        return None
 
     def flush(self) -> None:
         """Write what waits; never raises. A stream for which that fails is broken off."""

@@ -30,6 +30,8 @@ cdef class ChunkReader(MessageReader):
     @cython.locals(ids=list, choice=cython.longlong, prompt=cython.longlong, cached=cython.longlong, count=Py_ssize_t, had=Py_ssize_t)
     cpdef run(self, batch, Py_ssize_t at)
 
+    cpdef bint is_of_first(self, bytes message, list ids, long long cached) except -1
+
 cdef class EndReader(MessageReader):
     @cython.locals(ids=list, prompt=cython.longlong, cached=cython.longlong)
     cpdef read(self, bytes data)

@@ -177,6 +177,10 @@ class ChunkReader(MessageReader):
             prompt = cached = -1
         return tuple(ids), at, choice, prompt, cached
 
+    def is_of_first(self, message: bytes, ids: list[int], cached: int) -> bool:
+        """Append the ids of a chunk of choice 0 to `ids`; False if it is no such one, or says that more was cached."""
+        return self._read(message, ids) and self._choice == 0 and self._cached <= cached
+
 
 class EndReader(MessageReader):
     """Reads a `complete`."""

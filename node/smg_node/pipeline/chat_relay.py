@@ -15,6 +15,7 @@ import msgspec
 
 from smg_node.admission.ticket import Ticket
 from smg_node.core.answer import Answer
+from smg_node.core.around import Through
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.events import UNSAID, Begin, Event, Fail, Usage
@@ -114,9 +115,11 @@ class AnyRun:
             async for batch in batches:
                 yield batch
 
-    async def tell(self, receive: Receive, ready: Ready | None = None) -> None:
+    async def tell(
+        self, receive: Receive, ready: Ready | None = None, through: Through | None = None
+    ) -> None:
         """See `Run`."""
-        await (await self._chosen()).tell(receive, ready)
+        await (await self._chosen()).tell(receive, ready, through)
 
     async def answer(self) -> Answer:
         """See `Run`."""
@@ -190,7 +193,9 @@ class ChatRun:
             failure = error
         yield self._ending(failure)
 
-    async def tell(self, receive: Receive, ready: Ready | None = None) -> None:
+    async def tell(
+        self, receive: Receive, ready: Ready | None = None, through: Through | None = None
+    ) -> None:
         """See `Run`."""
         async with aclosing(self.events()) as batches:
             async for events in batches:

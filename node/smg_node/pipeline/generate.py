@@ -18,6 +18,7 @@ from typing import Final
 from smg_node.admission.door import Admission
 from smg_node.admission.ticket import Ticket
 from smg_node.core.answer import Answer, Collector
+from smg_node.core.around import Through
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.events import Event, Fail, Usage
@@ -165,7 +166,9 @@ class GenerationRun:
         collector.feed(heard)
         return collector.answer()
 
-    async def tell(self, receive: Receive, ready: Ready | None = None) -> None:
+    async def tell(
+        self, receive: Receive, ready: Ready | None = None, through: Through | None = None
+    ) -> None:
         """Tell the events of this generation; see `pipeline.run.Run`."""
         parts, request, context = self._parts, self._request, self._context
         began_ms = context.received_ms or parts.clock.now_ms()
@@ -173,9 +176,9 @@ class GenerationRun:
         try:
             if scope.current().trace.sampled:
                 with scope.child("prepare"):
-                    legs = await self._legs(journey, receive, ready, traced=True)
+                    legs = await self._legs(journey, receive, ready, through, traced=True)
             else:
-                legs = await self._legs(journey, receive, ready)
+                legs = await self._legs(journey, receive, ready, through)
             try:
                 if len(legs) == 1:
                     # From here on it is the leg's.
@@ -212,7 +215,13 @@ class GenerationRun:
     # ── The beginning ────────────────────────────────────────────────────────
 
     async def _legs(
-        self, journey: Journey, receive: Receive, ready: Ready | None, *, traced: bool = False
+        self,
+        journey: Journey,
+        receive: Receive,
+        ready: Ready | None,
+        through: Through | None,
+        *,
+        traced: bool = False,
     ) -> Sequence[LegRun]:
         """Let the request in, prepare and place it; return who tells its story, of whom the first has a worker."""
         parts, request = self._parts, self._request
@@ -241,9 +250,9 @@ class GenerationRun:
             self.ignored = (*self.ignored, *planned.ignored)
         journey.answer = story.id
         if ticket is not None and ticket.watched:
-            telling: Telling = MeteredTelling(receive, ready, keeping, ticket=ticket, story=story)
+            telling: Telling = MeteredTelling(receive, ready, keeping, through, ticket, story)
         else:
-            telling = NOBODY_LISTENS if story.silent else Telling(receive, ready, keeping)
+            telling = NOBODY_LISTENS if story.silent else Telling(receive, ready, keeping, through)
         ground = Ground(
             parts.placer,
             parts.ids,

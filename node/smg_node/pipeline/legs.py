@@ -29,6 +29,7 @@ from smg_node.engines.engine import EngineRequest
 from smg_node.engines.status import DEADLINE_CODE
 from smg_node.fleet.model import ServedModel
 from smg_node.fleet.worker import Worker
+from smg_node.packing.cut_through import ANY_CACHED, CutThrough
 from smg_node.pipeline.alike import can_take
 from smg_node.pipeline.attempts import Attempts, Broken, GiveUp
 from smg_node.pipeline.call import Call
@@ -86,6 +87,10 @@ class LegRun:
     """One leg, and all calls it takes."""
 
     _call: Call
+    _stream: ChunkStream
+    # Where plain text may go past events: whether that is to be asked at all, and what does it in the call under way.
+    _cuts = False
+    _cut: CutThrough | None = None
     # Of the call under way: what it said that is wrong, whether it has spoken, and whether its receiver is behind.
     _mistake: SmgError | None = None
     _spoken = False
@@ -140,6 +145,9 @@ class LegRun:
 
     async def _pour(self, stream: ChunkStream, call: Call) -> None:
         """Have a call told until it is over, and let it go."""
+        ground, leg = self._ground, self._leg
+        self._stream = stream
+        self._cuts = ground.telling.cuts and leg.count == 1 and ground.story.plain is not None
         try:
             over = False
             while not over:
@@ -153,6 +161,8 @@ class LegRun:
                     await call.let_end(stream)
                     return
         finally:
+            # It knows us by what it calls: together they would stay until the collector comes.
+            del self._stream
             await stream.aclose()
 
     def _take(self, chunks: Sequence[Chunk]) -> bool:
@@ -170,7 +180,32 @@ class LegRun:
                 self._spoke(call)
         if out:
             self._behind = self._ground.telling.say(out)
+        if self._cuts:
+            self._cut_through()
         return not (self._behind or self._mistake is not None or call.over())
+
+    def _cut_through(self) -> None:
+        """Have plain text that comes next told in frames, if there is nothing more to it now."""
+        ground, stream = self._ground, self._stream
+        plain, reader, around = ground.story.plain, stream.plain, ground.telling.around()
+        self._cut = None
+        if self._spoken and not (plain is None or reader is None or around is None):
+            # What an engine had cached of an answer's beginning is nobody's saving.
+            cached = ANY_CACHED if self._leg.done else ground.story.cached
+            self._cut = plain.cut_through(reader, around, cached, ground.telling.room())
+        stream.pass_by(None if self._cut is None else self._pass)
+
+    def _pass(self, batch: Sequence[bytes]) -> bool | None:
+        """Tell messages of plain text in frames; None if they are something else."""
+        cut, telling = self._cut, self._ground.telling
+        assert cut is not None, "who passes by has been let"
+        if telling.outdated:
+            return None
+        frames = cut.take(batch)
+        if not frames:
+            return None
+        self._behind = telling.put(frames)
+        return not self._behind
 
     # ── Before a call ────────────────────────────────────────────────────────
 

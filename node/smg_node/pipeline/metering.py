@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from smg_node.admission.ticket import Ticket
+from smg_node.core.around import BOUNDLESS, Around, Room, Through
 from smg_node.core.errors import SmgError
 from smg_node.core.events import Event
 from smg_node.core.request import GenerateRequest
@@ -45,22 +46,42 @@ class MeteredTelling(Telling):
     What there is no right to is kept until there is one, and nothing more is asked for meanwhile.
     """
 
-    __slots__ = ("_kept", "_prompt_tokens", "_story", "_ticket")
+    __slots__ = ("_kept", "_prompt_tokens", "_room", "_story", "_ticket")
 
     def __init__(
         self,
         receive: Receive,
         ready: Ready | None,
         keeping: Keeping | None,
-        *,
+        through: Through | None,
         ticket: Ticket,
         story: Story,
     ) -> None:
-        super().__init__(receive, ready, keeping)
+        super().__init__(receive, ready, keeping, through)
         self._ticket = ticket
         self._story = story
         self._prompt_tokens = story.usage().prompt_tokens
         self._kept: deque[Sequence[Event]] = deque()
+        self._room = BOUNDLESS
+
+    def around(self) -> Around | None:
+        """See `Telling`; nothing goes past what is kept."""
+        return None if self._kept else super().around()
+
+    def room(self) -> Room:
+        """See `Telling`."""
+        self._room = room = self._ticket.room(self._prompt_tokens)
+        return room
+
+    @property
+    def outdated(self) -> bool:
+        """See `Telling`."""
+        return self._ticket.batch > self._room.at_once
+
+    def put(self, frames: bytes) -> bool:
+        """See `Telling`."""
+        self._ticket.passed(self._story.tokens)
+        return super().put(frames)
 
     def say(self, events: Sequence[Event]) -> bool:
         """See `Telling`."""

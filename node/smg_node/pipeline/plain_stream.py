@@ -9,9 +9,12 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from smg_node.core.answer import Choice
+from smg_node.core.around import Around, Room
 from smg_node.core.events import BlockEnd, BlockStart, Delta, Event, Finish, FinishReason
 from smg_node.core.request import Sampling, TokenIds, token_ids
 from smg_node.engines.chunk import Chunk
+from smg_node.packing.chunks import ChunkReader
+from smg_node.packing.cut_through import CutThrough
 from smg_node.pipeline.stream import Ends
 from smg_node.tokens.detokenize import TableDetokenizer
 from smg_node.tokens.tokenizer import Detokenizer
@@ -85,6 +88,30 @@ class PlainStream:
         if finish is not None:
             matched = chunk.matched if finish == "stop_sequence" else None
             self._end(out, "length" if finish == "length" else "stop", matched)
+
+    def cut_through(
+        self, reader: ChunkReader, around: Around, cached: int, room: Room
+    ) -> CutThrough | None:
+        """Return how plain chunks may go on past `feed`, which hears the next other one; None where they may not now.
+
+        `cached` is as in `CutThrough`. Not to be used once `feed` was called again.
+        """
+        texts = self._detokenizer.alone
+        if texts is None or self._texts is None or self._silent or self.over:
+            return None
+        return CutThrough(
+            reader,
+            texts,
+            self._ending,
+            most=min(self._most, room.tokens),
+            at_once=room.at_once,
+            said=self.ids,
+            told=self._texts,
+            head=around.head,
+            tail=around.tail,
+            text=around.text,
+            cached=cached,
+        )
 
     def conclude(self, out: list[Event]) -> None:
         """End a choice that has all the ids it may have, and whose engine did not live to say so."""

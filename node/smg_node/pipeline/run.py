@@ -5,6 +5,7 @@ from typing import Protocol
 
 from smg_node.admission.ticket import Ticket
 from smg_node.core.answer import Answer, Collector
+from smg_node.core.around import Through
 from smg_node.core.context import RequestContext
 from smg_node.core.events import Event
 from smg_node.core.request import GenerateRequest
@@ -55,8 +56,13 @@ class Run(Protocol):
         """What it showed when it entered, None if nothing limits it or it has not begun."""
         ...
 
-    async def tell(self, receive: Receive, ready: Ready | None = None) -> None:
-        """Tell the events of this generation, and return when there are no more."""
+    async def tell(
+        self, receive: Receive, ready: Ready | None = None, through: Through | None = None
+    ) -> None:
+        """Tell the events of this generation, and return when there are no more.
+
+        Where there is a `through`, plain texts that need no events may be told to it in bytes.
+        """
         ...
 
     async def answer(self) -> Answer:

@@ -88,6 +88,18 @@ class Story:
             self._echo(choice, chunk, out)
         self._choices[choice].feed(chunk, out)
 
+    @property
+    def plain(self) -> PlainStream | None:
+        """The only choice, where it is told as it is, and nothing before it."""
+        only = self._choices[0]
+        alone = len(self._choices) == 1 and not self._echoes
+        return only if alone and type(only) is PlainStream else None
+
+    @property
+    def cached(self) -> int:
+        """How many ids of the first prompt an engine had cached; 0 as long as none said so."""
+        return self._cached.get(0, 0) if self._cached else 0
+
     def stream(self, choice: int) -> AnyStream:
         """Return the stream of one choice."""
         return self._choices[choice]

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
+from smg_node.core.around import BOUNDLESS, Around, Room, Through
 from smg_node.core.errors import SmgError
 from smg_node.core.events import Event
 from smg_node.pipeline.forcing import Keeping
@@ -29,13 +30,39 @@ class CutShortError(Exception):
 class Telling:
     """Tells a receiver, and what looks on; the same for all legs of a generation."""
 
-    __slots__ = ("_keeping", "_ready", "_receive", "_turn")
+    __slots__ = ("_keeping", "_ready", "_receive", "_through", "_turn")
 
-    def __init__(self, receive: Receive, ready: Ready | None, keeping: Keeping | None) -> None:
+    def __init__(
+        self,
+        receive: Receive,
+        ready: Ready | None,
+        keeping: Keeping | None,
+        through: Through | None = None,
+    ) -> None:
         self._receive = receive
         self._ready = ready
         self._keeping = keeping
+        # Who looks on sees events only.
+        self._through = through if keeping is None else None
         self._turn: asyncio.Lock | None = None
+
+    @property
+    def cuts(self) -> bool:
+        """Whether frames may be told that nobody made events of."""
+        return self._through is not None
+
+    def around(self) -> Around | None:
+        """Return what is to be around them now, if that is all there is to them."""
+        return None if self._through is None else self._through.around()
+
+    def room(self) -> Room:
+        """Return how far frames may be told from here; the next that goes beyond it is to be said."""
+        return BOUNDLESS
+
+    @property
+    def outdated(self) -> bool:
+        """Whether there may be less room than `room` has said."""
+        return False
 
     def say(self, events: Sequence[Event]) -> bool:
         """Tell; true if `ready` is to be awaited before anything more is asked for.
@@ -50,6 +77,15 @@ class Telling:
         except SmgError as error:
             self._receive = _deaf
             raise ReceiverError(error) from error
+        except BaseException:
+            self._receive = _deaf
+            raise
+
+    def put(self, frames: bytes) -> bool:
+        """Tell in frames; otherwise as `say`."""
+        assert self._through is not None, "frames are made only where they are taken"
+        try:
+            return self._through.put(frames)
         except BaseException:
             self._receive = _deaf
             raise

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from smg_node.core.answer import Answer, Choice
+from smg_node.core.around import Around
 from smg_node.core.events import (
     Begin,
     BlockEnd,
@@ -84,6 +85,13 @@ class ChatPresenter:
             else:
                 _RARE[type(event)](self, event, out)
         return b"".join(out)
+
+    def around(self) -> Around | None:
+        """See `Presenter`."""
+        block = self._open[0]
+        if block is None or block.head is None:
+            return None
+        return Around(block.head, block.tail, json_text)
 
     def _usage(self, event: Usage, out: list[bytes]) -> None:
         if self._view.include_usage:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from smg_node.core.answer import Answer, Choice
+from smg_node.core.around import Around
 from smg_node.core.events import (
     Begin,
     BlockEnd,
@@ -76,6 +77,11 @@ class CompletionsPresenter:
             else:
                 self._rare(event, out)
         return b"".join(out)
+
+    def around(self) -> Around | None:
+        """See `Presenter`."""
+        prepared = self._frames[0]
+        return None if prepared is None else Around(*prepared, json_text)
 
     def _rare(self, event: Event, out: list[bytes]) -> None:
         match event:

@@ -57,6 +57,46 @@ def reserved_of(tariff: Tariff, units: int) -> Charge:
 # ── What is reserved ─────────────────────────────────────────────────────────
 
 
+@given(
+    prompt=st.integers(0, 300),
+    expected=st.integers(0, 400),
+    more=st.integers(0, 400),
+    left=st.integers(0, 2_000),
+    batch=st.integers(0, 90),
+    weights=st.tuples(st.sampled_from([0.0, 0.1, 1.0, 2.5]), st.sampled_from([0.0, 0.3, 1.0, 3.7])),
+    on_exhausted=st.sampled_from(["debt", "finish"]),
+)
+def test_within_its_room_a_charge_covers_everything_and_takes_nothing(
+    prompt: int,
+    expected: int,
+    more: int,
+    left: int,
+    batch: int,
+    weights: tuple[float, float],
+    on_exhausted: Literal["debt", "finish"],
+) -> None:
+    most = expected + more
+    tariff, share = tariff_of(
+        left + 3_000, on_exhausted=on_exhausted, prompt=weights[0], answer=weights[1]
+    )
+    charges = reserve([tariff], prompt, expected=expected, most=most)
+    assert not isinstance(charges, Short)
+    (charge,) = charges
+    before = whole(share)
+    room = charge.room(prompt, batch=batch, most=most)
+    assert room <= most
+    for tokens in {one for one in (0, room // 2, room) if 0 <= one <= room}:
+        coming = max(tokens, min(tokens + batch, most)) if tariff.finish else tokens
+        used = tariff.weigh(prompt, 0, coming)
+        assert used <= charge.held
+        if room < most:
+            assert charge.covers(used)
+            assert whole(share) == before
+    if room < most and not tariff.finish and tariff.answer:
+        # It is not less than it could be.
+        assert charge.held - tariff.weigh(prompt, 0, room + 2) < tariff.early or room < 0
+
+
 def test_a_prompt_and_what_is_expected_of_its_answers_is_charged_or_what_they_may_have_at_most() -> (
     None
 ):

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from smg_node.core.answer import Answer
+from smg_node.core.around import Around
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.events import BlockEnd, Delta, Event, Fail
 from smg_node.http.joining import Joining
@@ -161,6 +162,9 @@ class Words:
         if self.fails:
             raise ValueError("cannot be presented")
         return "|".join(event.text for event in events if isinstance(event, Delta)).encode()
+
+    def around(self) -> Around | None:
+        return Around(b"", b"|", str.encode)
 
     def answer(self, _answer: Answer) -> bytes:
         return b"{}"

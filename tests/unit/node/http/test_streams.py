@@ -189,6 +189,9 @@ async def test_a_failure_nobody_can_put_into_words_breaks_the_connection(
             self.said = True
             return b"data: 1\n\n"
 
+        def around(self) -> None:
+            return None
+
     async with node() as served, connect(served.port) as client:
         monkeypatch.setattr(
             type(served.parts.dialects["chat"]), "presenter", lambda self, reading: Mute()
@@ -257,6 +260,9 @@ async def test_the_run_is_closed_also_when_the_end_comes_from_outside_of_it(
             if ends == "our mistake":
                 raise ZeroDivisionError
             return b"x" * 50_000
+
+        def around(self) -> None:
+            return None
 
     steps = Steps()
     async with node(slow_client_bytes=65_536) as served, connect(served.port, 4096) as client:

@@ -8,8 +8,9 @@ import pytest
 from smg_node.core.errors import ErrorKind
 from smg_node.core.events import Delta, End, Event, Fail
 from smg_node.engines.chunk import Chunk
-from smg_node.engines.chunk_stream import ChunkStream, Take
+from smg_node.engines.chunk_stream import ChunkStream, Pass, Take
 from smg_node.engines.engine import EngineRequest
+from smg_node.packing.chunks import ChunkReader
 from support.fake_engine import FakeEngine, card
 from support.generation_bench import bench
 
@@ -42,10 +43,14 @@ class LastWords:
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self.chunks = chunks
         self.closed = False
+        self.plain: ChunkReader | None = None
 
     async def pour(self, take: Take) -> bool:
         take(self.chunks)
         return True
+
+    def pass_by(self, first: Pass | None) -> None:
+        assert first is None
 
     async def aclose(self) -> None:
         self.closed = True

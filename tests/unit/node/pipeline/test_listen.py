@@ -52,6 +52,8 @@ class _Detokenizer:
             return chr(token_id)
         return "" if self._skip else SPECIAL[token_id - FIRST]
 
+    alone = None
+
     def finish(self) -> str:
         return ""
 
