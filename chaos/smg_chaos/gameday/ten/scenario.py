@@ -23,7 +23,8 @@ from smg_chaos.gameday.ten import lives, uses
 PLACES: Final = (ENGINES, STORE)
 """Places beside those of the nodes."""
 FLAGS: Final = ("--readiness.min-workers", "0", "--http.expose-routing-headers", "true")
-_ENGINE: Final = ("--script", "following", "--itl-ms", "20", "--slots", "256")
+_ENGINE: Final = ("--script", "following", "--itl-ms", "20", "--slots", "256", "--blocks", "8192")
+"""With room for every beginning: one that was forgotten has no place any more."""
 _ENGINES: Final = 3
 _READY_S: Final = 60.0
 

@@ -123,8 +123,7 @@ async def affine(stage: Stage) -> list[Figure]:
                 Figure(f"{policy}: keys that went apart{when}", _KEYS - alike, "", 0, says)
             )
             one = {key: next(iter(workers)) for key, workers in went.items()}
-            if when and policy != "cache_aware":
-                # Where the fullest cache is, is another question than whose key it is.
+            if when:
                 moved = sum(before[policy][key] != worker for key, worker in one.items())
                 figures.append(Figure(f"{policy}: keys that moved{when}", moved, "", 0))
             before[policy] = one
