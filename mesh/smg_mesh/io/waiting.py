@@ -1,4 +1,9 @@
-"""Requests that wait for rights that may be on their way: in order, and none for long."""
+"""Requests that wait for rights that may be on their way: in order, and none for long.
+
+Who is called goes on in the next turn of the loop, and whoever comes in that turn would be there before: with a
+thousand clients those who waited found nothing time and again. So what he was called for is charged for him then
+and there, and given back in the step in which he goes on, and charges it himself.
+"""
 
 import asyncio
 from collections import OrderedDict
@@ -14,13 +19,32 @@ class Awaited(Protocol):
 
     key: str
     left: int
+    spent: int
     wanted: int
+    window: int
 
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
     cost: int
     heard: asyncio.Future[bool]
+    share: Awaited | None = None
+    """Which was charged his cost when he was called, in `window`."""
+    window: int = 0
+
+    def call(self, share: Awaited) -> None:
+        """Let him go on, with what he waited for kept for him till then."""
+        share.left -= self.cost
+        share.spent += self.cost
+        self.share, self.window = share, share.window
+        self.heard.set_result(True)
+
+    def take(self) -> None:
+        """Give back what was kept; if its window is over, there is nothing of it any more."""
+        share, self.share = self.share, None
+        if share is not None and share.window == self.window:
+            share.left += self.cost
+            share.spent -= self.cost
 
 
 class _Line:
@@ -65,7 +89,10 @@ class Waiting:
         return (line.first.cost, line.cost) if line is not None and line.waiters else (0, 0)
 
     async def wait(self, share: Awaited, cost: int, within_s: float) -> bool:
-        """Return whether the share had room for so much within that time; nothing is charged."""
+        """Return whether the share had room for so much within that time; nothing is charged.
+
+        That room is kept until this returns, and not for longer: who wants it charges it without another wait.
+        """
         line = self._lines.get(share.key)
         if line is None:
             line = self._lines[share.key] = _Line()
@@ -78,8 +105,10 @@ class Waiting:
             async with asyncio.timeout(within_s):
                 return await waiter.heard
         except TimeoutError:
-            return False
+            # On a busy loop time may be over in the very turn in which he was called.
+            return waiter.share is not None
         finally:
+            waiter.take()
             if waiter in line.waiters:
                 line.drop(waiter)
                 share.wanted = line.cost
@@ -89,15 +118,13 @@ class Waiting:
     def look(self, share: Awaited) -> None:
         """Let those go whom the share has room for, in order; the first that is too large holds up the rest."""
         line = self._lines.get(share.key)
-        left = share.left
         if line is None:
             return
-        while line.waiters and (waiter := line.first).cost <= left:
+        while line.waiters and (waiter := line.first).cost <= share.left:
             line.drop(waiter)
-            left -= waiter.cost
             share.wanted = line.cost
             if not waiter.heard.done():
-                waiter.heard.set_result(True)
+                waiter.call(share)
 
     def give_up(self, key: str) -> None:
         """Send all away who wait for a key: there is nothing to come."""

@@ -42,6 +42,64 @@ async def test_they_go_in_order_as_far_as_there_is_room() -> None:
         assert not line
 
 
+async def test_what_he_was_called_for_is_there_when_he_goes_on() -> None:
+    async with asyncio.TaskGroup() as group:
+        line, share = Waiting(), empty()
+        share.left = 1
+        seen: list[tuple[bool, int, int]] = []
+
+        async def one() -> None:
+            seen.append((await line.wait(share, 3, SOON_S), share.left, share.spent))
+
+        group.create_task(one())
+        await asyncio.sleep(0)
+        share.left += 4
+        line.look(share)
+        # Whoever comes in this turn finds what is left beyond it.
+        assert (share.left, share.spent, share.wanted) == (2, 3, 0)
+    assert seen == [(True, 5, 0)]
+
+
+async def test_what_was_kept_for_him_goes_with_its_window() -> None:
+    async with asyncio.TaskGroup() as group:
+        line, share = Waiting(), empty()
+        [called] = await begun(group, line, share, 3)
+        share.left = 3
+        line.look(share)
+        share.window, share.left, share.spent = share.window + 1, 7, 0
+        assert await called
+        assert (share.left, share.spent) == (7, 0)
+
+
+async def test_who_is_called_and_goes_away_leaves_it_to_others() -> None:
+    async with asyncio.TaskGroup() as group:
+        line, share = Waiting(), empty()
+        [called] = await begun(group, line, share, 3)
+        share.left = 3
+        line.look(share)
+        assert share.left == 0
+        called.cancel()
+        await asyncio.gather(called, return_exceptions=True)
+        assert called.cancelled()
+        assert (share.left, share.spent) == (3, 0)
+
+
+async def test_who_is_called_in_the_turn_in_which_his_time_is_over_was_called() -> None:
+    async with asyncio.TaskGroup() as group:
+        line, share = Waiting(), empty()
+        share.left = 1
+        called = group.create_task(line.wait(share, 1, 0.02))
+        await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.001, line.look, share)
+        # Both timers are due when the loop comes round: one calls him, the other cancels before he goes on.
+        end_s = loop.time() + 0.03
+        while loop.time() < end_s:
+            pass
+        assert await called
+        assert not line
+
+
 async def test_time_that_is_over_means_no() -> None:
     line, share = Waiting(), empty()
     assert not await line.wait(share, 1, 0.001)
@@ -108,6 +166,7 @@ async def test_the_line_is_who_waits_in_order_and_what_they_need_together(seed: 
             first = waits[0][1] if waits else 0
             assert line.costs(share.key) == (first, sum(cost for _, cost in waits))
             assert share.wanted == sum(cost for _, cost in waits)
+            assert share.spent == 0
             assert bool(line) is bool(waits)
         for task, _ in waits:
             task.cancel()
