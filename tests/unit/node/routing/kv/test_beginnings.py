@@ -143,6 +143,51 @@ def test_a_prompt_nobody_has_is_hashed_a_little(
     assert hashed == [96]
 
 
+def test_a_long_prompt_that_comes_again_is_not_hashed_again(
+    index: PrefixIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[int] = []
+
+    def counted(root: int, ids: "array[int]", block: int, upto: int | None = None) -> list[int]:
+        found = chain(root, ids, block, upto)
+        hashed.append(len(found))
+        return found
+
+    monkeypatch.setattr("smg_node.routing.kv.beginnings.chain", counted)
+    beginnings, long = Beginnings(index), ids(64 * 200)
+    for prompt in [beginnings.of(ROOT, long, 0.0) for _ in range(3)]:
+        # The first one alone is asked for a part.
+        prompt.first()
+        assert prompt.hashes() == chain(ROOT, long)
+    assert hashed == [96, 104]
+    # Another adapter, and other ids that are equal, are other prompts.
+    assert beginnings.of(ROOT + 1, long, 0.0).hashes() == chain(ROOT + 1, long)
+    assert beginnings.of(ROOT, long[:], 0.0).hashes() == chain(ROOT, long)
+    assert beginnings.of(ROOT, long, 0.0).hashes() == chain(ROOT, long)
+    assert hashed == [96, 104, 200, 200, 200]
+    # Short ones are hashed sooner than looked up.
+    short = ids(2_047)
+    for _ in range(2):
+        beginnings.of(ROOT, short, 0.0).hashes()
+    assert hashed[5:] == [31, 31]
+
+
+def test_of_prompts_that_are_kept_the_oldest_go_first(
+    index: PrefixIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("smg_node.routing.kv.beginnings._KEPT_TOKENS_MAX", 3 * 64 * 100)
+    beginnings, prompts = Beginnings(index), [ids(64 * 100) for _ in range(4)]
+    first = [beginnings.of(ROOT, one, 0.0).hashes() for one in prompts[:3]]
+    # The first one is asked for again, so the second is the oldest when a fourth comes.
+    assert beginnings.of(ROOT, prompts[0], 0.0).hashes() is first[0]
+    beginnings.of(ROOT, prompts[3], 0.0)
+    assert beginnings.of(ROOT, prompts[0], 0.0).hashes() is first[0]
+    assert beginnings.of(ROOT, prompts[2], 0.0).hashes() is first[2]
+    again = beginnings.of(ROOT, prompts[1], 0.0).hashes()
+    assert again == first[1]
+    assert again is not first[1]
+
+
 def test_there_is_an_end_to_what_is_looked_at(index: PrefixIndex) -> None:
     prompt = Beginnings(index).of(ROOT, array("I", bytes(4 * 64 * 9000)), 0.0)
     assert len(prompt.hashes()) == 8192
