@@ -25,11 +25,6 @@ class Shown(Protocol):
         ...
 
     @property
-    def window_ms(self) -> int:
-        """How long a window is; 0 for what is open at a time."""
-        ...
-
-    @property
     def share(self) -> Share:
         """What this node may spend of it."""
         ...
@@ -42,17 +37,20 @@ class Shown(Protocol):
 class LimitHeaders:
     """Those of one family, for the limits that requests of one kind meet."""
 
-    __slots__ = ("_groups", "_is_openai", "_measures")
+    __slots__ = ("_groups", "_is_openai", "_measures", "_moment", "_spelled")
 
     def __init__(self, measures: Sequence[Shown], family: Family) -> None:
         self._measures = measures
         self._is_openai = family == "openai"
-        groups = []
-        for group, units in GROUPS[family].items():
-            places = tuple(at for at, one in enumerate(measures) if one.unit in units)
-            if places:
-                groups.append((group_names(group, family), places))
-        self._groups = groups
+        # The three names of each group, and the places of its limits: the only one, or all of several.
+        self._groups = [
+            (*group_names(group, family), places[0], places if len(places) > 1 else ())
+            for group, units in GROUPS[family].items()
+            if (places := tuple(at for at, one in enumerate(measures) if one.unit in units))
+        ]
+        # Windows of one length end together, and so do those of all replies of a millisecond.
+        self._moment = -1
+        self._spelled = ""
 
     def as_of(self, now_ms: int) -> dict[str, str] | None:
         """Return them as of now; None where a share sleeps, and nobody knows what it has."""
@@ -61,28 +59,39 @@ class LimitHeaders:
             return {}
         named, least = measures[0], math.inf
         remaining: list[int] = []
-        fractions: list[float] = []
         for measure in measures:
             share = measure.share
             if share.window < 0:
                 return None
             left, amount = measure.remains(), share.amount
+            remaining.append(left)
             fraction = left / amount if amount else 0.0
             if fraction < least:
                 named, least = measure, fraction
-            remaining.append(left)
-            fractions.append(fraction)
         headers: dict[str, str] = {}
-        for (limit, remains, reset), places in self._groups:
-            at = places[0]
-            if len(places) > 1:
-                at = min(places, key=fractions.__getitem__)
-            measure = measures[at]
-            share = measure.share
-            reset_ms = max(0, share.ends_ms - now_ms) if measure.window_ms else 0
+        for limit, remains, reset, at, places in self._groups:
+            if places:
+                at = self._tightest(places, remaining)
+            share = measures[at].share
             headers[limit] = str(share.amount)
             headers[remains] = str(remaining[at])
-            headers[reset] = duration(reset_ms) if self._is_openai else moment(now_ms + reset_ms)
+            until_ms = share.ends_ms
+            if until_ms < now_ms or not share.window_ms:
+                until_ms = now_ms
+            moment_ms = until_ms - now_ms if self._is_openai else until_ms
+            if moment_ms != self._moment:
+                self._moment = moment_ms
+                self._spelled = duration(moment_ms) if self._is_openai else moment(moment_ms)
+            headers[reset] = self._spelled
         headers["x-smg-limit"] = named.name
         headers["x-smg-limit-state"] = named.share.state
         return headers
+
+    def _tightest(self, places: Sequence[int], remaining: Sequence[int]) -> int:
+        """Return which limit of a group has least of what it allows; of equals the first."""
+        amounts = [self._measures[at].share.amount for at in places]
+        fractions = [
+            remaining[at] / amount if amount else 0.0
+            for at, amount in zip(places, amounts, strict=True)
+        ]
+        return places[fractions.index(min(fractions))]

@@ -35,6 +35,8 @@ class Price:
 _UNKNOWN: Final = -1
 _ASLEEP: Final = -1
 """In place of the window of a share that nobody used for a while."""
+_HEARD: Final = ("exact", "alone")
+"""States in which what an owner said it has left is there for everybody."""
 _SHORT_MS: Final = 10_000
 """In windows up to here whatever was told stands until the next one."""
 FREE: Final = Price()
@@ -95,26 +97,31 @@ class Measure:
     def remains(self, *, most: int | None = None) -> int:
         """Return what a client is told to remain now; as `told`."""
         share = self.share
-        pool, state, amount = share.pool, share.state, share.amount
-        heard = pool >= 0 and (state == "exact" or state == "alone")
+        window, pool = share.window, share.pool
+        if (
+            window == self._window
+            and window >= 0
+            and pool >= 0
+            and share.amount == self._amount
+            and share.state in _HEARD
+            and share.debt <= 0
+            and most is None
+        ):
+            # `_fallen` of one in a window of which something was told, and about which all is well: nearly always so.
+            remaining, least = share.left + pool, self._least
+            if 0 <= least <= remaining:
+                return least
+            if 0 <= remaining < least:
+                self._least = remaining
+                return remaining
+        heard = pool >= 0 and share.state in _HEARD
         remaining = share.left + pool if heard else share.left
         if share.debt > 0:
             remaining = 0
-        if most is not None and most < remaining:
-            remaining = most
-        if remaining > amount:
-            remaining = amount
-        if remaining < 0:
-            remaining = 0
+        if most is not None:
+            remaining = min(remaining, most)
+        remaining = max(0, min(remaining, share.amount))
         if not self.window_ms:
-            return remaining
-        window = share.window
-        if heard and most is None and 0 <= window == self._window and amount == self._amount:
-            # `_fallen` of one that is awake, in a window of which something was told: nearly always so.
-            least = self._least
-            if least != _UNKNOWN and least < remaining:
-                remaining = least
-            self._least = remaining
             return remaining
         return self._fallen(remaining, heard=heard, refused=most is not None)
 
@@ -125,6 +132,7 @@ class Measure:
         if share.window not in (self._window, _ASLEEP) or share.amount > self._amount:
             self._window, self._least = share.window, _UNKNOWN
         self._amount = share.amount
+        self._least = min(self._least, share.amount)
         if self._least != _UNKNOWN:
             waits = share.pool < 0 and not refused and not short
             remaining = self._least if waits else min(remaining, self._least)

@@ -30,14 +30,15 @@ async def reserve(
     lengths = [len(prompt.ids) for prompt in prepared]
     if keep is not None and keep > 0:
         lengths = [min(length, keep) for length in lengths]
+    choices = request.choices
     wanted = request.sampling.max_tokens
-    most = None if wanted is None else wanted * request.choices
+    most = None if wanted is None else wanted * choices
     if ticket.worst_case:
         context = placer.context(model)
         if context is not None:
             room = sum(max(0, context - length) for length in lengths) * request.sampling.n
             most = room if most is None else min(most, room)
-    await ticket.reserve(sum(lengths), most, answers=request.choices)
+    await ticket.reserve(sum(lengths), most, answers=choices)
 
 
 class MeteredTelling(Telling):
@@ -120,7 +121,7 @@ def settle(ticket: Ticket, story: Story | None, failure: SmgError | None) -> Non
     if story is None:
         ticket.void()
         return
-    usage = story.usage()
+    usage = story.used or story.usage()
     if failure is not None and not usage.completion_tokens:
         # Its client has nothing of it, and was told so.
         ticket.settle(0, 0, 0)
