@@ -166,7 +166,7 @@ def _memory(run: _Run) -> list[Figure]:
     one_each = Wanted(EQUIPPED, KINDS[EQUIPPED], (*run.wish.arguments, "--processes", "1"))
     wanted = [one_each, Wanted(REFERENCE, KINDS[REFERENCE])]
     workloads = chosen([MEMORY_WORKLOAD], [])
-    _, rows = run.measure("memory", wanted, workloads, rounds=run.options.rounds)
+    _, rows = run.measure("memory", wanted, workloads, rounds=1)
     return figures_of(rows, workloads, [one.label for one in wanted], REFERENCE)
 
 

@@ -53,7 +53,8 @@ class FlowRun:
         self._busy = 0
         self._quiet = asyncio.Event()
         self._stopping = False
-        self._recording = flow.shape == "held"
+        self._asked = 0
+        self._recording = self._whole = flow.shape == "held" or flow.most > 0
         self._seen_gone = 0
         self._seen_at_open = 0
         self._tally = Tally()
@@ -69,7 +70,7 @@ class FlowRun:
     def close(self) -> Tally:
         """Stop counting; return what came since `open`."""
         held = self.flow.shape == "held"
-        self._recording = held
+        self._recording = self._whole
         tokens = self._tally.requests * self.flow.tokens
         self._tally.tokens = self._seen() - self._seen_at_open if held else tokens
         return self.tally()
@@ -152,11 +153,12 @@ class FlowRun:
         if self.flow.shape == "open":
             self._idle.append(connection)
             self._serve()
-        else:
+        elif not self.flow.most or self._asked < self.flow.most:
             self._ask(connection, perf_counter())
 
     def _ask(self, connection: Connection, due_s: float) -> None:
         self._busy += 1
+        self._asked += 1
         connection.ask(self._requests.next(connection.lane), due_s)
 
     # ── Answers ──────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from smg_chaos.bench.rows import SPREAD_MAX, Figure
+from smg_chaos.bench.workloads import DISTINCT
 
 REFERENCE: Final = "smg"
 REFERENCE_CACHED: Final = "smg-cached"
@@ -12,8 +13,8 @@ COMMON: Final = "litellm"
 """What many use in its place; it is compared with in a run of its own, since it cannot keep the others' pace."""
 
 MEMORY_WORKLOAD: Final = "distinct"
-PROMPTS_MIN: Final = 5_000
-"""Distinct prompts that a gateway must have seen before its memory is told: caches are full, or on the way."""
+PROMPTS_MIN: Final = DISTINCT
+"""Distinct prompts that a gateway must have seen when its memory is told, and no more: a quick one would have seen more."""
 
 Verdict: TypeAlias = Literal["stretch", "pass", "short", "no result"]
 

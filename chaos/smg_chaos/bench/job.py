@@ -36,6 +36,8 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     prompt: Prompt
     rate_per_s: float = 0.0
     text: str | None = None
+    most: int = 0
+    """A closed flow ends after so many requests, and counts from its first one; 0: not before it is stopped."""
     model: str = ""
     """Which model is asked, if not the job's."""
 

@@ -107,10 +107,12 @@ def share_of(job: Job, number: int, count: int) -> Job:
 
 def _part(flow: Flow, connections: int, number: int, count: int) -> Flow:
     first = flow.prompt.first + number * (ROUND // 2 // count)
+    parts = min(count, flow.connections)
     return msgspec.structs.replace(
         flow,
         connections=connections,
         rate_per_s=flow.rate_per_s * connections / flow.connections,
+        most=flow.most // parts + (number < flow.most % parts),
         prompt=msgspec.structs.replace(flow.prompt, first=first),
     )
 

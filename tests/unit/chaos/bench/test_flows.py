@@ -73,6 +73,24 @@ async def test_a_closed_loop_asks_again_and_again(*, stream: bool) -> None:
     assert tally.prompt_tokens > tally.requests
 
 
+async def test_a_closed_loop_may_have_an_end_and_counts_from_its_beginning() -> None:
+    flow = msgspec.structs.replace(FLOW, most=30)
+    job = Job(host="127.0.0.1", port=1, model="m", flows=(flow,))
+    async with server() as port, asyncio.timeout(30), asyncio.TaskGroup() as group:
+        job = msgspec.structs.replace(job, port=port)
+        run = FlowRun(job, flow, requests_of(job, flow, no_corpus), seed=1)
+        for number in range(flow.connections):
+            group.create_task(run.lane(number))
+        while run.tally().requests < 30:  # noqa: ASYNC110  a flow tells nobody when it has enough
+            await asyncio.sleep(0.01)
+        run.open()
+        await asyncio.sleep(0.05)
+        counted = run.close()
+        assert (counted.requests, counted.tokens, counted.errors) == (30, 90, 0)
+        await run.stop(10.0)
+    assert run.tally().requests == 30
+
+
 async def test_an_open_loop_comes_at_its_rate_and_waiting_counts() -> None:
     flow = msgspec.structs.replace(
         FLOW, shape="open", rate_per_s=400.0, connections=1, tokens=4, text="One two three four"

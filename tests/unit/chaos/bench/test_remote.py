@@ -37,10 +37,12 @@ def test_the_shares_of_a_job_are_the_whole_job(count: int, connections: int) -> 
         stream=False,
         prompt=Prompt(kind="short"),
         rate_per_s=50.0,
+        most=103,
     )
     parts = [one for n in range(count) for one in share_of(job(1, flow), n, count).flows]
     assert sum(part.connections for part in parts) == connections
     assert sum(part.rate_per_s for part in parts) == pytest.approx(50.0)
+    assert sum(part.most for part in parts) == 103
     assert len({part.prompt.first for part in parts}) == len(parts)
 
 
