@@ -44,8 +44,8 @@ GOALS: Final = (
     Goal("8 k prompt, both with caches", "cycled", 0.70, 0.50, REFERENCE_CACHED),
     Goal("time to first token that is added, idle, p50", "idle", 0.60, 0.35),
     Goal("time to first token, mixed load, p99", "mixed", 1.0, 0.7),
-    Goal("memory after 5,000 prompts, steady", MEMORY_WORKLOAD, 1.1, 0.9, of="memory"),
-    Goal("memory after 5,000 prompts, at its peak", MEMORY_WORKLOAD, 1.1, 0.9, of="peak"),
+    Goal("memory after 5,000 prompts of 32 KB, steady", MEMORY_WORKLOAD, 1.1, 0.9, of="memory"),
+    Goal("memory after 5,000 prompts of 32 KB, at its peak", MEMORY_WORKLOAD, 1.1, 0.9, of="peak"),
     Goal("litellm: short chat", "short", 1 / 50, 1 / 100, COMMON),
     Goal("litellm: token, paced, 32 streams", "paced-32", 1 / 15, 1 / 30, COMMON),
 )

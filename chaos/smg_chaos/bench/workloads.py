@@ -19,7 +19,6 @@ _SHORT_TOKENS: Final = 8
 _TURN_TOKENS: Final = 32
 _DOCUMENT_BYTES: Final = 32 * 1024
 _BYTES_PER_TOKEN: Final = 2.6
-_DISTINCT_BYTES: Final = 2 * 1024
 _PROMPT_CLIENTS: Final = 8
 """Fewer than of short chats, or their texts would be most of the memory that is measured."""
 _MIXED_STREAMS: Final = 96
@@ -122,8 +121,7 @@ def _documents(load: Load, script: Script | None) -> Sequence[Flow]:
 
 
 def _distinct(load: Load, script: Script | None) -> Sequence[Flow]:
-    prompt = Prompt(kind="document", first=_first(load), sizes=(_DISTINCT_BYTES,))
-    return [replace(_flow(load, script, prompt, tokens=1, stream=False), most=DISTINCT)]
+    return [replace(_flow(load, script, _document(load), tokens=1, stream=False), most=DISTINCT)]
 
 
 def _turns(load: Load, script: Script | None) -> Sequence[Flow]:
@@ -207,10 +205,10 @@ _ALL: Final = (
     Workload("documents", "32 KB of real documents, never seen", "request", _documents),
     Workload(
         "distinct",
-        f"{DISTINCT:,} times 2 KB of real documents, never seen: for memory",
+        f"{DISTINCT:,} times 32 KB of real documents, never seen: for memory",
         "request",
         _distinct,
-        longer=4,
+        longer=8,
     ),
     Workload("turns", "turn of a chat of 16 turns", "request", _turns),
     Workload(
