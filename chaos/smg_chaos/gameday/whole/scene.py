@@ -1,11 +1,12 @@
 """Who plays on a whole day: nodes, engines and a store at places of their own, and clients behind a balancer."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Container, Iterable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from random import Random
 from typing import Final
 
 from smg_chaos.gameday.cluster import ClusterError, all_alive
+from smg_chaos.gameday.history.asking import CONVERSATIONS
 from smg_chaos.gameday.history.server import PLACE as STORE
 from smg_chaos.gameday.history.server import Kind, StoreServer, prepared
 from smg_chaos.gameday.lab import LabError
@@ -172,6 +173,19 @@ class Scene:
         if not all_alive(views, self.cluster.names):
             return False
         return all([await Operator(node).ready() for node in self.nodes])
+
+    async def keeps(self, names: Container[str]) -> bool:
+        """Return whether every node of these names keeps something in the store."""
+        for node in self.nodes:
+            if node.name not in names:
+                continue
+            try:
+                status, _ = await node.ask("POST", CONVERSATIONS, b"{}", timeout_s=5.0)
+            except ConnectionError:
+                return False
+            if status != 200:
+                return False
+        return True
 
     async def is_usable(self) -> bool:
         """Return whether every node sees every engine of the cast ready."""

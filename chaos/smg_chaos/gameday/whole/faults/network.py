@@ -56,6 +56,10 @@ class Isolate(_Rules):
         """Return a cut from everybody."""
         return cut(self.planned.victims, [*self.others, *PLACES])
 
+    async def healed(self) -> bool:
+        """Return whether the cluster is whole, and the machine keeps something in the store again."""
+        return await super().healed() and await self.scene.keeps(self.planned.victims)
+
 
 class Weather(_Rules):
     """Between nodes one packet in ten is lost, one in ten comes twice, and all are late."""

@@ -1,20 +1,12 @@
 """The store that history is kept in is gone, or stands still as if its disk did."""
 
-from smg_chaos.gameday.history.asking import CONVERSATIONS
 from smg_chaos.gameday.whole.faults.fault import Fault
 
 
 class _Away(Fault):
     async def healed(self) -> bool:
         """Return whether every node keeps something in the store again."""
-        for node in self.scene.nodes:
-            try:
-                status, _ = await node.ask("POST", CONVERSATIONS, b"{}", timeout_s=5.0)
-            except ConnectionError:
-                return False
-            if status != 200:
-                return False
-        return True
+        return await self.scene.keeps(self.scene.cluster.names)
 
 
 class StoreDies(_Away):
