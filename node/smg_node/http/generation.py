@@ -85,7 +85,7 @@ class GenerationRoutes:
         if self._joining.on:
             presenter = self._joining.over(presenter, stream)
         try:
-            shown = _Shown(stream, presenter)
+            shown = _Shown(stream, presenter, self._pulse)
             await answering.run.tell(shown.receive, stream.drained, shown)
             failed = shown.failure()
             request.error_code = "" if failed is None else failed.code
@@ -128,9 +128,10 @@ class GenerationRoutes:
 class _Shown:
     """A run on its way to a client."""
 
-    __slots__ = ("_last", "_presenter", "_stream", "around", "put")
+    __slots__ = ("_last", "_presenter", "_pulse", "_stream", "around", "put")
 
-    def __init__(self, stream: EventStream, presenter: Presenter) -> None:
+    def __init__(self, stream: EventStream, presenter: Presenter, pulse: Pulse) -> None:
+        self._pulse = pulse
         self._stream = stream
         self._presenter = presenter
         self._last: Event | None = None
@@ -153,7 +154,7 @@ class _Shown:
             self._stream.end(frames)
             return False
         if isinstance(last, Finish):
-            self._stream.hold(frames)
+            self._stream.hold(frames, alone=self._pulse.alone)
             return False
         return bool(frames) and self._stream.put(frames)
 

@@ -48,6 +48,11 @@ class Pulse:
             self._timer.cancel()
             self._wind()
 
+    @property
+    def alone(self) -> bool:
+        """Whether there is one stream at most."""
+        return len(self._streams) < 2
+
     def add(self, stream: Quiet) -> None:
         """Watch a stream from now on."""
         self._streams[stream] = None

@@ -47,12 +47,16 @@ class EventStream:
             self._begin(frames, last=False)
         return self._wire.behind
 
-    def hold(self, frames: bytes) -> None:
+    def hold(self, frames: bytes, *, alone: bool = False) -> None:
         """Write frames together with what follows at once, or without it when the loop has gone round twice.
 
         The end of a stream mostly comes in the wake-up of its last words, but the task of the request is
-        what says it, and that runs after the wake-up: a write less for each stream.
+        what says it, and that runs after the wake-up: a write less for each stream. The first words of one that is
+        `alone` are not kept: its client waits for them, and a write more costs nobody else anything.
         """
+        if not self.committed and alone:
+            self.put(frames)
+            return
         self._held += frames
         asyncio.get_running_loop().call_soon(self._wait)
 

@@ -132,11 +132,12 @@ class Wire:
         head = self._heads.head(status, fixed, headers)
         self.begun = True
         if not self._http11:
-            self._write(head + first)
+            data = head + first
         elif last:
-            self._write(b"%b%x\r\n%b\r\n0\r\n\r\n" % (head, len(first), first))
+            data = b"%b%x\r\n%b\r\n0\r\n\r\n" % (head, len(first), first)
         else:
-            self._write(b"%b%x\r\n%b\r\n" % (head, len(first), first))
+            data = b"%b%x\r\n%b\r\n" % (head, len(first), first)
+        self._write(data, at_once=True)
 
     def chunk(self, data: bytes) -> None:
         """Write more of a stream. ConnectionError if the client is gone."""
@@ -183,7 +184,7 @@ class Wire:
     def _framed(self, data: bytes) -> bytes:
         return b"%x\r\n%b\r\n" % (len(data), data) if self._http11 else data
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, *, at_once: bool = False) -> None:
         line = self._line
         transport = line.transport
         if transport is None or transport.is_closing():
@@ -191,7 +192,22 @@ class Wire:
         data_bytes = len(data)
         line.sent_bytes += data_bytes
         self.bytes_out += data_bytes
-        transport.write(data)
+        if at_once:
+            write_at_once(transport, data)
+        else:
+            transport.write(data)
+
+
+def write_at_once(transport: asyncio.Transport, data: bytes) -> None:
+    """Write where the time until it leaves is what counts.
+
+    uvloop's transports keep what they are given until the loop comes round, after all that is still to be done in
+    this turn, unless it is more than may wait.
+    """
+    low, high = transport.get_write_buffer_limits()
+    transport.set_write_buffer_limits(high=0)
+    transport.write(data)
+    transport.set_write_buffer_limits(high=high, low=low)
 
 
 def unacknowledged_bytes(transport: asyncio.Transport) -> int:

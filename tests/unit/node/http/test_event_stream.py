@@ -62,6 +62,17 @@ async def test_last_words_and_the_end_are_one_write() -> None:
     assert stream.committed
 
 
+async def test_the_first_words_of_a_stream_that_is_alone_leave_at_once() -> None:
+    wire = FakeWire()
+    stream = stream_of(wire)
+    stream.hold(b"words ", alone=True)
+    assert wire.writes == [b"words "]
+    stream.hold(b"more ", alone=True)
+    stream.end(b"end")
+    await turns(4)
+    assert wire.writes == [b"words ", b"more end"]
+
+
 async def test_last_words_do_not_wait_for_an_end_that_does_not_come() -> None:
     wire = FakeWire()
     stream = stream_of(wire)

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from unittest.mock import Mock
 
 import pytest
 
@@ -84,6 +85,23 @@ async def test_calls_share_one_connection_without_delay() -> None:
         assert wire is not None
         sock = wire.get_extra_info("socket")
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        patience_ms = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+        assert patience_ms == link.PING_ANSWER_S * 1000
+
+
+async def test_who_is_alone_asks_at_once_and_others_of_the_same_turn_together() -> None:
+    async with opened(says) as (_, transport):
+        await all_of(call(transport))
+        line = next(iter(transport._all))
+        wire = line._transport
+        assert wire is not None
+        line._transport = counting = Mock(wraps=wire)
+        streams = [call(transport) for _ in range(4)]
+        assert counting.write.call_count == 1
+        got = [await all_of(stream) for stream in streams]
+        assert got == [[b"said"]] * 4
+        first, others = (len(one.args[0]) for one in counting.write.call_args_list)
+        assert others > 2 * first
 
 
 async def test_two_connections_where_two_are_wanted() -> None:
