@@ -32,7 +32,7 @@ class Lengths:
 
     def counts_s(self, workload: Workload) -> float:
         """Return for how long a workload counts."""
-        return self.duration_s * workload.longer
+        return max(self.duration_s * workload.longer, workload.least_s)
 
     def held_s(self, workload: Workload) -> float:
         """Return for how long held streams of a workload last."""

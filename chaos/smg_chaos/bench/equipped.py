@@ -14,7 +14,8 @@ from smg_chaos.bench.children import BenchError, fetch
 ADMIN_KEY: Final = "smg-benchadmin-" + "0123456789abcdefghijklmnopqrstuvwxyz0123456"
 """No secret: it opens a gateway on the loopback interface, for as long as it is measured."""
 TENANT: Final = "bench"
-_MUCH: Final = 1_000_000_000
+_MUCH: Final = 1_000_000_000_000
+"""A thousand million tokens are ten minutes of long prompts."""
 _LISTENS_S: Final = 60.0
 _RETRY_S: Final = 0.1
 
