@@ -15,7 +15,7 @@ ADMIN_KEY: Final = "smg-benchadmin-" + "0123456789abcdefghijklmnopqrstuvwxyz0123
 """No secret: it opens a gateway on the loopback interface, for as long as it is measured."""
 TENANT: Final = "bench"
 _MUCH: Final = 1_000_000_000_000
-"""A thousand million tokens are ten minutes of long prompts."""
+"""No run comes near: long prompts use up a thousandth of it, of tokens, in ten minutes."""
 _LISTENS_S: Final = 60.0
 _RETRY_S: Final = 0.1
 
