@@ -48,13 +48,18 @@ class Lease:
         self._term = term
         self._bases: dict[tuple[str, int], int] = {}
         self._made: dict[tuple[str, int], int] = {}
+        self._wished: dict[tuple[str, int], int] = {}
 
     def term(self, *, now_ms: int) -> int:
         return self._term if self._world.owner == (self._name, self._term) else 0
 
     def mint(self, key: str, window: int, total: int, *, urgent: bool = False) -> None:
         world = self._world
+        self._wished[key, window] = max(total, self.wished(key, window))
         world.later(world.store.delay_ms, lambda: self._store((key, window), total))
+
+    def wished(self, key: str, window: int) -> int:
+        return self._wished.get((key, window), -1)
 
     def minted(self, key: str, window: int) -> int:
         place = (key, window)

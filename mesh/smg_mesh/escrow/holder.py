@@ -165,6 +165,11 @@ class Holder:
         self._writes.wish(key, window, total, urgent=urgent, now_ms=self._now_ms)
         self.due_ms = 0
 
+    def wished(self, key: str, window: int) -> int:
+        """Return the total that was wished for last, -1 if none was: a lease that was let go and taken up again is new."""
+        write = self._writes.get(key, window)
+        return write.total if write is not None else -1
+
     def minted(self, key: str, window: int) -> int:
         """Return what there is of a window in all, of former owners too; -1 until a majority has answered."""
         write = self._writes.get(key, window)

@@ -14,6 +14,10 @@ class Ownership(Protocol):
         """Wish that so much be minted in all; 0 asks only what there is."""
         ...
 
+    def wished(self, key: str, window: int) -> int:
+        """Return the total that was wished for last under this lease; -1 if none was."""
+        ...
+
     def minted(self, key: str, window: int) -> int:
         """Return what a majority has stored, of former owners too; -1 as long as that is not known."""
         ...

@@ -16,6 +16,7 @@ from typing import Final
 
 from smg_mesh.escrow.fairness import split_fairly
 from smg_mesh.escrow.messages import AskRow, GiveRow
+from smg_mesh.escrow.ownership import Ownership
 from smg_mesh.escrow.rows import Minting
 from smg_mesh.escrow.standing import SLICE_MS
 from smg_mesh.escrow.words import AMOUNT_MAX, SHORT_MS, Life, Limit, Roster
@@ -80,6 +81,7 @@ class Pool:
         """Of all terms; -1 as long as that is not known."""
         self.ceiling = 0
         self.wished = -1
+        """What the lease of now has asked for. A lease that was let go may begin anew under the same term."""
         self.standing = 0
         """What stands with each name."""
         self.stands = self.stands_most = 0
@@ -105,6 +107,13 @@ class Pool:
     def short(self) -> bool:
         """Whether it is minted whole, before it opens."""
         return self.limit.window_ms <= SHORT_MS
+
+    def follow(self, owns: Ownership) -> None:
+        """Learn what the lease of now has asked for, and what of that is there."""
+        key, window = self.limit.key, self.window
+        self.wished = owns.wished(key, window)
+        self.minted = owns.minted(key, window)
+        self.made = owns.made(key, window)
 
     def allow(self, mintable: int, *, over: bool = False) -> None:
         """Learn what may be minted in all, beside what stands with the nodes now.

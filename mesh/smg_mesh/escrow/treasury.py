@@ -280,8 +280,7 @@ class Treasury:
         if owns is None:
             pool.made = pool.minted = max(pool.made, pool.ceiling)
             return
-        pool.minted = owns.minted(limit.key, pool.window)
-        pool.made = owns.made(limit.key, pool.window)
+        pool.follow(owns)
         total = pool.wish(next_one=wall_ms < pool.began_ms)
         if total is not None:
             urgent = wall_ms >= pool.began_ms and pool.left <= 0

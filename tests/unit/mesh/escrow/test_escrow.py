@@ -74,6 +74,24 @@ def test_after_the_last_request_leases_are_let_go() -> None:
     assert sum(node.packets for node in world.living()) - before <= 50
 
 
+@pytest.mark.parametrize("names", [("a",), FIVE])
+def test_who_comes_back_after_leases_were_let_go_finds_what_is_left_of_a_long_window(
+    names: Sequence[str],
+) -> None:
+    key, amount = "#tokens/86400000", 864_000
+    world = World(names, Defined(limit(amount, key=key, window_ms=86_400_000)))
+    world.to_border(86_400_000)
+    for _ in range(3):
+        world.run(4_000, load(world, key, {"a": 500.0}))
+        world.run(WANTED_MS + 20_000)
+    assert world.owner(key) is None
+    # More than stands with one node in all this time, and more than what is minted at once.
+    world.run(6_000, load(world, key, {"a": 20_000.0}))
+    assert world.faults() == []
+    (spent,) = world.spent(key).values()
+    assert spent >= 100_000
+
+
 # ── One node ─────────────────────────────────────────────────────────────────
 
 
