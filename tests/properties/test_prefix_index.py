@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -24,9 +25,9 @@ from smg_node.engines.kv import (
 from smg_node.routing.kv.chain import chain, link, raw_ids, root_of
 from smg_node.routing.kv.follower import KvFollower, Verdict
 from smg_node.routing.kv.index import PrefixIndex
-from smg_node.routing.kv.table import DictTable, FlatTable, Table
 from support.kv_world import NaiveCache, Path
 from support.naive_index import ASSUMED, CONFIRMED, NaiveIndex
+from support.twins import twins
 
 BLOCK = 6
 ROOT = root_of("m", "d", seed=1)
@@ -257,22 +258,21 @@ def _hear_others(
         naive.drop_all(worker, "told", *ASSUMED, *CONFIRMED)
 
 
-def _tables() -> list[Table]:
-    return [DictTable(), FlatTable(256), FlatTable(256, memoryview(bytearray(12 * 256)))]
+FORMS = [module.BlockTable for module in twins("block_table")]
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.data(), st.integers(0, 2))
-def test_an_index_with_room_knows_exactly_what_was_said(data: st.DataObject, form: int) -> None:
-    _drive(data, PrefixIndex(block=2, table=_tables()[form]), exact=True, entries_max=10**6)
+@given(st.data(), st.sampled_from(FORMS))
+def test_an_index_with_room_knows_exactly_what_was_said(data: st.DataObject, form: Any) -> None:
+    _drive(data, PrefixIndex(block=2, table=form()), exact=True, entries_max=10**6)
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.data(), st.integers(0, 2), st.integers(1, 12), st.integers(3, 8))
+@given(st.data(), st.sampled_from(FORMS), st.integers(1, 12), st.integers(3, 8))
 def test_an_index_without_room_knows_less_and_nothing_false(
-    data: st.DataObject, form: int, entries_max: int, sets_max: int
+    data: st.DataObject, form: Any, entries_max: int, sets_max: int
 ) -> None:
-    index = PrefixIndex(block=2, entries_max=entries_max, sets_max=sets_max, table=_tables()[form])
+    index = PrefixIndex(block=2, entries_max=entries_max, sets_max=sets_max, table=form())
     _drive(data, index, exact=False, entries_max=entries_max)
 
 

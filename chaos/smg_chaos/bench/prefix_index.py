@@ -5,7 +5,8 @@ each one's own. Each prompt is hashed, looked up among 16 workers, and then put 
 request is: the times are of that, prompt by prompt, while the index fills. Then engines tell of the same prompts, in
 events of a whole prompt at a time, and the times are per engine block.
 
-Times are CPU times of the thread, memory is what the interpreter allocated (`tracemalloc`), in a run of its own.
+Times are CPU times of the thread; memory is what the interpreter allocated (`tracemalloc`), in a run of its own, and the
+pages of the index's table.
 """
 
 import gc
@@ -23,18 +24,16 @@ import typer
 
 from smg_node.core.request import TokenIds
 from smg_node.engines.kv import KvBatch, KvBlock, KvStored, Tier
+from smg_node.packing.block_table import BlockTable
 from smg_node.routing.kv.chain import chain, root_of
 from smg_node.routing.kv.follower import KvFollower
 from smg_node.routing.kv.index import PrefixIndex
-from smg_node.routing.kv.table import DictTable, FlatTable, Table
 
 TOKENS: Final = 4_600
 SHARED_TOKENS: Final = 1_216
 WORKERS: Final = 16
 MANY_WORKERS: Final = 64
 ROOT: Final = root_of("bench", "", seed=1)
-_FLAT_PLACES: Final = 1 << 20
-"""Twice as many as the goal's prompts have different blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +81,8 @@ def _fill(index: PrefixIndex, load: Load, note: Callable[[Sequence[int]], object
         note(times)
 
 
-def measure_index(name: str, load: Load) -> dict[str, Any]:
-    """Return what the index costs in one form of its table."""
+def measure_index(load: Load) -> dict[str, Any]:
+    """Return what the index costs."""
     steps: tuple[list[int], ...] = ([], [], [])
     whole: list[int] = []
 
@@ -94,14 +93,14 @@ def measure_index(name: str, load: Load) -> dict[str, Any]:
             for step, (start_ns, end_ns) in zip(steps, pairwise(times), strict=True):
                 step.append(end_ns - start_ns)
 
-    index = PrefixIndex(table=_table(name))
+    index = PrefixIndex()
     _fill(index, load, note)
     figures = index.figures()
     again = _match_again(index, load)
     del index
-    memory = _memory(lambda: _filled(name, load))
+    table = BlockTable()
+    memory = _memory(lambda: _filled(table, load)) + table.mapped_bytes
     return {
-        "table": name,
         "entries": figures.entries,
         "sets": figures.sets,
         "hash": _spread_us(steps[0]),
@@ -129,12 +128,8 @@ def _match_again(index: PrefixIndex, load: Load) -> dict[str, float]:
     return _spread_us(times)
 
 
-def _table(name: str) -> Table:
-    return DictTable() if name == "dict" else FlatTable(_FLAT_PLACES)
-
-
-def _filled(name: str, load: Load) -> PrefixIndex:
-    index = PrefixIndex(table=_table(name))
+def _filled(table: BlockTable, load: Load) -> PrefixIndex:
+    index = PrefixIndex(table=table)
     _fill(index, load, lambda *_: None)
     return index
 
@@ -217,7 +212,7 @@ def table(indexes: Sequence[dict[str, Any]], followers: Sequence[dict[str, Any]]
             for name in ("hash", "match", "insert", "all", "match_held_by_64")
         )
         lines.append(
-            f"  {row['table']}: {times}; {row['memory_mb']} MB, {row['entries']} entries "
+            f"  {times}; {row['memory_mb']} MB, {row['entries']} entries "
             f"of {row['bytes_per_entry']} B, {row['sets']} sets"
         )
     lines.append("follower: CPU us of an engine block, bytes of it, index included")
@@ -235,9 +230,9 @@ def prefix_index(
     followed: Annotated[int, typer.Option(help="prompts an engine tells of", min=10)] = 500,
     as_json: Annotated[bool, typer.Option("--json", help="print the figures as JSON")] = False,
 ) -> None:
-    """Measure the prefix index: hash, match and insert of a prompt, and memory, for both tables."""
+    """Measure the prefix index: hash, match and insert of a prompt, and memory."""
     load = Load(prompts, families)
-    indexes = [measure_index(name, load) for name in ("dict", "flat")]
+    indexes = [measure_index(load)]
     told = Load(followed, min(families, followed))
     followers = [measure_follower(size, told) for size in (16, 32, 64)]
     if as_json:

@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from smg_node.packing.block_table import BlockTable
 from smg_node.routing.kv.holders import Holder
 from smg_node.routing.kv.runs import run_end
 from smg_node.routing.kv.sets import rank_weight
-from smg_node.routing.kv.table import Table
 
 _FIRST_LOOK: Final = 32
 """Of so many blocks at first, then of twice as many: beyond what somebody has there is nothing to see."""
 
 
 def match_ranks(
-    holder: Holder, table: Table, masks: Sequence[int], hashes: Sequence[int]
+    holder: Holder, table: BlockTable, masks: Sequence[int], hashes: Sequence[int]
 ) -> dict[int, float]:
     """Return for each rank that has the first of these blocks how many of them it has, from the first on.
 
@@ -32,7 +32,7 @@ def match_ranks(
     return scores
 
 
-def _runs(table: Table, hashes: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _runs(table: BlockTable, hashes: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield the numbers of the sets of these blocks, and how many neighbours have the same one."""
     at = 0
     while at < len(hashes):

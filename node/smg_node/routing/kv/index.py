@@ -8,7 +8,7 @@ Sources, from best to worst: what an engine says (confirmed), what another node 
 that a prompt was sent there (assumed, for `assumed_s` at most; half as good). Better news replace worse: whoever
 confirms or removes a block ends what was assumed and told of it for that worker.
 
-    hash ─▶ Table ─▶ number of a set ─▶ HolderSets ─▶ mask ─▶ Holders ─▶ workers
+    hash ─▶ BlockTable ─▶ number of a set ─▶ HolderSets ─▶ mask ─▶ Holders ─▶ workers
 
 Changes go run by run: neighbours in a chain nearly always have the same set. Nothing here takes long, but what
 takes longest goes in slices, by `sweep`.
@@ -18,13 +18,13 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from smg_node.engines.kv import Tier
+from smg_node.packing.block_table import BlockTable
 from smg_node.routing.kv.by_rank import match_ranks
 from smg_node.routing.kv.chain import BLOCK_TOKENS
 from smg_node.routing.kv.figures import IndexFigures
 from smg_node.routing.kv.holders import SPANS, Holder, Holders
 from smg_node.routing.kv.runs import distinct, run_end
 from smg_node.routing.kv.sets import NOBODY, NONE_KNOWN, HolderSets, best_rank, worker_of
-from smg_node.routing.kv.table import DictTable, Table
 from smg_node.routing.kv.watch import Heard, HeardAll, Watch
 
 ENTRIES_MAX: Final = 1_000_000
@@ -55,12 +55,12 @@ class PrefixIndex:
         block: int = BLOCK_TOKENS,
         assumed_s: float = ASSUMED_S,
         sets_max: int = _SETS_MAX,
-        table: Table | None = None,
+        table: BlockTable | None = None,
     ) -> None:
         self.block: Final = block
         self._entries_max = entries_max
         self._span_s: Final = assumed_s / SPANS
-        self._table: Table = table if table is not None else DictTable()
+        self._table = table if table is not None else BlockTable()
         self._holders = Holders()
         self._sets = HolderSets(self._holders, sets_max)
         self._span, self.span_end_s = 0, self._span_s
@@ -397,4 +397,4 @@ class PrefixIndex:
     def _with(self, any_of: int, none_of: int) -> list[int]:
         """Return the blocks whose set has one of these bits and none of those."""
         wanted = self._sets.values_with(any_of, none_of)
-        return [one for one, value in self._table.items() if value in wanted] if wanted else []
+        return self._table.having(wanted) if wanted else []

@@ -1,8 +1,8 @@
 import pytest
 
 from smg_node.engines.kv import Tier
+from smg_node.packing.block_table import BlockTable
 from smg_node.routing.kv.index import PrefixIndex
-from smg_node.routing.kv.table import DictTable
 
 A, B = [11, 12, 13, 14], [11, 12, 23, 24]
 
@@ -343,7 +343,7 @@ def test_hashes_that_come_twice_count_once(index: PrefixIndex) -> None:
 def test_a_sweep_costs_no_more_than_its_places() -> None:
     looked: list[int] = []
 
-    class Counting(DictTable):
+    class Counting(BlockTable):
         def turn(self, places: int, judge: object) -> bool:
             looked.append(places)
             return super().turn(places, judge)  # type: ignore[arg-type]  # it is a Judge
