@@ -46,11 +46,12 @@ class AuthorizedTransport:
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
+        work: bool = False,
     ) -> bytes:
         """See `Transport`."""
         try:
             return await self._transport.unary(
-                method, request, timeout_s=timeout_s, headers=self._with_key(headers)
+                method, request, timeout_s=timeout_s, headers=self._with_key(headers), work=work
             )
         except TransportError as error:
             raise without(error, self._api_key) from None

@@ -59,8 +59,9 @@ class GrpcioTransport:
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
+        work: bool = False,
     ) -> bytes:
-        """See `Transport`."""
+        """See `Transport`; the library keeps one line, so `work` and questions wait alike."""
         self._check(request)
         try:
             answer: bytes = await self._callable(method, streamed=False)(

@@ -216,6 +216,7 @@ class RemoteEngine:
                 wire.embed(request),
                 timeout_s=request.timeout_s,
                 headers=request.headers,
+                work=True,
             )
         except TransportError as error:
             if self._closed:

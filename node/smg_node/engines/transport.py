@@ -118,8 +118,11 @@ class Transport(Protocol):
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
+        work: bool = False,
     ) -> bytes:
         """Return the answer to one call of `/package.Service/Method`, or raise `TransportError`.
+
+        Where the engine takes no more calls at once, `work` waits its turn as streams do, and a question goes first.
 
         Nobody listening: UNAVAILABLE, after the connect timeout at the latest.
         """
@@ -144,7 +147,7 @@ class Transport(Protocol):
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
     ) -> bool:
-        """Send a call whose answer nobody needs, without waiting; the transport owns it.
+        """Send a call whose answer nobody needs, without waiting and first of all; the transport owns it.
 
         Returns False where too many are under way; the call is not made then.
         """

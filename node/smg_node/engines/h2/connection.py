@@ -22,6 +22,9 @@ from smg_node.packing.quick_frames import quick_frames
 
 STREAMS_ASSUMED: Final = 100
 """Until the server says how many calls it takes at once; RFC 9113 asks servers for no fewer."""
+_GENEROUS: Final = 100
+_KEPT: Final = 4
+"""Of a generous server's calls, for those that go before all others."""
 IDLE_FRAMES_MAX: Final = 10_000
 """Frames in a row that carry nothing for any call; a server that sends more of them wants us busy."""
 
@@ -34,14 +37,15 @@ class Connection:
 
     `greeted` is whether the server has introduced itself, `leaving` whether it takes no new calls,
     `broken` why there is no connection any more. `flows_max` is how many calls there may be at once: none
-    while none may be begun. What `sending` holds is to be written.
+    while none may be begun; `calls_max` is that without the places kept for calls that go before all others.
+    What `sending` holds is to be written.
     """
 
     def __init__(self, message_max_bytes: int) -> None:
         self.flows: dict[int, Flow] = {}
         self.sending = Sending()
         self.sending.out.append(GREETING)
-        self.flows_max = 0
+        self.flows_max = self.calls_max = 0
         self._streams_max = STREAMS_ASSUMED
         self.greeted = False
         self.leaving = False
@@ -320,6 +324,12 @@ class Connection:
         """Find again how many calls there may be at once."""
         open_ = self.greeted and not self.leaving and self.broken is None
         self.flows_max = self._streams_max if open_ and self.sending.last < _LAST_NUMBER else 0
+        self.calls_max = max(0, self.flows_max - _KEPT) if self.generous else self.flows_max
+
+    @property
+    def generous(self) -> bool:
+        """Whether it takes at least as many calls at once as a server should (RFC 9113, 6.5.2)."""
+        return self._streams_max >= _GENEROUS
 
     # ── Ends ────────────────────────────────────────────────────────────────
 

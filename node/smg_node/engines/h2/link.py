@@ -54,9 +54,20 @@ class Link(asyncio.Protocol):
 
     @property
     def room(self) -> int:
-        """How many more calls may be begun here; none if that is not above 0."""
+        """How many more calls may be begun here, beside places that are kept; none if that is not above 0."""
+        core = self._core
+        return core.calls_max - len(core.flows)
+
+    @property
+    def room_kept(self) -> int:
+        """The same for calls that go before all others."""
         core = self._core
         return core.flows_max - len(core.flows)
+
+    @property
+    def generous(self) -> bool:
+        """Whether it takes so many calls that it is not the engine that is meant to have no more."""
+        return self._core.generous
 
     @property
     def calm(self) -> bool:

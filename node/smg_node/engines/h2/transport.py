@@ -7,6 +7,7 @@ for a moment that grows up to a second, so that a dead engine costs no one a con
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
@@ -31,6 +32,8 @@ WAITING_MAX: Final = 1024
 """Calls that may wait for a connection or for an engine that takes no more at once."""
 CONNECTIONS_MAX: Final = 2
 """A second one is opened where the first takes no more calls; more of them cost more than they give."""
+CROWDED_MAX: Final = 8
+"""So many are opened where each takes as many calls as HTTP/2 wants of a server, and calls wait nevertheless."""
 _RETRY_FIRST_S: Final = 0.1
 _RETRY_MAX_S: Final = 1.0
 _RETRY_GROWTH: Final = 1.6
@@ -52,8 +55,8 @@ class H2Transport:
         self._heads = RequestHeads(target, secure=options.trust is not None)
         self._links: list[Link] = []
         self._all: set[Link] = set()
-        self._waiting: dict[H2Stream, tuple[bytes, bytes]] = {}
-        """Calls that have not begun, with their headers and requests."""
+        self._waiting: OrderedDict[H2Stream, tuple[bytes, bytes, bool]] = OrderedDict()
+        """Calls that have not begun, with their headers and requests, and whether they go first."""
         self._deadlines: Deadlines[H2Stream] = Deadlines()
         self._timer: asyncio.TimerHandle | None = None
         self._notices = 0
@@ -72,9 +75,14 @@ class H2Transport:
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
+        work: bool = False,
     ) -> bytes:
         """See `Transport`."""
-        stream = self.stream(method, request, timeout_s=timeout_s, headers=headers)
+        if self._closed or len(request) > self._message_max_bytes:
+            raise self._refusal(request)
+        block = self._heads.block(method, headers, timeout_s)
+        stream = H2Stream(self, self._loop, self._loop.time() + timeout_s)
+        self._place(stream, block, request, first=not work)
         answers: list[bytes] = []
 
         def take(batch: Sequence[bytes]) -> bool:
@@ -120,7 +128,7 @@ class H2Transport:
         block = self._heads.block(method, headers, timeout_s)
         self._notices += 1
         notice = Notice(self, self._loop, self._loop.time() + timeout_s)
-        self._place(notice, block, request)
+        self._place(notice, block, request, first=True)
         return True
 
     async def close(self) -> None:
@@ -155,9 +163,12 @@ class H2Transport:
 
     def room(self) -> None:
         """See `link.Host`."""
-        while self._waiting and (link := self._free()) is not None:
-            stream = next(iter(self._waiting))
-            block, request = self._waiting.pop(stream)
+        while self._waiting:
+            stream, (block, request, first) = next(iter(self._waiting.items()))
+            link = self._free_first() if first else self._free()
+            if link is None:
+                break
+            del self._waiting[stream]
             stream.link = link
             link.begin(stream, block, request)
         self._connect_if_wanted()
@@ -180,13 +191,15 @@ class H2Transport:
             f"the request has {len(request)} bytes, at most {self._message_max_bytes} are sent",
         )
 
-    def _place(self, stream: H2Stream, block: bytes, request: bytes) -> None:
-        """Begin a call, let it wait, or end it where neither is possible."""
+    def _place(
+        self, stream: H2Stream, block: bytes, request: bytes, *, first: bool = False
+    ) -> None:
+        """Begin a call, let it wait, or end it where neither is possible. Who goes `first` passes all that wait."""
         if self._deadlines.add(stream, stream.due_at) and self._timer is None:
             self._timer = self._loop.call_later(TICK_S, self._tick)
-        link = self._free()
-        if link is None or self._waiting:
-            self._let_wait(stream, block, request)
+        link = self._free_first() if first else self._free()
+        if link is None or (self._waiting and not first):
+            self._let_wait(stream, block, request, first=first)
             self._connect_if_wanted()
             return
         stream.link = link
@@ -194,13 +207,15 @@ class H2Transport:
         if len(self._links) < self._connections:
             self._connect_if_wanted()
 
-    def _let_wait(self, stream: H2Stream, block: bytes, request: bytes) -> None:
+    def _let_wait(self, stream: H2Stream, block: bytes, request: bytes, *, first: bool) -> None:
         if not self._links and self._loop.time() < self._retry_at:
             stream.end(self._failure)
-        elif len(self._waiting) >= WAITING_MAX:
+        elif len(self._waiting) >= WAITING_MAX and not first:
             stream.end(Ending(StatusCode.UNAVAILABLE, "too many calls wait for this engine"))
         else:
-            self._waiting[stream] = (block, request)
+            self._waiting[stream] = (block, request, first)
+            if first:
+                self._waiting.move_to_end(stream, last=False)
 
     def _free(self) -> Link | None:
         """Return the connection that takes most calls more, if any takes one."""
@@ -211,8 +226,15 @@ class H2Transport:
                 best, most = link, room
         return best
 
+    def _free_first(self) -> Link | None:
+        """Return a connection for who goes first: places are kept for such where all others are taken."""
+        return next((link for link in self._links if link.room_kept > 0), None)
+
     def _connect_if_wanted(self) -> None:
-        wanted = CONNECTIONS_MAX if self._waiting else self._connections
+        wanted = self._connections
+        if self._waiting:
+            generous = all(link.generous for link in self._links)
+            wanted = CROWDED_MAX if generous else CONNECTIONS_MAX
         idle = not self._waiting and not self._links
         if idle or self._closed or self._connecting is not None or len(self._links) >= wanted:
             return

@@ -232,8 +232,10 @@ def heard(data: bytes, step: int, quick: Quick, *, known: bool) -> list[object]:
     with patch.object(connections, "quick_frames", quick):
         feed(connection, data, step)
     said = [(flow.messages, flow.ending and flow.ending.status, flow.part or b"") for flow in flows]
-    rooms = [flow.room for flow in flows]
-    return [*said, rooms, connection._room, connection.broken is None]
+    # Of a connection that is over nobody counts what there is room for.
+    rooms = [flow.room for flow in flows] if connection.broken is None else []
+    room = connection._room if connection.broken is None else None
+    return [*said, rooms, room, connection.broken is None]
 
 
 def feed(connection: Connection, data: bytes, step: int) -> None:

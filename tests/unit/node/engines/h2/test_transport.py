@@ -11,7 +11,7 @@ import pytest
 from smg_node.engines.h2 import frames, link
 from smg_node.engines.h2.flow import STREAM_WINDOW
 from smg_node.engines.h2.stream import H2Stream
-from smg_node.engines.h2.transport import WAITING_MAX, H2Transport
+from smg_node.engines.h2.transport import CROWDED_MAX, WAITING_MAX, H2Transport
 from smg_node.engines.transport import (
     MessageStream,
     StatusCode,
@@ -21,6 +21,7 @@ from smg_node.engines.transport import (
 )
 from support.engine_server import EngineServer
 from support.h2_server import H2Server, Peer, Script, answer, body, head, message, tail
+from support.mesh_cluster import until
 
 METHOD = "/t.T/Say"
 GENEROUS_S = 20.0
@@ -150,6 +151,55 @@ async def test_an_engine_that_takes_one_call_at_once_gets_a_second_connection_an
         assert len(server.peers) == 2
 
 
+async def test_a_crowd_gets_as_many_connections_as_it_needs_of_a_generous_server() -> None:
+    hello = frames.settings((frames.MAX_STREAMS, 100))
+    async with opened(keeps_quiet, hello=hello) as (server, transport):
+        streams = [call(transport) for _ in range(3 * 96)]
+        await until(lambda: not transport._waiting)
+        assert len(server.peers) == 3
+        for stream in streams:
+            stream.cancel()
+
+
+async def test_questions_and_notices_reach_an_engine_that_takes_no_more_calls() -> None:
+    kept = 2 * 96
+
+    async def quiet_but_for_the_last(peer: Peer, number: int) -> None:
+        peer.say(answer(number, b"said") if number > kept else head(number))
+
+    hello = frames.settings((frames.MAX_STREAMS, 100))
+    async with opened(quiet_but_for_the_last, hello=hello) as (server, transport):
+        streams = [call(transport) for _ in range(96 * CROWDED_MAX + 30)]
+        await until(lambda: len(transport._waiting) <= 30)
+        assert len(server.peers) == CROWDED_MAX
+        for _ in range(9):
+            assert await transport.unary(METHOD, b"well?", timeout_s=GENEROUS_S) == b"said"
+        assert transport.notify(METHOD, b"", timeout_s=GENEROUS_S)
+        with pytest.raises(TransportError) as raised:
+            await transport.unary(METHOD, b"do", timeout_s=0.1, work=True)
+        assert raised.value.status is StatusCode.DEADLINE_EXCEEDED
+        assert len(transport._waiting) == 30
+        for stream in streams:
+            stream.cancel()
+
+
+async def test_a_question_that_must_wait_is_the_first_to_go() -> None:
+    said: list[int] = []
+
+    async def one_after_the_other(peer: Peer, number: int) -> None:
+        said.append(number)
+        asyncio.get_running_loop().call_later(0.02, peer.say, answer(number, b"said"))
+
+    hello = frames.settings((frames.MAX_STREAMS, 1))
+    async with opened(one_after_the_other, hello=hello) as (_, transport):
+        streams = [call(transport) for _ in range(20)]
+        await asyncio.sleep(0.03)
+        assert await transport.unary(METHOD, b"well?", timeout_s=GENEROUS_S) == b"said"
+        assert len(said) < 12
+        for stream in streams:
+            stream.cancel()
+
+
 async def test_a_queue_is_bounded_and_its_calls_keep_their_deadlines_and_may_leave() -> None:
     hello = frames.settings((frames.MAX_STREAMS, 1))
     async with opened(keeps_quiet, hello=hello) as (_, transport):
@@ -261,7 +311,7 @@ async def test_a_storm_of_resets_harms_no_neighbour() -> None:
     async def storms(peer: Peer, number: int) -> None:
         peer.say(frames.reset(number, number % 14) if number % 4 == 1 else answer(number, b"x"))
 
-    hello = frames.settings((frames.MAX_STREAMS, 400))
+    hello = frames.settings((frames.MAX_STREAMS, 404))
     async with opened(storms, hello=hello) as (server, transport):
         streams = [call(transport) for _ in range(400)]
         ended = 0
