@@ -11,20 +11,16 @@ import pytest
 from smg_node.engines.h2 import frames, link
 from smg_node.engines.h2.flow import STREAM_WINDOW
 from smg_node.engines.h2.stream import H2Stream
-from smg_node.engines.h2.transport import CROWDED_MAX, WAITING_MAX, H2Transport
+from smg_node.engines.h2.transport import H2Transport
 from smg_node.engines.transport import (
     MessageStream,
     StatusCode,
-    Take,
     TransportError,
     TransportOptions,
 )
 from support.engine_server import EngineServer
+from support.h2_calls import GENEROUS_S, METHOD, all_of, call, failure, into
 from support.h2_server import H2Server, Peer, Script, answer, body, head, message, tail
-from support.mesh_cluster import until
-
-METHOD = "/t.T/Say"
-GENEROUS_S = 20.0
 
 
 @asynccontextmanager
@@ -49,31 +45,6 @@ async def says(peer: Peer, number: int) -> None:
 
 async def keeps_quiet(peer: Peer, number: int) -> None:
     peer.say(head(number))
-
-
-def call(transport: H2Transport, timeout_s: float = GENEROUS_S) -> MessageStream:
-    return transport.stream(METHOD, b"ask", timeout_s=timeout_s)
-
-
-def into(got: list[bytes]) -> Take:
-    def take(batch: Sequence[bytes]) -> bool:
-        got.extend(batch)
-        return True
-
-    return take
-
-
-async def all_of(stream: MessageStream) -> list[bytes]:
-    got: list[bytes] = []
-    assert await stream.pour(into(got))
-    return got
-
-
-async def failure(stream: MessageStream) -> TransportError:
-    async with asyncio.timeout(GENEROUS_S):
-        with pytest.raises(TransportError) as raised:
-            await all_of(stream)
-    return raised.value
 
 
 async def test_calls_share_one_connection_without_delay() -> None:
@@ -137,85 +108,6 @@ async def test_after_a_failure_calls_fail_at_once_and_soon_another_is_tried() ->
             await failure(call(transport))
         assert asyncio.get_running_loop().time() - began_s < 10
         await transport.close()
-
-
-async def test_an_engine_that_takes_one_call_at_once_gets_a_second_connection_and_a_queue() -> None:
-    async def slowly(peer: Peer, number: int) -> None:
-        asyncio.get_running_loop().call_later(0.01, peer.say, answer(number, b"said"))
-
-    hello = frames.settings((frames.MAX_STREAMS, 1))
-    async with opened(slowly, hello=hello) as (server, transport):
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(all_of(call(transport))) for _ in range(9)]
-        assert [task.result() for task in tasks] == [[b"said"]] * 9
-        assert len(server.peers) == 2
-
-
-async def test_a_crowd_gets_as_many_connections_as_it_needs_of_a_generous_server() -> None:
-    hello = frames.settings((frames.MAX_STREAMS, 100))
-    async with opened(keeps_quiet, hello=hello) as (server, transport):
-        streams = [call(transport) for _ in range(3 * 96)]
-        await until(lambda: not transport._waiting)
-        assert len(server.peers) == 3
-        for stream in streams:
-            stream.cancel()
-
-
-async def test_questions_and_notices_reach_an_engine_that_takes_no_more_calls() -> None:
-    kept = 2 * 96
-
-    async def quiet_but_for_the_last(peer: Peer, number: int) -> None:
-        peer.say(answer(number, b"said") if number > kept else head(number))
-
-    hello = frames.settings((frames.MAX_STREAMS, 100))
-    async with opened(quiet_but_for_the_last, hello=hello) as (server, transport):
-        streams = [call(transport) for _ in range(96 * CROWDED_MAX + 30)]
-        await until(lambda: len(transport._waiting) <= 30)
-        assert len(server.peers) == CROWDED_MAX
-        for _ in range(9):
-            assert await transport.unary(METHOD, b"well?", timeout_s=GENEROUS_S) == b"said"
-        assert transport.notify(METHOD, b"", timeout_s=GENEROUS_S)
-        with pytest.raises(TransportError) as raised:
-            await transport.unary(METHOD, b"do", timeout_s=0.1, work=True)
-        assert raised.value.status is StatusCode.DEADLINE_EXCEEDED
-        assert len(transport._waiting) == 30
-        for stream in streams:
-            stream.cancel()
-
-
-async def test_a_question_that_must_wait_is_the_first_to_go() -> None:
-    said: list[int] = []
-
-    async def one_after_the_other(peer: Peer, number: int) -> None:
-        said.append(number)
-        asyncio.get_running_loop().call_later(0.02, peer.say, answer(number, b"said"))
-
-    hello = frames.settings((frames.MAX_STREAMS, 1))
-    async with opened(one_after_the_other, hello=hello) as (_, transport):
-        streams = [call(transport) for _ in range(20)]
-        await asyncio.sleep(0.03)
-        assert await transport.unary(METHOD, b"well?", timeout_s=GENEROUS_S) == b"said"
-        assert len(said) < 12
-        for stream in streams:
-            stream.cancel()
-
-
-async def test_a_queue_is_bounded_and_its_calls_keep_their_deadlines_and_may_leave() -> None:
-    hello = frames.settings((frames.MAX_STREAMS, 1))
-    async with opened(keeps_quiet, hello=hello) as (_, transport):
-        under_way = [call(transport) for _ in range(2)]
-        await asyncio.sleep(0.1)
-        late = call(transport, 0.05)
-        leaving = call(transport)
-        asyncio.get_running_loop().call_later(0.02, leaving.cancel)
-        assert (await failure(leaving)).status is StatusCode.CANCELLED
-        assert (await failure(late)).status is StatusCode.DEADLINE_EXCEEDED
-        waiting = [call(transport) for _ in range(WAITING_MAX)]
-        refused = await failure(call(transport))
-        assert refused.status is StatusCode.UNAVAILABLE
-        assert "too many" in refused.message
-        for stream in (*under_way, *waiting):
-            stream.cancel()
 
 
 async def test_a_leaving_server_ends_what_it_began_and_new_calls_go_elsewhere() -> None:
