@@ -1,4 +1,4 @@
-"""The transport over our own HTTP/2: one or two connections to one engine, opened when they are needed.
+"""The transport over our own HTTP/2: one or two connections to one engine, opened when they are needed, more to a crowded one.
 
 A call goes out at once where a connection has room, and waits in order where one is being opened or the
 engine takes no more at once. One task connects, the transport's own: a call that waits for it may be
