@@ -178,7 +178,10 @@ class Holder:
         return max(write.base, write.stored)
 
     def made(self, key: str, window: int) -> int:
-        """Return how much of a window this owner itself has minted under this term: what it may give. It only grows."""
+        """Return how much of a window this owner itself has minted under this term: what it may give.
+
+        It only grows while the lease lasts: one that is taken up again begins at nothing.
+        """
         write = self._writes.get(key, window)
         return write.made if write is not None else 0
 

@@ -23,7 +23,7 @@ class Ownership(Protocol):
         ...
 
     def made(self, key: str, window: int) -> int:
-        """Return what this term has minted itself: it may be given. It only grows."""
+        """Return what this lease has minted itself: it may be given. It only grows while the lease lasts."""
         ...
 
     def current(self, basis: bytes, *, began_ms: int) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Where the hashes of a prefix index lie: a table that grows a little with each hash, and never stands still for it.
+"""Where the hashes of a prefix index lie: a table that grows a little with each hash.
 
 A *value* is a small number that is never 0; its lowest bit says whether somebody looked for the hash since the
 hand came by. The *hand* goes round over all hashes for ever, a few at a time, and asks for each what shall become
@@ -8,13 +8,14 @@ of it: that is how what is void is swept, and what nobody looks for makes room (
     heads    first cell │ first cell │ …                      4 bytes each, as many as there are hashes
 
 Who has the same head is in one chain. For each hash that is added one chain is split in two (linear hashing, Litwin
-1980), so that no moment moves all. Memory is used from the front on, and doubled by copying it: 5 ms for a million.
-A dict of a million hashes takes five times as much, and stands still for 50 ms whenever it makes room among what was
-deleted, which under load is every few seconds. Open addressing does not do either: behind the hand all is empty, and
-before it, where all is old, it would be nearly full.
+1980), so that no moment moves all. Memory is used from the front on, and doubled by copying it: 5 ms on the way to a
+million, and twice as long for each doubling beyond. A dict of a million hashes takes four times as much, and stands
+still for 50 ms whenever it makes room among what was deleted, which under load is every few seconds. Open addressing
+does not do either: behind the hand all is empty, and before it, where all is old, it would be nearly full.
 """
 
 import mmap
+import sys
 from array import array
 from collections.abc import Callable, Sequence, Set
 from typing import Final, Literal, TypeAlias
@@ -225,5 +226,9 @@ def _column(code: Literal["Q", "I"], numbers: int) -> memoryview:
     size = numbers * (8 if code == "Q" else 4)
     if size < _MAPPED_FROM:
         return memoryview(array(code, bytes(size)))
-    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if sys.platform == "win32":
+        pages = mmap.mmap(-1, size)
+    else:
+        # Its own, also after a fork.
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     return memoryview(pages).cast(code)

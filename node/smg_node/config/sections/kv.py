@@ -21,7 +21,7 @@ class Kv(Section):
         "Most blocks known at once, of all workers together; the longest unused are forgotten first.",
         low=1_000,
         high=100_000_000,
-        why="below 1,000 not even one worker is known; 100 million blocks are about 9 GB",
+        why="below 1,000 not even one worker is known; 100 million blocks are about 2 GB",
     )
     block: int = number(
         64,
