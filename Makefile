@@ -8,6 +8,7 @@ BIN := .venv/bin
 MLX := .cache/mlx
 VOCABULARY := .cache/vocabulary/qwen
 PYTEST := $(BIN)/python -m pytest
+COMPILED := $(shell find node/smg_node -name '*.pxd')
 ROOTS := node mesh storage proto migrations chaos tests
 
 .DEFAULT_GOAL := help
@@ -22,7 +23,7 @@ help: ## Show this list
 
 # ── Set-up ───────────────────────────────────────────────────────────────────
 
-$(BIN)/.ready: requirements.lock requirements-vocab.lock pyproject.toml tools/setup.sh tools/compile.py $(wildcard node/smg_node/packing/*.py node/smg_node/packing/*.pxd)
+$(BIN)/.ready: requirements.lock requirements-vocab.lock pyproject.toml tools/setup.sh tools/compile.py $(COMPILED) $(COMPILED:.pxd=.py)
 	@bash tools/setup.sh project
 	@touch $@
 
@@ -32,7 +33,7 @@ $(MLX)/.ready: requirements-mlx.lock tools/setup.sh | $(BIN)/.ready
 
 setup: $(BIN)/.ready ## Make .venv with the project, its tests and tools
 
-compile: setup ## Compile what is worth it anew, after a change of node/smg_node/packing (SMG_PURE=1: remove it)
+compile: setup ## Compile what is worth it anew, after a change of a module with a .pxd (SMG_PURE=1: remove it)
 	@$(BIN)/python tools/compile.py
 
 mlx: $(MLX)/.ready ## Make .cache/mlx with a real inference engine for the tests (250 MB)

@@ -258,7 +258,7 @@ def _hear_others(
         naive.drop_all(worker, "told", *ASSUMED, *CONFIRMED)
 
 
-FORMS = [module.BlockTable for module in twins("block_table")]
+FORMS = [module.BlockTable for module in twins("packing.block_table")]
 
 
 @settings(max_examples=80, deadline=None)

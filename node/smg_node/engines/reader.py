@@ -12,7 +12,7 @@ failure, whatever its status, and so is an end nobody has heard of: an answer is
 """
 
 from collections.abc import Collection, Sequence
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.request import Sampling
@@ -29,6 +29,9 @@ _FINISHES: Final[dict[str, EngineFinish]] = {
     "stop_word": "stop_sequence",  # TensorRT-LLM
     "tool_calls": "stop",  # TokenSpeed
 }
+
+_Told: TypeAlias = tuple[tuple[int, ...], int, int, int, str, int | str | None]
+"""The end of a choice; see `packing.chunks.Ended`."""
 
 
 class UnknownFinishError(SmgError):
@@ -107,15 +110,15 @@ class StreamReader:
         """
         wire = self._wire
         assert wire is not None
-        run, ends, choices = wire.chunks.run, wire.ends.read, self._choices
+        reader, ends, choices = wire.chunks, wire.ends, self._choices
         at, count = 0, len(batch)
         while at < count:
-            found = run(batch, at)
+            found = reader.run(batch, at)
             if found is None:
                 message = batch[at]
                 at += 1
-                ended = ends(message)
-                chunk = self._odd(wire, message) if ended is None else self._end_choice(*ended)
+                ended = ends.read(message)
+                chunk = self._odd(wire, message) if ended is None else self._end_choice(ended)
                 if chunk is not None:
                     chunks.append(chunk)
                 continue
@@ -140,8 +143,8 @@ class StreamReader:
         choice, ids = message.choice, message.ids
         prompt, cached = message.prompt_tokens, message.cached_tokens
         if message.final:
-            reason, matched = message.reason, message.matched
-            chunk = self._end_choice(ids, choice, prompt, cached, reason, matched)
+            told = (ids, choice, prompt, cached, message.reason, message.matched)
+            chunk = self._end_choice(told)
             if chunk is None:
                 return None
         else:
@@ -177,16 +180,9 @@ class StreamReader:
             ErrorKind.UPSTREAM_FAILED, f"the engine answers choice {choice} of {self._choices}"
         )
 
-    def _end_choice(
-        self,
-        ids: tuple[int, ...],
-        choice: int,
-        prompt: int,
-        cached: int,
-        reason: str,
-        matched: int | str | None,
-    ) -> Chunk | None:
+    def _end_choice(self, told: _Told) -> Chunk | None:
         """Take the end of a choice; None if it has had one."""
+        ids, choice, prompt, cached, reason, matched = told
         if choice >= self._choices:
             raise self._unasked(choice)
         bit = 1 << choice

@@ -30,7 +30,7 @@ class Watches:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.time = loop.time
-        self.deadlines: Deadlines[Watch] = Deadlines()
+        self.deadlines = Deadlines()
         """When each is to look at its limits; whoever adds the soonest has the timer wound."""
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None

@@ -11,14 +11,14 @@ from typing import Final
 
 from smg_node.engines.h2 import frames
 from smg_node.engines.h2.flow import STREAM_WINDOW, DamagedError, Flow
-from smg_node.engines.h2.frames import HEAD, HEAD_BYTES, SETTING, BrokenError
+from smg_node.engines.h2.frames import HEAD, SETTING, BrokenError
 from smg_node.engines.h2.greeting import CONNECTION_WINDOW, GREETING
 from smg_node.engines.h2.hpack import HEADERS_MAX_BYTES
+from smg_node.engines.h2.quick_frames import quick_frames
 from smg_node.engines.h2.response_head import FINE, Ending, reset_by
 from smg_node.engines.h2.sections import Block, Sections
 from smg_node.engines.h2.sending import Sending
 from smg_node.engines.transport import StatusCode
-from smg_node.packing.quick_frames import quick_frames
 
 STREAMS_ASSUMED: Final = 100
 """Until the server says how many calls it takes at once; RFC 9113 asks servers for no fewer."""
@@ -28,6 +28,8 @@ _KEPT: Final = 4
 IDLE_FRAMES_MAX: Final = 10_000
 """Frames in a row that carry nothing for any call; a server that sends more of them wants us busy."""
 
+_HEAD_BYTES: Final = frames.HEAD_BYTES
+_FRAME_MAX_BYTES: Final = frames.FRAME_MAX_BYTES
 _LAST_NUMBER: Final = frames.NUMBER_MAX
 """No call is begun after the one of this number: it would have none."""
 
@@ -61,6 +63,7 @@ class Connection:
         self._room = CONNECTION_WINDOW
         self._idle_frames = 0
         self._sections = Sections()
+        self._usual = self._sections.usual
         self._long: dict[int, Callable[[int, int, bytes], None]] = {
             frames.DATA: self._contents,
             frames.HEADERS: self._headers,
@@ -130,21 +133,21 @@ class Connection:
 
     def _frames(self, data: bytes) -> int:
         """Take every whole frame; return where the rest begins."""
-        flows, touched, usual = self.flows, self._touched, self._sections.usual
+        flows, touched, usual = self.flows, self._touched, self._usual
         at, end, taken = 0, len(data), 0
-        while end - at >= HEAD_BYTES:
+        while end - at >= _HEAD_BYTES:
             if self._block is None:
                 # Nobody's headers are half read: good answers go the quick way.
                 at, more, heard = quick_frames(data, at, flows, usual, FINE, self._short, touched)
                 if heard:
                     self._idle_frames = 0
                     taken += more
-                    if end - at < HEAD_BYTES:
+                    if end - at < _HEAD_BYTES:
                         break
             word, flags, number = HEAD.unpack_from(data, at)
             if not self._frame(data, at, word, flags, number):
                 break
-            at += HEAD_BYTES + (word >> 8)
+            at += _HEAD_BYTES + (word >> 8)
         if taken:
             self._take_room(taken)
         return at
@@ -152,11 +155,11 @@ class Connection:
     def _frame(self, data: bytes, at: int, word: int, flags: int, number: int) -> bool:
         """Take the frame at `at` whatever it is; False if it is not all there."""
         kind, size = word & 0xFF, word >> 8
-        if size > frames.FRAME_MAX_BYTES:
+        if size > _FRAME_MAX_BYTES:
             if not self.greeted and data.startswith(b"HTTP/"):
                 raise BrokenError(frames.PROTOCOL_ERROR, "it speaks HTTP/1, not HTTP/2")
             raise BrokenError(frames.FRAME_SIZE_ERROR, "a frame too large")
-        at += HEAD_BYTES
+        at += _HEAD_BYTES
         if at + size > len(data):
             return False
         number &= frames.NUMBER_MAX

@@ -7,21 +7,19 @@ dictionary each, which every call pays twice.
 """
 
 from math import inf
-from typing import Final, Generic, TypeVar
+from typing import Any, Final
 
 TICK_S: Final = 0.1
 """How often is asked who is late; deadlines of answers are minutes, and the engine keeps the exact one."""
 
-Item = TypeVar("Item")
 
-
-class Deadlines(Generic[Item]):
-    """Items, each with the time at which it is due, in seconds of one clock."""
+class Deadlines:
+    """Items, all of one owner's kind, each with the time at which it is due, in seconds of one clock."""
 
     __slots__ = ("_due", "_soonest_s")
 
     def __init__(self) -> None:
-        self._due: dict[Item, float] = {}
+        self._due: dict[object, float] = {}
         self._soonest_s = inf
 
     def __len__(self) -> int:
@@ -32,7 +30,7 @@ class Deadlines(Generic[Item]):
         """Whether `due` has to be asked again. What is added while it is False answers that it is the soonest."""
         return self._soonest_s != inf
 
-    def add(self, item: Item, due_s: float) -> bool:
+    def add(self, item: object, due_s: float) -> bool:
         """Note when `item` is due, instead of what was noted for it before; return whether that may be the soonest."""
         self._due[item] = due_s
         if due_s < self._soonest_s:
@@ -40,15 +38,15 @@ class Deadlines(Generic[Item]):
             return True
         return False
 
-    def remove(self, item: Item) -> None:
+    def remove(self, item: object) -> None:
         """Forget `item`; harmless if it was told or forgotten before."""
         self._due.pop(item, None)
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[Any]:
         """Return everything that is noted."""
         return list(self._due)
 
-    def due(self, now_s: float) -> list[Item]:
+    def due(self, now_s: float) -> list[Any]:
         """Forget and return what is due, earliest first; nothing is told too early."""
         if now_s < self._soonest_s and self._due:
             return []

@@ -33,8 +33,11 @@ class Host(Protocol):
         ...
 
 
-class Link(asyncio.Protocol):
-    """One connection. `ready` is done when the server has introduced itself, `over` when all is over."""
+class Link:
+    """One connection. `ready` is done when the server has introduced itself, `over` when all is over.
+
+    It is an `asyncio.Protocol` by its methods alone: what is compiled inherits from nothing that is not.
+    """
 
     def __init__(self, host: Host, message_max_bytes: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -52,15 +55,13 @@ class Link(asyncio.Protocol):
 
     # ── What its owner does ─────────────────────────────────────────────────
 
-    @property
-    def room(self) -> int:
-        """How many more calls may be begun here, beside places that are kept; none if that is not above 0."""
+    def places(self) -> int:
+        """Return how many more calls may be begun here, beside places that are kept; none if that is not above 0."""
         core = self._core
         return core.calls_max - len(core.flows)
 
-    @property
-    def room_kept(self) -> int:
-        """The same for calls that go before all others."""
+    def places_kept(self) -> int:
+        """Return the same for calls that go before all others."""
         core = self._core
         return core.flows_max - len(core.flows)
 
@@ -163,6 +164,9 @@ class Link(asyncio.Protocol):
                 self.ready.set_result(None)
         if not core.flows_max:
             self._settle()
+
+    def eof_received(self) -> None:
+        """Have the connection closed, as nothing can follow."""
 
     def pause_writing(self) -> None:
         """Hold large requests back: the server does not read as fast as we write."""

@@ -8,14 +8,16 @@ from typing import Final
 
 from smg_node.engines.h2 import frames
 from smg_node.engines.h2.flow import Flow
-from smg_node.engines.h2.frames import HEAD, MESSAGE_HEAD, PREFIX, PREFIX_BYTES, BrokenError
+from smg_node.engines.h2.frames import HEAD, MESSAGE_HEAD, PREFIX, BrokenError
 
 WRITE_BYTES: Final = 256 * 1024
 """How much of the waiting requests is handed to the socket before it is asked whether it copes."""
 
+_DATA: Final = frames.DATA
 _HEADERS: Final = frames.HEADERS
 _END_HEADERS: Final = frames.END_HEADERS
 _END_STREAM: Final = frames.END_STREAM
+_PREFIX_BYTES: Final = frames.PREFIX_BYTES
 
 
 class Sending:
@@ -37,7 +39,7 @@ class Sending:
         """Give `flow` the next number and write its call: whole, or what it is, and the rest by `pump`."""
         number = flow.number = self.last = self.last + 2
         size, width = len(message), len(block)
-        whole = size + PREFIX_BYTES
+        whole = size + _PREFIX_BYTES
         if whole > self.whole_max or whole > self.window or self.waiting or width > self.frame_max:
             self._begin_in_pieces(flow, block, message)
             return
@@ -70,10 +72,10 @@ class Sending:
             if piece <= 0:
                 # Its own window is shut: it comes back when that opens.
                 continue
-            last = frames.END_STREAM if piece == size else 0
+            last = _END_STREAM if piece == size else 0
             start = flow.unsent_at
             self.out += (
-                HEAD.pack(piece << 8 | frames.DATA, last, flow.number),
+                HEAD.pack(piece << 8 | _DATA, last, flow.number),
                 flow.unsent[start : start + piece],
             )
             self.window -= piece

@@ -15,6 +15,7 @@ from smg_node.engines.transport import StatusCode, Take, TransportError
 
 DROPPED: Final = Ending(StatusCode.CANCELLED, "the call was dropped here")
 LATE: Final = Ending(StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+_REFILL_AT: Final = REFILL_AT
 
 
 class Owner(Protocol):
@@ -63,7 +64,7 @@ class H2Stream(Flow):
             if not self._held:
                 if self.messages:
                     batch, self.messages = self.messages, []
-                    if self.room <= REFILL_AT:
+                    if self.room <= _REFILL_AT:
                         self._refill()
                     return batch
                 if self.ending is not None:
@@ -127,7 +128,7 @@ class H2Stream(Flow):
                     waiter.set_result(True)  # whoever pulls looks for itself
             elif (not self.messages or self._pour(take, waiter)) and self.ending is not None:
                 self._conclude(waiter, self.ending)
-        if self.room <= REFILL_AT:
+        if self.room <= _REFILL_AT:
             self._refill()
 
     def _judge(self, ending: Ending) -> None:
@@ -185,7 +186,7 @@ class Notice(H2Stream):
     def deliver(self) -> None:
         """See `Flow`."""
         self.messages = []
-        super().deliver()
+        H2Stream.deliver(self)
 
 
 def _error(ending: Ending) -> TransportError:

@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
 from smg_node.config.address import split_host_port
 from smg_node.engines.h2.deadlines import TICK_S, Deadlines
@@ -57,7 +57,7 @@ class H2Transport:
         self._all: set[Link] = set()
         self._waiting: OrderedDict[H2Stream, tuple[bytes, bytes, bool]] = OrderedDict()
         """Calls that have not begun, with their headers and requests, and whether they go first."""
-        self._deadlines: Deadlines[H2Stream] = Deadlines()
+        self._deadlines = Deadlines()
         self._timer: asyncio.TimerHandle | None = None
         self._notices = 0
         self._connecting: asyncio.Task[None] | None = None
@@ -82,7 +82,10 @@ class H2Transport:
             raise self._refusal(request)
         block = self._heads.block(method, headers, timeout_s)
         stream = H2Stream(self, self._loop, self._loop.time() + timeout_s)
-        self._place(stream, block, request, first=not work)
+        if work:
+            self._place(stream, block, request)
+        else:
+            self._place_first(stream, block, request)
         answers: list[bytes] = []
 
         def take(batch: Sequence[bytes]) -> bool:
@@ -128,7 +131,7 @@ class H2Transport:
         block = self._heads.block(method, headers, timeout_s)
         self._notices += 1
         notice = Notice(self, self._loop, self._loop.time() + timeout_s)
-        self._place(notice, block, request, first=True)
+        self._place_first(notice, block, request)
         return True
 
     async def close(self) -> None:
@@ -191,15 +194,27 @@ class H2Transport:
             f"the request has {len(request)} bytes, at most {self._message_max_bytes} are sent",
         )
 
-    def _place(
-        self, stream: H2Stream, block: bytes, request: bytes, *, first: bool = False
-    ) -> None:
-        """Begin a call, let it wait, or end it where neither is possible. Who goes `first` passes all that wait."""
+    def _place(self, stream: H2Stream, block: bytes, request: bytes) -> None:
+        """Begin a call, let it wait, or end it where neither is possible."""
         if self._deadlines.add(stream, stream.due_at) and self._timer is None:
             self._timer = self._loop.call_later(TICK_S, self._tick)
-        link = self._free_first() if first else self._free()
-        if link is None or (self._waiting and not first):
-            self._let_wait(stream, block, request, first=first)
+        link = None if self._waiting else self._free()
+        if link is None:
+            self._let_wait(stream, block, request, first=False)
+            self._connect_if_wanted()
+            return
+        stream.link = link
+        link.begin(stream, block, request)
+        if len(self._links) < self._connections:
+            self._connect_if_wanted()
+
+    def _place_first(self, stream: H2Stream, block: bytes, request: bytes) -> None:
+        """The same for a call that passes all that wait."""
+        if self._deadlines.add(stream, stream.due_at) and self._timer is None:
+            self._timer = self._loop.call_later(TICK_S, self._tick)
+        link = self._free_first()
+        if link is None:
+            self._let_wait(stream, block, request, first=True)
             self._connect_if_wanted()
             return
         stream.link = link
@@ -222,13 +237,16 @@ class H2Transport:
         best: Link | None = None
         most = 0
         for link in self._links:
-            if (room := link.room) > most:
-                best, most = link, room
+            if (more := link.places()) > most:
+                best, most = link, more
         return best
 
     def _free_first(self) -> Link | None:
         """Return a connection for who goes first: places are kept for such where all others are taken."""
-        return next((link for link in self._links if link.room_kept > 0), None)
+        for link in self._links:
+            if link.places_kept() > 0:
+                return link
+        return None
 
     def _connect_if_wanted(self) -> None:
         wanted = self._connections
@@ -261,7 +279,7 @@ class H2Transport:
                 self._all.add(link)
                 link.over.add_done_callback(lambda _: self._all.discard(link))
                 await link.ready
-            if link.room <= 0:
+            if link.places() <= 0:
                 raise ConnectionError("it takes no calls")
         except BaseException:
             link.hang_up("it could not be opened")
@@ -271,12 +289,13 @@ class H2Transport:
     async def _shake_hands(self, link: Link) -> None:
         host, port = split_host_port(self.target)
         trust = self._options.trust
+        wired = cast(asyncio.Protocol, link)
         if trust is None:
-            await self._loop.create_connection(lambda: link, host, port)
+            await self._loop.create_connection(lambda: wired, host, port)
             return
         context = await asyncio.to_thread(trust.context)
         wire, _ = await self._loop.create_connection(
-            lambda: link, host, port, ssl=context, server_hostname=host
+            lambda: wired, host, port, ssl=context, server_hostname=host
         )
         if wire.get_extra_info("ssl_object").selected_alpn_protocol() != ALPN:
             raise ConnectionError("it does not speak HTTP/2 over TLS")

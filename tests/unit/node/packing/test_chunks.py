@@ -39,7 +39,7 @@ wide = st.integers(0, 32).flatmap(lambda bits: st.integers(0, max(2**bits - 1, 0
 contracts = st.sampled_from(list(PB))
 
 
-@pytest.fixture(params=twins("chunks"), ids=form, scope="module")
+@pytest.fixture(params=twins("packing.chunks"), ids=form, scope="module")
 def chunks(request: pytest.FixtureRequest) -> ModuleType:
     found: ModuleType = request.param
     return found

@@ -1,4 +1,4 @@
-"""The compiler is optional: without it the room is Python, and says so; with it nothing old is left in use."""
+"""The compiler is optional: without it the node is Python, and says so; with it nothing old is left in use."""
 
 import os
 import shutil
@@ -8,30 +8,33 @@ from pathlib import Path
 
 import pytest
 
-import smg_node.packing
 from smg_node.packing import compiled
-from support.twins import ROOM, twins
+from support.twins import PACKAGE, twins
 
 ROOT = Path(__file__).parents[4]
-MODULES = sorted(path.stem for path in ROOM.glob("*.pxd"))
+TYPES = sorted(PACKAGE.rglob("*.pxd"))
+MODULES = [".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in TYPES]
 
 
-def machine_code(room: Path) -> set[str]:
+def machine_code(package: Path) -> set[str]:
     return {
-        path.name.partition(".")[0] for path in room.iterdir() if path.suffix in (".so", ".pyd")
+        ".".join((*path.relative_to(package).parent.parts, path.name.partition(".")[0]))
+        for path in package.rglob("*")
+        if path.suffix in (".so", ".pyd")
     }
 
 
 def test_what_is_in_use_is_said() -> None:
-    assert compiled() is (machine_code(ROOM) == set(MODULES))
+    assert compiled() is (machine_code(PACKAGE) == set(MODULES))
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_machine_code_is_not_older_than_its_source(name: str) -> None:
     for module in twins(name)[1:]:
         made = Path(str(module.__file__)).stat().st_mtime
-        for source in (ROOM / f"{name}.py", ROOM / f"{name}.pxd"):
-            assert made >= source.stat().st_mtime, "make compile"
+        source = (PACKAGE / name.replace(".", "/")).with_suffix(".py")
+        for path in (source, source.with_suffix(".pxd")):
+            assert made >= path.stat().st_mtime, "make compile"
 
 
 @pytest.mark.parametrize(
@@ -46,9 +49,13 @@ def test_without_a_compiler_no_machine_code_is_left_and_all_goes_on(
 ) -> None:
     (tmp_path / "tools").mkdir()
     shutil.copy2(ROOT / "tools/compile.py", tmp_path / "tools")
-    room = tmp_path / "node/smg_node/packing"
-    shutil.copytree(ROOM, room, ignore=shutil.ignore_patterns("__pycache__"))
-    (room / "ids.old.so").write_bytes(b"not in use any more")
+    package = tmp_path / "node/smg_node"
+    for path in TYPES:
+        place = package / path.relative_to(PACKAGE)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, place)
+        shutil.copy2(path.with_suffix(".py"), place.with_suffix(".py"))
+    (package / "packing/ids.old.so").write_bytes(b"not in use any more")
     done = subprocess.run(
         [sys.executable, "tools/compile.py"],
         cwd=tmp_path,
@@ -60,11 +67,12 @@ def test_without_a_compiler_no_machine_code_is_left_and_all_goes_on(
     )
     assert done.returncode == 0
     assert said in done.stderr
-    assert not machine_code(room)
-    assert (room / "ids.py").exists()
+    assert not machine_code(package)
+    assert (package / "packing/ids.py").exists()
 
 
-def test_the_room_has_types_for_the_compiler_of_every_module() -> None:
-    modules = {path.stem for path in ROOM.glob("*.py")} - {"__init__"}
-    assert modules == set(MODULES)
-    assert smg_node.packing.__file__ is not None
+def test_packing_has_types_for_the_compiler_of_every_module() -> None:
+    modules = {f"packing.{path.stem}" for path in (PACKAGE / "packing").glob("*.py")}
+    assert modules - {"packing.__init__"} == {
+        name for name in MODULES if name.startswith("packing.")
+    }

@@ -52,7 +52,7 @@ odd = st.tuples(
 ).map(lambda said: Said(*said))
 
 
-@pytest.fixture(params=twins("cut_through"), ids=form, scope="module")
+@pytest.fixture(params=twins("packing.cut_through"), ids=form, scope="module")
 def made(request: pytest.FixtureRequest) -> ModuleType:
     found: ModuleType = request.param
     return found

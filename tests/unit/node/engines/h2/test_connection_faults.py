@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.engines.h2 import connection as connections
 from smg_node.engines.h2 import frames
 from smg_node.engines.h2.connection import IDLE_FRAMES_MAX, Connection
 from smg_node.engines.h2.flow import STREAM_WINDOW, Flow
@@ -28,11 +27,17 @@ def nothing_quickly(data: bytes, at: int, *_rest: object) -> tuple[int, int, boo
     return at, 0, False
 
 
-WAYS: list[Quick] = [nothing_quickly, *[each.quick_frames for each in twins("quick_frames")]]
+PYTHON, *COMPILED = twins("engines.h2.connection")
+WAYS: list[tuple[type[Connection], Quick | None]] = [
+    (PYTHON.Connection, nothing_quickly),
+    *[(PYTHON.Connection, each.quick_frames) for each in twins("engines.h2.quick_frames")],
+    # Its calls of what is compiled go straight there.
+    *[(each.Connection, None) for each in COMPILED],
+]
 
 
-def connected(calls: int = 2) -> tuple[Connection, list[Flow]]:
-    connection = Connection(LIMIT)
+def connected(calls: int = 2, kind: type[Connection] = Connection) -> tuple[Connection, list[Flow]]:
+    connection = kind(LIMIT)
     connection.receive(frames.settings())
     flows = [Flow() for _ in range(calls)]
     for flow in flows:
@@ -212,24 +217,26 @@ def test_frames_in_any_order_with_any_byte_wrong_give_the_same_at_every_cut(
         if at < len(data):
             data[at] = value
     ends = [
-        heard(bytes(data), step, quick, known=known)
+        heard(bytes(data), step, kind, quick, known=known)
         for step in (size, len(data) + 1)
-        for quick in WAYS
+        for kind, quick in WAYS
         for known in (False, True)
     ]
     assert all(end == ends[0] for end in ends)
 
 
-def heard(data: bytes, step: int, quick: Quick, *, known: bool) -> list[object]:
+def heard(
+    data: bytes, step: int, kind: type[Connection], quick: Quick | None, *, known: bool
+) -> list[object]:
     """What three calls hear of `data`, cut every `step` bytes, and whether the connection holds.
 
     `quick` takes the usual frames. `known`: the head and the end of good answers have been seen before.
     """
-    connection, flows = connected(3)
+    connection, flows = connected(3, kind)
     if known:
         connection._sections.read(HEAD)
         connection._sections.read(FINE)
-    with patch.object(connections, "quick_frames", quick):
+    with patch.object(PYTHON, "quick_frames", quick):
         feed(connection, data, step)
     said = [(flow.messages, flow.ending and flow.ending.status, flow.part or b"") for flow in flows]
     # Of a connection that is over nobody counts what there is room for.

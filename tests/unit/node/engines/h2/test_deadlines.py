@@ -14,7 +14,7 @@ from smg_node.engines.h2.deadlines import TICK_S, Deadlines
 def test_everything_is_told_once_and_in_time(
     items: list[tuple[float, float, bool]], step_s: float
 ) -> None:
-    deadlines: Deadlines[int] = Deadlines()
+    deadlines: Deadlines = Deadlines()
     begins = sorted(enumerate(items), key=lambda one: one[1][0])
     told: dict[int, float] = {}
     now_s = 0.0

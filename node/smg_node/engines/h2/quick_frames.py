@@ -4,8 +4,10 @@ They are looked at one by one for what can be seen in them alone; whatever is no
 is the caller's. Python needs 4 us for the three or four frames of a short answer, and 1 us where this is compiled.
 """
 
-from typing import Any, Final, Protocol
+from typing import Final
 
+from smg_node.engines.h2.flow import Flow
+from smg_node.engines.h2.response_head import Ending
 from smg_node.packing.messages import whole_messages
 
 _HEAD: Final = 9
@@ -17,31 +19,18 @@ _ENDS: Final = 5
 """The flags of headers that are whole, and of such that are the end of an answer too."""
 
 
-class Answered(Protocol):
-    """One call's side of a connection; see `engines.h2.flow`."""
-
-    messages: list[bytes]
-    ending: Any
-    room: int
-    unsent: bytes
-    part: bytearray | None
-    answered: bool
-    whole: bool
-    touched: bool
-
-
 def quick_frames(
     data: bytes,
     at: int,
-    flows: dict[int, Any],
+    flows: dict[int, Flow],
     usual: dict[bytes, int],
-    fine: object,
+    fine: Ending,
     size_max: int,
-    touched: list[Any],
+    touched: list[Flow],
 ) -> tuple[int, int, bool]:
     """Take frames from `at` on; return where the first other one begins, the bytes of answers taken, whether any was.
 
-    `flows` has an `Answered` for each call; one that ended well gets the ending `fine` and leaves. `usual` has blocks of
+    `flows` has each call that is not over; one that ended well gets the ending `fine` and leaves. `usual` has blocks of
     headers that were read before, each with the flags of the one frame in which it is as it should be. `size_max` is as in
     `whole_messages`. Whoever has something new is appended to `touched`, once as long as `touched` of it is not cleared.
     """
@@ -51,7 +40,7 @@ def quick_frames(
         if kind > _HEADERS:
             break
         number = data[at + 5] << 24 | data[at + 6] << 16 | data[at + 7] << 8 | data[at + 8]
-        flow: Answered | None = flows.get(number)
+        flow = flows.get(number)
         if flow is None:
             break
         if kind == _HEADERS:

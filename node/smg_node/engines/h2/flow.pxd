@@ -1,0 +1,16 @@
+# Types for the compiler only; what is done stands in flow.py.
+cimport cython
+
+cdef class Flow:
+    cdef public long long number, room, window
+    cdef public list messages
+    cdef public object ending
+    cdef public bytes unsent
+    cdef public Py_ssize_t unsent_at
+    cdef public bint answered, whole, touched
+    cdef public bytearray part
+
+    cpdef deliver(self)
+
+    @cython.locals(part=bytearray, at=Py_ssize_t, end=Py_ssize_t, size=Py_ssize_t, stop=Py_ssize_t)
+    cpdef feed(self, bytes payload, long long message_max_bytes)
