@@ -15,7 +15,7 @@ WorkerId = NewType("WorkerId", str)
 _MS_MASK: Final = 0xFFFF_FFFF_FFFF
 _COUNTER_MASK: Final = 0xFFFF
 _AT_ONCE: Final = 64
-"""The chance of so many ids is drawn at once, and the next id takes its part from a list."""
+"""So many ids are begun at once, all but their time, and the next one takes its end from a list."""
 _parts_of: Final = re.compile("[0-9a-f]{16}").findall
 
 
@@ -26,8 +26,8 @@ class IdSource:
         self._now_ms = clock.now_ms
         self._rng = rng
         self._counter = rng.getrandbits(16)
-        self._chances: list[str] = []
-        """What is chance in the next ids, the last one first."""
+        self._ends: list[str] = []
+        """Counter and chance of the next ids, the last one first."""
 
     def new(self, prefix: str) -> str:
         """Return a new id: `prefix` followed by 32 hex digits."""
@@ -35,11 +35,14 @@ class IdSource:
 
     def token(self, now_ms: int) -> str:
         """Return the 32 hex digits of a new id, for whoever knows the time, in milliseconds, already."""
-        self._counter = counter = (self._counter + 1) & _COUNTER_MASK
-        chances = self._chances or self._more()
-        return f"{now_ms & _MS_MASK:012x}{counter:04x}{chances.pop()}"
+        ends = self._ends or self._more()
+        return f"{now_ms & _MS_MASK:012x}{ends.pop()}"
 
     def _more(self) -> list[str]:
-        chance = f"{self._rng.getrandbits(64 * _AT_ONCE):0{16 * _AT_ONCE}x}"
-        self._chances = _parts_of(chance)
-        return self._chances
+        chances = _parts_of(f"{self._rng.getrandbits(64 * _AT_ONCE):0{16 * _AT_ONCE}x}")
+        first = self._counter + 1
+        self._counter = (self._counter + _AT_ONCE) & _COUNTER_MASK
+        # The last one of a list is taken first, and the chance of the last id made was always the first one drawn.
+        counters = map(_COUNTER_MASK.__and__, range(first + _AT_ONCE - 1, first - 1, -1))
+        self._ends = list(map("%04x%s".__mod__, zip(counters, chances, strict=True)))
+        return self._ends

@@ -4,38 +4,99 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from smg_node.core.request import GenerateRequest
 from smg_node.http.errors import family_of
 from smg_node.http.parts import HttpParts
-from smg_node.http.reply import name_list
+from smg_node.http.reply import JSON, LIMITS, Form, Lines, Reply, Shaped, name_list
 from smg_node.http.request import HttpRequest
+from smg_node.http.sse import HEADERS
+from smg_node.http.standing import NO_HEADERS
 from smg_node.pipeline.run import Run
 
 _OPENAI_VERSION: Final = "2020-10-01"
 
 
-class Answering:
+class Answering(msgspec.Struct):
     """One generation and the headers that tell how it was served; `more` returns those of its API."""
 
-    __slots__ = ("_more", "_parts", "request", "run", "wish")
+    parts: HttpParts
+    request: HttpRequest
+    wish: GenerateRequest
+    run: Run
+    more: Callable[[], Mapping[str, str]] | None = None
 
-    def __init__(
-        self,
-        parts: HttpParts,
-        request: HttpRequest,
-        wish: GenerateRequest,
-        run: Run,
-        more: Callable[[], Mapping[str, str]] | None = None,
-    ) -> None:
-        self._parts = parts
-        self._more = more
-        self.request = request
-        self.wish = wish
-        self.run = run
+    def told(self, body: bytes) -> Reply:
+        """Return the answer of a run that is over, which takes note for the last time."""
+        head = self._shaped(body)
+        if head is None:
+            self.over()
+            return Reply(200, body)
+        return Reply(200, body, head=head)
+
+    def head(self) -> Mapping[str, str] | Shaped:
+        """Take note of what is known now; return the head of its stream, or the headers that are its own."""
+        return self._shaped(None) or self.note()
+
+    def _shaped(self, body: bytes | None) -> Shaped | None:
+        """Return the head of a good answer, of a stream without a body; None for one that has more to tell than most.
+
+        Says what `note` says, but for headers that there are only at times. Good answers to one head have the same headers,
+        which are put together once: to fill their values in is a third of noting them one by one.
+        """
+        request, run, parts = self.request, self.run, self.parts
+        worker, standing, asked = run.worker, request.standing, request.standing.asked
+        if (
+            asked is None
+            or not worker
+            or run.ignored
+            or self.wish.ignored
+            or self.more is not None
+            or request.own_headers is not None
+            or standing.options is not parts.options
+            or not parts.options.expose_routing_headers
+        ):
+            return None
+        request.worker = worker
+        ticket = run.ticket
+        limits = NO_HEADERS if ticket is None else ticket.headers(asked.family)
+        form = asked.stream_form if body is None else asked.whole_form
+        if form is None or form.limits != [*limits]:
+            form = self._form([*limits], whole=body is not None)
+        request_id = request.request_id
+        taken_ms = int((parts.clock.monotonic_s() - request.received_s) * 1000 + 0.5)
+        values = request_id, request_id, taken_ms, *limits.values(), run.attempts, worker
+        return Shaped(form, values if body is None else (*values, len(body)))
+
+    def _form(self, limits: list[str], *, whole: bool) -> Form:
+        """Make the form of such answers, and keep it for the next one."""
+        request, asked = self.request, self.request.standing.asked
+        assert asked is not None, "who has a run has asked"
+        kind: Mapping[str, str | None] = {"content-type": JSON} if whole else HEADERS
+        lines: Lines = (
+            *kind.items(),
+            ("x-request-id", None),
+            ("request-id", None),
+            *request.standing.reply_headers.items(),
+            ("openai-processing-ms", None),
+            ("openai-version", _OPENAI_VERSION),
+            LIMITS,
+            ("x-smg-node", self.parts.identity.node),
+            ("x-smg-attempts", None),
+            ("x-smg-routed-worker-id", None),
+            *([("content-length", None)] if whole else []),
+        )
+        form = request.wire.heads.form(lines, limits)
+        if whole:
+            asked.whole_form = form
+        else:
+            asked.stream_form = form
+        return form
 
     def note(self) -> Mapping[str, str]:
         """Put what is known now into the answer's headers and the access log; return the headers."""
-        request, run, parts = self.request, self.run, self._parts
+        request, run, parts = self.request, self.run, self.parts
         worker = request.worker = run.worker
         # `note_request`, in here: every generation comes by.
         headers, options = request.reply_headers, parts.options
@@ -53,8 +114,8 @@ class Answering:
         ignored = run.ignored or self.wish.ignored
         if ignored:
             headers["x-smg-ignored-params"] = name_list(ignored)
-        if self._more is not None:
-            headers.update(self._more())
+        if self.more is not None:
+            headers.update(self.more())
         return headers
 
     def over(self) -> None:
@@ -65,7 +126,7 @@ class Answering:
         else:
             self.note()
         for name in self.run.ignored or self.wish.ignored:
-            self._parts.meters.ignored_parameter(name)
+            self.parts.meters.ignored_parameter(name)
 
 
 def note_request(parts: HttpParts, request: HttpRequest) -> dict[str, str]:

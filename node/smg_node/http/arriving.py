@@ -4,7 +4,9 @@ What nobody has taken yet is bounded: beyond 64 KiB the client is not read from 
 """
 
 import asyncio
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
+
+import msgspec
 
 from smg_node.http.incoming import FramingError
 
@@ -107,18 +109,15 @@ class ArrivingBody:
             self._waiter.set_result(None)
 
 
-class ArrivedBody:
-    """A body that came with its head."""
+class ArrivedBody(msgspec.Struct):
+    """A body that came with its head; `left` is what nobody has taken yet."""
 
-    __slots__ = ("_left",)
-    whole: Final = True
-
-    def __init__(self, data: bytes) -> None:
-        self._left = data
+    left: bytes
+    whole: ClassVar[bool] = True
 
     def take(self) -> bytes:
         """Return what was not taken yet."""
-        left, self._left = self._left, b""
+        left, self.left = self.left, b""
         return left
 
     async def more(self) -> bytes:

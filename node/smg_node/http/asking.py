@@ -6,9 +6,11 @@ from typing import Final
 
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import invalid
+from smg_node.http.errors import family_of
 from smg_node.http.guard import caller_digest
 from smg_node.http.options import HttpOptions
 from smg_node.http.priority import priority_of
+from smg_node.http.reply import Form
 from smg_node.http.request import Headers, HttpRequest
 
 _HINT_MAX_CHARACTERS: Final = 1024
@@ -18,10 +20,11 @@ _TIMEOUT: Final = "x-smg-timeout-ms"
 
 
 class Asked:
-    """What a head says about generations: until when, where, how urgently, and who wants them."""
+    """What a head says about generations: until when, where, how urgently, who wants them, and how they are told."""
 
     __slots__ = (
-        "caller", "key_id", "priority", "stream_s", "target_worker", "tenant", "upstream", "whole_s",
+        "caller", "family", "key_id", "priority", "stream_form", "stream_s", "target_worker", "tenant", "upstream",
+        "whole_form", "whole_s",
     )  # fmt: skip
 
     def __init__(self, request: HttpRequest, options: HttpOptions) -> None:
@@ -38,6 +41,11 @@ class Asked:
         self.key_id = identity.key_id
         self.upstream = {} if request.trace.sampled else request.trace.headers()
         """What tells engines of the trace, if they are told the same each time."""
+        self.family = family_of(request.route)
+        """Whose names the headers about limits have."""
+        self.stream_form: Form | None = None
+        self.whole_form: Form | None = None
+        """The heads of their answers, as a stream and as one answer; None until one of them was told."""
 
 
 def context_of(request: HttpRequest, options: HttpOptions, *, streamed: bool) -> RequestContext:

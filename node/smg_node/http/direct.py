@@ -13,6 +13,7 @@ import logging
 from typing import Final, cast
 
 from smg_node.core.errors import SmgError
+from smg_node.http.arriving import ArrivedBody
 from smg_node.http.connection import LINGER_S, ConnectionLimits, Door, Listener, Pace
 from smg_node.http.guard import peer_of
 from smg_node.http.incoming import Body, FramingError
@@ -101,18 +102,23 @@ class DirectConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; the first ones of a head start its clock."""
+        known, waiter = self._reader.ready, self._waiter
+        if (
+            known is not None
+            and len(data) == known.request_bytes
+            and data.startswith(whole := known.whole)
+            and waiter is not None
+            and not waiter.done()
+            and not self._unread
+        ):
+            # `KnownHead.read` once more, in here: most requests of a client have the head of its last one.
+            waiter.set_result(HttpRequest(known.head, ArrivedBody(data[len(whole) :]), self))
+            return
         if len(data) > _STEP_BYTES or self._unread:
             self._unread += data
             self._read_on()
             return
-        # `_feed` once more, in here: every request comes by.
-        reader = self._reader
-        try:
-            reader.feed(data)
-        except SmgError as error:
-            self._enqueue(error)
-        if reader.in_head or self._head_since_s is not None:
-            self._time_head()
+        self._feed(data)
 
     def pause_writing(self) -> None:
         """Know that more is buffered than the client should be given."""
@@ -264,21 +270,22 @@ class DirectConnection(asyncio.Protocol):
 
     async def _answer_all(self, door: Door) -> None:
         """Answer requests until the connection ends, by the client, by a request, or by us."""
-        loop = asyncio.get_running_loop()
+        loop, serve, task = asyncio.get_running_loop(), door.serve, self._task
         try:
             goes_on = True
             while goes_on and not self._leaving:
                 if self._line:
                     incoming = self._first_in_line()
                 else:
-                    self._waiter = loop.create_future()
-                    incoming = await self._waiter
+                    self._waiter = waiter = loop.create_future()
+                    incoming = await waiter
                 if isinstance(incoming, SmgError):
                     door.unparsed(self, incoming)
                     await self._linger()
                     break
+                incoming.task = task
                 self._idle_since_s = None
-                goes_on = await door.serve(incoming)
+                goes_on = await serve(incoming)
                 if not incoming.body.whole:
                     await self._read_off(incoming.body)
                     goes_on = goes_on and incoming.body.whole

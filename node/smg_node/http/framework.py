@@ -218,7 +218,8 @@ def _serve(door: Door) -> Callable[[BaseRequest], Awaitable[StreamResponse]]:
             http11=request.version >= (1, 1),
             keep_alive=request.keep_alive,
         )
-        incoming = HttpRequest(head, _StreamBody(request.content), connection)
+        task = asyncio.current_task()
+        incoming = HttpRequest(head, _StreamBody(request.content), connection, task)
         try:
             return go_on if await door.serve(incoming) else stop
         finally:

@@ -73,14 +73,16 @@ class GenerationRoutes:
         if wish.stream:
             return await self._stream(answering, presenter)
         try:
-            answer = await run.answer()
-        finally:
+            said = presenter.answer(await run.answer())
+        except BaseException:
+            # Whatever it is answered with says how far it came.
             answering.over()
-        return Reply(200, presenter.answer(answer))
+            raise
+        return answering.told(said)
 
     async def _stream(self, answering: Answering, presenter: Presenter) -> Streamed:
         request = answering.request
-        stream = EventStream(request.wire, answering.note)
+        stream = EventStream(request.wire, answering.head)
         self._pulse.add(stream)
         if self._joining.on:
             presenter = self._joining.over(presenter, stream)

@@ -20,26 +20,28 @@ _DIGITS_MAX: Final = 9
 class KnownHead:
     """A head that the grammar has taken, of a request whose whole body came with it and that kept its connection."""
 
-    __slots__ = ("_bytes", "_head", "_place", "_rest", "_start", "_whole")
+    __slots__ = ("_place", "_rest", "_start", "head", "request_bytes", "whole")
 
     def __init__(self, start: bytes, rest: bytes, place: int, head: Head) -> None:
         self._start = start
         self._rest = rest
         self._place = place
-        self._head = head
-        # The latest one as it was spelled, and how long it was together with its body.
-        self._whole = start
-        self._bytes = 0
+        self.head = head
+        """What the latest one says."""
+        self.whole = start
+        """How the latest one was spelled."""
+        self.request_bytes = 0
+        """How long the latest one was together with its body."""
 
     def read(self, data: bytes, line: ClientLine) -> HttpRequest | None:
         """Return the request in `data` if it is one whole request with this head and nothing else."""
-        whole = self._whole
-        if len(data) != self._bytes or not data.startswith(whole):
+        whole = self.whole
+        if len(data) != self.request_bytes or not data.startswith(whole):
             # The latest of this head had another length.
             if not self._is_like(data):
                 return None
-            whole = self._whole
-        return HttpRequest(self._head, ArrivedBody(data[len(whole) :]), line)
+            whole = self.whole
+        return HttpRequest(self.head, ArrivedBody(data[len(whole) :]), line)
 
     def _is_like(self, data: bytes) -> bool:
         """Whether `data` has this head but for the digits of its length; if so, they are known from now on."""
@@ -54,14 +56,14 @@ class KnownHead:
         begins = stop + len(rest)
         if not digits.isdigit() or int(digits) != len(data) - begins:
             return False
-        before = self._head
+        before = self.head
         raw = list(before.raw)
         raw[self._place] = (raw[self._place][0], digits)
         headers = {**before.headers, _NAME: digits.decode("ascii")}
         head = Head(before.method, before.target, headers, raw, http11=True, keep_alive=True)
         # Nobody decides anything by a length that has come with as many bytes.
         head.standing = before.standing
-        self._head, self._whole, self._bytes = head, data[:begins], len(data)
+        self.head, self.whole, self.request_bytes = head, data[:begins], len(data)
         return True
 
 

@@ -23,7 +23,7 @@ from smg_node.http.parts import HttpParts
 from smg_node.http.reply import HeadWriter, Reply, Streamed
 from smg_node.http.request import HttpRequest
 from smg_node.http.routes import Route, Router
-from smg_node.http.standing import NEVER_MS, Standing
+from smg_node.http.standing import NEVER_MS, NO_HEADERS, Standing
 from smg_node.http.wire import Wire
 from smg_node.telemetry import scope
 from smg_node.telemetry.access import AccessLine
@@ -39,8 +39,6 @@ _PATH_LOGGED_MAX: Final = 256
 _UNPARSED: Final = "unparsed"
 _UNKNOWN: Final = "unknown"
 _CLIENT_GONE: Final = 499
-_NO_HEAD: Final = Head("", "/", {}, (), http11=True, keep_alive=False)
-"""How bytes are answered that are no request."""
 _PREFLIGHT: Final[Mapping[str, str]] = {
     "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
     "access-control-max-age": "600",
@@ -74,16 +72,17 @@ class Middleware:
         self._heads = HeadWriter(parts.clock)
         self._monotonic_s = parts.clock.monotonic_s
         self._now_ms = parts.clock.now_ms
+        self._token = parts.ids.token
 
     async def serve(self, incoming: HttpRequest) -> bool:
         """Answer one request and say whether the connection goes on; CancelledError when its client has gone away."""
         request, drain = incoming, self._drain
-        wire = self._open(request)
-        status = _CLIENT_GONE
+        standing = self._open(request)
+        wire, status = request.wire, _CLIENT_GONE
         self._inflight.add(request)
         try:
             try:
-                action = request.standing.action
+                action = standing.action
                 if action is None or drain.draining:
                     action = self._admit(request)
                 answer = await action(request)
@@ -94,7 +93,7 @@ class Middleware:
                 if drain.refusing or not request.body.whole:
                     # A body nobody read stands in the way of whatever would come after it.
                     wire.keep_alive = False
-                wire.reply(answer, request.reply_headers)
+                wire.reply(answer, NO_HEADERS if answer.head else request.reply_headers)
                 if request.line.writing_paused:
                     await wire.drain()
             status = answer.status
@@ -102,13 +101,13 @@ class Middleware:
             return False
         finally:
             self._inflight.remove(request)
-            self._record(request, status)
+            self._record(request, standing, status)
         return wire.keep_alive and not drain.refusing
 
     def unparsed(self, line: ClientLine, error: SmgError) -> None:
         """Answer bytes that are no request; their connection ends."""
         parts = self._parts
-        wire = Wire(line, self._heads, _NO_HEAD)
+        wire = Wire(line, self._heads, http11=True, keep_alive=False)
         request_id = parts.ids.new("req_")
         reply = error_reply(error, route=None, dialects=parts.dialects, request_id=request_id)
         parts.meters.http(_UNPARSED, "", reply.status, 0.0)
@@ -119,8 +118,8 @@ class Middleware:
         """Count a connection that a limit turned away or ended."""
         self._parts.meters.connection_refused(reason)
 
-    def _open(self, request: HttpRequest) -> Wire:
-        """Give a request its names, its trace and the wire that its answer goes by, and look whether its head is known."""
+    def _open(self, request: HttpRequest) -> Standing:
+        """Give a request its names, its trace and the wire that its answer goes by; return what is known of its head."""
         parts, head = self._parts, request.head
         request.received_s = self._monotonic_s()
         request.received_ms = now_ms = self._now_ms()
@@ -136,17 +135,13 @@ class Middleware:
         trace = standing.trace
         if trace is not NO_TRACE:
             request.trace = trace = self._traced(request) if trace is None else trace
-        request.token = token = parts.ids.token(now_ms)
+        request.token = token = self._token(now_ms)
         request.request_id = request_id = standing.request_id or f"req_{token}"
         scope.enter((request_id, trace))
-        request.reply_headers = headers = {"x-request-id": request_id, "request-id": request_id}
-        if standing.reply_headers:
-            headers.update(standing.reply_headers)
-        request.wire = wire = Wire(request.line, self._heads, head)
-        if standing.method == "HEAD":
-            wire.wants_body = False
-        request.task = asyncio.current_task()
-        return wire
+        request.wire = Wire(
+            request.line, self._heads, head.http11, head.keep_alive, standing.wants_body
+        )
+        return standing
 
     def _stranger(self, head: Head) -> Standing:
         """Return what is known of a head before anything is decided about it."""
@@ -254,8 +249,8 @@ class Middleware:
             return Streamed(500)
         return self._error(request, internal())
 
-    def _record(self, request: HttpRequest, status: int) -> None:
-        standing, access = request.standing, self._parts.access
+    def _record(self, request: HttpRequest, standing: Standing, status: int) -> None:
+        access = self._parts.access
         counted = standing.counted.get(status)
         if counted is None:
             counted = standing.counted[status] = self._counted(standing, status)

@@ -16,15 +16,40 @@ _REASON: Final = {status.value: status.phrase for status in HTTPStatus} | {
 _NAMES_SHOWN_MAX: Final = 32
 _encode: Final = msgspec.json.Encoder().encode
 _Kind: TypeAlias = tuple[int | str, ...]
+Lines: TypeAlias = tuple[tuple[str, str | None], ...]
+LIMITS: Final = ("", None)
+"""Where the headers about limits stand among those of a form."""
+
+
+class Form(msgspec.Struct, frozen=True):
+    """A head that is known but for some values: `text` has places for the date, the lines about the connection, and these.
+
+    `limits` are the names of the headers about limits that it was made with, and `breaks` are the line breaks of its own.
+    """
+
+    limits: list[str]
+    text: str
+    breaks: int
+
+
+class Shaped(msgspec.Struct, frozen=True):
+    """The head of an answer: a form, and what belongs into the places it leaves."""
+
+    form: Form
+    values: tuple[object, ...]
 
 
 class Reply(msgspec.Struct):
-    """A whole answer. Header names are lower case; values must not contain line breaks."""
+    """A whole answer. Header names are lower case; values must not contain line breaks.
+
+    Where there is a `head`, that is all of it, and says what status, content type and headers would.
+    """
 
     status: int
     body: bytes = b""
     content_type: str = JSON
     headers: dict[str, str] = msgspec.field(default_factory=dict)
+    head: Shaped | None = None
 
 
 class Streamed(msgspec.Struct, frozen=True):
@@ -62,6 +87,8 @@ class HeadWriter:
         self._date = ""
         # By status, fixed lines, whether there is no size, and the headers' names: the text, and its line breaks.
         self._kinds: dict[_Kind, tuple[str, int]] = {}
+        # By its lines and the headers about limits: forms do not contain the date, and hold for ever.
+        self._forms: dict[tuple[Lines, tuple[str, ...]], Form] = {}
 
     def head(
         self, status: int, fixed: str, headers: Mapping[str, str], size: int | None = None
@@ -80,6 +107,39 @@ class HeadWriter:
         assert text.count("\n") == breaks, "a response header contains a line break"
         assert text.count("\r") == breaks, "a response header contains a carriage return"
         return text.encode("utf-8", "replace")
+
+    def filled(self, shaped: Shaped, lines: str) -> bytes:
+        """Return a head of a known form. `lines`, about the connection, end in line breaks. AssertionError on any other."""
+        if self._monotonic_s() >= self._until_s:
+            self._turn()
+        form = shaped.form
+        text = form.text % (self._date, lines, *shaped.values)
+        breaks = form.breaks + lines.count("\n")
+        # As in `head`.
+        assert text.count("\n") == breaks, "a response header contains a line break"
+        assert text.count("\r") == breaks, "a response header contains a carriage return"
+        return text.encode("utf-8", "replace")
+
+    def form(self, lines: Lines, limits: Sequence[str]) -> Form:
+        """Return the form of good answers with these headers: each its value, or None for a place, at `LIMITS` several."""
+        key = (lines, (*limits,))
+        found = self._forms.get(key)
+        if found is None:
+            spread: list[tuple[str, str | None]] = []
+            for line in lines:
+                spread += [(name, None) for name in limits] if line == LIMITS else [line]
+            told = "".join(
+                f"{name}: ".replace("%", "%%")
+                + ("%s" if value is None else value.replace("%", "%%"))
+                + "\r\n"
+                for name, value in spread
+            )
+            text = f"HTTP/1.1 200 OK\r\ndate: %s\r\nserver: smg-node\r\n%s{told}\r\n"
+            # Counted by lines, as in `_kind`.
+            found = Form([*limits], text, len(spread) + 4)
+            if len(self._forms) < _KINDS_MAX:
+                self._forms[key] = found
+        return found
 
     def _turn(self) -> None:
         """Begin another second of the wall clock."""

@@ -2,6 +2,9 @@
 
 import asyncio
 from collections.abc import Mapping
+from typing import Final, cast
+
+import msgspec
 
 from smg_node.core.errors import SmgError
 from smg_node.http.identity import Identity
@@ -13,42 +16,51 @@ from smg_node.telemetry.scope import NO_TRACE, Trace
 
 __all__ = ["Headers", "HttpRequest"]
 
+_NO_WIRE: Final = cast("Wire", None)
 
-class HttpRequest:
+
+class HttpRequest(msgspec.Struct, eq=False):
     """What a server hands to the door, and the door to a route.
 
-    A server knows the first three, the door sets most of the others. Each value is the request's own from the start: to
-    read one from its class would cost three times as much.
+    A server knows the first three, and in which task it is answered; the door sets most of the others. A struct, because
+    one is made for every request, in a third of the time.
     """
 
-    __slots__ = (
-        "body", "cut", "error_code", "head", "line", "model", "received_ms", "received_s", "reply_headers", "request_id",
-        "standing", "task", "token", "trace", "wire", "worker",
-    )  # fmt: skip
-
-    wire: Wire
-    """Where the answer goes."""
-    received_s: float
+    head: Head
+    body: Body
+    line: ClientLine
+    task: asyncio.Task[None] | None = None
+    """Where it is answered."""
+    standing: Standing = NOBODY
+    """What the door has found about its head."""
+    wire: Wire = _NO_WIRE
+    """Where the answer goes. The door sets it before anybody else sees the request."""
+    received_s: float = 0.0
     """When it came, on the monotonic clock."""
-    received_ms: int
+    received_ms: int = 0
     """When it came, by the wall clock."""
-    request_id: str
-    token: str
+    request_id: str = ""
+    token: str = ""
     """32 hexadecimal digits that no other request has."""
-    reply_headers: dict[str, str]
-    """Headers of the answer, whether it succeeds or fails."""
+    trace: Trace = NO_TRACE
+    cut: SmgError | None = None
+    """Why the node itself ends this request, if it does."""
+    model: str = ""
+    worker: str = ""
+    error_code: str = ""
+    own_headers: dict[str, str] | None = None
+    """See `reply_headers`; None until somebody asked for them."""
 
-    def __init__(self, head: Head, body: Body, line: ClientLine) -> None:
-        self.head = head
-        self.body = body
-        self.line = line
-        self.standing: Standing = NOBODY
-        """What the door has found about its head."""
-        self.trace: Trace = NO_TRACE
-        self.task: asyncio.Task[object] | None = None
-        self.cut: SmgError | None = None
-        """Why the node itself ends this request, if it does."""
-        self.model = self.worker = self.error_code = ""
+    @property
+    def reply_headers(self) -> dict[str, str]:
+        """Headers of the answer, whether it succeeds or fails."""
+        headers = self.own_headers
+        if headers is None:
+            request_id = self.request_id
+            headers = {"x-request-id": request_id, "request-id": request_id}
+            headers.update(self.standing.reply_headers)
+            self.own_headers = headers
+        return headers
 
     @property
     def method(self) -> str:

@@ -65,6 +65,7 @@ class RequestReader:
         "_silent_bytes",
         "_target",
         "in_head",
+        "ready",
     )
 
     def __init__(
@@ -101,12 +102,15 @@ class RequestReader:
         self._learned = 0
         self.in_head = False
         """Whether a head has begun and is not complete."""
+        self.ready: KnownHead | None = None
+        """The head that the last request had, if it was known: while the next one is the same to the byte, and its body as
+        long, whoever feeds may read it by himself, because nothing of what is noted here would change."""
 
     def retune(self, *, line_max_bytes: int, headers_max: int) -> None:
         """Take other limits for heads that are not complete."""
         self._line_max_bytes = line_max_bytes
         self._headers_max = headers_max
-        self._known = None
+        self._known = self.ready = None
 
     def feed(self, data: bytes | memoryview) -> None:
         """Read on; an SmgError for what is no head of a request, or is too large for one."""
@@ -117,8 +121,10 @@ class RequestReader:
                 incoming = known.read(whole, self._line)
                 if incoming is not None:
                     self._learned = self._silent_bytes = 0
+                    self.ready = known
                     self._begun(incoming)
                     return
+        self.ready = None
         self._read(data)
         # Nobody else needs it.
         last, self._last = self._last, None
@@ -152,7 +158,7 @@ class RequestReader:
     def close(self) -> None:
         """Read nothing more; a body that is not whole never will be."""
         self._over = True
-        self._known = self._last = None
+        self._known = self.ready = self._last = None
         # The grammar knows our methods and we know it: without this only the garbage collector could part us.
         self._parser = None
         if not self._body.over:
@@ -165,6 +171,8 @@ class RequestReader:
         self._heard = True
         self._between = False
         if not self._resuming:
+            # What was counted of the request before is not this one's.
+            self._silent_bytes = 0
             self.in_head = True
             self._target = b""
             self._fields = []

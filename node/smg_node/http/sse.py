@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from smg_node.http.reply import Shaped
 from smg_node.http.wire import Wire
 
 HEADERS: Final[Mapping[str, str]] = {
@@ -20,11 +21,11 @@ PING: Final = b": ping\n\n"
 
 
 class EventStream:
-    """Writes events; `headers` is asked for once, when the head is due."""
+    """Writes events; `headers` is asked once, when the head is due: for its headers besides `HEADERS`, or for all of it."""
 
     __slots__ = ("_headers", "_held", "_wire", "committed", "quiet_ticks")
 
-    def __init__(self, wire: Wire, headers: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(self, wire: Wire, headers: Callable[[], Mapping[str, str] | Shaped]) -> None:
         self._wire = wire
         self._headers = headers
         self._held = b""
@@ -95,4 +96,7 @@ class EventStream:
 
     def _begin(self, frames: bytes, *, last: bool) -> None:
         self.committed = True
-        self._wire.begin(200, {**HEADERS, **self._headers()}, frames, last=last)
+        headers = self._headers()
+        if not isinstance(headers, Shaped):
+            headers = {**HEADERS, **headers}
+        self._wire.begin(200, headers, frames, last=last)

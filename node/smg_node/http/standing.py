@@ -26,11 +26,13 @@ class Standing:
 
     __slots__ = (
         "action", "asked", "counted", "identity", "keys_version", "method", "options", "path", "plain_body",
-        "reply_headers", "request_id", "route", "routing_key", "trace", "until_ms", "values",
+        "reply_headers", "request_id", "route", "routing_key", "trace", "until_ms", "values", "wants_body",
     )  # fmt: skip
 
     def __init__(self, method: str, path: str) -> None:
         self.method = method
+        self.wants_body = method != "HEAD"
+        """Whether the client wants more of an answer than its head."""
         self.path = path
         self.options: HttpOptions | None = None
         """Those it was found under."""

@@ -15,7 +15,9 @@ import termios
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from smg_node.http.reply import JSON, HeadWriter, Reply
+import msgspec
+
+from smg_node.http.reply import JSON, HeadWriter, Reply, Shaped
 
 # SO_LINGER with a time of zero: closing sends RST, so that a cut answer cannot pass for a whole one.
 _RESET: Final = struct.pack("ii", 1, 0)
@@ -46,49 +48,31 @@ class Line(Protocol):
         ...
 
 
-class Asked(Protocol):
-    """What is asked of a connection by a request, as far as a wire needs it."""
+class Wire(msgspec.Struct, eq=False):
+    """Writes one answer on `line`: either `reply`, or `begin`, `chunk`…, `end`. A struct, as a request is."""
 
-    @property
-    def http11(self) -> bool:
-        """Whether the client speaks HTTP/1.1; 1.0 otherwise."""
-        ...
-
-    @property
-    def keep_alive(self) -> bool:
-        """Whether the connection goes on after the answer."""
-        ...
-
-
-class Wire:
-    """Writes one answer: either `reply`, or `begin`, `chunk`…, `end`."""
-
-    __slots__ = (
-        "_heads", "_http11", "_line", "begun", "bytes_out", "keep_alive", "wants_body",
-    )  # fmt: skip
-
-    def __init__(self, line: Line, heads: HeadWriter, asked: Asked) -> None:
-        """Answer on `line` as what was asked wants it."""
-        self._line = line
-        self._heads = heads
-        self._http11 = asked.http11
-        self.keep_alive = asked.keep_alive
-        self.begun = False
-        """Whether the answer has."""
-        self.bytes_out = 0
-        self.wants_body = True
-        """Whether the client wants more than a head."""
+    line: Line
+    heads: HeadWriter
+    http11: bool
+    """Whether the client speaks HTTP/1.1; 1.0 otherwise."""
+    keep_alive: bool
+    """Whether the connection goes on after the answer."""
+    wants_body: bool = True
+    """Whether the client wants more than a head."""
+    begun: bool = False
+    """Whether the answer has."""
+    bytes_out: int = 0
 
     @property
     def gone(self) -> bool:
         """Whether the client can no longer be written to."""
-        transport = self._line.transport
+        transport = self.line.transport
         return transport is None or transport.is_closing()
 
     @property
     def behind(self) -> bool:
         """Whether the client has more unread than it should be given."""
-        return self._line.writing_paused
+        return self.line.writing_paused
 
     def interim(self) -> None:
         """Tell a client that waits for it to send its body (100 Continue)."""
@@ -97,18 +81,22 @@ class Wire:
     def reply(self, reply: Reply, headers: Mapping[str, str]) -> None:
         """Write a whole answer; `headers` come on top of the reply's own. ConnectionError if gone."""
         assert not self.begun, "an answer begins once"
-        body, status = reply.body, reply.status
-        usual = body and self.keep_alive and self._http11 and reply.content_type == JSON
-        fixed = _JSON_LINE if usual else self._fixed_of(reply)
-        if reply.headers:
-            headers = {**headers, **reply.headers}
-        size = len(body) if body or status not in _BODILESS else None
-        data = self._heads.head(status, fixed, headers, size)
+        body, status, head = reply.body, reply.status, reply.head
+        if head is not None:
+            lines = "" if self.keep_alive and self.http11 else f"{self._connection_line()}\r\n"
+            data = self.heads.filled(head, lines)
+        else:
+            usual = body and self.keep_alive and self.http11 and reply.content_type == JSON
+            fixed = _JSON_LINE if usual else self._fixed_of(reply)
+            if reply.headers:
+                headers = {**headers, **reply.headers}
+            size = len(body) if body or status not in _BODILESS else None
+            data = self.heads.head(status, fixed, headers, size)
         if self.wants_body:
             data += body
         self.begun = True
         # `_write` once more: every answer that is no stream comes by here.
-        line = self._line
+        line = self.line
         transport = line.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError(_GONE)
@@ -118,20 +106,23 @@ class Wire:
         transport.write(data)
 
     def begin(
-        self, status: int, headers: Mapping[str, str], first: bytes, *, last: bool = False
+        self, status: int, headers: Mapping[str, str] | Shaped, first: bytes, *, last: bool = False
     ) -> None:
         """Write the head of a stream and its first bytes in one go, its end as well if `last`."""
         assert not self.begun, "an answer begins once"
-        if not self._http11:
+        if not self.http11:
             self.keep_alive = False
             fixed = self._connection_line()
         elif self.keep_alive:
             fixed = _CHUNKED
         else:
             fixed = f"{_CHUNKED}\r\n{self._connection_line()}"
-        head = self._heads.head(status, fixed, headers)
+        if isinstance(headers, Shaped):
+            head = self.heads.filled(headers, f"{fixed}\r\n")
+        else:
+            head = self.heads.head(status, fixed, headers)
         self.begun = True
-        if not self._http11:
+        if not self.http11:
             data = head + first
         elif last:
             data = b"%b%x\r\n%b\r\n0\r\n\r\n" % (head, len(first), first)
@@ -142,11 +133,11 @@ class Wire:
     def chunk(self, data: bytes) -> None:
         """Write more of a stream. ConnectionError if the client is gone."""
         # `_write` and `_framed` once more, in one: this is what every token of every stream comes by.
-        line = self._line
+        line = self.line
         transport = line.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError(_GONE)
-        if self._http11:
+        if self.http11:
             data = b"%x\r\n%b\r\n" % (len(data), data)
         line.sent_bytes += len(data)
         self.bytes_out += len(data)
@@ -159,17 +150,17 @@ class Wire:
     def reset(self) -> None:
         """Break the connection, so that the client cannot take what it got for the whole."""
         self.keep_alive = False
-        if self._line.transport is not None:
-            reset(self._line.transport)
+        if self.line.transport is not None:
+            reset(self.line.transport)
 
     async def drain(self) -> None:
         """Wait while the client has too much unread; ConnectionError if it goes away meanwhile."""
         if self.behind:
-            await self._line.drained()
+            await self.line.drained()
 
     def _fixed_of(self, reply: Reply) -> str:
         """Return the lines that the head of a whole answer has besides its headers, "" for none."""
-        lines = [] if self.keep_alive and self._http11 else [self._connection_line()]
+        lines = [] if self.keep_alive and self.http11 else [self._connection_line()]
         if reply.body:
             lines.append(f"content-type: {reply.content_type}")
         return "\r\n".join(lines)
@@ -179,13 +170,13 @@ class Wire:
         return "connection: keep-alive" if self.keep_alive else "connection: close"
 
     def _terminator(self) -> bytes:
-        return b"0\r\n\r\n" if self._http11 else b""
+        return b"0\r\n\r\n" if self.http11 else b""
 
     def _framed(self, data: bytes) -> bytes:
-        return b"%x\r\n%b\r\n" % (len(data), data) if self._http11 else data
+        return b"%x\r\n%b\r\n" % (len(data), data) if self.http11 else data
 
     def _write(self, data: bytes, *, at_once: bool = False) -> None:
-        line = self._line
+        line = self.line
         transport = line.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError(_GONE)
