@@ -160,10 +160,6 @@ class Admission:
         matched = self._matcher.renew(matched)
         return limit_headers([one.told(now_ms) for one in matched.measures], family)
 
-    def closed(self) -> None:
-        """See `ticket.Door`."""
-        self.tallies.open -= 1
-
 
 def _is_sought(share: Share) -> bool:
     """Whether there should be an owner, or will be one soon, and nobody has heard of one yet."""

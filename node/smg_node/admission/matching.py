@@ -7,7 +7,7 @@ Matched   all that requests of one kind meet, in the order in which they are cha
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from smg_node.admission.estimate import Answers, Estimates
@@ -160,6 +160,12 @@ class Tariff:
     """Where little is left for all that go on, it is taken in steps not smaller than this."""
     early: int
     """More is reserved while so many units are left: where there are none here, some may come in the meantime."""
+    plain: bool = field(init=False)
+    """Whether each token is a unit, unless it was cached: then there is nothing to weigh."""
+
+    def __post_init__(self) -> None:
+        """Work out what follows."""
+        object.__setattr__(self, "plain", self.prompt == self.answer == 1)
 
     def weigh(self, prompt: int, cached: int, answer: int) -> int:
         """Return what so many tokens count; `cached` are some of the prompt's."""
@@ -174,11 +180,14 @@ class Matched:
 
     __slots__ = (
         "_headers",
+        "all_worst",
         "answers",
         "entry",
         "entry_shares",
         "finish",
         "measures",
+        "over",
+        "places",
         "tariffs",
         "who",
         "worst_case",
@@ -199,6 +208,12 @@ class Matched:
         """All of them, in the order in which they are charged."""
         self.worst_case = any(tariff.worst_case for tariff in self.tariffs)
         """Whether it matters how long an answer may be at most."""
+        self.all_worst = all(tariff.worst_case for tariff in self.tariffs)
+        """Whether as much as an answer may have is reserved of all of them."""
+        self.places = tuple(at for at, measure in enumerate(self.entry) if not measure.window_ms)
+        """Which of `entry` are of what is open at a time."""
+        self.over = 0
+        """Requests that met these limits and are over, as many as `tell` has not counted yet."""
         self.finish = any(tariff.finish for tariff in self.tariffs)
         """Whether one of them ends answers."""
         self._headers: dict[Family, LimitHeaders] = {}
@@ -209,6 +224,15 @@ class Matched:
     def look(self) -> None:
         """Charge what the measures hold now."""
         self.entry_shares = tuple(measure.share for measure in self.entry)
+
+    def tell(self) -> None:
+        """Count the requests that are over; see `tally.Ended`."""
+        over, self.over = self.over, 0
+        for measure in self.measures:
+            measure.tally.admitted += over
+        for measure in self.entry:
+            if measure.window_ms:
+                measure.tally.charged += over
 
     def headers(self, family: Family) -> LimitHeaders:
         """Return what tells clients of all of them."""
@@ -276,12 +300,15 @@ class Matcher:
 
     def drop(self) -> None:
         """Forget all that was found; the definitions have changed. What is known of answers stays."""
+        self._tallies.count()
         self._version = self._rules.version
         self._kinds.clear()
         if self._measures:
             self._former, self._measures = self._measures, {}
 
     def _found(self, who: Kind) -> Matched | None:
+        # What is over is counted by the names that its limits had.
+        self._tallies.count()
         tenant, key_id, model = who
         price = self._prices.get(model, FREE)
         entry: list[Measure] = []
