@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from smg_node.admission.estimate import Answers, Estimates
-from smg_node.admission.headers import LimitHeaders
+from smg_node.admission.headers import HEARD, UNKNOWN, Least, LimitHeaders
 from smg_node.admission.ports import Match, Rights, Rules, Share, Unit
 from smg_node.admission.tally import Tallies, Tally
 from smg_node.admission.told import Family, Told, limit_name
@@ -32,11 +32,8 @@ class Price:
     answer: float = 0.0
 
 
-_UNKNOWN: Final = -1
 _ASLEEP: Final = -1
 """In place of the window of a share that nobody used for a while."""
-_HEARD: Final = ("exact", "alone")
-"""States in which what an owner said it has left is there for everybody."""
 _SHORT_MS: Final = 10_000
 """In windows up to here whatever was told stands until the next one."""
 FREE: Final = Price()
@@ -51,9 +48,9 @@ class Measure:
 
     __slots__ = (
         "_amount",
-        "_least",
         "_window",
         "key",
+        "least",
         "name",
         "open",
         "share",
@@ -73,7 +70,8 @@ class Measure:
         """Answers under way that are charged to it."""
         self._window = -1
         self._amount = 0
-        self._least = _UNKNOWN
+        self.least = Least()
+        """Of the window that was told of last."""
 
     def told(self, now_ms: int, *, most: int | None = None) -> Told:
         """Return what a client is told of it now; what remains is at most `most`.
@@ -97,25 +95,8 @@ class Measure:
     def remains(self, *, most: int | None = None) -> int:
         """Return what a client is told to remain now; as `told`."""
         share = self.share
-        window, pool = share.window, share.pool
-        if (
-            window == self._window
-            and window >= 0
-            and pool >= 0
-            and share.amount == self._amount
-            and share.state in _HEARD
-            and share.debt <= 0
-            and most is None
-        ):
-            # `_fallen` of one in a window of which something was told, and about which all is well: nearly always so.
-            remaining, least = share.left + pool, self._least
-            if 0 <= least <= remaining:
-                return least
-            if 0 <= remaining < least:
-                self._least = remaining
-                return remaining
-        heard = pool >= 0 and share.state in _HEARD
-        remaining = share.left + pool if heard else share.left
+        heard = share.pool >= 0 and share.state in HEARD
+        remaining = share.left + share.pool if heard else share.left
         if share.debt > 0:
             remaining = 0
         if most is not None:
@@ -130,14 +111,18 @@ class Measure:
         share, short = self.share, self.window_ms <= _SHORT_MS
         # One that sleeps says nothing of windows: it may wake up in the same one.
         if share.window not in (self._window, _ASLEEP) or share.amount > self._amount:
-            self._window, self._least = share.window, _UNKNOWN
+            self._window = share.window
+            # Whoever still goes by the former one finds nothing in it.
+            self.least.units = UNKNOWN
+            self.least = Least()
         self._amount = share.amount
-        self._least = min(self._least, share.amount)
-        if self._least != _UNKNOWN:
+        least = self.least
+        least.units = min(least.units, share.amount)
+        if least.units != UNKNOWN:
             waits = share.pool < 0 and not refused and not short
-            remaining = self._least if waits else min(remaining, self._least)
+            remaining = least.units if waits else min(remaining, least.units)
         if short or (heard and share.window >= 0 and (share.pool == 0 or not refused)):
-            self._least = remaining
+            least.units = remaining
         return remaining
 
 

@@ -10,7 +10,7 @@ its length is known. Settling and voiding may be tried any number of times and i
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, Protocol, TypeAlias
 
@@ -58,8 +58,8 @@ class Door(Protocol):
         """Let no share of these limits sleep."""
         ...
 
-    def headers(self, matched: Matched, family: Family) -> dict[str, str]:
-        """Return the headers that tell clients of these limits now."""
+    def headers(self, matched: Matched, family: Family) -> Mapping[str, str]:
+        """Return the headers that tell clients of these limits now, and may tell others with the next request."""
         ...
 
 
@@ -307,8 +307,8 @@ class Ticket(msgspec.Struct, eq=False):
         for at, share in enumerate(self._shares):
             give_back(share, self._windows[at], 1)
 
-    def headers(self, family: Family) -> dict[str, str]:
-        """Return the headers that tell of its limits as of now."""
+    def headers(self, family: Family) -> Mapping[str, str]:
+        """Return the headers that tell of its limits as of now; copied by who keeps them longer."""
         return self._door.headers(self.matched, family)
 
     def _wake(self) -> bool:

@@ -37,7 +37,7 @@ async def test_every_request_is_counted_once_by_each_limit_it_was_charged_to(loo
     world = LimitWorld()
     door = door_of(world)
     for unit in ("requests", "concurrent", "tokens"):
-        world.add(limit(unit, window_ms=0 if unit == "concurrent" else 60_000), 900)  # type: ignore[arg-type]  # they are units
+        world.add(limit(unit, window_ms=0 if unit == "concurrent" else 60_000), 900)
     for at in range(8):
         ticket = ticket_of(door)
         await ticket.enter()
