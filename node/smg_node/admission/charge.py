@@ -91,11 +91,19 @@ class Charge(msgspec.Struct, eq=False, gc=False):
 
     def settle(self, used: int) -> None:
         """End with so much used: the rest goes back, the latest first, as far as its window is still open."""
-        if used > self.held + self.owed:
-            self.overdraw(used)
         measure = self.tariff.measure
         measure.open -= 1
         measure.tally.charged += used
+        if used <= self.held and self.later is None and not self.owed:
+            # As most end: with less than was reserved when they entered. `give_back`, in here.
+            share, unused = self.share, self.held - used
+            self.held = used
+            if share.window == self.window:
+                share.left += unused
+                share.spent -= unused
+            return
+        if used > self.held + self.owed:
+            self.overdraw(used)
         unused = min(self.held, self.held + self.owed - used)
         self.held -= unused
         while unused > 0 and self.later:
@@ -128,7 +136,10 @@ def reserve(
     for tariff in tariffs:
         share = tariff.measure.share
         answer = most if tariff.worst_case else expected
-        cost = math.ceil(prompt * tariff.prompt + answer * tariff.answer)
+        if tariff.plain:
+            cost = prompt + answer
+        else:
+            cost = math.ceil(prompt * tariff.prompt + answer * tariff.answer)
         if share.left < cost:
             return Short(tariff.measure, cost)
         charges.append(Charge(tariff, share, share.window, cost))

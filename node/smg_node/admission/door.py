@@ -5,6 +5,7 @@ left. So a request waits for them, not longer than a round trip takes, or up to 
 where it said that there is nothing left, it is refused at once. None of it costs a right.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -151,7 +152,7 @@ class Admission:
         """See `ticket.Door`."""
         self._matcher.renew(matched)
 
-    def headers(self, matched: Matched, family: Family) -> dict[str, str]:
+    def headers(self, matched: Matched, family: Family) -> Mapping[str, str]:
         """See `ticket.Door`."""
         now_ms = self._clock.now_ms()
         headers = matched.headers(family).as_of(now_ms)
@@ -159,10 +160,6 @@ class Admission:
             return headers
         matched = self._matcher.renew(matched)
         return limit_headers([one.told(now_ms) for one in matched.measures], family)
-
-    def closed(self) -> None:
-        """See `ticket.Door`."""
-        self.tallies.open -= 1
 
 
 def _is_sought(share: Share) -> bool:

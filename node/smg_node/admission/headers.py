@@ -1,14 +1,44 @@
 """The headers that tell a client of its limits, for the same limits again and again: what does not change is made once. Pure.
 
-Every reply to whoever has a limit has them. They say what `told.limit_headers` says of the same limits, at a third of its price.
+Every reply to whoever has a limit has them, and from one to the next there is less left of each limit and nothing else
+is new. So they are put together as `told.limit_headers` does it, and kept beside *rows*: what has to be so that only
+the numbers of what remains are spelled anew. A row goes by
+
+    facts      what its share was in: the same window, amount, state and debt
+    low, high  while so much remains, the same limit in windows is the tightest of its kind, and of all
+
+A share that is not like its row, another second to tell of, a limit without an owner's word: then all is put together
+again. What is open at a time goes up and down, so whether it is tighter is reckoned each time. A property holds both
+equal.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from smg_node.admission.ports import Share, Unit
+from smg_node.admission.ports import Share, State, Unit
 from smg_node.admission.told import GROUPS, Family, duration, group_names, moment
+
+HEARD: Final[tuple[State, ...]] = ("exact", "alone")
+"""States in which what an owner said it has left is there for everybody."""
+UNKNOWN: Final = -1
+_NEVER_MS: Final = 1 << 62
+_Facts: TypeAlias = tuple[Any, ...]
+_Named: TypeAlias = tuple[str, str]
+"""The name of a limit, and the state of its share."""
+
+# One call and one comparison for what nearly never changes.
+_facts_of: Final = attrgetter("window", "amount", "state", "debt", "ends_ms")
+
+
+class Least:
+    """The least of a window that clients were told to remain: UNKNOWN where none was, or it is another window's turn."""
+
+    __slots__ = ("units",)
+
+    def __init__(self) -> None:
+        self.units = UNKNOWN
 
 
 class Shown(Protocol):
@@ -25,8 +55,18 @@ class Shown(Protocol):
         ...
 
     @property
+    def window_ms(self) -> int:
+        """How long a window is, 0 for what is open at a time."""
+        ...
+
+    @property
     def share(self) -> Share:
         """What this node may spend of it."""
+        ...
+
+    @property
+    def least(self) -> Least:
+        """What was told of its window: what remains does not rise."""
         ...
 
     def remains(self) -> int:
@@ -34,64 +74,206 @@ class Shown(Protocol):
         ...
 
 
+class _Row(NamedTuple):
+    """A limit in windows, all of which is well; `name` is the header that says what remains, "" for none."""
+
+    share: Share
+    facts: _Facts
+    low: int
+    high: int
+    least: Least
+    name: str
+
+
+class _Place(NamedTuple):
+    """A limit on what is open at a time: no header says what remains, it may only be the one that is named."""
+
+    share: Share
+    facts: _Facts
+    amount: int
+    named: _Named
+
+
 class LimitHeaders:
     """Those of one family, for the limits that requests of one kind meet."""
 
-    __slots__ = ("_groups", "_is_openai", "_measures", "_moment", "_spelled")
+    __slots__ = (
+        "_amount",
+        "_from_ms",
+        "_groups",
+        "_headers",
+        "_is_openai",
+        "_measures",
+        "_named",
+        "_places",
+        "_rows",
+        "_tightest",
+        "_to_ms",
+    )
 
     def __init__(self, measures: Sequence[Shown], family: Family) -> None:
         self._measures = measures
         self._is_openai = family == "openai"
-        # The three names of each group, and the places of its limits: the only one, or all of several.
+        # The three names of each group, and the places of its limits.
         self._groups = [
-            (*group_names(group, family), places[0], places if len(places) > 1 else ())
+            (*group_names(group, family), places)
             for group, units in GROUPS[family].items()
             if (places := tuple(at for at, one in enumerate(measures) if one.unit in units))
         ]
-        # Windows of one length end together, and so do those of all replies of a millisecond.
-        self._moment = -1
-        self._spelled = ""
+        self._headers: dict[str, str] = {}
+        # What is kept is good from then to then, by the wall clock.
+        self._from_ms, self._to_ms = _NEVER_MS, -1
+        # One at least; the last is that of the limit in windows that has least of its amount.
+        self._rows: Sequence[_Row] = ()
+        self._amount = 0
+        self._tightest = self._named = ("", "")
+        self._places: Sequence[_Place] = ()
 
-    def as_of(self, now_ms: int) -> dict[str, str] | None:
-        """Return them as of now; None where a share sleeps, and nobody knows what it has."""
-        measures = self._measures
-        if not measures:
-            return {}
-        named, least = measures[0], math.inf
-        remaining: list[int] = []
-        for measure in measures:
-            share = measure.share
-            if share.window < 0:
-                return None
-            left, amount = measure.remains(), share.amount
-            remaining.append(left)
-            fraction = left / amount if amount else 0.0
-            if fraction < least:
-                named, least = measure, fraction
-        headers: dict[str, str] = {}
-        for limit, remains, reset, at, places in self._groups:
-            if places:
-                at = self._tightest(places, remaining)
-            share = measures[at].share
-            headers[limit] = str(share.amount)
-            headers[remains] = str(remaining[at])
-            until_ms = share.ends_ms
-            if until_ms < now_ms or not share.window_ms:
-                until_ms = now_ms
-            moment_ms = until_ms - now_ms if self._is_openai else until_ms
-            if moment_ms != self._moment:
-                self._moment = moment_ms
-                self._spelled = duration(moment_ms) if self._is_openai else moment(moment_ms)
-            headers[reset] = self._spelled
-        headers["x-smg-limit"] = named.name
-        headers["x-smg-limit-state"] = named.share.state
+    def as_of(self, now_ms: int) -> Mapping[str, str] | None:
+        """Return them as of now, until the next time; None where a share sleeps, and nobody knows what it has."""
+        if not self._from_ms <= now_ms <= self._to_ms:
+            return self._made_anew(now_ms)
+        headers, remaining = self._headers, 0
+        for share, facts, low, high, least, name in self._rows:
+            # `Measure.remains` where all is well.
+            pool, remaining = share.pool, least.units
+            if share.left + pool < remaining:
+                remaining = share.left + pool
+            if pool < 0 or not low <= remaining <= high or _facts_of(share) != facts:
+                return self._made_anew(now_ms)
+            least.units = remaining
+            if name:
+                headers[name] = str(remaining)
+        named, fraction = self._tightest, remaining / self._amount
+        for share, facts, amount, place in self._places:
+            pool = share.pool
+            free = share.left + pool
+            if pool < 0 or not 0 <= free <= amount or _facts_of(share) != facts:
+                return self._made_anew(now_ms)
+            if free / amount <= fraction:
+                if free / amount == fraction:
+                    # The first of them is named.
+                    return self._made_anew(now_ms)
+                named, fraction = place, free / amount
+        if named is not self._named:
+            self._named = named
+            headers["x-smg-limit"], headers["x-smg-limit-state"] = named
         return headers
 
-    def _tightest(self, places: Sequence[int], remaining: Sequence[int]) -> int:
-        """Return which limit of a group has least of what it allows; of equals the first."""
-        amounts = [self._measures[at].share.amount for at in places]
+    def _made_anew(self, now_ms: int) -> Mapping[str, str] | None:
+        """Return them, put together from all there is to know, and keep what will be good for longer."""
+        self._from_ms, self._to_ms = _NEVER_MS, -1
+        measures = self._measures
+        if any(measure.share.window < 0 for measure in measures):
+            return None
+        remaining = [measure.remains() for measure in measures]
         fractions = [
-            remaining[at] / amount if amount else 0.0
-            for at, amount in zip(places, amounts, strict=True)
+            remains / measure.share.amount if measure.share.amount else 0.0
+            for measure, remains in zip(measures, remaining, strict=True)
         ]
-        return places[fractions.index(min(fractions))]
+        self._headers = headers = dict[str, str]()
+        tightest = [_first_least(fractions, places) for *_, places in self._groups]
+        for at, (limit, remains, reset, _) in zip(tightest, self._groups, strict=True):
+            share = measures[at].share
+            until_ms = max(share.ends_ms, now_ms) if share.window_ms else now_ms
+            headers[limit] = str(share.amount)
+            headers[remains] = str(remaining[at])
+            headers[reset] = duration(until_ms - now_ms) if self._is_openai else moment(until_ms)
+        if measures:
+            named = _first_least(fractions, range(len(measures)))
+            headers["x-smg-limit"] = measures[named].name
+            headers["x-smg-limit-state"] = measures[named].share.state
+            self._keep(now_ms, fractions, tightest)
+        return headers
+
+    # ── What is kept ─────────────────────────────────────────────────────────
+
+    def _keep(self, now_ms: int, fractions: Sequence[float], tightest: Sequence[int]) -> None:
+        measures = self._measures
+        windowed = [at for at, measure in enumerate(measures) if measure.window_ms]
+        if not windowed or not all(map(_is_well, measures)):
+            return
+        first = _first_least(fractions, windowed)
+        bounds = [(0, measure.share.amount) for measure in measures]
+        for best, places in [
+            (first, windowed),
+            *((at, places) for at, (*_, places) in zip(tightest, self._groups, strict=True)),
+        ]:
+            others = [fractions[at] for at in places if at != best]
+            if not others:
+                continue
+            border = (fractions[best] + min(others)) / 2
+            if not fractions[best] < border < min(others):
+                # They are as tight as each other, and the next request may decide: there is nothing to go by.
+                return
+            for at in places:
+                bounds[at] = _bounded(bounds[at], border, measures[at].share.amount, at == best)
+        names = [(at, group[1]) for at, group in zip(tightest, self._groups, strict=True)]
+        names += [(at, "") for at in windowed if at not in tightest]
+        self._rows = [
+            _Row(
+                measures[at].share,
+                _facts_of(measures[at].share),
+                *bounds[at],
+                measures[at].least,
+                name,
+            )
+            for at, name in sorted(names, key=lambda one: one[0] == first)
+        ]
+        self._tightest = _named(measures[first])
+        self._amount = measures[first].share.amount
+        self._places = [
+            _Place(measure.share, _facts_of(measure.share), measure.share.amount, _named(measure))
+            for measure in measures
+            if not measure.window_ms
+        ]
+        self._named = ("", "")
+        self._from_ms, self._to_ms = self._as_long_as(now_ms, tightest)
+
+    def _as_long_as(self, now_ms: int, tightest: Sequence[int]) -> tuple[int, int]:
+        """Return from when and up to when it is said in the same words how long windows go on."""
+        from_ms, to_ms = 0, _NEVER_MS
+        for at in tightest:
+            share = self._measures[at].share
+            ends_ms, left_ms = share.ends_ms, share.ends_ms - now_ms
+            if not share.window_ms or left_ms < 0 or (self._is_openai and left_ms < 1_000):
+                return now_ms, now_ms
+            if not self._is_openai:
+                to_ms = min(to_ms, ends_ms)
+                continue
+            # As `duration` has it: whole seconds, rounded up, and less than one in milliseconds.
+            seconds = math.ceil(left_ms / 1_000)
+            from_ms = max(from_ms, ends_ms - 1_000 * seconds)
+            to_ms = min(to_ms, ends_ms - max(1_000, 1_000 * (seconds - 1) + 1))
+        return from_ms, to_ms
+
+
+def _named(measure: Shown) -> _Named:
+    return measure.name, measure.share.state
+
+
+def _is_well(measure: Shown) -> bool:
+    """Whether what remains of it is what is left here and what its owner has."""
+    share = measure.share
+    if share.pool < 0 or share.state not in HEARD or share.debt > 0 or share.amount <= 0:
+        return False
+    return not measure.window_ms or measure.least.units >= 0
+
+
+def _bounded(bounds: tuple[int, int], border: float, amount: int, below: bool) -> tuple[int, int]:
+    """Return how little and how much may remain of an amount, so that it is below a border, or above it, for sure."""
+    low, high = bounds
+    # A product may be rounded, and to be below or above is what the quotient says.
+    limit = int(border * amount)
+    if below:
+        while limit / amount >= border:
+            limit -= 1
+        return low, min(high, limit)
+    while limit / amount <= border:
+        limit += 1
+    return max(low, limit), high
+
+
+def _first_least(fractions: Sequence[float], places: Sequence[int]) -> int:
+    """Return the place that has least of what it allows; of equals the first."""
+    return min(places, key=fractions.__getitem__)

@@ -7,11 +7,11 @@ Matched   all that requests of one kind meet, in the order in which they are cha
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from smg_node.admission.estimate import Answers, Estimates
-from smg_node.admission.headers import LimitHeaders
+from smg_node.admission.headers import HEARD, UNKNOWN, Least, LimitHeaders
 from smg_node.admission.ports import Match, Rights, Rules, Share, Unit
 from smg_node.admission.tally import Tallies, Tally
 from smg_node.admission.told import Family, Told, limit_name
@@ -32,11 +32,8 @@ class Price:
     answer: float = 0.0
 
 
-_UNKNOWN: Final = -1
 _ASLEEP: Final = -1
 """In place of the window of a share that nobody used for a while."""
-_HEARD: Final = ("exact", "alone")
-"""States in which what an owner said it has left is there for everybody."""
 _SHORT_MS: Final = 10_000
 """In windows up to here whatever was told stands until the next one."""
 FREE: Final = Price()
@@ -51,9 +48,9 @@ class Measure:
 
     __slots__ = (
         "_amount",
-        "_least",
         "_window",
         "key",
+        "least",
         "name",
         "open",
         "share",
@@ -73,7 +70,8 @@ class Measure:
         """Answers under way that are charged to it."""
         self._window = -1
         self._amount = 0
-        self._least = _UNKNOWN
+        self.least = Least()
+        """Of the window that was told of last."""
 
     def told(self, now_ms: int, *, most: int | None = None) -> Told:
         """Return what a client is told of it now; what remains is at most `most`.
@@ -97,25 +95,8 @@ class Measure:
     def remains(self, *, most: int | None = None) -> int:
         """Return what a client is told to remain now; as `told`."""
         share = self.share
-        window, pool = share.window, share.pool
-        if (
-            window == self._window
-            and window >= 0
-            and pool >= 0
-            and share.amount == self._amount
-            and share.state in _HEARD
-            and share.debt <= 0
-            and most is None
-        ):
-            # `_fallen` of one in a window of which something was told, and about which all is well: nearly always so.
-            remaining, least = share.left + pool, self._least
-            if 0 <= least <= remaining:
-                return least
-            if 0 <= remaining < least:
-                self._least = remaining
-                return remaining
-        heard = pool >= 0 and share.state in _HEARD
-        remaining = share.left + pool if heard else share.left
+        heard = share.pool >= 0 and share.state in HEARD
+        remaining = share.left + share.pool if heard else share.left
         if share.debt > 0:
             remaining = 0
         if most is not None:
@@ -130,14 +111,18 @@ class Measure:
         share, short = self.share, self.window_ms <= _SHORT_MS
         # One that sleeps says nothing of windows: it may wake up in the same one.
         if share.window not in (self._window, _ASLEEP) or share.amount > self._amount:
-            self._window, self._least = share.window, _UNKNOWN
+            self._window = share.window
+            # Whoever still goes by the former one finds nothing in it.
+            self.least.units = UNKNOWN
+            self.least = Least()
         self._amount = share.amount
-        self._least = min(self._least, share.amount)
-        if self._least != _UNKNOWN:
+        least = self.least
+        least.units = min(least.units, share.amount)
+        if least.units != UNKNOWN:
             waits = share.pool < 0 and not refused and not short
-            remaining = self._least if waits else min(remaining, self._least)
+            remaining = least.units if waits else min(remaining, least.units)
         if short or (heard and share.window >= 0 and (share.pool == 0 or not refused)):
-            self._least = remaining
+            least.units = remaining
         return remaining
 
 
@@ -160,6 +145,12 @@ class Tariff:
     """Where little is left for all that go on, it is taken in steps not smaller than this."""
     early: int
     """More is reserved while so many units are left: where there are none here, some may come in the meantime."""
+    plain: bool = field(init=False)
+    """Whether each token is a unit, unless it was cached: then there is nothing to weigh."""
+
+    def __post_init__(self) -> None:
+        """Work out what follows."""
+        object.__setattr__(self, "plain", self.prompt == self.answer == 1)
 
     def weigh(self, prompt: int, cached: int, answer: int) -> int:
         """Return what so many tokens count; `cached` are some of the prompt's."""
@@ -174,11 +165,14 @@ class Matched:
 
     __slots__ = (
         "_headers",
+        "all_worst",
         "answers",
         "entry",
         "entry_shares",
         "finish",
         "measures",
+        "over",
+        "places",
         "tariffs",
         "who",
         "worst_case",
@@ -199,6 +193,12 @@ class Matched:
         """All of them, in the order in which they are charged."""
         self.worst_case = any(tariff.worst_case for tariff in self.tariffs)
         """Whether it matters how long an answer may be at most."""
+        self.all_worst = all(tariff.worst_case for tariff in self.tariffs)
+        """Whether as much as an answer may have is reserved of all of them."""
+        self.places = tuple(at for at, measure in enumerate(self.entry) if not measure.window_ms)
+        """Which of `entry` are of what is open at a time."""
+        self.over = 0
+        """Requests that met these limits and are over, as many as `tell` has not counted yet."""
         self.finish = any(tariff.finish for tariff in self.tariffs)
         """Whether one of them ends answers."""
         self._headers: dict[Family, LimitHeaders] = {}
@@ -209,6 +209,15 @@ class Matched:
     def look(self) -> None:
         """Charge what the measures hold now."""
         self.entry_shares = tuple(measure.share for measure in self.entry)
+
+    def tell(self) -> None:
+        """Count the requests that are over; see `tally.Ended`."""
+        over, self.over = self.over, 0
+        for measure in self.measures:
+            measure.tally.admitted += over
+        for measure in self.entry:
+            if measure.window_ms:
+                measure.tally.charged += over
 
     def headers(self, family: Family) -> LimitHeaders:
         """Return what tells clients of all of them."""
@@ -276,12 +285,15 @@ class Matcher:
 
     def drop(self) -> None:
         """Forget all that was found; the definitions have changed. What is known of answers stays."""
+        self._tallies.count()
         self._version = self._rules.version
         self._kinds.clear()
         if self._measures:
             self._former, self._measures = self._measures, {}
 
     def _found(self, who: Kind) -> Matched | None:
+        # What is over is counted by the names that its limits had.
+        self._tallies.count()
         tenant, key_id, model = who
         price = self._prices.get(model, FREE)
         entry: list[Measure] = []

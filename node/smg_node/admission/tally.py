@@ -1,7 +1,11 @@
-"""What limits did to requests, counted for whoever scrapes: by limit as it was defined, not by each instance of it."""
+"""What limits did to requests, counted for whoever scrapes: by limit as it was defined, not by each instance of it.
+
+A request that is over has met several limits, and nobody looks at any of them before the next one is. So it is one
+more of those that met the same limits, and these are counted limit by limit when somebody looks.
+"""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 LIMITS_MAX: Final = 100
 """How many limits are counted apart."""
@@ -22,12 +26,28 @@ class Tally:
         self.owed = 0
 
 
+class Ended(Protocol):
+    """Requests that met the same limits, and are over."""
+
+    def tell(self) -> None:
+        """Count those that were not counted yet."""
+        ...
+
+
 class Tallies:
     """Of all limits, and how many requests are under way that any of them applies to."""
 
     def __init__(self) -> None:
         self._tallies: dict[str, Tally] = {}
         self.open = 0
+        self.late: list[Ended] = []
+        """Those who have something to tell, each once."""
+
+    def count(self) -> None:
+        """Let all limits have counted all requests that are over."""
+        late, self.late = self.late, []
+        for ended in late:
+            ended.tell()
 
     def of(self, limit: str) -> Tally:
         """Return the one of that limit."""
@@ -40,6 +60,7 @@ class Tallies:
 
     def requests(self) -> Mapping[tuple[str, ...], float]:
         """Return how many requests there were, by limit and outcome."""
+        self.count()
         found: dict[tuple[str, ...], float] = {}
         for limit, tally in self._tallies.items():
             found[limit, "admitted"] = tally.admitted
@@ -49,6 +70,7 @@ class Tallies:
 
     def charged(self) -> Mapping[tuple[str, ...], float]:
         """Return how many units were charged, by limit."""
+        self.count()
         return {(limit,): tally.charged for limit, tally in self._tallies.items()}
 
     def owed(self) -> Mapping[tuple[str, ...], float]:

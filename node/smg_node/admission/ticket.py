@@ -10,27 +10,35 @@ its length is known. Settling and voiding may be tried any number of times and i
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
 from smg_node.admission.charge import Charge, Short, reserve
-from smg_node.admission.matching import Matched, Measure
+from smg_node.admission.matching import Matched
 from smg_node.admission.ports import Share
 from smg_node.admission.share import admit, give_back
+from smg_node.admission.tally import Tallies
 from smg_node.admission.told import Family
 from smg_node.core.around import Room
 
 ENDLESS_TOKENS: Final = 32_768
 """What an answer may have at most where nobody said."""
 
+_window_of: Final = attrgetter("window")
 
 Attempt: TypeAlias = Callable[[Matched], Short | None]
 
 
 class Door(Protocol):
     """What a ticket asks of where it comes from."""
+
+    @property
+    def tallies(self) -> Tallies:
+        """What limits did to requests."""
+        ...
 
     async def insist(
         self, matched: Matched, attempt: Attempt, *, asking: bool = True
@@ -50,12 +58,8 @@ class Door(Protocol):
         """Let no share of these limits sleep."""
         ...
 
-    def headers(self, matched: Matched, family: Family) -> dict[str, str]:
-        """Return the headers that tell clients of these limits now."""
-        ...
-
-    def closed(self) -> None:
-        """Count a ticket that is over."""
+    def headers(self, matched: Matched, family: Family) -> Mapping[str, str]:
+        """Return the headers that tell clients of these limits now, and may tell others with the next request."""
         ...
 
 
@@ -63,9 +67,10 @@ class Ticket(msgspec.Struct, eq=False):
     """One of them. `cut` is whether its answer was ended because there was no right to go on."""
 
     _door: Door
-    _matched: Matched
-    _entry: Sequence[Measure] = ()
-    """What it was charged to when it entered; beside them their shares, and the windows those were in."""
+    matched: Matched
+    """What it meets."""
+    _entered: Matched | None = None
+    """What it met when it entered; beside it the shares it was charged to, and the windows those were in."""
     _shares: Sequence[Share] = ()
     _windows: Sequence[int] = ()
     _charges: Sequence[Charge] = ()
@@ -84,27 +89,48 @@ class Ticket(msgspec.Struct, eq=False):
     @property
     def metered(self) -> bool:
         """Whether its tokens are counted, so that they have to be reserved."""
-        return bool(self._matched.tariffs)
+        return bool(self.matched.tariffs)
 
     @property
     def worst_case(self) -> bool:
         """Whether it matters how long its answer may be at most."""
-        return self._matched.worst_case
+        return self.matched.worst_case
 
     # ── In ───────────────────────────────────────────────────────────────────
 
+    def enters(self) -> bool:
+        """Charge the request itself, if there is room for it everywhere now; where not, `enter` is to be awaited."""
+        matched = self.matched
+        if admit(matched.entry_shares, 1) is not None:
+            return False
+        self._has_entered(matched)
+        return True
+
     async def enter(self) -> None:
         """Charge the request itself; LimitedError if a limit does not let it in."""
-        matched = self._matched
-        if admit(matched.entry_shares, 1) is not None:
-            self._matched, short = await self._door.insist(matched, _entered)
-            matched = self._matched
-            if short is not None:
-                raise self._door.refuse(matched, short)
-        self._entry = matched.entry
+        if self.enters():
+            return
+        self.matched, short = await self._door.insist(self.matched, _entered)
+        if short is not None:
+            raise self._door.refuse(self.matched, short)
+        self._has_entered(self.matched)
+
+    def _has_entered(self, matched: Matched) -> None:
+        self._entered = matched
         self._shares = shares = matched.entry_shares
         # Who leaves again gives back to the window of this moment, or to none if it is over by then.
-        self._windows = [share.window for share in shares]
+        self._windows = tuple(map(_window_of, shares))
+
+    def reserves(
+        self, prompt_tokens: int, most_tokens: int | None = None, answers: int = 1
+    ) -> bool:
+        """Charge as `reserve` does, if there is enough of everything now; where not, that is to be awaited."""
+        matched = self.matched
+        if not matched.tariffs:
+            return True
+        self._answers = answers
+        self._most = most = ENDLESS_TOKENS * answers if most_tokens is None else most_tokens
+        return self._reserve(matched, prompt_tokens, most) is None
 
     async def reserve(
         self, prompt_tokens: int, most_tokens: int | None = None, *, answers: int = 1
@@ -113,12 +139,8 @@ class Ticket(msgspec.Struct, eq=False):
 
         LimitedError if a limit does not let it in; then nothing is charged, the request itself neither.
         """
-        matched = self._matched
-        if not matched.tariffs:
-            return
-        self._answers = answers
-        self._most = most = ENDLESS_TOKENS * answers if most_tokens is None else most_tokens
-        if self._reserve(matched, prompt_tokens, most) is not None:
+        if not self.reserves(prompt_tokens, most_tokens, answers):
+            most = self._most
             await self._insist(lambda renewed: self._reserve(renewed, prompt_tokens, most))
 
     def _reserve(self, matched: Matched, prompt: int, most: int) -> Short | None:
@@ -130,15 +152,15 @@ class Ticket(msgspec.Struct, eq=False):
         if isinstance(charges, Short):
             return charges
         self._charges = charges
-        self.watched = expected < most and not all(each.worst_case for each in matched.tariffs)
+        self.watched = expected < most and not matched.all_worst
         return None
 
     async def _insist(self, attempt: Attempt) -> None:
         """Try until it works; if it does not, leave as if nobody had come."""
         try:
-            self._matched, short = await self._door.insist(self._matched, attempt)
+            self.matched, short = await self._door.insist(self.matched, attempt)
             if short is not None:
-                raise self._door.refuse(self._matched, short)
+                raise self._door.refuse(self.matched, short)
         except BaseException:
             self.void()
             raise
@@ -152,7 +174,7 @@ class Ticket(msgspec.Struct, eq=False):
         is spent. So there has to be room for one more batch as large as any so far.
         """
         enough, next_tokens = True, answer_tokens
-        if self._matched.finish:
+        if self.matched.finish:
             self._hear(answer_tokens)
             next_tokens = self._next(answer_tokens)
         for charge in self._charges:
@@ -169,7 +191,7 @@ class Ticket(msgspec.Struct, eq=False):
     @property
     def batch(self) -> int:
         """So many tokens came at once, at most, as far as it matters; 0 where it does not."""
-        matched = self._matched
+        matched = self.matched
         return max(self._batch, matched.answers.batch) if matched.finish else 0
 
     def room(self, prompt_tokens: int) -> Room:
@@ -178,11 +200,11 @@ class Ticket(msgspec.Struct, eq=False):
         tokens = sys.maxsize
         for charge in self._charges:
             tokens = min(tokens, charge.room(prompt_tokens, batch=batch, most=self._most))
-        return Room(tokens, batch if self._matched.finish else sys.maxsize)
+        return Room(tokens, batch if self.matched.finish else sys.maxsize)
 
     def passed(self, answer_tokens: int) -> None:
         """Take note that there are so many tokens by now, within what `room` has said."""
-        if self._matched.finish:
+        if self.matched.finish:
             self._hear(answer_tokens)
 
     def _hear(self, answer_tokens: int) -> None:
@@ -191,7 +213,7 @@ class Ticket(msgspec.Struct, eq=False):
         if batch > self._batch:
             self._batch = batch
         if self._tokens:
-            self._matched.answers.heard(batch)
+            self.matched.answers.heard(batch)
         self._tokens = answer_tokens
 
     def _next(self, answer_tokens: int) -> int:
@@ -210,7 +232,7 @@ class Ticket(msgspec.Struct, eq=False):
                     return Short(charge.tariff.measure, missing)
             return None
 
-        _, short = await self._door.insist(self._matched, attempt, asking=False)
+        _, short = await self._door.insist(self.matched, attempt, asking=False)
         return short is None
 
     # ── Out ──────────────────────────────────────────────────────────────────
@@ -226,24 +248,42 @@ class Ticket(msgspec.Struct, eq=False):
         """End with so much used. An answer that is `complete` tells how long the next ones may be."""
         if self._over:
             return
-        self._close()
-        self._wake()
-        for charge in self._charges:
+        self._over = True
+        tallies, matched, charges = self._door.tallies, self.matched, self._charges
+        tallies.open -= 1
+        for charge in charges:
             tariff = charge.tariff
-            charge.settle(tariff.weigh(prompt_tokens, cached_tokens, answer_tokens))
-            tariff.measure.tally.admitted += 1
-        for at, measure in enumerate(self._entry):
-            tally = measure.tally
-            tally.admitted += 1
-            if measure.window_ms:
-                tally.charged += 1
+            if tariff.measure.share.window < 0:
+                self._door.wake(matched)
+            if tariff.plain and not cached_tokens:
+                charge.settle(prompt_tokens + answer_tokens)
             else:
+                charge.settle(tariff.weigh(prompt_tokens, cached_tokens, answer_tokens))
+        entered = self._entered
+        if entered is matched and (charges or not matched.tariffs):
+            # Charged to all that it met, as nearly always: it is counted with others that met the same.
+            if not matched.over:
+                tallies.late.append(matched)
+            matched.over += 1
+        else:
+            self._count()
+        if entered is not None:
+            for at in entered.places:
                 give_back(self._shares[at], self._windows[at], 1)
         if complete and not self.cut:
             answers = self._answers
-            self._matched.answers.add(
+            matched.answers.add(
                 answer_tokens if answers == 1 else math.ceil(answer_tokens / answers)
             )
+
+    def _count(self) -> None:
+        """Count at each limit that it was charged to."""
+        for charge in self._charges:
+            charge.tariff.measure.tally.admitted += 1
+        for measure in () if self._entered is None else self._entered.entry:
+            measure.tally.admitted += 1
+            if measure.window_ms:
+                measure.tally.charged += 1
 
     def settle_reserved(self) -> None:
         """End where nobody knows what was used: it counts as what was reserved."""
@@ -259,28 +299,25 @@ class Ticket(msgspec.Struct, eq=False):
         """End as if it had never come."""
         if self._over:
             return
-        self._close()
+        self._over = True
+        self._door.tallies.open -= 1
         self._wake()
         for charge in self._charges:
             charge.settle(0)
         for at, share in enumerate(self._shares):
             give_back(share, self._windows[at], 1)
 
-    def headers(self, family: Family) -> dict[str, str]:
-        """Return the headers that tell of its limits as of now."""
-        return self._door.headers(self._matched, family)
+    def headers(self, family: Family) -> Mapping[str, str]:
+        """Return the headers that tell of its limits as of now; copied by who keeps them longer."""
+        return self._door.headers(self.matched, family)
 
     def _wake(self) -> bool:
         """Whether a share slept that something is to be taken from, or to go back to; none does any more."""
         for charge in self._charges:
             if charge.tariff.measure.share.window < 0:
-                self._door.wake(self._matched)
+                self._door.wake(self.matched)
                 return True
         return False
-
-    def _close(self) -> None:
-        self._over = True
-        self._door.closed()
 
 
 def _entered(matched: Matched) -> Short | None:

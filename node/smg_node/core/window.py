@@ -12,7 +12,7 @@ BUCKETS: Final = 10
 class Window:
     """Counts of the last `span_s` seconds. Time is monotonic seconds; an older `now_s` counts as the newest."""
 
-    __slots__ = ("_at", "_counts", "_place", "_total", "_until_s", "_wide_s")
+    __slots__ = ("_at", "_counts", "_past", "_place", "_present", "_until_s", "_wide_s")
 
     def __init__(self, span_s: float, buckets: int = BUCKETS) -> None:
         assert span_s > 0
@@ -23,33 +23,37 @@ class Window:
         # The present bucket, and when the next one begins.
         self._place = 0
         self._until_s = float("-inf")
-        self._total = 0
+        # What came since it was last turned to is in no bucket yet: counting is one addition, for every request.
+        self._present = 0
+        self._past = 0
 
     def add(self, now_s: float, count: int = 1) -> None:
         """Count `count` more of it."""
         if now_s >= self._until_s:
             self._turn(now_s)
-        self._counts[self._place] += count
-        self._total += count
+        self._present += count
 
     def total(self, now_s: float) -> int:
         """Return how often it happened within the window that ends now."""
         if now_s >= self._until_s:
             self._turn(now_s)
-        return self._total
+        return self._past + self._present
 
     def clear(self) -> None:
         """Forget everything."""
         self._counts = [0] * len(self._counts)
-        self._total = 0
+        self._past = self._present = 0
 
     def _turn(self, now_s: float) -> None:
         """Go on to the bucket of `now_s`, which is a later one, and drop what is too old."""
         before, at, counts = self._at, int(now_s // self._wide_s), self._counts
+        counts[self._place] += self._present
+        self._past += self._present
+        self._present = 0
         if before is not None:
             for step in range(1, min(at - before, len(counts)) + 1):
                 place = (before + step) % len(counts)
-                self._total -= counts[place]
+                self._past -= counts[place]
                 counts[place] = 0
         self._at = at
         self._place = at % len(counts)

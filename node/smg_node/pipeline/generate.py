@@ -230,7 +230,9 @@ class GenerationRun:
         ticket, preparer = self.ticket, parts.preparer
         prepared = preparer.soon(request, model) or await preparer.prepared(request, model)
         if ticket is not None:
-            await reserve(ticket, request, prepared, model, parts.placer)
+            waiting = reserve(ticket, request, prepared, model, parts.placer)
+            if waiting is not None:
+                await waiting
         wish = self._wish(prepared[0], journey)
         self._hold = hold = await parts.placer.hold(model, wish)
         self._progress.worker, self._progress.attempts = hold.worker.id, 1
@@ -286,7 +288,7 @@ class GenerationRun:
         budget.asked(parts.clock.monotonic_s())
         if parts.admission is not None:
             self.ticket = ticket = parts.admission.ticket(context, name)
-            if ticket is not None:
+            if ticket is not None and not ticket.enters():
                 await ticket.enter()
         self._served = model
         return model

@@ -1,7 +1,7 @@
 """An answer that uses up limits on tokens while it goes on, and ends where it may not have more."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from smg_node.admission.ticket import Ticket
 from smg_node.core.around import BOUNDLESS, Around, Room, Through
@@ -16,29 +16,38 @@ from smg_node.pipeline.story import Story
 from smg_node.pipeline.telling import CutShortError, Ready, Receive, Telling
 
 
-async def reserve(
+def reserve(
     ticket: Ticket,
     request: GenerateRequest,
     prepared: Sequence[Prepared],
     model: ServedModel,
     placer: Placer,
-) -> None:
-    """Charge prompts, and what their answers may need; LimitedError if a limit does not let them in."""
-    if not ticket.metered:
-        return
-    keep = request.truncate_prompt_tokens
-    lengths = [len(prompt.ids) for prompt in prepared]
-    if keep is not None and keep > 0:
-        lengths = [min(length, keep) for length in lengths]
-    choices = request.choices
-    wanted = request.sampling.max_tokens
+) -> Awaitable[None] | None:
+    """Charge prompts, and what their answers may need; return what to wait for, if that needs more than there is now.
+
+    Who waits gets a LimitedError if a limit does not let them in.
+    """
+    matched = ticket.matched
+    if not matched.tariffs:
+        return None
+    keep, sampling = request.truncate_prompt_tokens, request.sampling
+    choices, wanted = len(request.prompts) * sampling.n, sampling.max_tokens
     most = None if wanted is None else wanted * choices
-    if ticket.worst_case:
-        context = placer.context(model)
+    if keep is None and len(prepared) == 1 and not matched.worst_case:
+        # As most are.
+        prompt_tokens = len(prepared[0].ids)
+    else:
+        lengths = [len(prompt.ids) for prompt in prepared]
+        if keep is not None and keep > 0:
+            lengths = [min(length, keep) for length in lengths]
+        prompt_tokens = sum(lengths)
+        context = placer.context(model) if matched.worst_case else None
         if context is not None:
-            room = sum(max(0, context - length) for length in lengths) * request.sampling.n
+            room = sum(max(0, context - length) for length in lengths) * sampling.n
             most = room if most is None else min(most, room)
-    await ticket.reserve(sum(lengths), most, answers=choices)
+    if ticket.reserves(prompt_tokens, most, choices):
+        return None
+    return ticket.reserve(prompt_tokens, most, answers=choices)
 
 
 class MeteredTelling(Telling):

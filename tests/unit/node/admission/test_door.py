@@ -7,7 +7,14 @@ from smg_node.admission.door import Admission, AdmissionOptions
 from smg_node.admission.refusal import LimitedError
 from smg_node.admission.ticket import Ticket
 from smg_node.core.context import RequestContext
-from support.fake_rights import FakeShare, LimitWorld, door_of, gives, limit, whole
+from support.fake_rights import (
+    FakeShare,
+    LimitWorld,
+    door_of,
+    gives,
+    limit,
+    whole,
+)
 
 CONTEXT = RequestContext("r", 0.0, 600.0, tenant="acme", key_id="k")
 

@@ -4,7 +4,14 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.admission.estimate import ANSWERS_KEPT, BATCH_MAX, FIRST_TOKENS, Answers, Estimates
+from smg_node.admission.estimate import (
+    ANSWERS_KEPT,
+    AT_ONCE_MAX,
+    BATCH_MAX,
+    FIRST_TOKENS,
+    Answers,
+    Estimates,
+)
 
 LENGTHS = st.one_of(st.integers(0, 40), st.integers(0, 5_000), st.integers(0, 1 << 42))
 
@@ -27,9 +34,26 @@ def test_the_estimate_is_the_percentile_or_an_eighth_more(lengths: list[int], ti
     for tokens in lengths * times:
         answers.add(tokens)
         seen.append(tokens)
+        answers.count()
         exact = percentile(seen)
         assert exact <= answers.expected <= exact * 1.125
     assert len(answers) == min(len(seen), ANSWERS_KEPT)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(LENGTHS, min_size=1, max_size=80), st.integers(1, 12))
+def test_unless_somebody_looks_the_estimate_may_lack_a_ninth_of_the_answers_and_never_64(
+    lengths: list[int], times: int
+) -> None:
+    answers, watched = Answers(), Answers()
+    estimates = [FIRST_TOKENS]
+    for tokens in lengths * times:
+        answers.add(tokens)
+        watched.add(tokens)
+        watched.count()
+        estimates.append(watched.expected)
+        missing = min((len(estimates) - 1) // 9, AT_ONCE_MAX - 1)
+        assert answers.expected in estimates[-1 - missing :]
 
 
 def test_lengths_beyond_all_reason_are_taken_as_the_longest_there_is() -> None:
@@ -58,10 +82,12 @@ def test_among_the_last_answers_the_percentile_moves_with_what_comes_and_what_go
     answers, seen = Answers(), [rng.randint(0, 14) for _ in range(ANSWERS_KEPT)]
     for tokens in seen:
         answers.add(tokens)
+    answers.count()
     for most in longest:
         for _ in range(120):
             seen.append(rng.randint(0, most))
             answers.add(seen[-1])
+            answers.count()
             assert answers.expected == percentile(seen)
 
 

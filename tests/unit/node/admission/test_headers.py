@@ -14,6 +14,7 @@ from support.fake_rights import FakeMatch, FakeShare
 
 UNITS: list[Unit] = ["requests", "tokens", "input_tokens", "output_tokens", "concurrent", "cost"]
 STATES: list[State] = ["exact", "alone", "standing", "borrowed"]
+FAMILIES: list[Family] = ["openai", "anthropic"]
 NOW_MS = 1_700_000_000_123
 
 
@@ -43,43 +44,102 @@ matches = st.builds(
     st.sampled_from([1_000, 10_000, 60_000, 86_400_000]),
 )
 moments = st.fixed_dictionaries(
-    {
-        "left": st.integers(-20, 120),
+    {"left": st.integers(-20, 120) | st.integers(30, 90)},
+    optional={
         "pool": st.integers(-1, 60),
         "state": st.sampled_from(STATES),
         "amount": st.sampled_from([0, 50, 100, 100, 100]),
         "debt": st.sampled_from([0, 0, 0, 7]),
-        "window": st.sampled_from([0, 1, 1, 1, 2]),
+        "window": st.sampled_from([-1, 0, 1, 1, 1, 2]),
         "ends_ms": st.integers(NOW_MS - 5_000, NOW_MS + 90_000_000),
-    }
+    },
+)
+steps = st.tuples(
+    st.integers(0, 4),
+    moments,
+    st.integers(-2_000, 3_000) | st.integers(0, 40),
+    st.none() | st.none() | st.none() | st.integers(0, 9),
+    st.sampled_from(FAMILIES),
+    # Then requests come and go, and nothing else is new.
+    st.lists(st.tuples(st.integers(0, 4), st.integers(-9, 4), st.integers(0, 60)), max_size=9),
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=500, deadline=None)
 @given(
     kinds=st.lists(matches, max_size=5),
-    steps=st.lists(
-        st.tuples(st.integers(0, 4), moments, st.integers(0, 3_000), st.none() | st.integers(0, 9)),
-        max_size=12,
-    ),
-    family=st.sampled_from(["openai", "anthropic"]),
+    amounts=st.tuples(*5 * [st.sampled_from([8, 100, 100, 1_000_000_000_000, 1 << 53])]),
+    steps=st.lists(steps, max_size=12),
 )
 def test_they_are_what_is_told_of_the_same_limits(
-    kinds: list[FakeMatch], steps: list[tuple[int, dict[str, Any], int, int | None]], family: Family
+    kinds: list[FakeMatch],
+    amounts: tuple[int, ...],
+    steps: list[tuple[int, dict[str, Any], int, int | None, Family, list[tuple[int, int, int]]]],
 ) -> None:
-    shares = [FakeShare(kind.key, 100, 100, kind.window_ms) for kind in kinds]
+    shares = [
+        FakeShare(kind.key, amount - 1, amount, kind.window_ms, ends_ms=NOW_MS + 50_000)
+        for kind, amount in zip(kinds, amounts, strict=False)
+    ]
     quick = [Measure(kind, share, Tally()) for kind, share in zip(kinds, shares, strict=True)]
     slow = [Slow(kind, share, Tally()) for kind, share in zip(kinds, shares, strict=True)]
-    headers = LimitHeaders(quick, family)
+    headers = {family: LimitHeaders(quick, family) for family in FAMILIES}
     now_ms = NOW_MS
-    for at, change, later_ms, most in steps:
+    for at, change, later_ms, most, family, requests in steps:
         now_ms += later_ms
         if at < len(shares):
             for name, value in change.items():
                 setattr(shares[at], name, value)
             if most is not None:
                 assert quick[at].told(now_ms, most=most) == slow[at].told(now_ms, most=most)
-        assert headers.as_of(now_ms) == limit_headers([one.told(now_ms) for one in slow], family)
+        for which, come, soon_ms in [(9, 0, 0), *requests]:
+            if which < len(shares):
+                shares[which].left += come
+            now_ms += soon_ms
+            _same(headers[family], quick, slow, now_ms, family)
+
+
+def _same(
+    headers: LimitHeaders,
+    quick: list[Measure],
+    slow: list[Slow],
+    now_ms: int,
+    family: Family,
+) -> None:
+    told = headers.as_of(now_ms)
+    if any(one.share.window < 0 for one in quick):
+        assert told is None
+        assert [one.told(now_ms) for one in quick] == [one.told(now_ms) for one in slow]
+    else:
+        assert told == limit_headers([one.told(now_ms) for one in slow], family)
+
+
+def test_from_one_request_to_the_next_only_what_remains_is_spelled() -> None:
+    """That is what they are kept for; nothing but the time it takes says whether they are."""
+    kinds = [FakeMatch("a#requests", "a", "requests"), FakeMatch("a#tokens", "a", "tokens")]
+    places = FakeMatch("a#concurrent", "a", "concurrent", 0)
+    shares = [FakeShare(kind.key, 900, 1_000, ends_ms=NOW_MS + 9_500) for kind in kinds]
+    shares.append(FakeShare(places.key, 500, 1_000, 0))
+    looked: list[str] = []
+
+    class Looked(Measure):
+        def remains(self, *, most: int | None = None) -> int:
+            looked.append(self.name)
+            return super().remains(most=most)
+
+    measures = [
+        Looked(kind, share, Tally()) for kind, share in zip([*kinds, places], shares, strict=True)
+    ]
+    headers = LimitHeaders(measures, "openai")
+    for at in range(50):
+        shares[0].left, shares[1].left, shares[2].left = 900 - at, 700 - 3 * at, 500 - at % 3
+        shares[1].pool = at % 7
+        told = headers.as_of(NOW_MS + 10 * at)
+        assert told is not None
+        assert told["x-ratelimit-remaining-requests"] == str(900 - at)
+        assert told["x-smg-limit"] == "a#concurrent"
+    assert len(looked) == len(measures)
+    headers.as_of(NOW_MS + 500)
+    assert len(looked) == 2 * len(measures), "another second"
 
 
 def test_where_a_share_sleeps_nobody_knows() -> None:
