@@ -6,8 +6,9 @@ dialect is built from another.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
 
 from smg_node.core.answer import Answer
 from smg_node.core.around import Around
@@ -21,9 +22,8 @@ PLAIN_LEVELS: Final = 3
 ViewT = TypeVar("ViewT")
 
 
-@dataclass(slots=True)
-class Reading(Generic[ViewT]):
-    """A body, understood. Nobody changes it; made for every request, where a frozen one costs 0.5 us more."""
+class Reading(msgspec.Struct, Generic[ViewT], frozen=True, gc=False):
+    """A body, understood."""
 
     request: GenerateRequest
     view: ViewT

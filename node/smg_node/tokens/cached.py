@@ -8,7 +8,7 @@ the loop up. `encode` is all of it at once, for the others.
 from typing import Final
 
 from smg_node.packing.ids import COMPILED, pack_ids
-from smg_node.tokens.exact_cache import Encoded, ExactCache, Key
+from smg_node.tokens.exact_cache import Encoded, ExactCache, Key, key_of
 from smg_node.tokens.prefix_cache import PrefixCache, PrefixFigures
 from smg_node.tokens.tokenizer import Tokenizer
 
@@ -33,8 +33,10 @@ class CachedEncoder:
         long_above_bytes: int = 49_152,
     ) -> None:
         self._tokenizer = tokenizer
-        self._digest = tokenizer.digest
         self._l0 = l0
+        if l0 is not None:
+            self._seed = l0.seed_for(digest=tokenizer.digest, add_special_tokens=False)
+            self._special_seed = l0.seed_for(digest=tokenizer.digest, add_special_tokens=True)
         self._fast_above: Final = long_above_bytes
         self.reconsider(l1)
         self.l0_hits = 0
@@ -45,31 +47,37 @@ class CachedEncoder:
     def reconsider(self, l1: PrefixCache | None) -> None:
         """Go by the encoder that the tokenizer has now, with this L1 in front of it. On the loop."""
         self._l1 = l1
+        self._learning = l1 if l1 is not None and l1.learns else None
         self._long_above = self._fast_above // SLOWNESS.get(self._tokenizer.encoder, 1)
         # Up to four bytes a character; they are counted only where that could make the difference.
-        self._surely_short = self._long_above // 4
+        self.surely_short = self._long_above // 4
+        """Characters up to which no text is `long`, for those who ask often."""
 
     def encode(self, text: str, *, add_special_tokens: bool) -> Encoded:
         """Return `text` encoded, from a cache or here and now.
 
         INVALID_REQUEST for a text that is not whole Unicode or that the vocabulary cannot express.
         """
-        l0, key = self._l0, None
-        if l0 is not None:
-            key = l0.key(text, digest=self._digest, add_special_tokens=add_special_tokens)
+        l0 = self._l0
+        if l0 is None:
+            encoded = self.encode_missing(text, add_special_tokens=add_special_tokens)
+        else:
+            key = key_of(text, self._special_seed if add_special_tokens else self._seed)
             found = l0.get(key)
             if found is not None:
                 return self._found(l0, key, found)
-        encoded = self.encode_missing(text, add_special_tokens=add_special_tokens)
-        self.store(key, encoded)
+            encoded = self.encode_missing(text, add_special_tokens=add_special_tokens)
+            l0.admit(key, encoded)
+        self.l0_misses += 1
+        if self._learning is not None:
+            self._learning.settle()
         return encoded
 
     def key(self, text: str, *, add_special_tokens: bool) -> Key | None:
         """Return what `text` is looked up by; None where nothing is kept."""
-        l0 = self._l0
-        if l0 is None:
+        if self._l0 is None:
             return None
-        return l0.key(text, digest=self._digest, add_special_tokens=add_special_tokens)
+        return key_of(text, self._special_seed if add_special_tokens else self._seed)
 
     def lookup(self, key: Key | None) -> Encoded | None:
         """Return the text of that key if it was encoded before. On the loop."""
@@ -99,15 +107,15 @@ class CachedEncoder:
     def store(self, key: Key | None, encoded: Encoded) -> None:
         """Keep what `encode_missing` returned for the text of that key. On the loop."""
         self.l0_misses += 1
-        if self._l1 is not None:
-            self._l1.settle()
+        if self._learning is not None:
+            self._learning.settle()
         if self._l0 is not None and key is not None:
             self._l0.put(key, encoded)
 
     def long(self, text: str) -> bool:
         """Whether encoding `text` would take longer than handing it to a thread."""
         size = len(text)
-        if size <= self._surely_short:
+        if size <= self.surely_short:
             return False
         if size <= self._long_above and not text.isascii():
             size = len(text.encode("utf-8", "replace"))

@@ -52,17 +52,16 @@ class FastEncoder:
 
     def __init__(self, definition: bytes) -> None:
         self._fast = fastokens.Tokenizer.from_json_str(definition.decode())
+        self._flat = self._fast.encode_batch_flat
 
-    def encode(self, text: str, *, add_special_tokens: bool) -> TokenIds:
+    def encode(self, text: str, *, add_special_tokens: bool = False) -> TokenIds:
         """Return the ids of `text`; no Python object is made per id."""
         try:
-            flat, _ = self._fast.encode_batch_flat([text], add_special_tokens=add_special_tokens)
+            flat, _ = self._flat([text], add_special_tokens=add_special_tokens)
         # A library's door: refusals have no common base, and a panic is not even an Exception.
         except BaseException as error:
             raise encode_failed(text, error) from error
-        ids = array("I")
-        ids.frombytes(flat)
-        return ids
+        return array("I", flat)
 
     def keep_segments(self, max_bytes: int) -> None:
         """Remember the ids of text between special tokens, in at most `max_bytes`."""

@@ -1,8 +1,8 @@
 """L0: the ids of whole prompts that were encoded before, and what an engine is sent of them.
 
-The key is a 128-bit hash of the text under a seed that is drawn once per process, with the text's
-length, the vocabulary it was encoded with, and whether special tokens went around it. Nobody outside
-knows the seed, so nobody can prepare two texts that share a key. Bounded by entries and by bytes.
+The key is a 128-bit hash of the text under a seed of its own for each vocabulary it is encoded with, and for whether special
+tokens go around it; these come from one that is drawn once per process. Nobody outside knows it, so nobody can prepare two
+texts that share a key. Bounded by entries and by bytes.
 
 Most prompts never come again, and those must not fill what is meant for the others. So a prompt is a *newcomer* at
 first, and newcomers share a sixteenth of the room, the oldest going first. Who is asked for there, or comes again after
@@ -18,19 +18,19 @@ One cache may serve many models. It belongs to one thread, the event loop's.
 from array import array
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
-from xxhash import xxh3_128_digest
+from xxhash import xxh3_64_intdigest, xxh3_128_intdigest
 
 from smg_node.core.request import TokenIds
-from smg_node.tokens.foreign import whole_unicode
+from smg_node.tokens.foreign import not_whole
 
 ID_BYTES: Final = 4
 """What an id takes: uint32 from end to end."""
 
 ENTRY_BYTES: Final = 464
-"""What an entry weighs besides its ids and bytes: key, both objects and table slot, as measured on CPython 3.11."""
+"""What an entry weighs at most besides its ids and bytes: key, both objects and table slot, on CPython 3.11."""
 
 NEWCOMERS: Final = 16
 """One part in so many is for prompts that came once: enough for a retry, or for a crowd that asks the same at a time."""
@@ -57,7 +57,16 @@ class ExactLimits:
     bytes: int
 
 
-Key = tuple[bytes, int, str, bool]
+Key: TypeAlias = int
+"""128 bits: a text under the seed of its vocabulary."""
+
+
+def key_of(text: str, seed: int) -> Key:
+    """Return the key of `text` under a seed of `ExactCache.seed_for`; INVALID_REQUEST if it is not whole Unicode."""
+    try:
+        return xxh3_128_intdigest(text.encode(), seed)
+    except UnicodeEncodeError as error:
+        raise not_whole(error) from error
 
 
 class _Part:
@@ -99,6 +108,8 @@ class ExactCache:
         places = min(1 << (2 * limits.entries).bit_length(), LEFT_MAX)
         self._left = array("Q", bytes(8 * places))
         self._left_mask: Final = places - 1
+        self._room_bytes = self._room_entries = 0
+        self._measure()
         self.evictions = 0
         """Entries that were given up for others, since the start."""
 
@@ -110,10 +121,14 @@ class ExactCache:
         """What the entries weigh now."""
         return self._proven.bytes + self._newcomers.bytes
 
+    def seed_for(self, *, digest: str, add_special_tokens: bool) -> int:
+        """Return what texts of this vocabulary are hashed with, see `key_of`."""
+        name = f"{digest} {add_special_tokens}"
+        return xxh3_64_intdigest(name.encode(), self._seed)
+
     def key(self, text: str, *, digest: str, add_special_tokens: bool) -> Key:
         """Return the key of `text`; INVALID_REQUEST if it is not whole Unicode."""
-        name = xxh3_128_digest(whole_unicode(text), seed=self._seed)
-        return name, len(text), digest, add_special_tokens
+        return key_of(text, self.seed_for(digest=digest, add_special_tokens=add_special_tokens))
 
     def get(self, key: Key) -> Encoded | None:
         """Return what is kept under `key`, and keep it longer."""
@@ -126,29 +141,45 @@ class ExactCache:
         if found is not None:
             self._newcomers.take(key)
             self._proven.add(key, found, _weight(found))
+            self._measure()
         return found
+
+    def admit(self, key: Key, encoded: Encoded) -> None:
+        """Keep `encoded`, as `put` does; `get` has just found nothing under `key`.
+
+        The step of a prompt that nobody has seen: while newcomers have room it is one more of them, and no more.
+        """
+        newcomers = self._newcomers
+        entries = newcomers.entries
+        held = newcomers.bytes + ENTRY_BYTES + len(encoded.ids) * ID_BYTES + len(encoded.packed)
+        if (
+            held > self._room_bytes
+            or len(entries) >= self._room_entries
+            or self._left[key & self._left_mask] == key >> 64
+        ):
+            self.put(key, encoded)
+            return
+        entries[key] = encoded
+        newcomers.bytes = held
 
     def put(self, key: Key, encoded: Encoded) -> None:
         """Keep `encoded` under `key`, unless it alone is over the limit."""
-        limits, proven, newcomers, weight = (
-            self._limits,
-            self._proven,
-            self._newcomers,
-            _weight(encoded),
-        )
+        limits, proven, newcomers = self._limits, self._proven, self._newcomers
+        weight = _weight(encoded)
         if weight > limits.bytes or not limits.entries:
             return
         if key in proven.entries or key in newcomers.entries:
             proven.take(key)
             newcomers.take(key)
             proven.add(key, encoded, weight)
-        elif self._was_here(key):
+        elif self._left[key & self._left_mask] == key >> 64:
             proven.add(key, encoded, weight)
         else:
             newcomers.add(key, encoded, weight)
             self._let_newcomers_go()
         while self.bytes > limits.bytes or len(self) > limits.entries:
             self._let_go(proven if proven.entries else newcomers)
+        self._measure()
 
     def _let_newcomers_go(self) -> None:
         """Make newcomers few again; the last one stays, as large as it may be, for as long as it is that."""
@@ -162,18 +193,16 @@ class ExactCache:
             self._let_go(newcomers)
 
     def _let_go(self, part: _Part) -> None:
-        word = _word(part.take_next())
-        self._left[word & self._left_mask] = word
+        key = part.take_next()
+        # The upper half of the hash: who is taken for another one by it is only kept too early.
+        self._left[key & self._left_mask] = key >> 64
         self.evictions += 1
 
-    def _was_here(self, key: Key) -> bool:
-        word = _word(key)
-        return self._left[word & self._left_mask] == word
-
-
-def _word(key: Key) -> int:
-    # A part of the hash: who is taken for another one by it is only kept too early.
-    return int.from_bytes(key[0][:8], "little")
+    def _measure(self) -> None:
+        """Note how many newcomers there may be, and of what weight, before anybody has to go: see `admit`."""
+        limits, proven = self._limits, self._proven
+        self._room_bytes = min(self._newcomer_bytes, limits.bytes - proven.bytes)
+        self._room_entries = min(self._newcomer_entries, limits.entries - len(proven.entries))
 
 
 def _weight(encoded: Encoded) -> int:

@@ -42,7 +42,12 @@ def whole_unicode(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise invalid(f"the text has a lone surrogate at character {error.start}") from error
+        raise not_whole(error) from error
+
+
+def not_whole(error: UnicodeEncodeError) -> SmgError:
+    """Return the refusal of a text with a lone surrogate."""
+    return invalid(f"the text has a lone surrogate at character {error.start}")
 
 
 def encode_failed(text: str, error: BaseException) -> BaseException:

@@ -16,6 +16,7 @@ that is safe between threads, until `settle`, on the loop, takes it in. Bounded 
 import re
 from array import array
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -35,6 +36,9 @@ UNSETTLED_MAX: Final = 1024
 
 class PrefixCache(Protocol):
     """Encodes text without special tokens around it, with the help of earlier texts."""
+
+    learns: bool
+    """Whether there is anything that `settle` would take in."""
 
     def encode(self, text: str) -> TokenIds:
         """Return the ids of `text`; safe in any thread."""
@@ -80,12 +84,13 @@ def prefix_cache(
 class _Compiled:
     """The segment cache of fastokens, whose results its authors promise and our tests check."""
 
+    learns = False
+
     def __init__(self, encoder: FastEncoder, max_bytes: int) -> None:
         encoder.keep_segments(max_bytes)
         self._encoder = encoder
-
-    def encode(self, text: str) -> TokenIds:
-        return self._encoder.encode(text, add_special_tokens=False)
+        # Its own method, which puts no special tokens around a text unless asked to: there is nothing to be done in between.
+        self.encode: Callable[[str], TokenIds] = encoder.encode
 
     def settle(self) -> None:
         pass
@@ -114,6 +119,8 @@ class _Learned:
 
 class _Pieces:
     """A table of pieces in front of a slow encoder."""
+
+    learns = True
 
     def __init__(self, tokenizer: LoadedTokenizer, max_bytes: int, seed: int) -> None:
         self._encode = tokenizer.encode

@@ -1,9 +1,11 @@
 """The Chat Completions dialect: its reader, presenter and error envelope."""
 
+from collections.abc import Callable
 from typing import Any
 
 from smg_node.core.errors import SmgError
 from smg_node.dialects import openai_errors
+from smg_node.dialects.chat.plain_presenter import PlainPresenter
 from smg_node.dialects.chat.presenter import ChatPresenter
 from smg_node.dialects.chat.reader import ChatReader
 from smg_node.dialects.chat.view import ChatView
@@ -17,11 +19,10 @@ class ChatDialect:
     name = "chat"
 
     def __init__(self, options: ReaderOptions) -> None:
-        self._reader = ChatReader(options)
-
-    def read_plain(self, raw: bytes) -> Reading[ChatView] | None:
-        """Return what a plain body asks for; None for any other, right or wrong."""
-        return self._reader.read_plain(raw)
+        self._reader = reader = ChatReader(options)
+        # Its own method: nothing is to be done in between.
+        self.read_plain: Callable[[bytes], Reading[ChatView] | None] = reader.read_plain
+        """Returns what a plain body asks for; None for any other, right or wrong."""
 
     def read(self, body: dict[str, Any]) -> Reading[ChatView]:
         """Return what the body asks for; INVALID_REQUEST names everything that is wrong with it."""
@@ -29,6 +30,8 @@ class ChatDialect:
 
     def presenter(self, reading: Reading[ChatView]) -> Presenter:
         """Return the presenter for this reading; one generation each."""
+        if reading.request.alike and reading.view.plain:
+            return PlainPresenter(reading)
         return ChatPresenter(reading)
 
     def error_body(self, error: SmgError, request_id: str) -> bytes:

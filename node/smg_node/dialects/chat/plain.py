@@ -9,6 +9,7 @@ have one and the same `Sampling`: what follows from it can be kept beside it, an
 """
 
 from collections.abc import Mapping
+from math import copysign
 from types import MappingProxyType
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -25,9 +26,7 @@ _OLDER: Final[Mapping[str, str]] = MappingProxyType({})
 _NEWER: Final = MappingProxyType({"max_tokens": "max_completion_tokens"})
 
 _Tokens: TypeAlias = Annotated[int, Meta(ge=1, le=2**31 - 1)] | None
-# A number that is spelled as an integer stays one, and takes the long way: there it becomes what engines are sent.
-_Number: TypeAlias = float | int | None
-_Wishes: TypeAlias = tuple[str, int | None, int | None, _Number, _Number, bool, bool]
+_Number: TypeAlias = float | None
 
 
 class _Message(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -37,13 +36,13 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     content: str
 
 
-class _Options(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class _Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     include_usage: bool
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     model: Annotated[str, Meta(min_length=1, max_length=256)]
-    messages: list[_Message]
+    messages: Annotated[list[_Message], Meta(min_length=1)]
     max_tokens: _Tokens = None
     max_completion_tokens: _Tokens = None
     temperature: _Number = None
@@ -52,6 +51,9 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     stream_options: _Options | UnsetType = UNSET
 
 
+_Wishes: TypeAlias = tuple[
+    str, int | None, int | None, _Number, _Number, bool, _Options | UnsetType
+]
 _Known: TypeAlias = tuple[Sampling, ChatView]
 """What a body wants besides its messages, and how its answer shall look."""
 
@@ -76,10 +78,8 @@ class PlainReader:
             body = _decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        messages, options, stream = body.messages, body.stream_options, body.stream
-        if not 0 < len(messages) <= self._messages_max:
-            return None
-        if options is not UNSET and not (stream and options.include_usage):
+        messages, stream = body.messages, body.stream
+        if len(messages) > self._messages_max:
             return None
         wishes = (
             body.model,
@@ -88,27 +88,25 @@ class PlainReader:
             body.temperature,
             body.top_p,
             stream,
-            options is not UNSET,
+            body.stream_options,
         )
-        known = self._known.get(wishes)
-        # 1 is 1.0 for a table.
-        if known is None or type(body.temperature) is int or type(body.top_p) is int:
-            known = self._understood(wishes)
-            if known is None:
-                return None
-        sampling, view = known
+        known = self._known.get(wishes) or self._understood(wishes)
+        if known is None:
+            return None
         turns = tuple([Turn(message.role, message.content) for message in messages])
         return Reading(
-            GenerateRequest(body.model, (ChatPrompt(turns),), sampling, stream, alike=True), view
+            GenerateRequest(wishes[0], (ChatPrompt(turns),), known[0], stream, alike=True), known[1]
         )
 
     def _understood(self, wishes: _Wishes) -> _Known | None:
-        _, older, newer, temperature, top_p, _, usage = wishes
-        if temperature is not None and (
-            type(temperature) is not float or not 0 <= temperature <= 2
-        ):
+        _, older, newer, temperature, top_p, stream, options = wishes
+        # Only the long way knows whether a zero with a sign was spelled as an integer.
+        if temperature is not None and (not 0 <= temperature <= 2 or copysign(1, temperature) < 0):
             return None
-        if top_p is not None and (type(top_p) is not float or not 0 < top_p <= 1):
+        if top_p is not None and not 0 < top_p <= 1:
+            return None
+        usage = options is not UNSET and stream and options.include_usage
+        if options is not UNSET and not usage:
             return None
         if newer is not None and older is not None:
             return None

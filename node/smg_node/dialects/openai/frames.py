@@ -143,9 +143,14 @@ def bare_answer_body(
     )
 
 
-_BARE_ANSWER: Final = (
-    b'{"id":%b,"object":"%b","created":%d,"model":%b,"choices":[%b],'
-    b'"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,'
+USAGE: Final = (
+    b'{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,'
     b'"prompt_tokens_details":{"cached_tokens":%d},'
-    b'"completion_tokens_details":{"reasoning_tokens":%d}},"system_fingerprint":%b}'
+    b'"completion_tokens_details":{"reasoning_tokens":%d}}'
+)
+"""What `usage_object` says, with places for the numbers."""
+_BARE_ANSWER: Final = (
+    b'{"id":%b,"object":"%b","created":%d,"model":%b,"choices":[%b],"usage":'
+    + USAGE
+    + b',"system_fingerprint":%b}'
 )

@@ -21,7 +21,11 @@ class View:
     metadata: Mapping[str, str] | None = None
     bare: bool = field(init=False, repr=False, compare=False)
     """Whether a whole answer has nothing in it but what every one has."""
+    plain: bool = field(init=False, repr=False, compare=False)
+    """Whether that is so of a stream as well, but for usage at its end."""
 
     def __post_init__(self) -> None:
         bare = not (self.token_ids or self.matched_stop or self.service_tier)
-        object.__setattr__(self, "bare", bare and self.metadata is None)
+        bare = bare and self.metadata is None
+        object.__setattr__(self, "bare", bare)
+        object.__setattr__(self, "plain", bare and not self.continuous_usage)

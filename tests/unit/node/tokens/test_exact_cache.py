@@ -7,14 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.tokens.exact_cache import ENTRY_BYTES, Encoded, ExactCache, ExactLimits
+from smg_node.tokens.exact_cache import ENTRY_BYTES, Encoded, ExactCache, ExactLimits, Key
 
 ROOMY = ExactLimits(entries=100, bytes=1 << 20)
 
 
-def key(
-    cache: ExactCache, text: str, digest: str = "d", special: bool = False
-) -> "tuple[object, ...]":
+def key(cache: ExactCache, text: str, digest: str = "d", special: bool = False) -> Key:
     return cache.key(text, digest=digest, add_special_tokens=special)
 
 
@@ -178,3 +176,28 @@ def test_it_is_a_bounded_map_whatever_comes(
         cache.get(cache.key(str(text), digest="d", add_special_tokens=False)) for text in range(10)
     ]
     assert cache.bytes == sum(ENTRY_BYTES + 4 * len(one.ids) for one in kept if one is not None)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 300)), max_size=80),
+    entries=st.integers(0, 64),
+    size=st.integers(0, 20_000),
+)
+def test_admitting_is_putting_what_was_not_found(
+    steps: list[tuple[int, int]], entries: int, size: int
+) -> None:
+    quick, plain = (ExactCache(ExactLimits(entries, size), seed=7) for _ in range(2))
+    for text, length in steps:
+        name, found = key(quick, str(text)), Encoded(array("I", [text] * length))
+        if quick.get(name) is None:
+            quick.admit(name, found)
+        if plain.get(name) is None:
+            plain.put(name, found)
+        assert (len(quick), quick.bytes, quick.evictions) == (
+            *(len(plain), plain.bytes, plain.evictions),
+        )
+        assert 0 <= quick.bytes <= size
+    for text in range(31):
+        name = key(quick, str(text))
+        assert quick.get(name) == plain.get(name)
