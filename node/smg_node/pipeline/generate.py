@@ -232,7 +232,7 @@ class GenerationRun:
         if ticket is not None:
             await reserve(ticket, request, prepared, model, parts.placer)
         wish = self._wish(prepared[0], journey)
-        self._hold = hold = await parts.placer.hold(model, wish)
+        self._hold = hold = parts.placer.soon(model, wish) or (await parts.placer.hold(model, wish))
         self._progress.worker, self._progress.attempts = hold.worker.id, 1
         planned = plan(
             request,

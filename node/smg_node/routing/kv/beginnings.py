@@ -172,19 +172,18 @@ class Beginnings:
 
     def __init__(self, index: PrefixIndex, *, on_assumed: Assumed | None = None) -> None:
         self._index = index
+        self._block: Final = index.block
         self._on_assumed = on_assumed
         self._lately = _Lately()
 
     def of(self, root: int, ids: TokenIds, now_s: float) -> Prompt:
         """Return a prompt of these ids under a root: model, adapter and salt."""
-        index = self._index
-        tokens, block = len(ids), index.block
-        blocks = tokens // block
-        if blocks >= _BLOCKS_MAX:
-            return Prompt(index, root, ids, now_s, _BLOCKS_MAX, sys.maxsize)
-        room = (blocks + 1) * block - tokens
+        index, tokens, block = self._index, len(ids), self._block
+        blocks, room = tokens // block, block - tokens % block
         if tokens < _KEPT_FROM_TOKENS:
             return Prompt(index, root, ids, now_s, blocks, room)
+        if blocks >= _BLOCKS_MAX:
+            return Prompt(index, root, ids, now_s, _BLOCKS_MAX, sys.maxsize)
         return Prompt(index, root, ids, now_s, blocks, room, self._lately.hashes(ids, root))
 
     def answered(
