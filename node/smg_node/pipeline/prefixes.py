@@ -86,8 +86,9 @@ class Prefixes:
         """Take in that `worker` has answered that prompt with `ids`; from one that is followed we hear it anyway."""
         assert type(beginning) is Prompt, "what `of` returned"
         # Of most answers there is nothing to say: they end no block, and the prompt was assumed a moment ago.
-        news = len(ids) >= beginning.room or not beginning.assumed(worker, rank, now_s)
-        if news and not self._hears(worker):
+        if len(ids) < beginning.room and beginning.assumed(worker, rank, now_s):
+            return
+        if not self._hears(worker):
             self._beginnings.answered(beginning, ids, worker, now_s, rank=rank)
 
     def _hears(self, worker: str) -> bool:
