@@ -5,6 +5,8 @@ Look at all candidates, choose, count the call in, tell its journey: nothing can
 
 from typing import Final
 
+import msgspec
+
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock, Rng
 from smg_node.core.request import TokenIds
@@ -16,14 +18,26 @@ from smg_node.pipeline.hold import Hold
 from smg_node.pipeline.pair_up import PairUp
 from smg_node.pipeline.pick import Picker
 from smg_node.pipeline.sieve import Allowed, probe_of
+from smg_node.pipeline.stage import Choosable, Dropped
 from smg_node.pipeline.stages import Stages, stages_of
 from smg_node.pipeline.wish import PROBE, TARGET, Beginnings, Look, Part, Rule, Wish
 from smg_node.routing.known import Policies
 
-__all__ = ["RETRY_AFTER_S", "Beginnings", "Decider", "Look", "Rule", "Wish"]
+__all__ = ["RETRY_AFTER_S", "Beginnings", "Decider", "Look", "Rule", "Usual", "Wish"]
 
 RETRY_AFTER_S: Final = 2.0
 """What a client is told while no worker can be had: a probe interval at most, engines come back in seconds."""
+
+
+class Usual(msgspec.Struct, frozen=True):
+    """Among whom the calls of a model are placed, and how, as of one version of the fleet and until then."""
+
+    version: int
+    model: AnyModel
+    until_s: float
+    part: Part
+    choosable: Choosable
+    dropped: Dropped
 
 
 class Decider:
@@ -41,6 +55,8 @@ class Decider:
         self._fleet = fleet
         self._beginnings = beginnings
         self._picker = Picker(policies, clock=clock, rng=rng, beginnings=beginnings)
+        self.choose: Final = self._picker.choose
+        """Chooses among some, and holds; see `Picker.choose`."""
         self._pair_up = PairUp(self._picker, clock=clock, rng=rng)
         self._stages: dict[str, Stages] = {}
 
@@ -83,6 +99,21 @@ class Decider:
                 break
         return found
 
+    def usual(self, model: AnyModel, now_s: float, rule: Rule, *, shed: bool) -> "Usual | None":
+        """Return among whom a call that may go anywhere is placed; None where there is more to it.
+
+        More is to be thought of where workers share calls or lie in several zones, where nobody can be chosen, and,
+        with `shed`, where all are overloaded.
+        """
+        stages = self.stages(model, now_s, rule)
+        stage = stages.alone
+        if stages.prefill is not None or stage is None or stage.all is None:
+            return None
+        if stage.near is not None or (shed and stages.strained):
+            return None
+        part = Part("", model.name, rule.policy)
+        return Usual(self._fleet.version, model, stages.until_s, part, stage.all, stage.dropped)
+
     def find(self, one: Look, now_s: float) -> Hold | None:
         """Choose and hold a worker, or a pair, if one can be had now."""
         stages = one.stages
@@ -94,10 +125,13 @@ class Decider:
             choosable = stage.all if stage.near is None else stage.choosable(rule.zone_spill)
             if choosable is not None:
                 part = Part("", one.model.name, rule.policy)
-                return self._picker.choose(one, part, choosable, stage, now_s)
+                return self._picker.choose(
+                    one.model, one.wish, part, choosable, stage.dropped, one.began_s, now_s
+                )
             probe = probe_of(stage.sieved, now_s)
             if probe is not None:
-                return self._picker.take(one, Part("", one.model.name, PROBE), probe, stage, now_s)
+                part = Part("", one.model.name, PROBE)
+                return self._picker.take(one.wish, part, probe, stage.dropped, one.began_s, now_s)
         return self._pair_up.probe(one, now_s)
 
     def target(self, model: AnyModel, wish: Wish, now_s: float, rule: Rule) -> Hold:
@@ -115,7 +149,7 @@ class Decider:
             one = Look(model, wish, stages, rule, now_s)
             if worker.role == "regular":
                 part = Part("", model.name, TARGET)
-                return self._picker.take(one, part, worker, stages.regular, now_s)
+                return self._picker.take(wish, part, worker, stages.regular.dropped, now_s, now_s)
             hold = self._pair_up.with_worker(one, worker, now_s) if wish.pair else None
             if hold is not None:
                 return hold

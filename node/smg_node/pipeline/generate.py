@@ -234,7 +234,7 @@ class GenerationRun:
             if waiting is not None:
                 await waiting
         wish = self._wish(prepared[0], journey)
-        self._hold = hold = await parts.placer.hold(model, wish)
+        self._hold = hold = parts.placer.soon(model, wish) or (await parts.placer.hold(model, wish))
         self._progress.worker, self._progress.attempts = hold.worker.id, 1
         planned = plan(
             request,

@@ -30,7 +30,10 @@ class PairUp:
         stages, spill = one.stages, one.rule.zone_spill
         assert stages.prefill is not None
         part = Part("prefill", f"{one.model.name}/prefill", one.rule.prefill)
-        first = self._picker.choose(one, part, pairs.choosable(spill), stages.prefill, now_s)
+        choosable, dropped = pairs.choosable(spill), stages.prefill.dropped
+        first = self._picker.choose(
+            one.model, one.wish, part, choosable, dropped, one.began_s, now_s
+        )
         try:
             return self._joined(one, pairs, first, now_s)
         except BaseException:
@@ -48,7 +51,16 @@ class PairUp:
         near = partners.for_zone(first.worker.labels.get(ZONE_LABEL, ""), rule.zone_spill)
         choosable = self._not_banned(first.worker, near, now_s)
         part = Part("decode", f"{one.model.name}/decode", rule.decode, 0)
-        second = self._picker.choose(one, part, choosable, stages.decode, now_s, first.beginning)
+        second = self._picker.choose(
+            one.model,
+            one.wish,
+            part,
+            choosable,
+            stages.decode.dropped,
+            one.began_s,
+            now_s,
+            first.beginning,
+        )
         return self._pair_of(first, second)
 
     def _not_banned(self, first: Worker, choosable: Choosable, now_s: float) -> Choosable:
@@ -89,13 +101,14 @@ class PairUp:
     def _taken_pair(
         self, one: Look, prefill: Worker, decode: Worker, policy: str, now_s: float
     ) -> Hold:
-        stages, name = one.stages, one.model.name
+        stages, name, wish, began_s = one.stages, one.model.name, one.wish, one.began_s
         assert stages.prefill is not None
         assert stages.decode is not None
-        part = Part("prefill", name, policy)
-        first = self._picker.take(one, part, prefill, stages.prefill, now_s)
-        part = Part("decode", name, policy, 0)
-        return self._pair_of(first, self._picker.take(one, part, decode, stages.decode, now_s))
+        part, dropped = Part("prefill", name, policy), stages.prefill.dropped
+        first = self._picker.take(wish, part, prefill, dropped, began_s, now_s)
+        part, dropped = Part("decode", name, policy, 0), stages.decode.dropped
+        second = self._picker.take(wish, part, decode, dropped, began_s, now_s)
+        return self._pair_of(first, second)
 
     def _pair_of(self, first: Hold, second: Hold) -> Hold:
         pairing = first.worker.pairing

@@ -1,11 +1,14 @@
 """One worker for one call, or for its half of one: chosen by a policy, counted in, and told to the journey."""
 
-from smg_node.core.journey import Chosen, Ratings
+from collections.abc import Sequence
+
+from smg_node.core.journey import Chosen, Rated, Ratings
 from smg_node.core.ports import Clock, Rng
+from smg_node.fleet.model import AnyModel
 from smg_node.fleet.worker import Worker
 from smg_node.pipeline.hold import Hold
-from smg_node.pipeline.stage import Choosable, Stage
-from smg_node.pipeline.wish import Beginnings, Look, Part
+from smg_node.pipeline.stage import Choosable, Dropped
+from smg_node.pipeline.wish import Beginnings, Part, Wish
 from smg_node.routing.known import Policies
 from smg_node.routing.policies.consistent_hashing import ConsistentHashing
 from smg_node.routing.policies.manual import Manual
@@ -26,25 +29,29 @@ class Picker:
 
     def choose(
         self,
-        one: Look,
+        model: AnyModel,
+        wish: Wish,
         part: Part,
         choosable: Choosable,
-        stage: Stage,
+        dropped: Dropped,
+        began_s: float,
         now_s: float,
         beginning: Beginning | None = None,
     ) -> Hold:
-        """Let the policy of `part` choose; with `beginning`, that is the prompt before the prefix index."""
-        wish, pool = one.wish, choosable.pool
-        beginnings = self._beginnings
+        """Let the policy of `part` choose, for a call that waits since `began_s`; `dropped` could not be chosen.
+
+        With `beginning`, that is the prompt before the prefix index.
+        """
+        ids, key, pool, beginnings = wish.ids, wish.key, choosable.pool, self._beginnings
         if beginnings is not None and beginning is None:
-            beginning = beginnings.of(one.model, wish.ids, wish.adapter, now_s)
-        rated = Ratings() if wish.journey is not None else None
+            beginning = beginnings.of(model, ids, wish.adapter, now_s)
+        rated = None if wish.journey is None else Ratings()
         asked = Asked(
             part.name,
-            wish.key,
+            key,
             wish.caller,
             wish.client,
-            wish.ids,
+            ids,
             wish.text,
             now_s,
             beginning,
@@ -54,36 +61,35 @@ class Picker:
         policy = self._policies.named(part.policy)
         at = policy.choose(asked, pool, self._rng)
         return self.take(
-            one,
+            wish,
             part,
             choosable.workers[at],
-            stage,
+            dropped,
+            began_s,
             now_s,
-            of=len(choosable.workers),
-            rated=rated,
-            keyed=bool(wish.key) and isinstance(policy, Sticky | Manual | ConsistentHashing),
-            beginning=beginning,
-            overlap=0.0
-            if beginning is None or not beginning.blocks
-            else beginning.overlaps(pool)[at],
+            len(pool.workers),
+            () if rated is None else rated,
+            isinstance(policy, Sticky | Manual | ConsistentHashing) if key else False,
+            beginning,
+            0.0 if beginning is None or not beginning.blocks else beginning.overlaps(pool)[at],
         )
 
     def take(
         self,
-        one: Look,
+        wish: Wish,
         part: Part,
         worker: Worker,
-        stage: Stage,
+        dropped: Dropped,
+        began_s: float,
         now_s: float,
-        *,
         of: int = 1,
-        rated: Ratings | None = None,
+        rated: Sequence[Rated] = (),
         keyed: bool = False,
         beginning: Beginning | None = None,
         overlap: float = 0.0,
     ) -> Hold:
         """Count the call in, and tell its journey."""
-        wish, engine, card = one.wish, worker.engine, worker.card
+        engine, card, journey = worker.engine, worker.card, wish.journey
         assert engine is not None
         assert card is not None
         prompt = len(wish.ids) if wish.prompt_tokens is None else wish.prompt_tokens
@@ -96,22 +102,22 @@ class Picker:
         probe = worker.breaker.take_probe(now_s)
         ahead = worker.hold(tokens, rank)
         alone = worker.load.inflight == 1
-        if wish.journey is not None:
-            wish.journey.add(
+        if journey is not None:
+            journey.add(
                 Chosen(
-                    at_ms=self._clock.now_ms(),
-                    choice=wish.choice,
-                    why=wish.why,
-                    worker=worker.id,
-                    policy=part.policy,
-                    of=of,
-                    rated=() if rated is None else rated,
-                    dropped=stage.dropped,
-                    waited_ms=round((now_s - one.began_s) * 1000),
-                    key=keyed,
-                    prompt_tokens=prompt,
-                    role=part.role,
-                    rank=rank,
+                    self._clock.now_ms(),
+                    wish.choice,
+                    wish.why,
+                    worker.id,
+                    part.policy,
+                    of,
+                    rated,
+                    dropped,
+                    0 if now_s is began_s else round((now_s - began_s) * 1000),
+                    keyed,
+                    prompt,
+                    part.role,
+                    rank,
                 )
             )
         return Hold(

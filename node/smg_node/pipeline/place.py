@@ -16,7 +16,8 @@ from smg_node.core.ports import Clock, Rng
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.model import AnyModel, RelayedModel, ServedModel
 from smg_node.fleet.pressure import NEVER
-from smg_node.pipeline.decide import RETRY_AFTER_S, Beginnings, Decider, Look, Rule, Wish
+from smg_node.pipeline.attempts import NOBODY
+from smg_node.pipeline.decide import RETRY_AFTER_S, Beginnings, Decider, Look, Rule, Usual, Wish
 from smg_node.pipeline.hold import Hold
 from smg_node.pipeline.waiting import PAUSE_MIN_S, WaitingRoom, overloaded
 from smg_node.routing.known import Policies
@@ -68,6 +69,9 @@ class Placer:
         self._decider = Decider(fleet, policies, clock=clock, rng=rng, beginnings=beginnings)
         self._rooms: dict[str, WaitingRoom] = {}
         self._rules: dict[str, Rule] = {}
+        self._choose = self._decider.choose
+        self._usual: dict[str, Usual] = {}
+        """How the next call of a model is placed if nothing has changed, by its pool."""
         self.confirmed: Final = self._decider.confirmed
         """Takes in that the first token of a held call came, and when: its prompt lies in that worker's cache."""
         self.answered: Final = self._decider.answered
@@ -106,6 +110,7 @@ class Placer:
             fallback_regular=old.fallback_regular if fallback_regular is None else fallback_regular,
         )
         self._rules.clear()
+        self._usual.clear()
         for room in self._rooms.values():
             room.line.retune(self._options.line)
 
@@ -174,6 +179,29 @@ class Placer:
             self._fleet.doubt_unknown()
             if not await self._wait(until_s):
                 raise _no_worker(f"no worker serves {name!r} yet, but some are still starting")
+
+    def soon(self, model: AnyModel, wish: Wish) -> Hold | None:
+        """Choose a worker and count a call in, where nobody has to wait and all is as usual; None: `hold` it.
+
+        That is nearly always: a call that may go to every worker, of which some can be chosen, and nobody in line.
+        """
+        if wish.fits is not None or wish.avoid is not NOBODY or wish.target is not None:
+            return None
+        if self._rooms and self._waiting(model):
+            return None
+        usual, now_s = self._usual.get(model.pool), self._clock.monotonic_s()
+        if (
+            usual is None
+            or usual.version != self._fleet.version
+            or usual.model is not model
+            or now_s >= usual.until_s
+        ):
+            rule, shed = self._rule(model), self._options.shed
+            usual = self._decider.usual(model, now_s, rule, shed=shed)
+            if usual is None:
+                return None
+            self._usual[model.pool] = usual
+        return self._choose(model, wish, usual.part, usual.choosable, usual.dropped, now_s, now_s)
 
     async def hold(self, model: AnyModel, wish: Wish) -> Hold:
         """Choose a worker of `model` and count a call in.

@@ -61,7 +61,9 @@ class Prefixes:
 
     def of(self, model: AnyModel, ids: TokenIds, adapter: str, now_s: float) -> Beginning | None:
         """Return a prompt of `model` as the index looks it up at that time."""
-        roots = self._root(model)
+        roots = self._roots.get(model.pool)
+        if roots is None or roots.tokenizer_digest != model.bundle_digest:
+            roots = self._root(model)
         return self._beginnings.of(roots(adapter) if adapter else roots.bare, ids, now_s)
 
     def dispatched(
@@ -84,8 +86,9 @@ class Prefixes:
         """Take in that `worker` has answered that prompt with `ids`; from one that is followed we hear it anyway."""
         assert type(beginning) is Prompt, "what `of` returned"
         # Of most answers there is nothing to say: they end no block, and the prompt was assumed a moment ago.
-        news = len(ids) >= beginning.room or not beginning.assumed(worker, rank, now_s)
-        if news and not self._hears(worker):
+        if len(ids) < beginning.room and beginning.assumed(worker, rank, now_s):
+            return
+        if not self._hears(worker):
             self._beginnings.answered(beginning, ids, worker, now_s, rank=rank)
 
     def _hears(self, worker: str) -> bool:
@@ -162,10 +165,10 @@ class Prefixes:
             self._past.update(_counts_of(known[2]))
 
     def _root(self, model: AnyModel) -> Roots:
-        pool, digest = model.pool, model.bundle_digest
-        known = self._roots.get(pool)
+        digest = model.bundle_digest
+        known = self._roots.get(model.pool)
         if known is None or known.tokenizer_digest != digest:
-            known = self._roots[pool] = Roots(model.name, digest, seed=self._seed)
+            known = self._roots[model.pool] = Roots(model.name, digest, seed=self._seed)
         return known
 
 

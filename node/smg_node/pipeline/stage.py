@@ -5,6 +5,7 @@ Calls that must avoid somebody, or do not fit everybody, get a stage of their ow
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -16,6 +17,10 @@ from smg_node.routing.pool import Pool
 from smg_node.routing.ring import Ring
 
 ZONE_LABEL = "zone"
+
+
+Dropped: TypeAlias = tuple[tuple[str, str], ...]
+"""Workers that cannot be chosen, each with the reason."""
 
 
 class Choosable(msgspec.Struct, frozen=True):
@@ -37,7 +42,7 @@ class Stage(msgspec.Struct, frozen=True):
     all: Choosable | None
     near: Choosable | None
     """Those of this node's zone, where there are others beside them."""
-    dropped: tuple[tuple[str, str], ...]
+    dropped: Dropped
     """Who cannot be chosen, and why; not all of very many."""
 
     def choosable(self, spill: float) -> Choosable | None:

@@ -23,6 +23,8 @@ _FIRST_BLOCKS: Final = 96
 """Hashed at once: 6,144 tokens, in about 10 us."""
 _BLOCKS_MAX: Final = 8_192
 """What comes after half a million tokens is not looked at: it costs milliseconds to hash."""
+_LATE_BLOCKS_MAX: Final = 16
+"""What a longer answer says is not put aside: its ids take room."""
 _KEPT_FROM_TOKENS: Final = 2_048
 """Shorter prompts are hashed in a few microseconds."""
 _KEPT_TOKENS_MAX: Final = 1 << 20
@@ -117,15 +119,17 @@ class Prompt(msgspec.Struct, eq=False, gc=False):
             hashes = self.hashes(upto)
         return hashes
 
-    def hashes_behind(self, ids: TokenIds) -> Sequence[int]:
-        """Return the hashes of the whole blocks that it gets with `ids` behind it: whole ones stay what they are."""
-        if len(ids) < self.room:
-            return ()
-        blocks, block = self.blocks, self._index.block
-        most = (len(self._ids) + len(ids)) // block
-        more = (most if most < _BLOCKS_MAX else _BLOCKS_MAX) - blocks
-        last = self.hashes()[-1] if blocks else self._root
-        return chain(last, self._ids[blocks * block :] + ids, block, more)
+    def behind(self, ids: TokenIds) -> tuple[int, TokenIds, int]:
+        """Return, with `ids` behind it, what its whole blocks end with, the ids after that, and how many blocks those are.
+
+        Whole blocks stay what they are.
+        """
+        blocks, block, own = self.blocks, self._index.block, self._ids
+        if not blocks:
+            ids = own + ids
+            return self._root, ids, min(len(ids) // block, _BLOCKS_MAX)
+        ids = own[blocks * block :] + ids
+        return self.hashes()[-1], ids, min(len(ids) // block, _BLOCKS_MAX - blocks)
 
     def assume(self, worker: str, rank: int | None) -> None:
         """Note that all of it has just been assumed of `worker`."""
@@ -172,19 +176,18 @@ class Beginnings:
 
     def __init__(self, index: PrefixIndex, *, on_assumed: Assumed | None = None) -> None:
         self._index = index
+        self._block: Final = index.block
         self._on_assumed = on_assumed
         self._lately = _Lately()
 
     def of(self, root: int, ids: TokenIds, now_s: float) -> Prompt:
         """Return a prompt of these ids under a root: model, adapter and salt."""
-        index = self._index
-        tokens, block = len(ids), index.block
-        blocks = tokens // block
-        if blocks >= _BLOCKS_MAX:
-            return Prompt(index, root, ids, now_s, _BLOCKS_MAX, sys.maxsize)
-        room = (blocks + 1) * block - tokens
+        index, tokens, block = self._index, len(ids), self._block
+        blocks, room = tokens // block, block - tokens % block
         if tokens < _KEPT_FROM_TOKENS:
             return Prompt(index, root, ids, now_s, blocks, room)
+        if blocks >= _BLOCKS_MAX:
+            return Prompt(index, root, ids, now_s, _BLOCKS_MAX, sys.maxsize)
         return Prompt(index, root, ids, now_s, blocks, room, self._lately.hashes(ids, root))
 
     def answered(
@@ -194,9 +197,14 @@ class Beginnings:
 
         What was assumed of the prompt itself a moment ago is not assumed once more.
         """
-        hashes = prompt.hashes_behind(ids)
-        if not prompt.assumed(worker, rank, now_s):
-            hashes = [*prompt.hashes(), *hashes]
+        known = not prompt.blocks or prompt.assumed(worker, rank, now_s)
+        hashes: Sequence[int] = () if known else prompt.hashes()
+        if len(ids) >= prompt.room:
+            above, behind, more = prompt.behind(ids)
+            if known and rank is None and more <= _LATE_BLOCKS_MAX and self._on_assumed is None:
+                self._index.assume_late(worker, above, behind, more, now_s)
+                return
+            hashes = [*hashes, *chain(above, behind, self._block, more)]
         if hashes:
             self._assume(hashes, worker, now_s, rank)
 

@@ -18,6 +18,7 @@ from xxhash import xxh3_64_intdigest
 
 from smg_node.core.request import TokenIds
 
+_AS_WE_HASH: Final = sys.byteorder == "little"
 BITS: Final = 60
 MASK: Final = (1 << BITS) - 1
 BLOCK_TOKENS: Final = 64
@@ -55,11 +56,17 @@ def chain(
     if count <= 0:
         return []
     if count == 1:
-        return [xxh3_64_intdigest(raw_ids(ids[:block]), root) & MASK]
+        return [first_of(root, ids, block)]
     width = 4 * block
     above, digest, mask, whole = root, xxh3_64_intdigest, MASK, raw_ids(ids)
     blocks = Struct(f"{width}s").iter_unpack(whole[: count * width])
     return [above := digest(one, above) & mask for (one,) in blocks]
+
+
+def first_of(root: int, ids: TokenIds, block: int) -> int:
+    """Return the hash of the first block of `ids`, which has one."""
+    one = ids[:block]
+    return xxh3_64_intdigest(one if _AS_WE_HASH else raw_ids(one), root) & MASK
 
 
 def link(above: int, raw: bytes) -> int:

@@ -10,22 +10,25 @@ confirms or removes a block ends what was assumed and told of it for that worker
 
     hash ─▶ BlockTable ─▶ number of a set ─▶ HolderSets ─▶ mask ─▶ Holders ─▶ workers
 
-Changes go run by run: neighbours in a chain nearly always have the same set. Nothing here takes long, but what
-takes longest goes in slices, by `sweep`.
+Changes go run by run: neighbours in a chain nearly always have the same set (`entries`). Nothing here takes long, but
+what takes longest goes in slices, by `sweep`.
 """
 
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from smg_node.core.request import TokenIds
 from smg_node.engines.kv import Tier
 from smg_node.packing.block_table import BlockTable
 from smg_node.routing.kv.by_rank import match_ranks
 from smg_node.routing.kv.chain import BLOCK_TOKENS
+from smg_node.routing.kv.entries import Entries
 from smg_node.routing.kv.figures import IndexFigures
-from smg_node.routing.kv.holders import SPANS, Holder, Holders
+from smg_node.routing.kv.holders import SPANS, Holder
+from smg_node.routing.kv.late import Late, by_worker
 from smg_node.routing.kv.runs import distinct, run_end
-from smg_node.routing.kv.sets import NOBODY, NONE_KNOWN, HolderSets, best_rank, worker_of
-from smg_node.routing.kv.watch import Heard, HeardAll, Watch
+from smg_node.routing.kv.sets import best_rank, worker_of
+from smg_node.routing.kv.watch import Heard, HeardAll
 
 ENTRIES_MAX: Final = 1_000_000
 ASSUMED_S: Final = 180.0
@@ -41,11 +44,11 @@ _HIGH_WATER: Final = 15 / 16
 _FAR: Final = 2
 _FIRST_LOOK: Final = 32
 """Of so many blocks of a prompt at first, then of twice as many: what nobody has is not worth a visit to memory."""
-_PATIENCE: Final = 8
-"""So many places the hand passes for each one it must free, until it frees what it finds."""
+_LATE_MAX: Final = 64
+"""So many answers are assumed together, or when somebody looks."""
 
 
-class PrefixIndex:
+class PrefixIndex(Entries):
     """The index of one node, for all its models: roots keep them apart. It belongs to one thread."""
 
     def __init__(
@@ -58,18 +61,13 @@ class PrefixIndex:
         table: BlockTable | None = None,
     ) -> None:
         self.block: Final = block
-        self._entries_max = entries_max
+        super().__init__(entries_max, sets_max, table)
         self._span_s: Final = assumed_s / SPANS
-        self._table = table if table is not None else BlockTable()
-        self._holders = Holders()
-        self._sets = HolderSets(self._holders, sets_max)
         self._span, self.span_end_s = 0, self._span_s
         """The present span of time, counted from the clock's start; till its end, to assume again changes nothing."""
         self._stale: dict[str, float] = {}
-        self._ranked = False
-        """Whether any worker ever had more than one rank."""
-        self._watch = Watch(self._holders)
-        self._evicted = self._narrowed = 0
+        self._late: list[Late] = []
+        """What is to be assumed, all of it in the present span, before anybody looks."""
 
     # ── What engines say ─────────────────────────────────────────────────────
 
@@ -85,7 +83,7 @@ class PrefixIndex:
 
     def removed(self, worker: str, hashes: Sequence[int], tier: Tier, *, rank: int = 0) -> None:
         """Note that these blocks are gone from `tier`; nothing that is not known changes."""
-        holder = self._holders.known(worker)
+        holder = self._known(worker)
         if holder is not None:
             bit = holder.ranks[rank][min(tier, _FAR)] if rank in holder.ranks else 0
             drop = bit | holder.assumed_at(rank) | holder.told
@@ -93,20 +91,20 @@ class PrefixIndex:
 
     def clear(self, worker: str, *, rank: int | None = None) -> None:
         """Void all that is known of a worker or of one of its ranks: its cache is empty."""
-        holder = self._holders.known(worker)
+        holder = self._known(worker)
         if holder is not None:
             assumed = holder.assumed if rank is None else holder.assumed_at(rank)
             self._void(holder, rank, also=assumed | holder.told)
 
     def unlearn(self, worker: str, *, rank: int | None = None) -> None:
         """Void what was confirmed of a worker or of one of its ranks: events were missed."""
-        holder = self._holders.known(worker)
+        holder = self._known(worker)
         if holder is not None:
             self._void(holder, rank, also=0)
 
     def doubt(self, worker: str, now_s: float) -> None:
         """Only assume from now on what was confirmed of a worker: nobody hears it here any more."""
-        holder = self._holders.known(worker)
+        holder = self._known(worker)
         if holder is not None and holder.confirmed:
             self._assume_instead(holder, holder.confirmed, now_s)
             self._watch.cleared(worker, perhaps=True)
@@ -115,13 +113,13 @@ class PrefixIndex:
         """Note since when a worker's events are missing; None: they are not."""
         if since_s is None:
             self._stale.pop(worker, None)
-        elif self._holders.known(worker) is not None:
+        elif self._known(worker) is not None:
             self._stale.setdefault(worker, since_s)
 
     def forget(self, worker: str) -> None:
         """Forget a worker that is gone."""
         self._stale.pop(worker, None)
-        holder = self._holders.known(worker)
+        holder = self._known(worker)
         if holder is not None:
             self._void(holder, None, also=holder.assumed | holder.told)
             self._holders.forget(worker)
@@ -134,6 +132,10 @@ class PrefixIndex:
         """Assume for a while that `worker` has these blocks: somebody sent them there, to a `rank` or to any."""
         if now_s >= self.span_end_s:
             self.tick(now_s)
+        self._assume(worker, hashes, rank)
+
+    def _assume(self, worker: str, hashes: Sequence[int], rank: int | None) -> None:
+        """Assume it in the present span."""
         holder = self._of(worker, rank) if rank else self._holders.of(worker)
         add = self._holders.assumed_bit(holder, self._span % SPANS, rank)
         if self._begun(holder, hashes := distinct(hashes), add):
@@ -142,6 +144,25 @@ class PrefixIndex:
         better = holder.confirmed | holder.told if rank is None else sum(holder.ranks[rank])
         drop = holder.assumed_at(rank) & ~add
         self._change(holder, hashes, add=add, drop=drop, unless=better)
+
+    def assume_late(
+        self, worker: str, above: int, ids: TokenIds, blocks: int, now_s: float
+    ) -> None:
+        """Assume, of the worker, the first `blocks` whole blocks of `ids` behind the block `above`: before anybody looks.
+
+        Whoever asks this index finds what `assume` would have left. Nobody changes `ids` any more.
+        """
+        if now_s >= self.span_end_s:
+            self.tick(now_s)
+        late = self._late
+        late.append((worker, above, ids, blocks))
+        if len(late) >= _LATE_MAX:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        late, self._late = self._late, []
+        for worker, hashes in by_worker(late, self.block).items():
+            self._assume(worker, hashes, None)
 
     def tell(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
         """Believe another node that `worker` has these blocks."""
@@ -154,19 +175,19 @@ class PrefixIndex:
 
     def untell(self, worker: str, hashes: Sequence[int]) -> None:
         """Believe no longer that `worker` has these blocks because another node said so."""
-        holder = self._holders.known(worker)
+        holder = self._known(worker)
         if holder is not None:
             self._change(holder, distinct(hashes), add=0, drop=holder.told | holder.assumed)
 
     def untell_all(self, worker: str) -> None:
         """Void all that other nodes said of a worker."""
-        holder = self._holders.known(worker)
+        holder = self._known(worker)
         if holder is not None:
             self._sets.without(holder.told)
 
     def doubt_told(self, worker: str, now_s: float) -> None:
         """Only assume from now on what other nodes said of a worker: who said it is gone, or hears it no more."""
-        holder = self._holders.known(worker)
+        holder = self._known(worker)
         if holder is not None and holder.told:
             self._assume_instead(holder, holder.told, now_s)
 
@@ -219,7 +240,7 @@ class PrefixIndex:
         What is known of the worker and of no rank is left out: one of them has it, and nobody knows which.
         """
         self.tick(now_s)
-        holder = self._holders.known(worker)
+        holder = self._known(worker)
         if holder is None:
             return {}
         scores = match_ranks(holder, self._table, self._sets.masks, hashes)
@@ -229,6 +250,8 @@ class PrefixIndex:
 
     def knows(self, one: int) -> bool:
         """Whether a block is there at all, whoever has it; it may be void already."""
+        if self._late:
+            self._catch_up()
         return self._table.get(one) != 0
 
     def _weaken(self, scores: dict[str, float], now_s: float) -> None:
@@ -252,22 +275,26 @@ class PrefixIndex:
 
     def held(self, worker: str) -> list[int]:
         """Return what is confirmed of a worker: what `watch` would have added and not removed. Looks at all."""
-        holder = self._holders.known(worker)
+        holder = self._known(worker)
         return self._with(holder.confirmed, 0) if holder is not None else []
 
     def blocks(self, worker: str) -> int:
         """Return how many blocks are known of a worker, about: evicted ones still count."""
-        holder = self._holders.known(worker)
+        holder = self._known(worker)
         return holder.blocks if holder is not None else 0
 
     def figures(self) -> IndexFigures:
         """Return the counts."""
+        if self._late:
+            self._catch_up()
         return IndexFigures(len(self._table), len(self._sets), self._evicted, self._narrowed)
 
     # ── Housekeeping ─────────────────────────────────────────────────────────
 
     def tick(self, now_s: float) -> None:
         """End assumptions that are too old."""
+        if self._late:
+            self._catch_up()
         if now_s < self.span_end_s:
             return
         span = max(int(now_s / self._span_s), self._span + 1)
@@ -281,6 +308,8 @@ class PrefixIndex:
 
     def sweep(self, places: int = 4096) -> None:
         """Look at some entries: drop what is void and, where room is short, what nobody asked for. Call it often."""
+        if self._late:
+            self._catch_up()
         table, sets = self._table, self._sets
         short = len(table) > self._entries_max * _HIGH_WATER
         # There are many entries, few sets, and those are hardly ever void: so they are looked at first.
@@ -295,106 +324,8 @@ class PrefixIndex:
         """Keep so many blocks at most; what is too much goes with the next changes and sweeps."""
         self._entries_max = entries_max
 
-    def _make_room(self, count: int) -> None:
-        table, goal, patience = self._table, self._entries_max - count, _PATIENCE * count + 64
-        while len(table) > goal and patience > 0:
-            patience -= 16
-            if table.turn(16, self._second_chance):
-                self._sets.end_turn()
-        while len(table) > goal:
-            if table.turn(16, self._drop):
-                self._sets.end_turn()
-
-    def _keep(self, one: int, value: int) -> int:
-        """Return the value of an entry as it is, 0 if it is void."""
-        return value if self._sets.see(value >> 1) else 0
-
-    def _second_chance(self, one: int, value: int) -> int:
-        """Return the value of an entry that was looked for since the last time, else 0."""
-        if value & 1 and self._sets.see(value >> 1):
-            return value ^ 1
-        return self._drop(one, value)
-
-    def _drop(self, one: int, value: int) -> int:
-        mask = self._sets.masks[value >> 1]
-        if mask:
-            self._evicted += 1
-            if self._watch.on:
-                self._watch.changed((one,), mask, 0)
-        return 0
-
-    # ── Changing ─────────────────────────────────────────────────────────────
-
-    def _of(self, worker: str, rank: int = 0) -> Holder:
-        holder = self._holders.of(worker)
-        if rank not in holder.ranks:
-            holder.ranks[rank] = [0, 0, 0]
-            self._ranked = True
-            # Every rank may have what is assumed of its worker.
-            self._sets.forget_views()
-        return holder
-
-    def _change(
-        self, holder: Holder, hashes: Sequence[int], *, add: int, drop: int, unless: int = 0
-    ) -> None:
-        """Give each of these blocks, named once, the bits of `add` for those of `drop`, unless it has one of those."""
-        if add and len(self._table) + len(hashes) > self._entries_max:
-            hashes = hashes[: self._entries_max]
-            self._make_room(len(hashes))
-        values = self._table.look(hashes)
-        at, count = 0, len(values)
-        while at < count:
-            start, at = at, run_end(values, at)
-            value = values[start]
-            before = self._sets.masks[value >> 1]
-            after = (before & ~drop) | add
-            if after != before and not before & unless:
-                run = hashes if at - start == count else hashes[start:at]
-                self._change_run(holder, run, value, after)
-
-    def _begun(self, holder: Holder, hashes: Sequence[int], add: int) -> bool:
-        """Give blocks that nobody has what is assumed; return False, with nothing done, where there is more to it."""
-        table = self._table
-        more = len(table) + len(hashes) > self._entries_max or any(table.look(hashes))
-        number = NONE_KNOWN if more else self._sets.number(add)
-        if number == NONE_KNOWN:
-            return False
-        table.add(hashes, number << 1)
-        holder.blocks += len(hashes)
-        return True
-
-    def _change_run(self, holder: Holder, run: Sequence[int], value: int, after: int) -> None:
-        """Give blocks that have the same set another one; knows less where there is no room for it."""
-        before, number = self._sets.masks[value >> 1], self._sets.number(after, value >> 1, holder)
-        if number <= NOBODY:
-            if number == NONE_KNOWN:
-                self._narrowed += len(run)
-                after &= holder.every
-                number = self._sets.number(after, narrow=True) or NOBODY
-            after = after if number > NOBODY else 0
-        if value:
-            self._table.put(run, number << 1 | (value & 1))
-        elif after:
-            self._table.add(run, number << 1)
-        had, has = before & holder.every, after & holder.every
-        if not had or not has:
-            holder.blocks += len(run) * (bool(has) - bool(had))
-        if self._watch.on:
-            self._watch.changed(run, before, after)
-
-    def _void(self, holder: Holder, rank: int | None, *, also: int) -> None:
-        """Take what is confirmed, of a rank or of all, and `also` these bits, from all blocks."""
-        bits = holder.confirmed if rank is None else sum(holder.ranks.get(rank, ()))
-        rest = holder.confirmed & ~bits
-        gone = self._with(bits, rest) if self._watch.on and rest else ()
-        self._sets.without(bits | also)
-        if not rest:
-            holder.blocks = 0
-            if bits:
-                self._watch.cleared(holder.worker)
-        self._watch.removed(holder.worker, gone)
-
-    def _with(self, any_of: int, none_of: int) -> list[int]:
-        """Return the blocks whose set has one of these bits and none of those."""
-        wanted = self._sets.values_with(any_of, none_of)
-        return self._table.having(wanted) if wanted else []
+    def _known(self, worker: str) -> Holder | None:
+        """Return the bits of a worker that has any, by all that was said so far."""
+        if self._late:
+            self._catch_up()
+        return self._holders.known(worker)
