@@ -83,7 +83,7 @@ class Bench:
 
     async def events(self, sampling: Sampling | None = None, **more: object) -> list[Event]:
         run = self.start(sampling, **more)  # type: ignore[arg-type]  # handed through
-        choices = run._request.choices
+        choices = run.request.choices
         grammar, seen = Grammar(choices), list[Event]()
         async with aclosing(run.events()) as batches:
             async for batch in batches:

@@ -8,7 +8,7 @@ import msgspec
 OutcomeKind: TypeAlias = Literal["ok", "client_gone", "refused", "failed"]
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One finished generation. A struct: made for every request, where a frozen dataclass of so many fields costs 2 µs.
 
     Times are seconds on the monotonic clock: `received_s` when the request came, `first_token_s` when

@@ -1,15 +1,25 @@
-"""What one engine call says, fed to the story of its generation."""
+"""One engine call, told to its generation as it comes.
 
-from collections.abc import Sequence
+Its task sleeps while the call is under way. What an engine says is told within the wake-up that brought it, all the
+way to the client; the task is woken only at the end, and where somebody has to be waited for.
+"""
+
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.events import Event
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.chunk_stream import ChunkStream, ends_itself
+from smg_node.engines.engine import EngineRequest
+from smg_node.engines.status import DEADLINE_CODE
+from smg_node.packing.cut_through import ANY_CACHED, CutThrough
+from smg_node.pipeline.attempts import Attempts
+from smg_node.pipeline.ground import Ground
 from smg_node.pipeline.hold import Hold
 from smg_node.pipeline.plan import Leg
 from smg_node.pipeline.story import Story
@@ -18,37 +28,133 @@ ENGINE_ENDS_S: Final = 0.25
 """How long an engine that should be ending by itself is waited for before its call is cancelled."""
 
 
-class Call:
-    """The call of a leg on the worker of a hold. `said` is whether any id came of it."""
+class Call(msgspec.Struct, eq=False):
+    """The call of a leg on the worker of a hold. `said` is whether any id came of it.
 
-    __slots__ = ("_beyond", "_hold", "_leg", "_story", "_unfinished", "cached_tokens", "said")
+    No id from `beyond` on can be meant by its engine, and `unfinished` of the leg's answers go on. `attempts` are
+    those of its leg; None where it is the first.
+    """
 
-    def __init__(self, leg: Leg, hold: Hold, story: Story) -> None:
-        self._leg = leg
-        self._hold = hold
-        self._story = story
-        self._unfinished = leg.count
-        model = hold.worker.model
-        assert model is not None
-        # The first id that this engine cannot mean. A model may have more rows than its tokenizer has tokens; those
-        # print nothing, as everywhere.
-        self._beyond = max(model.tokenizer.vocabulary, hold.card.vocabulary or 0)
-        self.said = False
-        self.cached_tokens = -1
-        """How many of the ids that it was sent the engine had cached; -1 if it did not say."""
+    _ground: Ground
+    _leg: Leg
+    hold: Hold
+    _story: Story
+    _unfinished: int
+    _beyond: int
+    _attempts: Attempts | None = None
+    said: bool = False
+    _cached_tokens: int = -1
+    """How many of the ids that it was sent the engine had cached; -1 if it did not say."""
+    _mistake: SmgError | None = None
+    """What it said that is wrong."""
+    _behind: bool = False
+    """Whether its receiver is."""
+    # Where plain text may go past events: whether that is to be asked at all, and what does it now.
+    _cuts: bool = False
+    _cut: CutThrough | None = None
+    _stream: ChunkStream | None = None
 
-    def feed(self, chunks: Sequence[Chunk], out: list[Event]) -> None:
+    async def tell(self, trace_headers: Mapping[str, str] | None = None) -> None:
+        """Tell what it says until its answers are over, and count it out.
+
+        Where it breaks that is an SmgError, and it is still held: others have to decide what becomes of it.
+        """
+        ground, leg, hold, story = self._ground, self._leg, self.hold, self._story
+        self._stream = stream = hold.call(self._request(trace_headers))
+        telling = ground.telling
+        if telling.cuts:
+            self._cuts = leg.count == 1 and story.plain is not None
+        try:
+            over = False
+            while not over:
+                over = await stream.pour(self._take)
+                if self._behind:
+                    self._behind = False
+                    await telling.ready()
+                if self._mistake is not None:
+                    raise self._mistake
+                if not over and self._enough():
+                    await self._let_end(stream)
+                    break
+        finally:
+            # It knows us by what it calls: together they would stay until the collector comes.
+            self._stream = None
+            await stream.aclose()
+        if not story.over(leg.first, leg.count):
+            # An engine may end a call without finishing it.
+            raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine ended without finishing")
+        now_s = ground.parts.clock.monotonic_s()
+        hold.ended(now_s)
+        if leg.count == 1 and hold.unheard:
+            ids = story.choices[leg.first].ids
+            ground.parts.placer.answered(hold, ids[leg.done :] if leg.done else ids, now_s)
+        hold.release(now_s)
+
+    def _request(self, trace_headers: Mapping[str, str] | None) -> EngineRequest:
+        ground, leg, attempts = self._ground, self._leg, self._attempts
+        context = ground.context
+        left_s = context.deadline_s - ground.parts.clock.monotonic_s()
+        if left_s <= 0:
+            raise SmgError(
+                ErrorKind.UPSTREAM_TIMEOUT,
+                "the request's time was up before it was sent",
+                code=DEADLINE_CODE,
+            )
+        headers = context.upstream_headers
+        # The first call has the id of its answer, so that whoever reads an engine's log finds it.
+        first = not leg.first and (attempts is None or attempts.made == 1)
+        return EngineRequest(
+            f"eng-{self._story.begin.id}" if first else ground.parts.ids.new("eng-"),
+            leg.ids,
+            leg.sampling,
+            True,
+            left_s,
+            {**headers, **trace_headers} if trace_headers else headers,
+            0 if attempts is None else attempts.silences,
+            packed=leg.packed,
+        )
+
+    # ── Within a wake-up ─────────────────────────────────────────────────────
+
+    def _take(self, chunks: Sequence[Chunk]) -> bool:
+        """Tell what one wake-up brought; whether more is wanted at once."""
+        had_said = self.said
+        out: list[Event] = []
+        try:
+            self._feed(chunks, out)
+        except SmgError as error:
+            # What stood before the mistake is right, and has been taken for said.
+            self._mistake = error
+        else:
+            if self.said and not had_said:
+                ground, hold = self._ground, self.hold
+                now_s = ground.parts.clock.monotonic_s()
+                if ground.first_token_s is None:
+                    ground.first_token_s = now_s
+                hold.spoke(now_s, self._cached_tokens)
+                ground.parts.placer.confirmed(hold, now_s)
+        if out:
+            self._behind = self._ground.telling.say(out)
+        if self._cuts:
+            self._cut_through()
+        if self._behind or self._mistake is not None:
+            return False
+        # Once the engine has said so, too, it only has to be heard out.
+        return not self._unfinished or not self._enough()
+
+    def _feed(self, chunks: Sequence[Chunk], out: list[Event]) -> None:
         """Append the events of what one wake-up brought. SmgError: none of `out` is wrong, and it goes no further."""
-        leg, story, beyond = self._leg, self._story, self._beyond
+        leg, beyond, story = self._leg, self._beyond, self._story
+        alone = story.alone
         for chunk in chunks:
-            ids, choice = chunk.ids, chunk.choice
+            ids, finish, choice = chunk.ids, chunk.finish, chunk.choice
             if ids and (max(ids) >= beyond or min(ids) < 0):
-                if chunk.apart:
+                if chunk.apart and (good := _before(chunk, beyond)):
                     # What stood in the messages before the wrong one is right.
-                    self.feed(_before(chunk, beyond), out)
+                    self._feed(good, out)
                 raise _beyond_vocabulary(ids, beyond)
-            if chunk.finish is not None:
-                if chunk.finish == "abort":
+            if finish is not None:
+                if finish == "abort":
                     raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine gave up on the answer")
                 self._unfinished -= 1
             if choice and not 0 <= choice < leg.count:
@@ -57,24 +163,66 @@ class Call:
                 )
             if ids and not self.said:
                 self.said = True
-                self.cached_tokens = chunk.cached_tokens
+                self._cached_tokens = chunk.cached_tokens
             if leg.done:
                 # What it had cached of the answer is nobody's saving; the first call told the rest.
                 chunk.cached_tokens = -1
-            story.feed(leg.first + choice, chunk, out)
+            if alone is None:
+                story.feed(leg.first + choice, chunk, out)
+                continue
+            # As the story would, without going through it: nearly all answers are the only one.
+            if not story.begun:
+                story.start(out)
+            if chunk.cached_tokens > story.cached:
+                story.cached = chunk.cached_tokens
+            alone.feed(chunk, out)
 
-    def over(self) -> bool:
+    def _cut_through(self) -> None:
+        """Have plain text that comes next told in frames, if there is nothing more to it now."""
+        stream, plain = self._stream, self._story.plain
+        assert stream is not None, "it is what was heard"
+        assert plain is not None, "only plain text goes past events"
+        if plain.over:
+            # Nothing comes next, and what is let by now finds that out.
+            if self._cut is not None:
+                self._cut = None
+                stream.pass_by(None)
+            return
+        reader, around = stream.plain, self._ground.telling.around()
+        self._cut = None
+        if self.said and self._mistake is None and reader is not None and around is not None:
+            # What an engine had cached of an answer's beginning is nobody's saving.
+            cached = ANY_CACHED if self._leg.done else self._story.cached
+            room = self._ground.telling.room()
+            self._cut = plain.cut_through(reader, around, cached, room)
+        stream.pass_by(None if self._cut is None else self._pass)
+
+    def _pass(self, batch: Sequence[bytes]) -> bool | None:
+        """Tell messages of plain text in frames; None if they are something else."""
+        cut, telling = self._cut, self._ground.telling
+        assert cut is not None, "who passes by has been let"
+        if telling.outdated:
+            return None
+        frames = cut.take(batch)
+        if not frames:
+            return None
+        self._behind = telling.put(frames)
+        return not self._behind
+
+    # ── Its end ──────────────────────────────────────────────────────────────
+
+    def _enough(self) -> bool:
         """Whether the answers are over, and the engine has not said so of all of them: nobody waits for more."""
         return self._unfinished > 0 and self._story.over(self._leg.first, self._leg.count)
 
-    async def let_end(self, stream: ChunkStream) -> None:
+    async def _let_end(self, stream: ChunkStream) -> None:
         """Give an engine that is about to end the call by itself a moment; cancelling costs it more.
 
         It knows end-of-text, stop ids and the length; stop strings only if its contract has them, and calls not
         at all.
         """
         leg, story = self._leg, self._story
-        knows = self._hold.abilities.stop_strings
+        knows = self.hold.abilities.stop_strings
         if story.cut_by_call(leg.first, leg.count):
             return
         if not knows and story.cut_by_string(leg.first, leg.count):
@@ -83,11 +231,6 @@ class Call:
             await ends_itself(stream, ENGINE_ENDS_S)
         except SmgError:
             return
-
-    def check_end(self) -> None:
-        """Assert nothing: an engine may end a call without finishing it, and that is UPSTREAM_FAILED."""
-        if not self._story.over(self._leg.first, self._leg.count):
-            raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine ended without finishing")
 
 
 def _before(chunk: Chunk, beyond: int) -> list[Chunk]:

@@ -11,70 +11,43 @@ a moment to do so, because cancelling costs it more.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Final
 
-from smg_node.admission.door import Admission
 from smg_node.admission.ticket import Ticket
 from smg_node.core.answer import Answer, Collector
 from smg_node.core.around import Through
 from smg_node.core.context import RequestContext
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.events import Event, Fail, Usage
-from smg_node.core.ids import IdSource
 from smg_node.core.journey import Journey
 from smg_node.core.outcome import Outcome, OutcomeKind
-from smg_node.core.ports import Clock, Rng
 from smg_node.core.request import GenerateRequest
 from smg_node.fleet.model import ServedModel
 from smg_node.pipeline.attempts import Attempts
+from smg_node.pipeline.call import Call
 from smg_node.pipeline.forcing import Keeping
+from smg_node.pipeline.ground import GenerationParts, Ground
 from smg_node.pipeline.hold import Hold
-from smg_node.pipeline.journal import Journal
-from smg_node.pipeline.legs import Ground, LegRun, Progress
+from smg_node.pipeline.legs import LegRun
 from smg_node.pipeline.merge import side_by_side
 from smg_node.pipeline.metering import MeteredTelling, reserve, settle
-from smg_node.pipeline.place import Placer, Wish
-from smg_node.pipeline.plan import plan
-from smg_node.pipeline.prepare import Prepared, Preparer
+from smg_node.pipeline.place import Wish
+from smg_node.pipeline.plan import Leg, plan
 from smg_node.pipeline.pulling import pulled
 from smg_node.pipeline.story import Story
-from smg_node.pipeline.telling import (
-    NOBODY_LISTENS,
-    CutShortError,
-    Ready,
-    Receive,
-    ReceiverError,
-    Telling,
-)
+from smg_node.pipeline.telling import CutShortError, Ready, Receive, ReceiverError, Telling
 from smg_node.routing.keys import KEY_BYTES_MAX
-from smg_node.routing.retry import RetryBudget, RetryBudgets
 from smg_node.telemetry import scope
+
+__all__ = ["GenerationParts", "GenerationRun", "Generator", "checked_key"]
 
 _log = logging.getLogger(__name__)
 
 _NOTHING_USED: Final = Usage(0, 0, 0)
-_WELL: Final[tuple[OutcomeKind, str, int]] = ("ok", "", 200)
 _NO_ODDITIES: Final[Mapping[str, int]] = {}
 LEGS_AT_ONCE: Final = 16
 """Engine calls of one request at a time; a request may have 128 and must not take the fleet alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationParts:
-    """What every generation needs; built once."""
-
-    placer: Placer
-    preparer: Preparer
-    ids: IdSource
-    clock: Clock
-    rng: Rng
-    retries: RetryBudgets
-    journal: Journal
-    on_outcome: Callable[[Outcome], None]
-    admission: Admission | None = None
-    """None where there are no limits."""
 
 
 class Generator:
@@ -87,60 +60,29 @@ class Generator:
         self, dialect: str, request: GenerateRequest, context: RequestContext
     ) -> "GenerationRun":
         """Return a run that has not begun."""
-        return GenerationRun(self._parts, dialect, request, context)
+        return GenerationRun(self._parts, context, dialect, request, request.ignored)
 
 
-class GenerationRun:
-    """One generation; see `pipeline.run.Run`."""
+class GenerationRun(Ground, eq=False):
+    """One generation; see `pipeline.run.Run`. It is the ground of its own calls."""
 
     ticket: Ticket | None = None
     """What it showed when it entered."""
-
-    # What it comes to on its way.
-    _budget: RetryBudget
-    _model = ""
-    _served: ServedModel | None = None
+    _model: str = ""
     _hold: Hold | None = None
-    _story: Story | None = None
+    """What nobody else has let go of when it is over."""
     _keeping: Keeping | None = None
     _failure: SmgError | None = None
-    _silent = False
-
-    def __init__(
-        self,
-        parts: GenerationParts,
-        dialect: str,
-        request: GenerateRequest,
-        context: RequestContext,
-    ) -> None:
-        self.ignored = request.ignored
-        self._parts = parts
-        self._dialect = dialect
-        self._request = request
-        self._context = context
-        self._progress = Progress()
-
-    @property
-    def worker(self) -> str:
-        """Id of the worker in use, "" until one was chosen."""
-        return self._progress.worker
-
-    @property
-    def attempts(self) -> int:
-        """Engine calls, of the leg that took the most."""
-        return self._progress.attempts
+    _silent: bool = False
 
     async def enter(self) -> None:
         """Find its model and be let in, before anybody reads; what refuses it is raised, and counted as its end."""
-        parts = self._parts
         try:
             await self._let_in()
         except SmgError as error:
             self._failure = error
             self.leave()
-            journey = parts.journal.begin(
-                self._context.request_id, self._dialect, self._request.model, parts.clock.now_ms()
-            )
+            journey = self._begin(self.parts.clock.now_ms())
             journey.model = self._model
             self._report(journey)
             raise
@@ -159,10 +101,10 @@ class GenerationRun:
         self._silent = True
         heard: list[Event] = []
         await self.tell(heard.extend)
-        story = self._story
-        if story is not None and story.silent and story.closed and self._failure is None:
+        story = self.story
+        if story is not None and story.whole is not None and story.closed and self._failure is None:
             return story.answer()
-        collector = Collector(self._request.choices)
+        collector = Collector(self.request.choices)
         collector.feed(heard)
         return collector.answer()
 
@@ -170,28 +112,31 @@ class GenerationRun:
         self, receive: Receive, ready: Ready | None = None, through: Through | None = None
     ) -> None:
         """Tell the events of this generation; see `pipeline.run.Run`."""
-        parts, request, context = self._parts, self._request, self._context
-        began_ms = context.received_ms or parts.clock.now_ms()
-        journey = parts.journal.begin(context.request_id, self._dialect, request.model, began_ms)
+        self.journey = journey = self._begin(self.context.received_ms or self.parts.clock.now_ms())
         try:
-            if scope.current().trace.sampled:
+            if scope.sampled():
+                self.traced = True
                 with scope.child("prepare"):
-                    legs = await self._legs(journey, receive, ready, through, traced=True)
+                    legs = await self._legs(journey, receive, ready, through)
             else:
                 legs = await self._legs(journey, receive, ready, through)
+            story, hold = self.story, self._hold
+            assert story is not None, "who has legs has a story"
+            assert hold is not None, "the first of them has a worker"
             try:
-                if len(legs) == 1:
-                    # From here on it is the leg's.
-                    self._hold = None
-                    await legs[0].tell()
+                if len(legs) > 1 or self.traced:
+                    await self._tell_legs(legs)
                 else:
-                    await side_by_side([leg.tell for leg in legs], at_once=LEGS_AT_ONCE)
+                    call = Call(self, legs[0], hold, story, legs[0].count, self.beyond)
+                    try:
+                        await call.tell()
+                        self._hold = None
+                    except SmgError as error:
+                        await self._leg(legs[0]).take_over(call, error)
             except CutShortError:
                 # The answers are over, whatever the engines would still have said.
-                pass
-            story = self._story
-            assert story is not None, "who has legs has a story"
-            if story.silent:
+                self._let_go()
+            if story.whole is not None:
                 story.close()
             else:
                 ending: list[Event] = []
@@ -200,103 +145,40 @@ class GenerationRun:
         except ReceiverError as why:
             raise why.error from why.error.__cause__
         except SmgError as error:
-            if self._story is not None and self._story.closed:
+            if self.story is not None and self.story.closed:
                 # The receiver's own, at the end of everything.
                 raise
             self._failure = error
             receive(self._failed(error))
         finally:
-            if self._hold is not None:
-                self._hold.release(parts.clock.monotonic_s())
+            self._let_go()
             if self.ticket is not None:
-                settle(self.ticket, self._story, self._failure)
+                settle(self.ticket, self.story, self._failure)
             self._report(journey)
 
     # ── The beginning ────────────────────────────────────────────────────────
 
+    def _begin(self, now_ms: int) -> Journey:
+        context = self.context
+        return self.parts.journal.begin(
+            context.request_id, self.dialect, self.request.model, now_ms
+        )
+
     async def _legs(
-        self,
-        journey: Journey,
-        receive: Receive,
-        ready: Ready | None,
-        through: Through | None,
-        *,
-        traced: bool = False,
-    ) -> Sequence[LegRun]:
-        """Let the request in, prepare and place it; return who tells its story, of whom the first has a worker."""
-        parts, request = self._parts, self._request
-        model = self._served or await self._let_in()
+        self, journey: Journey, receive: Receive, ready: Ready | None, through: Through | None
+    ) -> Sequence[Leg]:
+        """Let the request in, prepare and place it; return its calls, of which the first has a worker."""
+        parts, context, request = self.parts, self.context, self.request
+        model = self.served or await self._let_in()
         journey.model = model.name
-        ticket, preparer = self.ticket, parts.preparer
+        ticket, preparer, placer = self.ticket, parts.preparer, parts.placer
         prepared = preparer.soon(request, model) or await preparer.prepared(request, model)
         if ticket is not None:
-            waiting = reserve(ticket, request, prepared, model, parts.placer)
+            waiting = reserve(ticket, request, prepared, model, placer)
             if waiting is not None:
                 await waiting
-        wish = self._wish(prepared[0], journey)
-        self._hold = hold = parts.placer.soon(model, wish) or (await parts.placer.hold(model, wish))
-        self._progress.worker, self._progress.attempts = hold.worker.id, 1
-        planned = plan(
-            request,
-            prepared,
-            model,
-            hold,
-            generation_id=self._context.token or parts.ids.new(""),
-            created_s=journey.began_ms // 1000,
-            new_id=self._new_call_id,
-            # Who may need more rights than he has is looked at as it goes.
-            silent=self._silent and (ticket is None or not ticket.watched),
-        )
-        self._story, self._keeping = story, keeping = planned.story, planned.keeping
-        if planned.ignored:
-            self.ignored = (*self.ignored, *planned.ignored)
-        journey.answer = story.id
-        if ticket is not None and ticket.watched:
-            telling: Telling = MeteredTelling(receive, ready, keeping, through, ticket, story)
-        else:
-            telling = NOBODY_LISTENS if story.silent else Telling(receive, ready, keeping, through)
-        ground = Ground(
-            parts.placer,
-            parts.ids,
-            parts.clock,
-            parts.rng,
-            self._context,
-            model,
-            hold,
-            story,
-            wish,
-            self._progress,
-            journey,
-            telling,
-            traced,
-        )
-        options, budget, legs = parts.retries.options, self._budget, planned.legs
-        first = LegRun(ground, legs[0], Attempts(options, budget), hold=hold)
-        if len(legs) == 1:
-            return (first,)
-        return [first, *[LegRun(ground, leg, Attempts(options, budget)) for leg in legs[1:]]]
-
-    async def _let_in(self) -> ServedModel:
-        """Find the model, and be let in."""
-        parts, context = self._parts, self._context
-        placer, wanted = parts.placer, self._request.model
-        model = placer.ready_model(wanted)
-        if model is None:
-            model = await placer.model(wanted, deadline_s=context.deadline_s)
-        self._model = name = model.name
-        self._budget = budget = parts.retries.of(name)
-        budget.asked(parts.clock.monotonic_s())
-        if parts.admission is not None:
-            self.ticket = ticket = parts.admission.ticket(context, name)
-            if ticket is not None and not ticket.enters():
-                await ticket.enter()
-        self._served = model
-        return model
-
-    def _wish(self, first: Prepared, journey: Journey) -> Wish:
-        context, request = self._context, self._request
-        target = context.target_worker
-        return Wish(
+        first, target = prepared[0], context.target_worker
+        self.wish = wish = Wish(
             context.deadline_s,
             first.ids,
             first.text,
@@ -310,47 +192,111 @@ class GenerationRun:
             why="first" if target is None else "target",
             journey=journey,
         )
+        self._hold = self.checked = hold = placer.soon(model, wish) or await placer.hold(model, wish)
+        self.worker, self.attempts = hold.worker.id, 1
+        planned = plan(
+            request,
+            prepared,
+            model,
+            hold,
+            generation_id=context.token or parts.ids.new(""),
+            created_s=journey.began_ms // 1000,
+            new_id=self._new_call_id,
+            # Who may need more rights than he has is looked at as it goes.
+            silent=self._silent and (ticket is None or not ticket.watched),
+        )
+        self.story = story = planned.story
+        self.beyond = planned.beyond
+        self._keeping = keeping = planned.keeping
+        if planned.ignored:
+            self.ignored = (*self.ignored, *planned.ignored)
+        journey.answer = story.begin.id
+        if ticket is not None and ticket.watched:
+            self.telling = MeteredTelling(receive, ready, keeping, through, ticket, story)
+        elif story.whole is None:
+            self.telling = Telling(receive, ready, keeping, through)
+        return planned.legs
+
+    async def _let_in(self) -> ServedModel:
+        """Find the model, and be let in."""
+        parts, context = self.parts, self.context
+        placer, wanted = parts.placer, self.request.model
+        model = placer.ready_model(wanted)
+        if model is None:
+            model = await placer.model(wanted, deadline_s=context.deadline_s)
+        self._model = name = model.name
+        self.budget = budget = parts.retries.of(name)
+        budget.asked(parts.clock.monotonic_s())
+        if parts.admission is not None:
+            self.ticket = ticket = parts.admission.ticket(context, name)
+            if ticket is not None and not ticket.enters():
+                await ticket.enter()
+        self.served = model
+        return model
+
+    # ── Legs of their own ────────────────────────────────────────────────────
+
+    def _leg(self, leg: Leg) -> LegRun:
+        """Return who tells a leg: it is his to let go of the worker that is held."""
+        assert self.budget is not None, "who has legs was let in"
+        hold, self._hold = self._hold, None
+        return LegRun(self, leg, Attempts(self.parts.retries.options, self.budget), hold=hold)
+
+    async def _tell_legs(self, legs: Sequence[Leg]) -> None:
+        if len(legs) == 1:
+            await self._leg(legs[0]).tell()
+            return
+        # The first one has the worker.
+        runs = [self._leg(leg) for leg in legs]
+        await side_by_side([run.tell for run in runs], at_once=LEGS_AT_ONCE)
+
+    def _let_go(self) -> None:
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            hold.release(self.parts.clock.monotonic_s())
 
     def _new_call_id(self, _name: str, _ordinal: int) -> str:
-        return f"call_{self._parts.rng.getrandbits(96):024x}"
+        return f"call_{self.parts.rng.getrandbits(96):024x}"
 
     # ── The end ──────────────────────────────────────────────────────────────
 
     def _failed(self, error: SmgError) -> list[Event]:
         out: list[Event] = []
-        if self._story is None:
+        if self.story is None:
             out.append(Fail(error))
         else:
-            self._story.fail(error, out)
+            self.story.fail(error, out)
         return out
 
     def _report(self, journey: Journey) -> None:
-        story, parts, progress = self._story, self._parts, self._progress
-        context, ended_ms = self._context, parts.clock.now_ms()
+        story, parts, context = self.story, self.parts, self.context
+        ended_ms = parts.clock.now_ms()
+        kind: OutcomeKind = "ok"
+        code, status = "", 200
         usage = _NOTHING_USED if story is None else story.used or story.usage()
-        kind, code, status = _WELL
         if self._failure is not None or story is None or not story.closed:
             kind, code, status = self._verdict()
+        # In the order of its fields: by name it takes half as long again.
         outcome = Outcome(
-            dialect=self._dialect,
-            model=self._model,
-            worker=progress.worker,
-            kind=kind,
-            error_code=code,
-            status=status,
-            streamed=self._request.stream,
-            prompt_tokens=usage.prompt_tokens,
-            cached_tokens=usage.cached_tokens,
-            completion_tokens=usage.completion_tokens,
-            tenant=context.tenant,
-            key_id=context.key_id,
-            received_s=context.received_s,
-            first_token_s=progress.first_token_s,
-            ended_s=parts.clock.monotonic_s(),
-            attempts=progress.attempts,
-            continuations=progress.continuations,
-            oddities=_NO_ODDITIES if story is None or story.silent else self._oddities(story),
-            ended_ms=ended_ms,
+            self.dialect,
+            self._model,
+            self.worker,
+            kind,
+            code,
+            status,
+            self.request.stream,
+            usage.prompt_tokens,
+            usage.cached_tokens,
+            usage.completion_tokens,
+            context.received_s,
+            self.first_token_s,
+            parts.clock.monotonic_s(),
+            self.attempts,
+            self.continuations,
+            _NO_ODDITIES if story is None or story.whole is not None else self._oddities(story),
+            context.tenant,
+            context.key_id,
+            ended_ms,
         )
         parts.journal.end(journey, outcome, ended_ms)
         parts.on_outcome(outcome)
@@ -361,7 +307,7 @@ class GenerationRun:
             notes = {**notes, **self._keeping.notes}
         if not notes:
             return notes
-        model = self._served
+        model = self.served
         for what in notes:
             if model is not None and model.printing.first(what):
                 _log.warning(

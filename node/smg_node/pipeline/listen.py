@@ -14,7 +14,7 @@ from smg_node.core.request import ChatPrompt, Prompt, Sampling, TokenIds
 from smg_node.parsers.outlet import NewId
 from smg_node.parsers.parser import Parser, Plain
 from smg_node.parsers.printing import Expect, Printing
-from smg_node.pipeline.plain_stream import PlainStream
+from smg_node.pipeline.plain_stream import PlainStream, plain_stream
 from smg_node.pipeline.stream import ChoiceStream, Ends
 from smg_node.tokens.tokenizer import Tokenizer
 
@@ -103,7 +103,7 @@ class Listening:
             spaces_between_special_tokens=sampling.spaces_between_special_tokens,
         )
         if not (self.reads or sampling.stop or sampling.logprobs is not None):
-            return PlainStream(choice, sampling, ends, detokenizer, whole=whole)
+            return plain_stream(choice, sampling, ends, detokenizer, whole=whole)
         return ChoiceStream(
             choice,
             sampling=sampling,

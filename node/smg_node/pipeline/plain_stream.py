@@ -4,14 +4,18 @@ No parser, no stop strings, no log probabilities: then all there is to do is to 
 a choice is one block of text. What it tells is what `ChoiceStream` would, for every cutting of the same ids.
 """
 
+from array import array
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar, Final
+
+import msgspec
 
 from smg_node.core.answer import Choice
 from smg_node.core.around import Around, Room
 from smg_node.core.events import BlockEnd, BlockStart, Delta, Event, Finish, FinishReason
-from smg_node.core.request import Sampling, TokenIds, token_ids
+from smg_node.core.request import Sampling, TokenIds
 from smg_node.engines.chunk import Chunk
 from smg_node.packing.chunks import ChunkReader
 from smg_node.packing.cut_through import CutThrough
@@ -20,10 +24,17 @@ from smg_node.tokens.detokenize import TableDetokenizer
 from smg_node.tokens.tokenizer import Detokenizer
 
 _NO_NOTES: Final[Mapping[str, int]] = MappingProxyType({})
+_no_ids: Final = partial(array, "I")
+"""`token_ids` of nothing, without a function of ours."""
 
 
-class PlainStream:
-    """Reads one choice. `feed` until `over`, or `abandon` when the generation broke."""
+class PlainStream(msgspec.Struct, eq=False):
+    """Reads one choice. `feed` until `over`, or `abandon` when the generation broke.
+
+    It has at most `most` ids, and one of `ending`, which are all that mean something to `ends`, may end it; with
+    `keep_stop` a stop id is shown. With `whole` nobody sees it before it is over, and tokens that came together are
+    told as one. A struct, and made of what is worked out already: every plain request makes one.
+    """
 
     cut_by_string: ClassVar = False
     """Whether a stop string ended this choice: there are none."""
@@ -34,28 +45,21 @@ class PlainStream:
     notes: ClassVar = _NO_NOTES
     """What was odd about the text so far, and how often."""
 
-    over = False
+    _choice: int
+    _ends: Ends
+    _ending: frozenset[int]
+    _most: int
+    _keep_stop: bool
+    _detokenizer: Detokenizer
+    _whole: bool
+    ids: TokenIds = msgspec.field(default_factory=_no_ids)
+    """Ids of this choice so far, end-of-text included, whether they were shown or not."""
+    over: bool = False
     """Whether it is over."""
     _texts: list[str] | None = None
     """What the block says so far; None where none is open."""
     _silent: tuple[int, ...] = ()
     """Ids that no delta has carried: they have printed nothing yet."""
-
-    def __init__(
-        self, choice: int, sampling: Sampling, ends: Ends, detokenizer: Detokenizer, *, whole: bool
-    ) -> None:
-        """Begin a choice. With `whole` nobody sees it before it is over, and tokens that came together are told as one."""
-        assert sampling.max_tokens is not None, "prepare decides how long an answer may be"
-        self._choice = choice
-        self._ends = ends
-        self._ending = ends.any
-        self._keep_stop = sampling.keep_stop
-        self._most = sampling.max_tokens
-        self._detokenizer = detokenizer
-        self._table = detokenizer if type(detokenizer) is TableDetokenizer else None
-        self._whole = whole
-        self.ids: TokenIds = token_ids()
-        """Ids of this choice so far, end-of-text included, whether they were shown or not."""
 
     @property
     def generated(self) -> int:
@@ -164,10 +168,10 @@ class PlainStream:
         return (("stop", None) if token_id in ends.eos else None), False
 
     def _texts_of(self, ids: Sequence[int]) -> list[str]:
-        if self._table is not None:
-            return self._table.feed_all(ids)
-        feed = self._detokenizer.feed
-        return [feed(token_id) for token_id in ids]
+        detokenizer = self._detokenizer
+        if type(detokenizer) is TableDetokenizer:
+            return detokenizer.feed_all(ids)
+        return [detokenizer.feed(token_id) for token_id in ids]
 
     def _say(self, text: str, ids: tuple[int, ...], out: list[Event]) -> None:
         """Tell what `ids` print, all of it at once."""
@@ -218,29 +222,28 @@ class PlainStream:
         self.over = True
 
 
-class WholeStream(PlainStream):
-    """Reads one choice that nobody is told of: `choice` is what comes of it, as a `Collector` would have it."""
+class WholeStream(PlainStream, eq=False):
+    """Reads one choice that nobody is told of: `answer` is what comes of it, as a `Collector` would have it."""
 
+    _said: list[str] = []
     _finish: Finish | None = None
-
-    def __init__(
-        self, choice: int, sampling: Sampling, ends: Ends, detokenizer: Detokenizer
-    ) -> None:
-        super().__init__(choice, sampling, ends, detokenizer, whole=True)
-        self._said: list[str] = []
 
     def feed(self, chunk: Chunk, out: list[Event]) -> None:
         """Take the next chunk of this choice; nothing happens once it is over."""
         if self.over:
             return
-        ids, said = chunk.ids, self.ids
+        ids = chunk.ids
         if ids:
+            said, detokenizer = self.ids, self._detokenizer
             if not self._ending.isdisjoint(ids) or len(said) + len(ids) > self._most:
                 if self._feed_last(ids, out):
                     return
             else:
                 said.extend(ids)
-                self._said += self._texts_of(ids)
+                if type(detokenizer) is TableDetokenizer:
+                    self._said += detokenizer.feed_all(ids)
+                else:
+                    self._said += self._texts_of(ids)
         finish = chunk.finish
         if finish is not None:
             matched = chunk.matched if finish == "stop_sequence" else None
@@ -267,3 +270,12 @@ class WholeStream(PlainStream):
             self._said.append(text)
         self._finish = Finish(self._choice, reason, matched)
         self.over = True
+
+
+def plain_stream(
+    choice: int, sampling: Sampling, ends: Ends, detokenizer: Detokenizer, *, whole: bool
+) -> PlainStream:
+    """Return what reads a choice that is drawn with `sampling`, and over at `ends`."""
+    most = sampling.max_tokens
+    assert most is not None, "prepare decides how long an answer may be"
+    return PlainStream(choice, ends, ends.any, most, sampling.keep_stop, detokenizer, whole)

@@ -28,7 +28,7 @@ from smg_node.pipeline.plain_stream import PlainStream, WholeStream
 from smg_node.pipeline.prepare import Prepared, check_able, fit
 from smg_node.pipeline.story import AnyStream, Echo, Story
 from smg_node.pipeline.stream import ChoiceStream
-from smg_node.pipeline.terms import Drawn, Terms, terms_of
+from smg_node.pipeline.terms import Drawn, Terms, drawn_of, terms_of
 
 SEED_BITS: Final = 63
 
@@ -57,6 +57,8 @@ class Plan(msgspec.Struct):
     legs: Sequence[Leg]
     story: Story
     ignored: tuple[str, ...]
+    beyond: int
+    """No id from here on can be meant by an engine of the card that this was planned for."""
     keeping: Keeping | None = None
     """Who looks whether answers kept to what their engine cannot be held to; None where there is nothing of the kind."""
 
@@ -86,21 +88,66 @@ def plan(
 
     A `silent` one may have a story that tells nothing before its end.
     """
-    sampling, terms, abilities = request.sampling, terms_of(model, hold.card), hold.abilities
+    drawn = None
     if request.alike:
-        prompt, drawn = prepared[0], terms.drawn(sampling, abilities)
-        # One that a template was asked too much for has something to tell.
-        if drawn is not None and 0 < len(prompt.ids) <= drawn.longest and not prompt.ignored:
-            begin = Begin(
-                generation_id,
-                request.model,
-                created_s,
-                len(prompt.ids),
-                terms.fingerprint,
-                drawn.temperature,
-                drawn.top_p,
-            )
-            return _as_before(request, prompt, terms, drawn, begin, new_id, silent=silent)
+        drawn = drawn_of(model, hold.card, request.sampling, hold.abilities)
+    prompt = prepared[0]
+    ids = prompt.ids
+    # One that a template was asked too much for has something to tell.
+    if drawn is None or not 0 < len(ids) <= drawn.longest or prompt.ignored:
+        return _planned(request, prepared, model, hold, generation_id, created_s, new_id)
+    # It differs from one before it in its prompt only.
+    terms, sampling, ends = drawn.terms, drawn.sampling, drawn.ends
+    tokenizer, whole = terms.tokenizer, None
+    begin = Begin(
+        generation_id,
+        request.model,
+        created_s,
+        len(ids),
+        terms.fingerprint,
+        drawn.temperature,
+        drawn.top_p,
+    )
+    detokenizer = tokenizer.detokenizer(
+        prompt_tail=ids[-PROMPT_TAIL:],
+        skip_special_tokens=drawn.skips,
+        spaces_between_special_tokens=sampling.spaces_between_special_tokens,
+    )
+    stream: AnyStream
+    if drawn.reads:
+        stream = ChoiceStream(
+            0,
+            sampling=sampling,
+            ends=ends,
+            tokenizer=tokenizer,
+            detokenizer=detokenizer,
+            parser=bare_parser(terms.printing, prompt.text, sampling, new_id),
+            whole=not request.stream,
+        )
+    elif silent:
+        stream = whole = WholeStream(
+            0, ends, ends.any, drawn.most, sampling.keep_stop, detokenizer, True
+        )
+    else:
+        stream = PlainStream(
+            0, ends, ends.any, drawn.most, sampling.keep_stop, detokenizer, not request.stream
+        )
+    story = Story(begin, (stream,), 1, tokenizer, (), stream, whole, whole is not None)
+    leg = Leg(0, 1, ids, drawn.asked, 0, prompt.packed or None)
+    return Plan((leg,), story, drawn.ignored, terms.beyond)
+
+
+def _planned(
+    request: GenerateRequest,
+    prepared: Sequence[Prepared],
+    model: ServedModel,
+    hold: Hold,
+    generation_id: str,
+    created_s: int,
+    new_id: NewId,
+) -> Plan:
+    """Return a plan of which nothing is known yet."""
+    sampling, terms, abilities = request.sampling, terms_of(model, hold.card), hold.abilities
     ignored = check_able(sampling, refusals(sampling, abilities))
     answering = [
         _answering(wanted, prompt, request, terms, hold, new_id)
@@ -108,6 +155,10 @@ def plan(
     ]
     drawn_so = answering[0].sampling
     answers = sampling.n
+    streams = _streams(answering, answers, terms, whole=not request.stream)
+    echoes = _echoes(request, answering, model)
+    assert len(streams) == len(answering) * answers
+    assert not echoes or len(echoes) == len(answering)
     story = Story(
         Begin(
             generation_id,
@@ -118,14 +169,15 @@ def plan(
             UNSAID if drawn_so.temperature is None else drawn_so.temperature,
             UNSAID if drawn_so.top_p is None else drawn_so.top_p,
         ),
-        _streams(answering, answers, terms, whole=not request.stream),
-        answers_per_prompt=answers,
-        tokenizer=terms.tokenizer,
-        echoes=_echoes(request, answering, model),
+        streams,
+        answers,
+        terms.tokenizer,
+        echoes,
+        streams[0] if len(streams) == 1 and not echoes else None,
     )
     native_n = answers > 1 and _does_n(sampling, hold)
     legs = _legs(answering, answers, native_n=native_n)
-    planned = _with_told(Plan(legs, story, ignored), answering, answers)
+    planned = _with_told(Plan(legs, story, ignored, terms.beyond), answering, answers)
     if request.alike and terms.trusted and planned.keeping is None:
         _keep(planned, answering[0], request, terms, abilities)
     return planned
@@ -140,6 +192,7 @@ def _keep(
         return
     terms.keep(
         Drawn(
+            terms,
             wished,
             abilities,
             sampling,
@@ -148,46 +201,12 @@ def _keep(
             each.listener.reads,
             planned.ignored,
             terms.room(wished),
+            wished.max_tokens,
+            sampling.skip_special_tokens and not each.listener.reads,
             UNSAID if sampling.temperature is None else sampling.temperature,
             UNSAID if sampling.top_p is None else sampling.top_p,
         )
     )
-
-
-def _as_before(
-    request: GenerateRequest,
-    prompt: Prepared,
-    terms: Terms,
-    drawn: Drawn,
-    begin: Begin,
-    new_id: NewId,
-    *,
-    silent: bool,
-) -> Plan:
-    """Return the plan of a request that differs from one before it in its prompt only."""
-    ids, sampling = prompt.ids, drawn.sampling
-    detokenizer = terms.tokenizer.detokenizer(
-        prompt_tail=ids[-PROMPT_TAIL:],
-        skip_special_tokens=sampling.skip_special_tokens and not drawn.reads,
-        spaces_between_special_tokens=sampling.spaces_between_special_tokens,
-    )
-    stream: AnyStream
-    if drawn.reads:
-        stream = ChoiceStream(
-            0,
-            sampling=sampling,
-            ends=drawn.ends,
-            tokenizer=terms.tokenizer,
-            detokenizer=detokenizer,
-            parser=bare_parser(terms.printing, prompt.text, sampling, new_id),
-            whole=not request.stream,
-        )
-    elif silent:
-        stream = WholeStream(0, sampling, drawn.ends, detokenizer)
-    else:
-        stream = PlainStream(0, sampling, drawn.ends, detokenizer, whole=not request.stream)
-    story = Story(begin, (stream,), answers_per_prompt=1, tokenizer=terms.tokenizer)
-    return Plan((Leg(0, 1, ids, drawn.asked, 0, prompt.packed or None),), story, drawn.ignored)
 
 
 def _answering(

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+import msgspec
+
 from smg_node.core.answer import Answer
 from smg_node.core.errors import SmgError
 from smg_node.core.events import Begin, End, Event, Fail, PromptEcho, TokenLogprob, Usage
@@ -30,183 +32,167 @@ class Echo:
     ids: tuple[int, ...]
 
 
-class Story:
-    """Tells one generation. `answers_per_prompt` choices belong to each prompt, in order."""
+class Story(msgspec.Struct, eq=False):
+    """Tells one generation. `answers_per_prompt` choices belong to each prompt, in order.
 
-    _begun = False
+    Where there is only one choice and no prompt to be given back, it may be said to be `alone`: what is fed to it is
+    told as well, behind the beginning, and all that the story has to know is how much was `cached`.
+    """
+
+    begin: Begin
+    choices: Sequence[AnyStream]
+    answers_per_prompt: int
+    tokenizer: Tokenizer
+    echoes: Sequence[Echo] = ()
+    alone: AnyStream | None = None
+    whole: WholeStream | None = None
+    """The same one, where it is told to nobody: then `answer` has it in the end."""
+    begun: bool = False
+    """Whether its beginning is told; true of one that is told to nobody."""
     used: Usage | None = None
     """What was used, once it has ended well."""
-    _echoes: Sequence[Echo] = ()
-    closed = False
+    closed: bool = False
     """Whether it is over, well or not."""
+    cached: int = 0
+    """How many ids of the first prompt an engine had cached; 0 as long as none said so."""
 
     # Made with the first thing that gets in: most stories have none.
     _echoed: set[int] | None = None
     """Choices whose prompt has been given back."""
     _prompt_logprobs: dict[int, tuple[TokenLogprob, ...]] | None = None
     _cached: dict[int, int] | None = None
-    """Ids of each prompt that an engine had cached, where one said so."""
-
-    def __init__(
-        self,
-        begin: Begin,
-        choices: Sequence[AnyStream],
-        *,
-        answers_per_prompt: int,
-        tokenizer: Tokenizer,
-        echoes: Sequence[Echo] = (),
-    ) -> None:
-        self._begin = begin
-        self.id = begin.id
-        """The id of the answer, without a dialect's prefix."""
-        self._choices = choices
-        self._per_prompt = answers_per_prompt
-        self._tokenizer = tokenizer
-        first = choices[0]
-        self._whole = first if type(first) is WholeStream else None
-        self.silent = self._whole is not None
-        """Whether it is told to nobody: then `answer` has it in the end."""
-        if len(choices) > 1:
-            assert len(choices) % answers_per_prompt == 0
-            assert not self.silent, "what is told to nobody is one answer"
-        if echoes:
-            assert len(echoes) == len(choices) // answers_per_prompt
-            self._echoes = echoes
+    """As `cached`, of each further prompt."""
 
     def feed(self, choice: int, chunk: Chunk, out: list[Event]) -> None:
         """Take a chunk of `choice` (counted over the whole request; `chunk.choice` is not looked at)."""
         if chunk.cached_tokens > 0:
-            self._note_cached(choice // self._per_prompt, chunk.cached_tokens)
-        whole = self._whole
-        if whole is not None:
-            whole.feed(chunk, out)
-            return
-        if not self._begun:
-            self._begun = True
-            out.append(self._begin)
-        if self._echoes:
+            self._note_cached(choice // self.answers_per_prompt, chunk.cached_tokens)
+        if not self.begun:
+            self.start(out)
+        if self.echoes:
             self._echo(choice, chunk, out)
-        self._choices[choice].feed(chunk, out)
+        self.choices[choice].feed(chunk, out)
+
+    def start(self, out: list[Event]) -> None:
+        """Tell the beginning."""
+        self.begun = True
+        out.append(self.begin)
 
     @property
     def plain(self) -> PlainStream | None:
         """The only choice, where it is told as it is, and nothing before it."""
-        only = self._choices[0]
-        alone = len(self._choices) == 1 and not self._echoes
-        return only if alone and type(only) is PlainStream else None
-
-    @property
-    def cached(self) -> int:
-        """How many ids of the first prompt an engine had cached; 0 as long as none said so."""
-        return self._cached.get(0, 0) if self._cached else 0
+        only = self.alone
+        return only if type(only) is PlainStream else None
 
     def stream(self, choice: int) -> AnyStream:
         """Return the stream of one choice."""
-        return self._choices[choice]
+        return self.choices[choice]
 
     def emitted(self, first: int, count: int) -> int:
         """Return how many ids `count` choices from `first` on have together."""
-        return sum(len(stream.ids) for stream in self._choices[first : first + count])
+        return sum(len(stream.ids) for stream in self.choices[first : first + count])
 
     def conclude(self, first: int, count: int, out: list[Event]) -> None:
         """End those of `count` choices from `first` on that have all the ids they may have."""
-        for stream in self._choices[first : first + count]:
+        for stream in self.choices[first : first + count]:
             stream.conclude(out)
 
     def over(self, first: int, count: int) -> bool:
         """Whether `count` choices from `first` on are all over."""
         if count == 1:
-            return self._choices[first].over
-        return all(stream.over for stream in self._choices[first : first + count])
+            return self.choices[first].over
+        return all(stream.over for stream in self.choices[first : first + count])
 
     def cut_by_string(self, first: int, count: int) -> bool:
         """Whether a stop string ended one of these choices."""
-        return any(stream.cut_by_string for stream in self._choices[first : first + count])
+        return any(stream.cut_by_string for stream in self.choices[first : first + count])
 
     def cut_by_call(self, first: int, count: int) -> bool:
         """Whether one of these choices was over with its only call."""
-        return any(stream.cut_by_call for stream in self._choices[first : first + count])
+        return any(stream.cut_by_call for stream in self.choices[first : first + count])
 
     def generated(self) -> bool:
         """Whether there was any token yet."""
-        return any(stream.generated for stream in self._choices)
+        return any(stream.generated for stream in self.choices)
 
     @property
     def tokens(self) -> int:
         """How many tokens there are so far, of all choices."""
-        return sum(stream.generated for stream in self._choices)
+        return sum(stream.generated for stream in self.choices)
 
     @property
     def all_over(self) -> bool:
         """Whether every choice is over."""
-        return all(stream.over for stream in self._choices)
+        return all(stream.over for stream in self.choices)
 
     def cut(self, out: list[Event]) -> None:
         """End every choice that is not over, as one that has all the ids it may have."""
-        if not self._begun:
-            self._start(out)
-        for stream in self._choices:
+        if not self.begun:
+            self.start(out)
+        for stream in self.choices:
             stream.cut(out)
 
     def end(self, out: list[Event]) -> None:
         """Close a generation whose choices are all over."""
         assert not self.closed
-        if not self._begun:
-            self._begun = True
-            out.append(self._begin)
+        if not self.begun:
+            self.start(out)
         self.used = used = self.usage()
         out += (used, _END)
         self.closed = True
 
     def close(self) -> None:
         """Close a silent one whose answer is over."""
-        whole, prompt = self._whole, self._begin.prompt_tokens
+        whole, prompt, cached = self.whole, self.begin.prompt_tokens, self.cached
         assert whole is not None
-        cached = 0 if self._cached is None else min(self._cached[0], prompt)
-        self.used = Usage(prompt, len(whole.ids), cached)
+        self.used = Usage(prompt, len(whole.ids), cached if cached < prompt else prompt)
         self.closed = True
 
     def answer(self) -> Answer:
         """Return the answer of a story that was silent, and closed."""
-        whole, used = self._whole, self.used
+        whole, used = self.whole, self.used
         assert whole is not None
         assert used is not None, "it has ended"
-        return Answer(self._begin, [whole.answer()], used)
+        return Answer(self.begin, [whole.answer()], used)
 
     def fail(self, error: SmgError, out: list[Event]) -> None:
         """Close a generation that broke."""
         assert not self.closed
-        if self._begun:
-            for stream in self._choices:
+        if self.begun:
+            for stream in self.choices:
                 stream.abandon(out)
         out.append(Fail(error))
         self.closed = True
 
     def usage(self) -> Usage:
         """Return what was used so far."""
+        prompt, cached, alone = self.begin.prompt_tokens, self.cached, self.alone
+        if self._cached is not None:
+            cached += sum(self._cached.values())
+        if cached > prompt:
+            cached = prompt
+        if alone is not None:
+            return Usage(prompt, len(alone.ids), cached, alone.reasoning_tokens)
         generated = reasoning = 0
-        for stream in self._choices:
+        for stream in self.choices:
             generated += len(stream.ids)
             reasoning += stream.reasoning_tokens
-        prompt = self._begin.prompt_tokens
-        cached = min(sum(self._cached.values()), prompt) if self._cached else 0
         return Usage(prompt, generated, cached, reasoning)
 
     def notes(self) -> Mapping[str, int]:
         """Return what was odd about what the model printed, and how often."""
         found: dict[str, int] = {}
-        for stream in self._choices:
+        for stream in self.choices:
             if not stream.notes:
                 continue
             for what, count in stream.notes.items():
                 found[what] = found.get(what, 0) + count
         return found
 
-    def _start(self, out: list[Event]) -> None:
-        self._begun = True
-        out.append(self._begin)
-
     def _note_cached(self, prompt: int, tokens: int) -> None:
+        if not prompt:
+            self.cached = max(self.cached, tokens)
+            return
         cached = self._cached
         if cached is None:
             cached = self._cached = {}
@@ -222,10 +208,10 @@ class Story:
         self._echoed.add(choice)
         known = self._prompt_logprobs
         assert known is not None, "made with the choices that were given theirs"
-        prompt = choice // self._per_prompt
+        prompt = choice // self.answers_per_prompt
         if chunk.prompt_logprobs:
             known[prompt] = tuple(
-                spell_logprob(logprob, self._tokenizer) for logprob in chunk.prompt_logprobs
+                spell_logprob(logprob, self.tokenizer) for logprob in chunk.prompt_logprobs
             )
-        echo = self._echoes[prompt]
+        echo = self.echoes[prompt]
         out.append(PromptEcho(choice, echo.text, echo.ids, known.get(prompt, ())))

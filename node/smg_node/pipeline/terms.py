@@ -32,6 +32,7 @@ class Drawn(msgspec.Struct, frozen=True):
     cannot fulfil. It holds for one answer to a prompt of at most `longest` ids: behind a longer one there is less room.
     """
 
+    terms: "Terms"
     wished: Sampling
     abilities: Abilities
     sampling: Sampling
@@ -41,6 +42,10 @@ class Drawn(msgspec.Struct, frozen=True):
     """Whether a parser reads it."""
     ignored: tuple[str, ...]
     longest: int
+    most: int
+    """Tokens that an answer may have."""
+    skips: bool
+    """Whether special tokens print nothing."""
     temperature: float
     top_p: float
 
@@ -49,15 +54,17 @@ class Terms:
     """One model's, for engines of one card. Holds for as long as `settings` and `printing` are the model's.
 
     `prompt_max` and `context` are in tokens, None if nobody knows. `trusted`: every id that our tokenizer makes
-    is inside the `vocabulary`. `stops` are ids that the model's format reads at an answer's end.
+    is inside the `vocabulary`. No id from `beyond` on can be meant by an engine. `stops` are ids that the model's
+    format reads at an answer's end.
     """
 
     __slots__ = (
-        "_drawn",
         "_ends",
+        "beyond",
         "card",
         "context",
         "fingerprint",
+        "kept",
         "printing",
         "prompt_max",
         "settings",
@@ -74,12 +81,15 @@ class Terms:
         self.tokenizer = model.tokenizer
         self.vocabulary = model.vocabulary(card)
         self.trusted = self.vocabulary >= model.tokenizer.vocabulary
+        # A model may have more rows than its tokenizer has tokens; those print nothing, as everywhere.
+        self.beyond = max(model.tokenizer.vocabulary, card.vocabulary or 0)
         self.context = model.context(card)
         self.prompt_max = model.prompt_max(card)
         self.fingerprint = model.fingerprint(card)
         self.stops = stop_ids(model.printing, model.tokenizer)
         self._ends = ends_of(_PLAIN, model.tokenizer, card.eos_ids)
-        self._drawn: dict[int, Drawn] = {}
+        self.kept: dict[int, Drawn] = {}
+        """What was worked out for a sampling, by its identity; see `drawn_of`."""
 
     def ends(self, sampling: Sampling, read: frozenset[int]) -> Ends:
         """Return which ids end an answer drawn so; `read` are those that its format reads."""
@@ -87,19 +97,11 @@ class Terms:
             return self._ends
         return ends_of(sampling, self.tokenizer, self.card.eos_ids, read=read)
 
-    def drawn(self, wished: Sampling, abilities: Abilities) -> Drawn | None:
-        """Return what was kept of answers drawn so, by engines of these abilities."""
-        found = self._drawn.get(id(wished))
-        # It holds its sampling, so that no other one can have that id.
-        if found is not None and found.wished is wished and found.abilities is abilities:
-            return found
-        return None
-
     def keep(self, drawn: Drawn) -> None:
         """Keep that for the next requests that are drawn so."""
-        if len(self._drawn) >= DRAWN_MAX:
-            self._drawn.clear()
-        self._drawn[id(drawn.wished)] = drawn
+        if len(self.kept) >= DRAWN_MAX:
+            self.kept.clear()
+        self.kept[id(drawn.wished)] = drawn
 
     def room(self, wished: Sampling) -> int:
         """Return the longest prompt, in ids, behind which there is room for as many tokens as were wished."""
@@ -121,6 +123,25 @@ def terms_of(model: ServedModel, card: ModelCard) -> Terms:
         known.clear()
     terms = known[id(card)] = Terms(model, card)
     return terms
+
+
+def drawn_of(
+    model: ServedModel, card: ModelCard, wished: Sampling, abilities: Abilities
+) -> Drawn | None:
+    """Return what was kept of answers of `model` drawn so, on engines of that card and these abilities."""
+    terms: Terms | None = model.worked_out.get(id(card))
+    # As in `terms_of`.
+    if (
+        terms is None
+        or terms.settings is not model.settings
+        or terms.printing is not model.printing
+    ):
+        return None
+    found = terms.kept.get(id(wished))
+    # It holds its sampling, so that no other one can have that id.
+    if found is not None and found.wished is wished and found.abilities is abilities:
+        return found
+    return None
 
 
 def stop_ids(printing: Printing, tokenizer: Tokenizer) -> frozenset[int]:

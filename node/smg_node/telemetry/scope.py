@@ -91,6 +91,11 @@ def current() -> Scope:
     return Scope(*_scope.get())
 
 
+def sampled() -> bool:
+    """Whether the current request's trace is recorded."""
+    return _scope.get()[1].sampled
+
+
 def child(name: str) -> Span:
     """Return a span of the current request, a no-op unless its trace is sampled."""
     return _scope.get()[1].child(name)

@@ -10,7 +10,7 @@ from smg_node.core.events import Begin, End, Event, Usage
 from smg_node.core.request import Sampling
 from smg_node.engines.chunk import Chunk, EngineFinish
 from smg_node.parsers.parser import Plain
-from smg_node.pipeline.plain_stream import PlainStream, WholeStream
+from smg_node.pipeline.plain_stream import WholeStream, plain_stream
 from smg_node.pipeline.stream import ChoiceStream, ends_of
 from smg_node.tokens.detokenize import TableDetokenizer, lossy_utf8
 from smg_node.tokens.tokenizer import Detokenizer
@@ -81,7 +81,7 @@ def test_a_plain_choice_is_told_as_any_other_would_be(
 ) -> None:
     ends = ends_of(sampling, TOKENIZER, (TURN,))
     make = by_table if table else bytewise
-    plain = PlainStream(0, sampling, ends, make(), whole=whole)
+    plain = plain_stream(0, sampling, ends, make(), whole=whole)
     general = ChoiceStream(
         0,
         sampling=sampling,
@@ -125,8 +125,10 @@ def test_what_is_told_to_nobody_is_the_same_answer(
 ) -> None:
     ends = ends_of(sampling, TOKENIZER, (TURN,))
     make = by_table if table else bytewise
-    silent = WholeStream(0, sampling, ends, make())
-    told = PlainStream(0, sampling, ends, make(), whole=True)
+    most = sampling.max_tokens
+    assert most is not None
+    silent = WholeStream(0, ends, ends.any, most, sampling.keep_stop, make(), True)
+    told = plain_stream(0, sampling, ends, make(), whole=True)
     nothing: list[Event] = []
     events: list[Event] = []
     for chunk in chunks:
@@ -142,7 +144,7 @@ def test_what_is_told_to_nobody_is_the_same_answer(
 @given(chunks=CHUNKS, finish=st.sampled_from(["stop", "length"]))
 def test_nothing_is_told_once_it_is_over(chunks: list[Chunk], finish: EngineFinish) -> None:
     sampling = Sampling(max_tokens=1000)
-    stream = PlainStream(0, sampling, ends_of(sampling, TOKENIZER, ()), bytewise(), whole=False)
+    stream = plain_stream(0, sampling, ends_of(sampling, TOKENIZER, ()), bytewise(), whole=False)
     out: list[Event] = []
     stream.feed(Chunk(0, (), finish=finish), out)
     told = list(out)

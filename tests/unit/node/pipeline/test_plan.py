@@ -27,7 +27,7 @@ from smg_node.parsers.recognise import Clues
 from smg_node.pipeline.plan import Plan, plan
 from smg_node.pipeline.prepare import Prepared
 from smg_node.pipeline.stream import ends_of
-from smg_node.pipeline.terms import CARDS_MAX, DRAWN_MAX, terms_of
+from smg_node.pipeline.terms import CARDS_MAX, DRAWN_MAX, drawn_of, terms_of
 from smg_node.tokens.cached import CachedEncoder
 from support.bytewise import BytewiseTokenizer
 from support.fake_engine import abilities, card
@@ -193,8 +193,8 @@ def test_only_what_was_granted_in_full_is_kept() -> None:
     assert (short.sampling.max_tokens, long.sampling.max_tokens) == (90, 50)
     assert short.sampling is sampling
     terms = terms_of(model, CARD)
-    assert terms.drawn(sampling, ABILITIES) is not None
+    assert drawn_of(model, CARD, sampling, ABILITIES) is not None
     for tokens in range(1, 2 * DRAWN_MAX):
         drawn = Sampling(max_tokens=tokens % 50 + 1)
         chat(drawn, Prepared(token_ids([1]), "t", "messages"), model, alike=True)
-    assert len(terms._drawn) <= DRAWN_MAX
+    assert len(terms.kept) <= DRAWN_MAX

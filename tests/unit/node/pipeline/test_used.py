@@ -24,7 +24,8 @@ DONE = b"data: [DONE]\n\n"
 
 def acmes(run: Any) -> Any:
     """Let a run be a request of tenant acme."""
-    run._context = structs.replace(run._context, tenant="acme", key_id="k1")
+    name = "context" if hasattr(run, "context") else "_context"
+    setattr(run, name, structs.replace(getattr(run, name), tenant="acme", key_id="k1"))
     return run
 
 
