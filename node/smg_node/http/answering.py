@@ -46,7 +46,7 @@ class Answering(msgspec.Struct):
         which are put together once: to fill their values in is a third of noting them one by one.
         """
         request, run, parts = self.request, self.run, self.parts
-        worker, standing, asked = run.worker, request.standing, request.standing.asked
+        worker, asked = run.worker, request.standing.asked
         if (
             asked is None
             or not worker
@@ -54,8 +54,7 @@ class Answering(msgspec.Struct):
             or self.wish.ignored
             or self.more is not None
             or request.own_headers is not None
-            or standing.options is not parts.options
-            or not parts.options.expose_routing_headers
+            or not asked.shapes
         ):
             return None
         request.worker = worker

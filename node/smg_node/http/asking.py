@@ -23,7 +23,7 @@ class Asked:
     """What a head says about generations: until when, where, how urgently, who wants them, and how they are told."""
 
     __slots__ = (
-        "caller", "family", "key_id", "priority", "stream_form", "stream_s", "target_worker", "tenant", "upstream",
+        "caller", "family", "key_id", "priority", "shapes", "stream_form", "stream_s", "target_worker", "tenant", "upstream",
         "whole_form", "whole_s",
     )  # fmt: skip
 
@@ -43,6 +43,8 @@ class Asked:
         """What tells engines of the trace, if they are told the same each time."""
         self.family = family_of(request.route)
         """Whose names the headers about limits have."""
+        self.shapes = options.expose_routing_headers
+        """Whether their answers have the headers that most nodes' have."""
         self.stream_form: Form | None = None
         self.whole_form: Form | None = None
         """The heads of their answers, as a stream and as one answer; None until one of them was told."""

@@ -10,7 +10,6 @@ import zlib
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.http.arriving import ArrivedBody
 from smg_node.http.incoming import FramingError
 from smg_node.http.request import Headers, HttpRequest
 
@@ -39,15 +38,9 @@ class BodyReader:
         TOO_LARGE over the limit.
         """
         body = request.body
-        if not request.standing.plain_body:
+        if not (request.standing.plain_body and body.whole):
             return b""
-        if type(body) is ArrivedBody:
-            # `take`, in here: so nearly all of them come.
-            data, body.left = body.left, b""
-        elif body.whole:
-            data = body.take()
-        else:
-            return b""
+        data = body.take()
         if len(data) > self._max_bytes:
             raise self._too_large()
         return data

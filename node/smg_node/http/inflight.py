@@ -33,14 +33,15 @@ class Inflight:
 
     def __init__(self) -> None:
         self.outliving: Outliving | None = None
-        self._requests: dict[HttpRequest, None] = {}
+        self.requests: dict[HttpRequest, None] = {}
+        """Those that are waited for. Who answers requests counts one in here himself; out again by `remove`."""
         self._watching: dict[HttpRequest, None] = {}
         self.changed: Callable[[], None] | None = None
 
     @property
     def count(self) -> int:
         """How many requests are open."""
-        return len(self._requests)
+        return len(self.requests)
 
     @property
     def left(self) -> int:
@@ -51,23 +52,19 @@ class Inflight:
         """Return what is open of tenants: operators and peers who look on are not waited for."""
         begun = [
             request.wire.begun
-            for request in self._requests
+            for request in self.requests
             if request.route is not None and request.route.access == "data"
         ]
         streams = sum(begun)
         background = 0 if self.outliving is None else self.outliving.count
         return OpenWork(len(begun) - streams, streams, background)
 
-    def add(self, request: HttpRequest) -> None:
-        """Count a request in."""
-        self._requests[request] = None
-
     def remove(self, request: HttpRequest) -> None:
         """Count it out again."""
         if self._watching and request in self._watching:
             del self._watching[request]
             return
-        del self._requests[request]
+        del self.requests[request]
         if self.changed is not None:
             self.changed()
 
@@ -78,7 +75,7 @@ class Inflight:
 
     def watch(self, request: HttpRequest) -> None:
         """Take an open request for one that only watches, from now on."""
-        del self._requests[request]
+        del self.requests[request]
         self._watching[request] = None
         if self.changed is not None:
             self.changed()
@@ -92,7 +89,7 @@ class Inflight:
         """End every open request; its client is told that the node is shutting down. And what has no request."""
         if self.outliving is not None:
             self.outliving.cut()
-        for request in [*self._requests, *self._watching]:
+        for request in [*self.requests, *self._watching]:
             request.stop(shutting_down())
 
 

@@ -114,7 +114,9 @@ class HeadWriter:
             self._turn()
         form = shaped.form
         text = form.text % (self._date, lines, *shaped.values)
-        breaks = form.breaks + lines.count("\n")
+        breaks = form.breaks
+        if lines:
+            breaks += lines.count("\n")
         # As in `head`.
         assert text.count("\n") == breaks, "a response header contains a line break"
         assert text.count("\r") == breaks, "a response header contains a carriage return"

@@ -81,11 +81,12 @@ class Wire(msgspec.Struct, eq=False):
     def reply(self, reply: Reply, headers: Mapping[str, str]) -> None:
         """Write a whole answer; `headers` come on top of the reply's own. ConnectionError if gone."""
         assert not self.begun, "an answer begins once"
-        body, status, head = reply.body, reply.status, reply.head
+        body, head = reply.body, reply.head
         if head is not None:
             lines = "" if self.keep_alive and self.http11 else f"{self._connection_line()}\r\n"
             data = self.heads.filled(head, lines)
         else:
+            status = reply.status
             usual = body and self.keep_alive and self.http11 and reply.content_type == JSON
             fixed = _JSON_LINE if usual else self._fixed_of(reply)
             if reply.headers:
