@@ -10,6 +10,7 @@ import zlib
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.http.arriving import ArrivedBody
 from smg_node.http.incoming import FramingError
 from smg_node.http.request import Headers, HttpRequest
 
@@ -40,7 +41,11 @@ class BodyReader:
         body = request.body
         if not (request.standing.plain_body and body.whole):
             return b""
-        data = body.take()
+        if isinstance(body, ArrivedBody):
+            # `take`, in here: nearly every body comes so.
+            data, body.left = body.left, b""
+        else:
+            data = body.take()
         if len(data) > self._max_bytes:
             raise self._too_large()
         return data

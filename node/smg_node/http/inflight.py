@@ -29,14 +29,22 @@ class Outliving(Protocol):
 
 
 class Inflight:
-    """Knows every open request; tells `changed` when one ends. `outliving` is what goes on without any."""
+    """Knows every open request; tells who wants to know when one ends. `outliving` is what goes on without any."""
 
     def __init__(self) -> None:
         self.outliving: Outliving | None = None
         self.requests: dict[HttpRequest, None] = {}
-        """Those that are waited for. Who answers requests counts one in here himself; out again by `remove`."""
+        """Those that are waited for. Who answers requests counts one in here himself; out again by `remove`, or here as well
+        while it is `quiet`."""
+        self.quiet = True
+        """Whether nobody watches, and nobody is told when one ends."""
         self._watching: dict[HttpRequest, None] = {}
-        self.changed: Callable[[], None] | None = None
+        self._changed: Callable[[], None] | None = None
+
+    def tell(self, changed: Callable[[], None]) -> None:
+        """Call `changed` when one ends, from now on."""
+        self._changed = changed
+        self.quiet = False
 
     @property
     def count(self) -> int:
@@ -63,10 +71,11 @@ class Inflight:
         """Count it out again."""
         if self._watching and request in self._watching:
             del self._watching[request]
+            self.quiet = not self._watching and self._changed is None
             return
         del self.requests[request]
-        if self.changed is not None:
-            self.changed()
+        if self._changed is not None:
+            self._changed()
 
     @property
     def watching(self) -> int:
@@ -77,8 +86,9 @@ class Inflight:
         """Take an open request for one that only watches, from now on."""
         del self.requests[request]
         self._watching[request] = None
-        if self.changed is not None:
-            self.changed()
+        self.quiet = False
+        if self._changed is not None:
+            self._changed()
 
     def dismiss(self) -> None:
         """End every request that only watches."""

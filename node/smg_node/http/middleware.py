@@ -77,10 +77,10 @@ class Middleware:
 
     async def serve(self, incoming: HttpRequest) -> bool:
         """Answer one request and say whether the connection goes on; CancelledError when its client has gone away."""
-        request, drain = incoming, self._drain
+        request, drain, inflight = incoming, self._drain, self._inflight
         standing = self._open(request)
         wire, status = request.wire, _CLIENT_GONE
-        self._inflight.requests[request] = None
+        inflight.requests[request] = None
         try:
             try:
                 action = standing.action
@@ -94,14 +94,18 @@ class Middleware:
                 if drain.refusing or not request.body.whole:
                     # A body nobody read stands in the way of whatever would come after it.
                     wire.keep_alive = False
-                wire.reply(answer, NO_HEADERS if answer.head else request.reply_headers)
+                wire.reply(answer, NO_HEADERS if answer.form else request.reply_headers)
                 if request.line.writing_paused:
                     await wire.drain()
             status = answer.status
         except ConnectionError:
             return False
         finally:
-            self._inflight.remove(request)
+            if inflight.quiet:
+                # `remove`, in here: hardly anybody waits for requests to end.
+                del inflight.requests[request]
+            else:
+                inflight.remove(request)
             self._record(request, standing, status)
         return wire.keep_alive and not drain.refusing
 
