@@ -12,6 +12,7 @@ from smg_node.http.options import HttpOptions
 from smg_node.http.priority import priority_of
 from smg_node.http.reply import Form
 from smg_node.http.request import Headers, HttpRequest
+from smg_node.telemetry.scope import NO_TRACE
 
 _HINT_MAX_CHARACTERS: Final = 1024
 ROUTING_KEY_MAX_BYTES: Final = 256
@@ -58,7 +59,7 @@ def context_of(request: HttpRequest, options: HttpOptions, *, streamed: bool) ->
         asked = standing.asked = Asked(request, options)
     request_id, received_s = request.request_id, request.received_s
     upstream = {"x-request-id": request_id}
-    if asked.upstream or request.trace.sampled:
+    if request.trace is not NO_TRACE:
         upstream = {**(asked.upstream or request.trace.headers()), **upstream}
     # By position, in the order of its fields: it is made for every request.
     return RequestContext(

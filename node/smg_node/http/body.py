@@ -38,14 +38,17 @@ class BodyReader:
 
         TOO_LARGE over the limit.
         """
-        body = request.body
-        if not (request.standing.plain_body and body.whole):
+        if not request.standing.plain_body:
             return b""
+        body = request.body
         if isinstance(body, ArrivedBody):
             # `take`, in here: nearly every body comes so.
-            data, body.left = body.left, b""
-        else:
+            data = body.left
+            body.left = b""
+        elif body.whole:
             data = body.take()
+        else:
+            return b""
         if len(data) > self._max_bytes:
             raise self._too_large()
         return data

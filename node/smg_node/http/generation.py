@@ -8,6 +8,7 @@ the last event of the stream, and if even that cannot be said, the connection is
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -29,6 +30,8 @@ from smg_node.http.reply import Reply, Streamed
 from smg_node.http.request import HttpRequest
 from smg_node.http.sse import EventStream
 from smg_node.pipeline.relayed import APIS, relayable
+
+_ENDS: Final = (End, Fail)
 
 _log = logging.getLogger(__name__)
 
@@ -146,18 +149,18 @@ class _Shown(msgspec.Struct, eq=False):
         Raises the error of a run that failed while nothing has been written. ConnectionError if the client is gone.
         """
         self.last = last = batch[-1]
-        over = isinstance(last, End | Fail)
-        if over and isinstance(last, Fail) and not self.stream.committed:
-            raise last.error
-        frames = self.presenter.frames(batch)
-        if over:
+        stream = self.stream
+        if isinstance(last, _ENDS):
+            if isinstance(last, Fail) and not stream.committed:
+                raise last.error
             # The client has everything; the run may still tidy up before it ends by itself.
-            self.stream.end(frames)
+            stream.end(self.presenter.frames(batch))
             return False
+        frames = self.presenter.frames(batch)
         if isinstance(last, Finish):
-            self.stream.hold(frames, alone=self.pulse.alone)
+            stream.hold(frames, alone=self.pulse.alone)
             return False
-        return bool(frames) and self.stream.put(frames)
+        return bool(frames) and stream.put(frames)
 
     def failure(self) -> SmgError | None:
         """Return the error that the run ended with, as the client knows."""
