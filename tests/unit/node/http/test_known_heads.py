@@ -135,17 +135,6 @@ class Door:
         self.error = error.code
 
 
-class Transport:
-    def get_extra_info(self, _name: str) -> None:
-        return None
-
-    def is_closing(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        pass
-
-
 async def served(packets: list[bytes]) -> tuple[list[tuple[Any, ...]], str]:
     """Return what came to the door of a connection, and what was wrong."""
     door = Door()
@@ -154,7 +143,10 @@ async def served(packets: list[bytes]) -> tuple[list[tuple[Any, ...]], str]:
         limits=limits, door=door, admit=lambda *_: True, forget=lambda _: None
     )
     connection = DirectConnection(listener)
-    connection.connection_made(cast("Any", Transport()))
+    transport: Any = SimpleNamespace(
+        get_extra_info=lambda _: None, is_closing=lambda: True, close=lambda: None
+    )
+    connection.connection_made(transport)
     await asyncio.sleep(0)
     for packet in packets:
         connection.data_received(packet)
