@@ -7,9 +7,10 @@ from typing import Any, Final
 import msgspec
 
 from smg_node.core.request import GenerateRequest
+from smg_node.http.asking import Asked
 from smg_node.http.errors import family_of
 from smg_node.http.parts import HttpParts
-from smg_node.http.reply import JSON, LIMITS, Form, Lines, Reply, Shaped, name_list
+from smg_node.http.reply import JSON, LIMITS, Form, Lines, Reply, name_list
 from smg_node.http.request import HttpRequest
 from smg_node.http.sse import HEADERS
 from smg_node.http.standing import NO_HEADERS
@@ -27,52 +28,48 @@ class Answering(msgspec.Struct):
     run: Run
     more: Callable[[], Mapping[str, str]] | None = None
 
-    def told(self, body: bytes) -> Reply:
-        """Return the answer of a run that is over, which takes note for the last time."""
-        head = self._shaped(body)
-        if head is None:
-            self.over()
-            return Reply(200, body)
-        return Reply(200, body, head=head)
+    def shaped(self, body: bytes = b"") -> Reply | None:
+        """Take note of a good answer for the last time and return it, or without a body the head of its stream.
 
-    def head(self) -> Mapping[str, str] | Shaped:
-        """Take note of what is known now; return the head of its stream, or the headers that are its own."""
-        return self._shaped(None) or self.note()
-
-    def _shaped(self, body: bytes | None) -> Shaped | None:
-        """Return the head of a good answer, of a stream without a body; None for one that has more to tell than most.
-
-        Says what `note` says, but for headers that there are only at times. Good answers to one head have the same headers,
-        which are put together once: to fill their values in is a third of noting them one by one.
+        It says what `note` says, but for headers that there are only at times: None for an answer that has such. Good answers
+        to one head have the same headers, which are put together once: to fill in what they say is a third of noting them.
         """
-        request, run, parts = self.request, self.run, self.parts
-        worker, standing, asked = run.worker, request.standing, request.standing.asked
+        request, run, asked = self.request, self.run, self.request.standing.asked
+        worker = run.worker
         if (
             asked is None
+            or not asked.shapes
             or not worker
             or run.ignored
             or self.wish.ignored
             or self.more is not None
             or request.own_headers is not None
-            or standing.options is not parts.options
-            or not parts.options.expose_routing_headers
         ):
             return None
         request.worker = worker
-        ticket = run.ticket
+        ticket, request_id = run.ticket, request.request_id
         limits = NO_HEADERS if ticket is None else ticket.headers(asked.family)
-        form = asked.stream_form if body is None else asked.whole_form
+        form = asked.whole_form if body else asked.stream_form
         if form is None or form.limits != [*limits]:
-            form = self._form([*limits], whole=body is not None)
-        request_id = request.request_id
-        taken_ms = int((parts.clock.monotonic_s() - request.received_s) * 1000 + 0.5)
-        values = request_id, request_id, taken_ms, *limits.values(), run.attempts, worker
-        return Shaped(form, values if body is None else (*values, len(body)))
+            form = self._form(asked, [*limits], whole=bool(body))
+        taken_ms = int((self.parts.clock.monotonic_s() - request.received_s) * 1000 + 0.5)
+        values = (request_id, request_id, taken_ms, *limits.values(), run.attempts, worker)
+        if body:
+            values += (len(body),)
+        return Reply(200, body, form=form, values=values)
 
-    def _form(self, limits: list[str], *, whole: bool) -> Form:
+    def noted(self, body: bytes) -> Reply:
+        """Take note of a whole answer for the last time and return it."""
+        self.over()
+        return Reply(200, body)
+
+    def head(self) -> Mapping[str, str] | Reply:
+        """Take note of what is known now; return the head of a stream, or its own headers."""
+        return self.shaped() or self.note()
+
+    def _form(self, asked: Asked, limits: list[str], *, whole: bool) -> Form:
         """Make the form of such answers, and keep it for the next one."""
-        request, asked = self.request, self.request.standing.asked
-        assert asked is not None, "who has a run has asked"
+        request = self.request
         kind: Mapping[str, str | None] = {"content-type": JSON} if whole else HEADERS
         lines: Lines = (
             *kind.items(),

@@ -162,7 +162,7 @@ class Server:
         """Say farewell: return when every request has ended, by itself or by being cut."""
         drain, inflight = self._app.drain, self._app.inflight
         # From now on only: nobody else waits for requests to end.
-        inflight.changed = self._changed.set
+        inflight.tell(self._changed.set)
         drain.begin(self._clock.monotonic_s())
         while True:
             now_s = self._clock.monotonic_s()

@@ -12,6 +12,7 @@ from smg_node.http.options import HttpOptions
 from smg_node.http.priority import priority_of
 from smg_node.http.reply import Form
 from smg_node.http.request import Headers, HttpRequest
+from smg_node.telemetry.scope import NO_TRACE
 
 _HINT_MAX_CHARACTERS: Final = 1024
 ROUTING_KEY_MAX_BYTES: Final = 256
@@ -23,7 +24,7 @@ class Asked:
     """What a head says about generations: until when, where, how urgently, who wants them, and how they are told."""
 
     __slots__ = (
-        "caller", "family", "key_id", "priority", "stream_form", "stream_s", "target_worker", "tenant", "upstream",
+        "caller", "family", "key_id", "priority", "shapes", "stream_form", "stream_s", "target_worker", "tenant", "upstream",
         "whole_form", "whole_s",
     )  # fmt: skip
 
@@ -43,6 +44,8 @@ class Asked:
         """What tells engines of the trace, if they are told the same each time."""
         self.family = family_of(request.route)
         """Whose names the headers about limits have."""
+        self.shapes = options.expose_routing_headers
+        """Whether their answers have the headers that most nodes' have."""
         self.stream_form: Form | None = None
         self.whole_form: Form | None = None
         """The heads of their answers, as a stream and as one answer; None until one of them was told."""
@@ -56,7 +59,7 @@ def context_of(request: HttpRequest, options: HttpOptions, *, streamed: bool) ->
         asked = standing.asked = Asked(request, options)
     request_id, received_s = request.request_id, request.received_s
     upstream = {"x-request-id": request_id}
-    if asked.upstream or request.trace.sampled:
+    if request.trace is not NO_TRACE:
         upstream = {**(asked.upstream or request.trace.headers()), **upstream}
     # By position, in the order of its fields: it is made for every request.
     return RequestContext(

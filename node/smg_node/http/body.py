@@ -38,12 +38,13 @@ class BodyReader:
 
         TOO_LARGE over the limit.
         """
-        body = request.body
         if not request.standing.plain_body:
             return b""
-        if type(body) is ArrivedBody:
-            # `take`, in here: so nearly all of them come.
-            data, body.left = body.left, b""
+        body = request.body
+        if isinstance(body, ArrivedBody):
+            # `take`, in here: nearly every body comes so.
+            data = body.left
+            body.left = b""
         elif body.whole:
             data = body.take()
         else:

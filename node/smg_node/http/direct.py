@@ -106,13 +106,14 @@ class DirectConnection(asyncio.Protocol):
         if (
             known is not None
             and len(data) == known.request_bytes
-            and data.startswith(whole := known.whole)
+            and data.startswith(known.whole)
             and waiter is not None
             and not waiter.done()
             and not self._unread
         ):
             # `KnownHead.read` once more, in here: most requests of a client have the head of its last one.
-            waiter.set_result(HttpRequest(known.head, ArrivedBody(data[len(whole) :]), self))
+            body = ArrivedBody(data[known.head_bytes :])
+            waiter.set_result(HttpRequest(known.head, body, self))
             return
         if len(data) > _STEP_BYTES or self._unread:
             self._unread += data

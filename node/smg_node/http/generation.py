@@ -7,10 +7,13 @@ the last event of the stream, and if even that cannot be said, the connection is
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
+from smg_node.core.around import Around
 from smg_node.core.errors import SmgError
 from smg_node.core.events import End, Event, Fail, Finish
 from smg_node.dialects.dialect import PLAIN_LEVELS, Presenter
@@ -27,6 +30,8 @@ from smg_node.http.reply import Reply, Streamed
 from smg_node.http.request import HttpRequest
 from smg_node.http.sse import EventStream
 from smg_node.pipeline.relayed import APIS, relayable
+
+_ENDS: Final = (End, Fail)
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +83,7 @@ class GenerationRoutes:
             # Whatever it is answered with says how far it came.
             answering.over()
             raise
-        return answering.told(said)
+        return answering.shaped(said) or answering.noted(said)
 
     async def _stream(self, answering: Answering, presenter: Presenter) -> Streamed:
         request = answering.request
@@ -87,7 +92,7 @@ class GenerationRoutes:
         if self._joining.on:
             presenter = self._joining.over(presenter, stream)
         try:
-            shown = _Shown(stream, presenter, self._pulse)
+            shown = _Shown(stream, presenter, self._pulse, presenter.around, stream.put)
             await answering.run.tell(shown.receive, stream.drained, shown)
             failed = shown.failure()
             request.error_code = "" if failed is None else failed.code
@@ -127,42 +132,39 @@ class GenerationRoutes:
         stream.end(frames)
 
 
-class _Shown:
+class _Shown(msgspec.Struct, eq=False):
     """A run on its way to a client."""
 
-    __slots__ = ("_last", "_presenter", "_pulse", "_stream", "around", "put")
-
-    def __init__(self, stream: EventStream, presenter: Presenter, pulse: Pulse) -> None:
-        self._pulse = pulse
-        self._stream = stream
-        self._presenter = presenter
-        self._last: Event | None = None
-        # As `Through` has them.
-        self.around = presenter.around
-        self.put = stream.put
+    stream: EventStream
+    presenter: Presenter
+    pulse: Pulse
+    around: Callable[[], Around | None]
+    """As `Through` has it, and `put`."""
+    put: Callable[[bytes], bool]
+    last: Event | None = None
 
     def receive(self, batch: Sequence[Event]) -> bool:
         """Write events at once; true if the client is behind.
 
         Raises the error of a run that failed while nothing has been written. ConnectionError if the client is gone.
         """
-        self._last = last = batch[-1]
-        over = isinstance(last, End | Fail)
-        if over and isinstance(last, Fail) and not self._stream.committed:
-            raise last.error
-        frames = self._presenter.frames(batch)
-        if over:
+        self.last = last = batch[-1]
+        stream = self.stream
+        if isinstance(last, _ENDS):
+            if isinstance(last, Fail) and not stream.committed:
+                raise last.error
             # The client has everything; the run may still tidy up before it ends by itself.
-            self._stream.end(frames)
+            stream.end(self.presenter.frames(batch))
             return False
+        frames = self.presenter.frames(batch)
         if isinstance(last, Finish):
-            self._stream.hold(frames, alone=self._pulse.alone)
+            stream.hold(frames, alone=self.pulse.alone)
             return False
-        return bool(frames) and self._stream.put(frames)
+        return bool(frames) and stream.put(frames)
 
     def failure(self) -> SmgError | None:
         """Return the error that the run ended with, as the client knows."""
-        last = self._last
+        last = self.last
         if isinstance(last, Fail):
             return last.error
         assert isinstance(last, End), "a run ended without End or Fail"

@@ -29,18 +29,27 @@ class Outliving(Protocol):
 
 
 class Inflight:
-    """Knows every open request; tells `changed` when one ends. `outliving` is what goes on without any."""
+    """Knows every open request; tells who wants to know when one ends. `outliving` is what goes on without any."""
 
     def __init__(self) -> None:
         self.outliving: Outliving | None = None
-        self._requests: dict[HttpRequest, None] = {}
+        self.requests: dict[HttpRequest, None] = {}
+        """Those that are waited for. Who answers requests counts one in here himself; out again by `remove`, or here as well
+        while it is `quiet`."""
+        self.quiet = True
+        """Whether nobody watches, and nobody is told when one ends."""
         self._watching: dict[HttpRequest, None] = {}
-        self.changed: Callable[[], None] | None = None
+        self._changed: Callable[[], None] | None = None
+
+    def tell(self, changed: Callable[[], None]) -> None:
+        """Call `changed` when one ends, from now on."""
+        self._changed = changed
+        self.quiet = False
 
     @property
     def count(self) -> int:
         """How many requests are open."""
-        return len(self._requests)
+        return len(self.requests)
 
     @property
     def left(self) -> int:
@@ -51,25 +60,22 @@ class Inflight:
         """Return what is open of tenants: operators and peers who look on are not waited for."""
         begun = [
             request.wire.begun
-            for request in self._requests
+            for request in self.requests
             if request.route is not None and request.route.access == "data"
         ]
         streams = sum(begun)
         background = 0 if self.outliving is None else self.outliving.count
         return OpenWork(len(begun) - streams, streams, background)
 
-    def add(self, request: HttpRequest) -> None:
-        """Count a request in."""
-        self._requests[request] = None
-
     def remove(self, request: HttpRequest) -> None:
         """Count it out again."""
         if self._watching and request in self._watching:
             del self._watching[request]
+            self.quiet = not self._watching and self._changed is None
             return
-        del self._requests[request]
-        if self.changed is not None:
-            self.changed()
+        del self.requests[request]
+        if self._changed is not None:
+            self._changed()
 
     @property
     def watching(self) -> int:
@@ -78,10 +84,11 @@ class Inflight:
 
     def watch(self, request: HttpRequest) -> None:
         """Take an open request for one that only watches, from now on."""
-        del self._requests[request]
+        del self.requests[request]
         self._watching[request] = None
-        if self.changed is not None:
-            self.changed()
+        self.quiet = False
+        if self._changed is not None:
+            self._changed()
 
     def dismiss(self) -> None:
         """End every request that only watches."""
@@ -92,7 +99,7 @@ class Inflight:
         """End every open request; its client is told that the node is shutting down. And what has no request."""
         if self.outliving is not None:
             self.outliving.cut()
-        for request in [*self._requests, *self._watching]:
+        for request in [*self.requests, *self._watching]:
             request.stop(shutting_down())
 
 

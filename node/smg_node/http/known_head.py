@@ -20,7 +20,7 @@ _DIGITS_MAX: Final = 9
 class KnownHead:
     """A head that the grammar has taken, of a request whose whole body came with it and that kept its connection."""
 
-    __slots__ = ("_place", "_rest", "_start", "head", "request_bytes", "whole")
+    __slots__ = ("_place", "_rest", "_start", "head", "head_bytes", "request_bytes", "whole")
 
     def __init__(self, start: bytes, rest: bytes, place: int, head: Head) -> None:
         self._start = start
@@ -30,18 +30,17 @@ class KnownHead:
         """What the latest one says."""
         self.whole = start
         """How the latest one was spelled."""
+        self.head_bytes = len(start)
         self.request_bytes = 0
         """How long the latest one was together with its body."""
 
     def read(self, data: bytes, line: ClientLine) -> HttpRequest | None:
         """Return the request in `data` if it is one whole request with this head and nothing else."""
-        whole = self.whole
-        if len(data) != self.request_bytes or not data.startswith(whole):
-            # The latest of this head had another length.
-            if not self._is_like(data):
-                return None
-            whole = self.whole
-        return HttpRequest(self.head, ArrivedBody(data[len(whole) :]), line)
+        # Where the latest of this head had another length, it is looked at what is the same.
+        same = len(data) == self.request_bytes and data.startswith(self.whole)
+        if not same and not self._is_like(data):
+            return None
+        return HttpRequest(self.head, ArrivedBody(data[self.head_bytes :]), line)
 
     def _is_like(self, data: bytes) -> bool:
         """Whether `data` has this head but for the digits of its length; if so, they are known from now on."""
@@ -63,7 +62,8 @@ class KnownHead:
         head = Head(before.method, before.target, headers, raw, http11=True, keep_alive=True)
         # Nobody decides anything by a length that has come with as many bytes.
         head.standing = before.standing
-        self.head, self.whole, self.request_bytes = head, data[:begins], len(data)
+        self.head, self.whole = head, data[:begins]
+        self.head_bytes, self.request_bytes = begins, len(data)
         return True
 
 

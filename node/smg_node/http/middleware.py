@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from smg_node.core.errors import SmgError
+from smg_node.http.access_lines import PATH_LOGGED_MAX, access_lines
 from smg_node.http.body import is_plain
 from smg_node.http.drain import Drain
 from smg_node.http.errors import error_reply, internal
@@ -26,7 +27,6 @@ from smg_node.http.routes import Route, Router
 from smg_node.http.standing import NEVER_MS, NO_HEADERS, Standing
 from smg_node.http.wire import Wire
 from smg_node.telemetry import scope
-from smg_node.telemetry.access import AccessLine
 from smg_node.telemetry.cells import LATE_MAX, Spread, Tally
 from smg_node.telemetry.scope import NO_TRACE, Trace
 
@@ -35,7 +35,6 @@ Action: TypeAlias = Callable[[HttpRequest], Awaitable[Reply | Streamed]]
 _log = logging.getLogger(__name__)
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
-_PATH_LOGGED_MAX: Final = 256
 _UNPARSED: Final = "unparsed"
 _UNKNOWN: Final = "unknown"
 _CLIENT_GONE: Final = 499
@@ -73,13 +72,15 @@ class Middleware:
         self._monotonic_s = parts.clock.monotonic_s
         self._now_ms = parts.clock.now_ms
         self._token = parts.ids.token
+        parts.access.reads(access_lines)
+        self._record_line = parts.access.record
 
     async def serve(self, incoming: HttpRequest) -> bool:
         """Answer one request and say whether the connection goes on; CancelledError when its client has gone away."""
-        request, drain = incoming, self._drain
+        request, drain, inflight = incoming, self._drain, self._inflight
         standing = self._open(request)
         wire, status = request.wire, _CLIENT_GONE
-        self._inflight.add(request)
+        inflight.requests[request] = None
         try:
             try:
                 action = standing.action
@@ -93,14 +94,18 @@ class Middleware:
                 if drain.refusing or not request.body.whole:
                     # A body nobody read stands in the way of whatever would come after it.
                     wire.keep_alive = False
-                wire.reply(answer, NO_HEADERS if answer.head else request.reply_headers)
+                wire.reply(answer, NO_HEADERS if answer.form else request.reply_headers)
                 if request.line.writing_paused:
                     await wire.drain()
             status = answer.status
         except ConnectionError:
             return False
         finally:
-            self._inflight.remove(request)
+            if inflight.quiet:
+                # `remove`, in here: hardly anybody waits for requests to end.
+                del inflight.requests[request]
+            else:
+                inflight.remove(request)
             self._record(request, standing, status)
         return wire.keep_alive and not drain.refusing
 
@@ -146,7 +151,7 @@ class Middleware:
     def _stranger(self, head: Head) -> Standing:
         """Return what is known of a head before anything is decided about it."""
         parts = self._parts
-        standing = Standing(head.method[:16], head.path[:_PATH_LOGGED_MAX])
+        standing = Standing(head.method[:16], head.path[:PATH_LOGGED_MAX])
         standing.options = parts.options
         standing.keys_version = parts.authenticator.version
         standing.request_id = _given_id(head.headers, parts.options.request_id_headers)
@@ -250,7 +255,6 @@ class Middleware:
         return self._error(request, internal())
 
     def _record(self, request: HttpRequest, standing: Standing, status: int) -> None:
-        access = self._parts.access
         counted = standing.counted.get(status)
         if counted is None:
             counted = standing.counted[status] = self._counted(standing, status)
@@ -267,30 +271,9 @@ class Middleware:
         trace = request.trace
         if trace.sampled:
             trace.end(status, request.error_code)
-        if not access.enabled:
-            return
-        # As `round` to three places, at a third of its price.
-        duration_ms = int(duration_s * 1_000_000 + 0.5) / 1000
-        identity = standing.identity
-        # By position, in the order of its fields: by name it would cost twice as much.
-        access.record(
-            AccessLine(
-                request.received_ms + int(duration_ms),
-                request.request_id,
-                standing.method,
-                standing.path,
-                status,
-                duration_ms,
-                request.wire.bytes_out,
-                request.line.peer,
-                request.model[:_PATH_LOGGED_MAX],
-                request.worker,
-                request.error_code,
-                trace.trace_id,
-                identity.tenant,
-                identity.key_id,
-            )
-        )
+        request.status = status
+        request.duration_s = duration_s
+        self._record_line(request)
 
     def _counted(self, standing: Standing, status: int) -> tuple[Tally, Spread, Tally | None]:
         """Return where such requests are counted that end in this way."""

@@ -32,15 +32,11 @@ _EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _log = logging.getLogger(__name__)
 
 
-class RelayedStream(EventStream):
+class RelayedStream(EventStream, eq=False):
     """A stream whose events may come in pieces."""
 
-    __slots__ = ("between",)
-
-    def __init__(self, request: HttpRequest, note: "_Relaying") -> None:
-        super().__init__(request.wire, note.headers)
-        self.between = True
-        """Whether the last event is complete, as far as it has been said."""
+    between: bool = True
+    """Whether the last event is complete, as far as it has been said."""
 
     async def send(self, frames: bytes) -> None:
         """See `EventStream`."""
@@ -102,7 +98,7 @@ class Relaying:
             routing_key(headers, parts.options.key_headers),
         )
         relaying = _Relaying(parts, request, run)
-        stream = RelayedStream(request, relaying)
+        stream = RelayedStream(request.wire, relaying.headers)
         if asked.streamed:
             self._pulse.add(stream)
         try:

@@ -32,24 +32,18 @@ class Form(msgspec.Struct, frozen=True):
     breaks: int
 
 
-class Shaped(msgspec.Struct, frozen=True):
-    """The head of an answer: a form, and what belongs into the places it leaves."""
-
-    form: Form
-    values: tuple[object, ...]
-
-
 class Reply(msgspec.Struct):
     """A whole answer. Header names are lower case; values must not contain line breaks.
 
-    Where there is a `head`, that is all of it, and says what status, content type and headers would.
+    Where there is a `form`, its head is that with these values, and says what status, content type and headers would.
     """
 
     status: int
     body: bytes = b""
     content_type: str = JSON
     headers: dict[str, str] = msgspec.field(default_factory=dict)
-    head: Shaped | None = None
+    form: Form | None = None
+    values: tuple[object, ...] = ()
 
 
 class Streamed(msgspec.Struct, frozen=True):
@@ -108,13 +102,14 @@ class HeadWriter:
         assert text.count("\r") == breaks, "a response header contains a carriage return"
         return text.encode("utf-8", "replace")
 
-    def filled(self, shaped: Shaped, lines: str) -> bytes:
+    def filled(self, form: Form, values: tuple[object, ...], lines: str) -> bytes:
         """Return a head of a known form. `lines`, about the connection, end in line breaks. AssertionError on any other."""
         if self._monotonic_s() >= self._until_s:
             self._turn()
-        form = shaped.form
-        text = form.text % (self._date, lines, *shaped.values)
-        breaks = form.breaks + lines.count("\n")
+        text = form.text % (self._date, lines, *values)
+        breaks = form.breaks
+        if lines:
+            breaks += lines.count("\n")
         # As in `head`.
         assert text.count("\n") == breaks, "a response header contains a line break"
         assert text.count("\r") == breaks, "a response header contains a carriage return"

@@ -48,6 +48,10 @@ class HttpRequest(msgspec.Struct, eq=False):
     model: str = ""
     worker: str = ""
     error_code: str = ""
+    status: int = 0
+    """How it ended."""
+    duration_s: float = 0.0
+    """How long it took, in the end."""
     own_headers: dict[str, str] | None = None
     """See `reply_headers`; None until somebody asked for them."""
 

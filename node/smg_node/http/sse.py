@@ -9,7 +9,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from smg_node.http.reply import Shaped
+import msgspec
+
+from smg_node.http.reply import Reply
 from smg_node.http.wire import Wire
 
 HEADERS: Final[Mapping[str, str]] = {
@@ -20,33 +22,30 @@ HEADERS: Final[Mapping[str, str]] = {
 PING: Final = b": ping\n\n"
 
 
-class EventStream:
+class EventStream(msgspec.Struct, eq=False):
     """Writes events; `headers` is asked once, when the head is due: for its headers besides `HEADERS`, or for all of it."""
 
-    __slots__ = ("_headers", "_held", "_wire", "committed", "quiet_ticks")
-
-    def __init__(self, wire: Wire, headers: Callable[[], Mapping[str, str] | Shaped]) -> None:
-        self._wire = wire
-        self._headers = headers
-        self._held = b""
-        self.committed = False
-        self.quiet_ticks = 0
+    wire: Wire
+    headers: Callable[[], Mapping[str, str] | Reply]
+    held: bytes = b""
+    committed: bool = False
+    quiet_ticks: int = 0
 
     async def send(self, frames: bytes) -> None:
         """Write frames at once, then wait if the client is behind. ConnectionError if it is gone."""
         self.put(frames)
-        await self._wire.drain()
+        await self.wire.drain()
 
     def put(self, frames: bytes) -> bool:
         """Write frames at once; true if the client is behind. ConnectionError if it is gone."""
         self.quiet_ticks = 0
-        if self._held:
-            frames, self._held = self._held + frames, b""
+        if self.held:
+            frames, self.held = self.held + frames, b""
         if self.committed:
-            self._wire.chunk(frames)
+            self.wire.chunk(frames)
         else:
             self._begin(frames, last=False)
-        return self._wire.behind
+        return self.wire.behind
 
     def hold(self, frames: bytes, *, alone: bool = False) -> None:
         """Write frames together with what follows at once, or without it when the loop has gone round twice.
@@ -58,45 +57,45 @@ class EventStream:
         if not self.committed and alone:
             self.put(frames)
             return
-        self._held += frames
+        self.held += frames
         asyncio.get_running_loop().call_soon(self._wait)
 
     def let_go(self) -> None:
         """Write nothing more of what is held: something else is said instead, or nobody is there."""
-        self._held = b""
+        self.held = b""
 
     async def drained(self) -> None:
         """Return when the client has read enough. ConnectionError if it is gone."""
-        await self._wire.drain()
+        await self.wire.drain()
 
     def end(self, frames: bytes) -> None:
         """Write the last frames and a clean end. ConnectionError if the client is gone."""
-        frames, self._held = self._held + frames, b""
+        frames, self.held = self.held + frames, b""
         if self.committed:
-            self._wire.end(frames)
+            self.wire.end(frames)
         else:
             self._begin(frames, last=True)
 
     def ping(self) -> None:
         """Write a comment, unless the client is gone or has not read what it has."""
-        if not self._wire.gone and not self._wire.behind:
+        if not self.wire.gone and not self.wire.behind:
             self.put(PING)
 
     def break_off(self) -> None:
         """End the connection so that nobody takes the stream for complete."""
-        self._wire.reset()
+        self.wire.reset()
 
     def _wait(self) -> None:
-        if self._held:
+        if self.held:
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
-        if self._held and not self._wire.gone:
+        if self.held and not self.wire.gone:
             self.put(b"")
 
     def _begin(self, frames: bytes, *, last: bool) -> None:
         self.committed = True
-        headers = self._headers()
-        if not isinstance(headers, Shaped):
+        headers = self.headers()
+        if not isinstance(headers, Reply):
             headers = {**HEADERS, **headers}
-        self._wire.begin(200, headers, frames, last=last)
+        self.wire.begin(200, headers, frames, last=last)

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from smg_node.http.reply import JSON, HeadWriter, Reply, Shaped
+from smg_node.http.reply import JSON, HeadWriter, Reply
 
 # SO_LINGER with a time of zero: closing sends RST, so that a cut answer cannot pass for a whole one.
 _RESET: Final = struct.pack("ii", 1, 0)
@@ -81,11 +81,12 @@ class Wire(msgspec.Struct, eq=False):
     def reply(self, reply: Reply, headers: Mapping[str, str]) -> None:
         """Write a whole answer; `headers` come on top of the reply's own. ConnectionError if gone."""
         assert not self.begun, "an answer begins once"
-        body, status, head = reply.body, reply.status, reply.head
-        if head is not None:
+        body, form = reply.body, reply.form
+        if form is not None:
             lines = "" if self.keep_alive and self.http11 else f"{self._connection_line()}\r\n"
-            data = self.heads.filled(head, lines)
+            data = self.heads.filled(form, reply.values, lines)
         else:
+            status = reply.status
             usual = body and self.keep_alive and self.http11 and reply.content_type == JSON
             fixed = _JSON_LINE if usual else self._fixed_of(reply)
             if reply.headers:
@@ -106,7 +107,7 @@ class Wire(msgspec.Struct, eq=False):
         transport.write(data)
 
     def begin(
-        self, status: int, headers: Mapping[str, str] | Shaped, first: bytes, *, last: bool = False
+        self, status: int, headers: Mapping[str, str] | Reply, first: bytes, *, last: bool = False
     ) -> None:
         """Write the head of a stream and its first bytes in one go, its end as well if `last`."""
         assert not self.begun, "an answer begins once"
@@ -117,8 +118,9 @@ class Wire(msgspec.Struct, eq=False):
             fixed = _CHUNKED
         else:
             fixed = f"{_CHUNKED}\r\n{self._connection_line()}"
-        if isinstance(headers, Shaped):
-            head = self.heads.filled(headers, f"{fixed}\r\n")
+        if isinstance(headers, Reply):
+            assert headers.form is not None, "a head without a body has a form"
+            head = self.heads.filled(headers.form, headers.values, f"{fixed}\r\n")
         else:
             head = self.heads.head(status, fixed, headers)
         self.begun = True

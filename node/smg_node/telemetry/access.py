@@ -1,12 +1,13 @@
 """The access log: one line per answered request, written in batches.
 
-A line costs less than 1 us: one struct, one append. The sink's thread does the writing.
+A line costs its request one append: what it is made of is put aside, and made into lines together. The sink's thread does
+the writing.
 """
 
 import threading
 from collections import deque
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -61,7 +62,8 @@ class AccessLog:
         self._sink = sink
         self._readable = readable
         self._spell = msgspec.json.Encoder().encode_lines
-        self._lines: deque[AccessLine] = deque()
+        self._lines_of: Callable[[Sequence[Any]], Iterable[AccessLine]] = iter
+        self._aside: deque[object] = deque()
         # The loop hands lines over, and so does the sink's thread.
         self._lock = threading.Lock()
         self._wake: Callable[[], None] = self.hand_over
@@ -73,27 +75,36 @@ class AccessLog:
         """Write from now on, or no more."""
         self.enabled = on and self._sink is not None
 
-    def record(self, line: AccessLine) -> None:
-        """Write one line soon."""
+    def reads(self, lines_of: Callable[[Sequence[Any]], Iterable[AccessLine]]) -> None:
+        """Make lines of what is recorded from now on with `lines_of`, a line each; it may be called in another thread."""
+        self._lines_of = lines_of
+
+    def record(self, ended: object) -> None:
+        """Write one line soon: `ended`, or what is made of it. Nothing of it changes any more."""
         if not self.enabled:
             return
-        lines = self._lines
-        lines.append(line)
-        waiting = len(lines)
+        aside = self._aside
+        aside.append(ended)
+        if not 1 < len(aside) < AT_ONCE:
+            self._move(len(aside))
+
+    def _move(self, waiting: int) -> None:
+        """Let the first one wait no longer than the sink does, and no more wait than are spelled together."""
         if waiting == 1:
             self._wake()
-        elif waiting >= AT_ONCE:
+        elif waiting:
             self.hand_over()
 
     def hand_over(self) -> None:
         """Give the sink what was recorded."""
-        sink, lines = self._sink, self._lines
+        sink, aside = self._sink, self._aside
         if sink is None:
             return
         with self._lock:
-            taken = [lines.popleft() for _ in range(len(lines))]
+            taken = [aside.popleft() for _ in range(len(aside))]
             if taken:
-                spelled = b"".join(map(_readable, taken)) if self._readable else self._spell(taken)
+                lines = self._lines_of(taken)
+                spelled = b"".join(map(_readable, lines)) if self._readable else self._spell(lines)
                 sink.put(spelled)
 
 

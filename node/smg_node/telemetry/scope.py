@@ -88,7 +88,8 @@ The variable's own method, and what it takes: a function around it would cost ev
 
 def current() -> Scope:
     """Return the request this task works for; empty ids outside of any."""
-    return Scope(*_scope.get())
+    # As `Scope(*…)`, which would take a function of the interpreter's more.
+    return tuple.__new__(Scope, _scope.get())
 
 
 def sampled() -> bool:

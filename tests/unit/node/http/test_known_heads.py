@@ -1,5 +1,7 @@
 """A head read before means what it meant then, and only where nothing but its length differs."""
 
+import asyncio
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -8,6 +10,9 @@ from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
 from smg_node.http.arriving import ArrivedBody
+from smg_node.http.connection import ConnectionLimits
+from smg_node.http.direct import DirectConnection
+from smg_node.http.incoming import FramingError
 from smg_node.http.request import HttpRequest
 from smg_node.http.request_reader import RequestReader
 
@@ -22,8 +27,8 @@ class Flow:
         pass
 
 
-def shape(one: HttpRequest) -> tuple[Any, ...]:
-    body = one.body.take() if one.body.whole else None
+def shape(one: HttpRequest, *, take: bool = True) -> tuple[Any, ...]:
+    body = one.body.take() if take and one.body.whole else None
     return (
         one.method, one.head.target, dict(one.headers), list(one.head.raw), one.head.http11, one.head.keep_alive, body,
     )  # fmt: skip
@@ -102,6 +107,80 @@ def test_packets_mean_what_their_bytes_mean_one_by_one(packets: list[bytes], cut
     slowly, error_slowly, _ = read(bytewise(packets))
     assert at_once == slowly
     assert error == error_slowly
+
+
+class Door:
+    """Remembers what it is asked, with how that was read."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[Any, ...]] = []
+        self.error = ""
+
+    async def serve(self, incoming: HttpRequest) -> bool:
+        assert incoming.task is asyncio.current_task()
+        at, said = len(self.found), b""
+        self.found.append(shape(incoming, take=False))
+        try:
+            while True:
+                part = await incoming.body.more()
+                said += part
+                if not part:
+                    break
+        except FramingError:
+            return False
+        self.found[at] = (*self.found[at][:-1], said)
+        return incoming.head.keep_alive
+
+    def unparsed(self, _line: Any, error: SmgError) -> None:
+        self.error = error.code
+
+
+async def served(packets: list[bytes]) -> tuple[list[tuple[Any, ...]], str]:
+    """Return what came to the door of a connection, and what was wrong."""
+    door = Door()
+    limits = ConnectionLimits(9, 99, 200, 8, 9.0, 9.0, 99, 9.0)
+    listener: Any = SimpleNamespace(
+        limits=limits, door=door, admit=lambda *_: True, forget=lambda _: None
+    )
+    connection = DirectConnection(listener)
+    transport: Any = SimpleNamespace(
+        get_extra_info=lambda _: None, is_closing=lambda: True, close=lambda: None
+    )
+    connection.connection_made(transport)
+    await asyncio.sleep(0)
+    for packet in packets:
+        connection.data_received(packet)
+        for _ in range(4):
+            await asyncio.sleep(0)
+    connection.connection_lost(None)
+    await asyncio.sleep(0)
+    return door.found, door.error
+
+
+@given(st.lists(plain | with_lines | requests | st.binary(max_size=8), max_size=7))
+def test_a_connection_reads_what_its_reader_reads(packets: list[bytes]) -> None:
+    packets = [packet for packet in packets if packet]
+    found, error, _ = read(packets)
+    assert asyncio.run(served(packets)) == (found, error)
+
+
+def test_a_connection_knows_the_heads_that_its_reader_knows() -> None:
+    packets = [post(b"{}"), post(b"ab"), post(b"cd"), b"\r\n", post(b"ef"), post(b"longer")]
+    found, error = asyncio.run(served(packets * 2))
+    assert (error, [one[-1] for one in found]) == (
+        "",
+        [b"{}", b"ab", b"cd", b"ef", b"longer"] * 2,
+    )
+    assert found == read(packets * 2)[0]
+
+
+def test_what_is_silent_is_counted_for_each_request() -> None:
+    whole = post(b"{}")
+    at = whole.index(b"Host: ") + 6
+    # Of the middle of a line nothing is heard before its end, which here comes with all that follows.
+    pieces = [whole[:at], b"z" * 30, whole[at:]]
+    found, error, _ = read(pieces * 20)
+    assert (error, len(found)) == ("", 20)
 
 
 @pytest.mark.parametrize(
