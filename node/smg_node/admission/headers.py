@@ -136,9 +136,10 @@ class LimitHeaders:
         headers, remaining = self._headers, 0
         for share, facts, low, high, least, name in self._rows:
             # `Measure.remains` where all is well.
-            pool, remaining = share.pool, least.units
-            if share.left + pool < remaining:
-                remaining = share.left + pool
+            pool = share.pool
+            remaining = share.left + pool
+            if remaining > least.units:
+                remaining = least.units
             if pool < 0 or not low <= remaining <= high or _facts_of(share) != facts:
                 return self._made_anew(now_ms)
             least.units = remaining
@@ -148,7 +149,7 @@ class LimitHeaders:
         for share, facts, amount, place in self._places:
             pool = share.pool
             free = share.left + pool
-            if pool < 0 or not 0 <= free <= amount or _facts_of(share) != facts:
+            if pool < 0 or free < 0 or _facts_of(share) != facts:
                 return self._made_anew(now_ms)
             if free / amount <= fraction:
                 if free / amount == fraction:
@@ -195,6 +196,8 @@ class LimitHeaders:
             return
         first = _first_least(fractions, windowed)
         bounds = [(0, measure.share.amount) for measure in measures]
+        # Neither all nor nothing: of what is open at a time there may be as much, or as little.
+        bounds[first] = 1, measures[first].share.amount - 1
         for best, places in [
             (first, windowed),
             *((at, places) for at, (*_, places) in zip(tightest, self._groups, strict=True)),
@@ -246,6 +249,17 @@ class LimitHeaders:
             from_ms = max(from_ms, ends_ms - 1_000 * seconds)
             to_ms = min(to_ms, ends_ms - max(1_000, 1_000 * (seconds - 1) + 1))
         return from_ms, to_ms
+
+
+class HeadersByFamily(dict[Family, LimitHeaders]):
+    """Those of each family, for the same limits; made when they are first asked for."""
+
+    def __init__(self, measures: Sequence[Shown]) -> None:
+        self._measures = measures
+
+    def __missing__(self, family: Family) -> LimitHeaders:
+        made = self[family] = LimitHeaders(self._measures, family)
+        return made
 
 
 def _named(measure: Shown) -> _Named:
