@@ -276,9 +276,9 @@ class Ticket(msgspec.Struct, eq=False):
             self._count(tallies)
         if entered is not None:
             for at in entered.places:
-                # `give_back`, in here: what has no windows is always in the same one, unless it sleeps.
+                # `give_back`, in here: the window of what has none is 0, unless it sleeps.
                 share = self._shares[at]
-                if share.window == self._windows[at]:
+                if not share.window:
                     share.left += 1
                     share.spent -= 1
         if complete and not self.cut:
