@@ -230,8 +230,7 @@ class GenerationRun:
         ticket, preparer = self.ticket, parts.preparer
         prepared = preparer.soon(request, model) or await preparer.prepared(request, model)
         if ticket is not None:
-            waiting = reserve(ticket, request, prepared, model, parts.placer)
-            if waiting is not None:
+            if (waiting := reserve(ticket, request, prepared, model, parts.placer)) is not None:
                 await waiting
         wish = self._wish(prepared[0], journey)
         self._hold = hold = await parts.placer.hold(model, wish)
