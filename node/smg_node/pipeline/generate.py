@@ -229,9 +229,9 @@ class GenerationRun:
         journey.model = model.name
         ticket, preparer = self.ticket, parts.preparer
         prepared = preparer.soon(request, model) or await preparer.prepared(request, model)
-        if ticket is not None:
-            if (waiting := reserve(ticket, request, prepared, model, parts.placer)) is not None:
-                await waiting
+        wait = None if ticket is None else reserve(ticket, request, prepared, model, parts.placer)
+        if wait is not None:
+            await wait
         wish = self._wish(prepared[0], journey)
         self._hold = hold = await parts.placer.hold(model, wish)
         self._progress.worker, self._progress.attempts = hold.worker.id, 1
