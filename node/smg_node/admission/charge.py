@@ -132,14 +132,36 @@ def reserve(
 
     Then return the first that has too little.
     """
-    charges = []
+    charges: list[Charge] = []
     for tariff in tariffs:
-        share = tariff.measure.share
+        measure = tariff.measure
+        share = measure.share
         answer = most if tariff.worst_case else expected
         if tariff.plain:
             cost = prompt + answer
         else:
             cost = math.ceil(prompt * tariff.prompt + answer * tariff.answer)
+        left = share.left - cost
+        if left < share.low:
+            # As `share.admit` has it: as if nothing had been looked at.
+            _put_back(charges)
+            return reserve_warily(tariffs, prompt, expected=expected, most=most)
+        share.left = left
+        share.spent += cost
+        share.offered += cost
+        measure.open += 1
+        charges.append(Charge(tariff, share, share.window, cost))
+    return charges
+
+
+def reserve_warily(
+    tariffs: Sequence[Tariff], prompt: int, *, expected: int, most: int
+) -> list[Charge] | Short:
+    """Do as `reserve`, with a look at all limits first."""
+    charges = []
+    for tariff in tariffs:
+        share = tariff.measure.share
+        cost = tariff.weigh(prompt, 0, most if tariff.worst_case else expected)
         if share.left < cost:
             return Short(tariff.measure, cost)
         charges.append(Charge(tariff, share, share.window, cost))
@@ -152,3 +174,12 @@ def reserve(
             share.wants_more = True
         charge.tariff.measure.open += 1
     return charges
+
+
+def _put_back(charges: Sequence[Charge]) -> None:
+    for charge in charges:
+        share, cost = charge.share, charge.held
+        share.left += cost
+        share.spent -= cost
+        share.offered -= cost
+        charge.tariff.measure.open -= 1

@@ -79,7 +79,7 @@ class Admission:
         matched = self._matcher.find(context.tenant, context.key_id, model)
         if matched is None:
             return None
-        self.tallies.open += 1
+        self.tallies.begun += 1
         return Ticket(self, matched)
 
     # ── For tickets ──────────────────────────────────────────────────────────
@@ -155,7 +155,7 @@ class Admission:
     def headers(self, matched: Matched, family: Family) -> Mapping[str, str]:
         """See `ticket.Door`."""
         now_ms = self._clock.now_ms()
-        headers = matched.headers(family).as_of(now_ms)
+        headers = matched.headers[family].as_of(now_ms)
         if headers is not None:
             return headers
         matched = self._matcher.renew(matched)

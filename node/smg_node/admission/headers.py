@@ -7,12 +7,10 @@ the numbers of what remains are spelled anew. A row goes by
     facts      what its share was in: the same window, amount, state and debt
     low, high  while so much remains, the same limit in windows is the tightest of its kind, and of all
 
-A share that is not like its row, another second to tell of, a limit without an owner's word: then all is put together
-again. What is open at a time goes up and down, so whether it is tighter is reckoned each time. A property holds both
-equal.
+A share that is not like its row, or a limit without an owner's word: then all is put together again. What is open at
+a time goes up and down, so whether it is the tightest is reckoned each time. A property holds both equal.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -106,6 +104,7 @@ class LimitHeaders:
         "_measures",
         "_named",
         "_places",
+        "_resets",
         "_rows",
         "_tightest",
         "_to_ms",
@@ -128,17 +127,22 @@ class LimitHeaders:
         self._amount = 0
         self._tightest = self._named = ("", "")
         self._places: Sequence[_Place] = ()
+        # The headers that say how long windows go on, and whose.
+        self._resets: Sequence[tuple[str, Share]] = ()
 
     def as_of(self, now_ms: int) -> Mapping[str, str] | None:
         """Return them as of now, until the next time; None where a share sleeps, and nobody knows what it has."""
         if not self._from_ms <= now_ms <= self._to_ms:
-            return self._made_anew(now_ms)
+            if not self._rows:
+                return self._made_anew(now_ms)
+            self._spell_resets(now_ms)
         headers, remaining = self._headers, 0
         for share, facts, low, high, least, name in self._rows:
             # `Measure.remains` where all is well.
-            pool, remaining = share.pool, least.units
-            if share.left + pool < remaining:
-                remaining = share.left + pool
+            pool = share.pool
+            remaining = share.left + pool
+            if remaining > least.units:
+                remaining = least.units
             if pool < 0 or not low <= remaining <= high or _facts_of(share) != facts:
                 return self._made_anew(now_ms)
             least.units = remaining
@@ -148,7 +152,7 @@ class LimitHeaders:
         for share, facts, amount, place in self._places:
             pool = share.pool
             free = share.left + pool
-            if pool < 0 or not 0 <= free <= amount or _facts_of(share) != facts:
+            if pool < 0 or free < 0 or _facts_of(share) != facts:
                 return self._made_anew(now_ms)
             if free / amount <= fraction:
                 if free / amount == fraction:
@@ -163,6 +167,7 @@ class LimitHeaders:
     def _made_anew(self, now_ms: int) -> Mapping[str, str] | None:
         """Return them, put together from all there is to know, and keep what will be good for longer."""
         self._from_ms, self._to_ms = _NEVER_MS, -1
+        self._rows = ()
         measures = self._measures
         if any(measure.share.window < 0 for measure in measures):
             return None
@@ -173,28 +178,33 @@ class LimitHeaders:
         ]
         self._headers = headers = dict[str, str]()
         tightest = [_first_least(fractions, places) for *_, places in self._groups]
-        for at, (limit, remains, reset, _) in zip(tightest, self._groups, strict=True):
-            share = measures[at].share
-            until_ms = max(share.ends_ms, now_ms) if share.window_ms else now_ms
-            headers[limit] = str(share.amount)
+        self._resets = [
+            (group[2], measures[at].share) for at, group in zip(tightest, self._groups, strict=True)
+        ]
+        for at, (limit, remains, *_) in zip(tightest, self._groups, strict=True):
+            headers[limit] = str(measures[at].share.amount)
             headers[remains] = str(remaining[at])
-            headers[reset] = duration(until_ms - now_ms) if self._is_openai else moment(until_ms)
         if measures:
             named = _first_least(fractions, range(len(measures)))
             headers["x-smg-limit"] = measures[named].name
             headers["x-smg-limit-state"] = measures[named].share.state
-            self._keep(now_ms, fractions, tightest)
+            self._keep(fractions, tightest)
+        self._spell_resets(now_ms)
+        if not self._rows:
+            self._from_ms = _NEVER_MS
         return headers
 
     # ── What is kept ─────────────────────────────────────────────────────────
 
-    def _keep(self, now_ms: int, fractions: Sequence[float], tightest: Sequence[int]) -> None:
+    def _keep(self, fractions: Sequence[float], tightest: Sequence[int]) -> None:
         measures = self._measures
         windowed = [at for at, measure in enumerate(measures) if measure.window_ms]
         if not windowed or not all(map(_is_well, measures)):
             return
         first = _first_least(fractions, windowed)
         bounds = [(0, measure.share.amount) for measure in measures]
+        # Neither all nor nothing: of what is open at a time there may be as much, or as little.
+        bounds[first] = 1, measures[first].share.amount - 1
         for best, places in [
             (first, windowed),
             *((at, places) for at, (*_, places) in zip(tightest, self._groups, strict=True)),
@@ -228,24 +238,38 @@ class LimitHeaders:
             if not measure.window_ms
         ]
         self._named = ("", "")
-        self._from_ms, self._to_ms = self._as_long_as(now_ms, tightest)
 
-    def _as_long_as(self, now_ms: int, tightest: Sequence[int]) -> tuple[int, int]:
-        """Return from when and up to when it is said in the same words how long windows go on."""
+    def _spell_resets(self, now_ms: int) -> None:
+        """Say how long windows go on; and from when and up to when that is said in the same words."""
         from_ms, to_ms = 0, _NEVER_MS
-        for at in tightest:
-            share = self._measures[at].share
-            ends_ms, left_ms = share.ends_ms, share.ends_ms - now_ms
-            if not share.window_ms or left_ms < 0 or (self._is_openai and left_ms < 1_000):
-                return now_ms, now_ms
+        for reset, share in self._resets:
+            ends_ms = share.ends_ms
+            if ends_ms < now_ms or not share.window_ms:
+                ends_ms = from_ms = to_ms = now_ms
+            left_ms = ends_ms - now_ms
             if not self._is_openai:
+                self._headers[reset] = moment(ends_ms)
                 to_ms = min(to_ms, ends_ms)
                 continue
-            # As `duration` has it: whole seconds, rounded up, and less than one in milliseconds.
-            seconds = math.ceil(left_ms / 1_000)
-            from_ms = max(from_ms, ends_ms - 1_000 * seconds)
-            to_ms = min(to_ms, ends_ms - max(1_000, 1_000 * (seconds - 1) + 1))
-        return from_ms, to_ms
+            self._headers[reset] = duration(left_ms)
+            # Whole seconds, rounded up, and less than one in milliseconds.
+            seconds_ms = -(-left_ms // 1_000) * 1_000 if left_ms >= 1_000 else left_ms
+            from_ms = max(from_ms, ends_ms - seconds_ms)
+            to_ms = min(
+                to_ms, ends_ms - max(1_000, seconds_ms - 999) if left_ms >= 1_000 else now_ms
+            )
+        self._from_ms, self._to_ms = from_ms, to_ms
+
+
+class HeadersByFamily(dict[Family, LimitHeaders]):
+    """Those of each family, for the same limits; made when they are first asked for."""
+
+    def __init__(self, measures: Sequence[Shown]) -> None:
+        self._measures = measures
+
+    def __missing__(self, family: Family) -> LimitHeaders:
+        made = self[family] = LimitHeaders(self._measures, family)
+        return made
 
 
 def _named(measure: Shown) -> _Named:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from smg_node.admission.estimate import Answers, Estimates
-from smg_node.admission.headers import HEARD, UNKNOWN, Least, LimitHeaders
+from smg_node.admission.headers import HEARD, UNKNOWN, HeadersByFamily, Least
 from smg_node.admission.ports import Match, Rights, Rules, Share, Unit
 from smg_node.admission.tally import Tallies, Tally
-from smg_node.admission.told import Family, Told, limit_name
+from smg_node.admission.told import Told, limit_name
 
 KINDS_MAX: Final = 4_096
 """Combinations of tenant, key and model that are kept."""
@@ -164,12 +164,12 @@ class Matched:
     """What requests of one kind meet: limits that are charged when they enter, and when their tokens are known."""
 
     __slots__ = (
-        "_headers",
         "all_worst",
         "answers",
         "entry",
         "entry_shares",
         "finish",
+        "headers",
         "measures",
         "over",
         "places",
@@ -201,7 +201,8 @@ class Matched:
         """Requests that met these limits and are over, as many as `tell` has not counted yet."""
         self.finish = any(tariff.finish for tariff in self.tariffs)
         """Whether one of them ends answers."""
-        self._headers: dict[Family, LimitHeaders] = {}
+        self.headers = HeadersByFamily(self.measures)
+        """What tells clients of all of them."""
         self.entry_shares: tuple[Share, ...] = ()
         """What requests are charged to when they enter; whoever was charged may keep it."""
         self.look()
@@ -210,21 +211,15 @@ class Matched:
         """Charge what the measures hold now."""
         self.entry_shares = tuple(measure.share for measure in self.entry)
 
-    def tell(self) -> None:
-        """Count the requests that are over; see `tally.Ended`."""
+    def tell(self) -> int:
+        """Count the requests that are over, and return how many; see `tally.Ended`."""
         over, self.over = self.over, 0
         for measure in self.measures:
             measure.tally.admitted += over
         for measure in self.entry:
             if measure.window_ms:
                 measure.tally.charged += over
-
-    def headers(self, family: Family) -> LimitHeaders:
-        """Return what tells clients of all of them."""
-        made = self._headers.get(family)
-        if made is None:
-            made = self._headers[family] = LimitHeaders(self.measures, family)
-        return made
+        return over
 
 
 class Matcher:

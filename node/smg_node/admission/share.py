@@ -1,7 +1,8 @@
 """Charging: all shares that a request meets, or none, in one step and without a wait. Pure.
 
 This is the hot path of every request that any limit applies to. It asks no clock (the node's tick says which window
-is open), takes no lock and makes nothing.
+is open), takes no lock and makes nothing. Nearly always there is enough of everything, so each share is charged as it
+is looked at; where one has too little, or little is left of it, those before are put back and all begins anew.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,19 @@ from smg_node.admission.ports import Share
 def admit(shares: Sequence[Share], cost: int) -> Share | None:
     """Charge all shares, or none; return the first that is too small."""
     for share in shares:
+        left = share.left - cost
+        if left < share.low:
+            _put_back(shares, share, cost)
+            return admit_warily(shares, cost)
+        share.left = left
+        share.spent += cost
+        share.offered += cost
+    return None
+
+
+def admit_warily(shares: Sequence[Share], cost: int) -> Share | None:
+    """Do as `admit`, with a look at all of them first."""
+    for share in shares:
         if share.left < cost:
             return share
     for share in shares:
@@ -21,6 +35,16 @@ def admit(shares: Sequence[Share], cost: int) -> Share | None:
         if left < share.low:
             share.wants_more = True
     return None
+
+
+def _put_back(shares: Sequence[Share], last: Share, cost: int) -> None:
+    """Undo what was charged to those before `last`."""
+    for share in shares:
+        if share is last:
+            return
+        share.left += cost
+        share.spent -= cost
+        share.offered -= cost
 
 
 def take(share: Share, most: int) -> int:

@@ -29,8 +29,8 @@ class Tally:
 class Ended(Protocol):
     """Requests that met the same limits, and are over."""
 
-    def tell(self) -> None:
-        """Count those that were not counted yet."""
+    def tell(self) -> int:
+        """Count those that were not counted yet; return how many they are."""
         ...
 
 
@@ -39,15 +39,24 @@ class Tallies:
 
     def __init__(self) -> None:
         self._tallies: dict[str, Tally] = {}
-        self.open = 0
+        self.begun = 0
+        """Requests that any limit applies to."""
+        self.ended = 0
+        """Those of them that are over, without those that somebody has to tell."""
         self.late: list[Ended] = []
         """Those who have something to tell, each once."""
 
     def count(self) -> None:
         """Let all limits have counted all requests that are over."""
         late, self.late = self.late, []
-        for ended in late:
-            ended.tell()
+        for one in late:
+            self.ended += one.tell()
+
+    @property
+    def open(self) -> int:
+        """How many of them are under way."""
+        self.count()
+        return self.begun - self.ended
 
     def of(self, limit: str) -> Tally:
         """Return the one of that limit."""

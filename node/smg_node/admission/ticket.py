@@ -101,36 +101,51 @@ class Ticket(msgspec.Struct, eq=False):
     def enters(self) -> bool:
         """Charge the request itself, if there is room for it everywhere now; where not, `enter` is to be awaited."""
         matched = self.matched
-        if admit(matched.entry_shares, 1) is not None:
+        shares = matched.entry_shares
+        if admit(shares, 1) is not None:
             return False
-        self._has_entered(matched)
+        self._entered = matched
+        self._shares = shares
+        # Who leaves again gives back to the window of this moment, or to none if it is over by then.
+        self._windows = tuple(map(_window_of, shares))
         return True
 
     async def enter(self) -> None:
         """Charge the request itself; LimitedError if a limit does not let it in."""
         if self.enters():
             return
-        self.matched, short = await self._door.insist(self.matched, _entered)
+
+        def attempt(renewed: Matched) -> Short | None:
+            self.matched = renewed
+            if self.enters():
+                return None
+            share = admit(renewed.entry_shares, 1)
+            assert share is not None, "what is too small is so twice"
+            return Short(renewed.entry[renewed.entry_shares.index(share)], 1)
+
+        self.matched, short = await self._door.insist(self.matched, attempt)
         if short is not None:
             raise self._door.refuse(self.matched, short)
-        self._has_entered(self.matched)
 
-    def _has_entered(self, matched: Matched) -> None:
-        self._entered = matched
-        self._shares = shares = matched.entry_shares
-        # Who leaves again gives back to the window of this moment, or to none if it is over by then.
-        self._windows = tuple(map(_window_of, shares))
-
-    def reserves(
+    def short_of(
         self, prompt_tokens: int, most_tokens: int | None = None, answers: int = 1
-    ) -> bool:
-        """Charge as `reserve` does, if there is enough of everything now; where not, that is to be awaited."""
+    ) -> Short | None:
+        """Charge as `reserve` does, if there is enough of everything now; else say what is short, and that is to be awaited."""
         matched = self.matched
-        if not matched.tariffs:
-            return True
+        tariffs = matched.tariffs
+        if not tariffs:
+            return None
         self._answers = answers
         self._most = most = ENDLESS_TOKENS * answers if most_tokens is None else most_tokens
-        return self._reserve(matched, prompt_tokens, most) is None
+        expected = matched.answers.expected * answers
+        if expected > most:
+            expected = most
+        charges = reserve(tariffs, prompt_tokens, expected=expected, most=most)
+        if isinstance(charges, Short):
+            return charges
+        self._charges = charges
+        self.watched = expected < most and not matched.all_worst
+        return None
 
     async def reserve(
         self, prompt_tokens: int, most_tokens: int | None = None, *, answers: int = 1
@@ -139,21 +154,14 @@ class Ticket(msgspec.Struct, eq=False):
 
         LimitedError if a limit does not let it in; then nothing is charged, the request itself neither.
         """
-        if not self.reserves(prompt_tokens, most_tokens, answers):
-            most = self._most
-            await self._insist(lambda renewed: self._reserve(renewed, prompt_tokens, most))
+        if self.short_of(prompt_tokens, most_tokens, answers) is None:
+            return
 
-    def _reserve(self, matched: Matched, prompt: int, most: int) -> Short | None:
-        """Charge a prompt and what its answers may need, or say what is short."""
-        expected = matched.answers.expected * self._answers
-        if expected > most:
-            expected = most
-        charges = reserve(matched.tariffs, prompt, expected=expected, most=most)
-        if isinstance(charges, Short):
-            return charges
-        self._charges = charges
-        self.watched = expected < most and not matched.all_worst
-        return None
+        def attempt(renewed: Matched) -> Short | None:
+            self.matched = renewed
+            return self.short_of(prompt_tokens, most_tokens, answers)
+
+        await self._insist(attempt)
 
     async def _insist(self, attempt: Attempt) -> None:
         """Try until it works; if it does not, leave as if nobody had come."""
@@ -250,7 +258,6 @@ class Ticket(msgspec.Struct, eq=False):
             return
         self._over = True
         tallies, matched, charges = self._door.tallies, self.matched, self._charges
-        tallies.open -= 1
         for charge in charges:
             tariff = charge.tariff
             if tariff.measure.share.window < 0:
@@ -266,18 +273,23 @@ class Ticket(msgspec.Struct, eq=False):
                 tallies.late.append(matched)
             matched.over += 1
         else:
-            self._count()
+            self._count(tallies)
         if entered is not None:
             for at in entered.places:
-                give_back(self._shares[at], self._windows[at], 1)
+                # `give_back`, in here: the window of what has none is 0, unless it sleeps.
+                share = self._shares[at]
+                if not share.window:
+                    share.left += 1
+                    share.spent -= 1
         if complete and not self.cut:
             answers = self._answers
             matched.answers.add(
                 answer_tokens if answers == 1 else math.ceil(answer_tokens / answers)
             )
 
-    def _count(self) -> None:
+    def _count(self, tallies: Tallies) -> None:
         """Count at each limit that it was charged to."""
+        tallies.ended += 1
         for charge in self._charges:
             charge.tariff.measure.tally.admitted += 1
         for measure in () if self._entered is None else self._entered.entry:
@@ -300,7 +312,7 @@ class Ticket(msgspec.Struct, eq=False):
         if self._over:
             return
         self._over = True
-        self._door.tallies.open -= 1
+        self._door.tallies.ended += 1
         self._wake()
         for charge in self._charges:
             charge.settle(0)
@@ -318,11 +330,3 @@ class Ticket(msgspec.Struct, eq=False):
                 self._door.wake(self.matched)
                 return True
         return False
-
-
-def _entered(matched: Matched) -> Short | None:
-    """Charge one request to all that it meets at the door, or say what is short."""
-    share = admit(matched.entry_shares, 1)
-    if share is None:
-        return None
-    return Short(matched.entry[matched.entry_shares.index(share)], 1)

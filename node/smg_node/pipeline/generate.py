@@ -173,10 +173,9 @@ class GenerationRun(Ground, eq=False):
         journey.model = model.name
         ticket, preparer, placer = self.ticket, parts.preparer, parts.placer
         prepared = preparer.soon(request, model) or await preparer.prepared(request, model)
-        if ticket is not None:
-            waiting = reserve(ticket, request, prepared, model, placer)
-            if waiting is not None:
-                await waiting
+        wait = None if ticket is None else reserve(ticket, request, prepared, model, placer)
+        if wait is not None:
+            await wait
         first, target = prepared[0], context.target_worker
         self.wish = wish = Wish(
             context.deadline_s,

@@ -45,7 +45,7 @@ def reserve(
         if context is not None:
             room = sum(max(0, context - length) for length in lengths) * sampling.n
             most = room if most is None else min(most, room)
-    if ticket.reserves(prompt_tokens, most, choices):
+    if ticket.short_of(prompt_tokens, most, choices) is None:
         return None
     return ticket.reserve(prompt_tokens, most, answers=choices)
 

@@ -3,7 +3,7 @@ from typing import Literal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.admission.charge import Charge, Short, reserve
+from smg_node.admission.charge import Charge, Short, reserve, reserve_warily
 from smg_node.admission.matching import EARLY_TOKENS, LEAST_TOKENS, STEP_TOKENS, Measure, Tariff
 from smg_node.admission.tally import Tally
 from support.fake_rights import FakeShare, limit, whole
@@ -188,6 +188,51 @@ def test_all_limits_are_charged_what_the_tokens_weigh_or_none_anything(
         charge.settle(0)
     assert [whole(share) for _, share in made] == [(left, 0) for left, *_ in limits]
     assert not any(tariff.measure.open for tariff, _ in made)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    LIMITS,
+    st.lists(st.integers(0, 1_500), min_size=4, max_size=4),
+    st.integers(0, 900),
+    st.integers(0, 300),
+    st.integers(0, 300),
+)
+def test_limits_are_charged_as_if_all_had_been_looked_at_first(
+    limits: list[tuple[int, float, float, bool]],
+    lows: list[int],
+    prompt: int,
+    expected: int,
+    more: int,
+) -> None:
+    quick, wary = (
+        [
+            tariff_of(left, prompt=each, answer=answer, worst_case=worst)
+            for left, each, answer, worst in limits
+        ]
+        for _ in range(2)
+    )
+    for made in (quick, wary):
+        for (_, share), low in zip(made, lows, strict=False):
+            share.low = low
+    for _ in range(3):
+        charged, other = (
+            how([tariff for tariff, _ in made], prompt, expected=expected, most=expected + more)
+            for how, made in ((reserve, quick), (reserve_warily, wary))
+        )
+        assert [vars(share) for _, share in quick] == [vars(share) for _, share in wary]
+        assert [one.measure.open for one, _ in quick] == [one.measure.open for one, _ in wary]
+        if isinstance(charged, Short) or isinstance(other, Short):
+            assert isinstance(charged, Short)
+            assert isinstance(other, Short)
+            assert charged.cost == other.cost
+            assert [one.measure is charged.measure for one, _ in quick] == [
+                one.measure is other.measure for one, _ in wary
+            ]
+        else:
+            assert [(one.held, one.window) for one in charged] == [
+                (one.held, one.window) for one in other
+            ]
 
 
 # ── What becomes of it ───────────────────────────────────────────────────────

@@ -138,8 +138,17 @@ def test_from_one_request_to_the_next_only_what_remains_is_spelled() -> None:
         assert told["x-ratelimit-remaining-requests"] == str(900 - at)
         assert told["x-smg-limit"] == "a#concurrent"
     assert len(looked) == len(measures)
-    headers.as_of(NOW_MS + 500)
-    assert len(looked) == 2 * len(measures), "another second"
+    for later_ms, resets in (
+        (500, "9s"),
+        (1_499, "9s"),
+        (1_500, "8s"),
+        (8_501, "999ms"),
+        (9_500, "0ms"),
+    ):
+        told = headers.as_of(NOW_MS + later_ms)
+        assert told is not None
+        assert told["x-ratelimit-reset-tokens"] == resets
+    assert len(looked) == len(measures)
 
 
 def test_where_a_share_sleeps_nobody_knows() -> None:

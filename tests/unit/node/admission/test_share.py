@@ -1,4 +1,9 @@
-from smg_node.admission.share import admit, give_back, take
+from copy import copy
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smg_node.admission.share import admit, admit_warily, give_back, take
 from support.fake_rights import FakeShare, whole
 
 
@@ -19,6 +24,25 @@ def test_no_share_is_charged_where_one_is_too_small_and_that_one_is_named() -> N
     assert [whole(share) for share in (one, two, three)] == [(3, 0), (1, 0), (0, 0)]
     assert not one.offered
     assert not two.wants_more
+
+
+@given(
+    st.lists(st.tuples(st.integers(-3, 12), st.integers(0, 9), st.booleans()), max_size=4),
+    st.integers(1, 4),
+)
+def test_shares_are_charged_as_if_all_had_been_looked_at_first(
+    made: list[tuple[int, int, bool]], cost: int
+) -> None:
+    quick = shares(*[left for left, _, _ in made])
+    for share, (_, low, wants_more) in zip(quick, made, strict=True):
+        share.low, share.wants_more = low, wants_more
+    wary = [copy(share) for share in quick]
+    for _ in range(5):
+        small, other = admit(quick, cost), admit_warily(wary, cost)
+        assert [vars(share) for share in quick] == [vars(share) for share in wary]
+        assert (small is None) == (other is None)
+        if small is not None:
+            assert [share is small for share in quick] == [share is other for share in wary]
 
 
 def test_nobody_meets_no_limits_in_vain() -> None:

@@ -19,7 +19,8 @@ def test_scrapes_read_what_limits_did() -> None:
     meters, tallies = Meters(CollectorRegistry(), version="1"), Tallies()
     watch_admission(meters, tallies)
     tally = tallies.of("global#tokens/day")
-    tally.admitted, tally.waited, tally.charged, tally.owed, tallies.open = 3, 2, 700, 40, 1
+    tally.admitted, tally.waited, tally.charged, tally.owed = 3, 2, 700, 40
+    tallies.begun, tallies.ended = 4, 3
     page = meters.exposition("")[0].decode()
     for line in (
         'smg_node_limit_requests_total{limit="global#tokens/day",outcome="admitted"} 3.0',
