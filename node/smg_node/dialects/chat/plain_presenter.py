@@ -128,7 +128,7 @@ class PlainPresenter(ChatPresenter):
         first = self._first(events[:3])
         return first + self.frames(events[3:])
 
-    def _over(self, events: Sequence[Any]) -> bytes:
+    def _totals(self, events: Sequence[Any]) -> bytes:
         template = self._words.usage
         if not template:
             return DONE
@@ -160,7 +160,7 @@ _BATCHES: Final[Mapping[tuple[type, ...], Callable[[PlainPresenter, Sequence[Any
     (Delta, BlockEnd, Finish): PlainPresenter._more_and_last,
     (Begin, BlockStart, Delta, BlockEnd, Finish): PlainPresenter._first_and_last,
     (Begin, BlockStart, Delta, Delta, BlockEnd, Finish): PlainPresenter._first_and_last,
-    (Usage, End): PlainPresenter._over,
+    (Usage, End): PlainPresenter._totals,
 }
 
 _NOTHING: Final = Usage(0, 0, 0)
