@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -78,6 +78,7 @@ class Preparer:
         self, *, clock: Clock, threads: Executor, limits: PrepareLimits | None = None
     ) -> None:
         self._clock = clock
+        self._now_ms = clock.now_ms
         self._threads = threads
         self._limits = limits if limits is not None else PrepareLimits()
         # Applications send the same schema with every request; checking a large one takes a while.
@@ -125,17 +126,17 @@ class Preparer:
         None for other requests, and where it may: the form is not known yet, or the text is long.
         """
         renderer = model.renderer
-        if not request.alike or renderer is None:
+        if not request.alike or renderer is None or (forms := renderer.forms) is None:
             return None
-        prompt = request.prompts[0]
-        assert type(prompt) is ChatPrompt
-        text = renderer.known(prompt, now_ms=self._clock.now_ms(), plain=True)
+        # A chat: the only prompt of what is alike.
+        prompt: Any = request.prompts[0]
+        text = forms.plain_text(prompt.turns, self._now_ms)
         if text is None:
             return None
-        encoder, special = model.encoder, prompt.add_special_tokens
-        if encoder.long(text):
+        encoder = model.encoder
+        if len(text) > encoder.surely_short and encoder.long(text):
             return None
-        found = encoder.encode(text, add_special_tokens=special)
+        found = encoder.encode(text, add_special_tokens=prompt.add_special_tokens)
         return (Prepared(found.ids, text, prompt.where, (), found.packed),)
 
     async def prepared(self, request: GenerateRequest, model: ServedModel) -> Sequence[Prepared]:

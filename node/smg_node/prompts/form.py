@@ -7,15 +7,16 @@ construction: such a run can print nothing and go no way that depends on a text 
 top of that its text must be the one that was really rendered, or the form is not used.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from smg_node.core.request import NOTHING_SAID, ChatPrompt, Turn
+from smg_node.prompts.sandbox import Moment
 from smg_node.prompts.unseen import Asked, Joined, Place, Unseen
 
-Key: TypeAlias = tuple[bool, tuple[str, ...], tuple[Any, ...]]
-"""Whether the answer is begun, who speaks, and what else the template is told."""
+Key: TypeAlias = tuple[Any, ...]
+"""Who speaks; where there is more to it: whether the answer is begun, who speaks, and what else the template is told."""
 
 FORMS_MAX: Final = 128
 """Forms remembered per template, the oldest goes first: with as many words as may be, 4 MB."""
@@ -30,6 +31,8 @@ _TOLD_KINDS: Final = frozenset((str, bool, int, type(None)))
 _TRIES_MAX: Final = 6
 # A template touches a text this many times at least: it is copied on its way through filters and into the prompt.
 _COPIES: Final = 8
+_TEXTS: Final = slice(1, None, 2)
+"""Where among the pieces of a prompt its texts are."""
 _content_of: Final = attrgetter("content")
 _role_of: Final = attrgetter("role")
 _PLAIN_ROLES: Final = frozenset(("system", "developer", "user", "assistant"))
@@ -38,7 +41,7 @@ _PLAIN_ROLES: Final = frozenset(("system", "developer", "user", "assistant"))
 class Form:
     """The words around the texts, and what was asked about these. `characters_max` of all texts keep every limit."""
 
-    __slots__ = ("_asked", "_dates", "_messages", "_pieces", "_places", "characters_max")
+    __slots__ = ("_asked", "_dates", "_messages", "_places", "characters_max", "longest", "pieces")
 
     def __init__(
         self,
@@ -52,7 +55,8 @@ class Form:
     ) -> None:
         """`pieces` are what was printed; `dates` what was said of the day, by format."""
         flat, places = _flat(pieces)
-        self._pieces = flat
+        self.pieces = flat
+        """What stands around the texts, with a place for one at every second."""
         self._places = places
         changed = any(place.operations for _, place in places)
         self._messages = None if changed else [place.message for _, place in places]
@@ -64,11 +68,17 @@ class Form:
         # Four bytes a character at most; every text may be printed at every place.
         room = (output_max_bytes // 4 - words) // (len(places) + 1)
         self.characters_max = min(room, work_left // (_COPIES * (touched + 1)))
+        self.longest = words + self.characters_max
+        """Characters of a prompt in which each text is printed once."""
+
+    def steady(self, turns: int) -> bool:
+        """Whether the prompt is these words and all texts of so many turns, in order, whatever they are and when."""
+        return not self._asked and not self._dates and self._messages == list(range(turns))
 
     @property
     def words(self) -> int:
         """How many characters stand around the texts."""
-        return sum(map(len, self._pieces))
+        return sum(map(len, self.pieces))
 
     def text(self, texts: Sequence[str], today: Any) -> str | None:
         """Return the prompt for these texts; None where it may be another one. `today` is as in templates."""
@@ -78,9 +88,9 @@ class Form:
         for form, said in self._dates:
             if today(form) != said:
                 return None
-        pieces = self._pieces.copy()
+        pieces = self.pieces.copy()
         if self._messages is not None:
-            pieces[1::2] = map(texts.__getitem__, self._messages)
+            pieces[_TEXTS] = map(texts.__getitem__, self._messages)
         else:
             for at, place in self._places:
                 pieces[at] = place.text(texts) if place.operations else texts[place.message]
@@ -106,6 +116,25 @@ class Forms:
                     return text
         return None
 
+    def plain_text(self, turns: Sequence[Turn], now_ms: Callable[[], int]) -> str | None:
+        """Return what `text` does for turns that are nothing but a plain role and a string, with an answer begun.
+
+        Whoever asks knows that of each of them. The time is asked for if a template is, and once.
+        """
+        texts = list(map(_content_of, turns))
+        roles = tuple(map(_role_of, turns))
+        found = self._known.get(roles)
+        if found is None or "" in texts:
+            return None
+        form = found.steady
+        if form is not None:
+            pieces = form.pieces.copy()
+            pieces[_TEXTS] = texts
+            text = "".join(pieces)
+            if len(text) <= form.longest:
+                return text
+        return self.text(roles, texts, Moment(now_ms()))
+
     def wanted(self, key: Key) -> bool:
         """Whether a form should be looked for: not where it was seen for the first time, or tried in vain."""
         found = self._known.get(key)
@@ -121,15 +150,19 @@ class Forms:
         """Remember a form, unless it is too long."""
         found = self._known.get(key)
         if found is not None and form.words <= WORDS_MAX and form.characters_max > 0:
+            if not found.forms and form.steady(len(key)):
+                found.steady = form
             found.forms = (*found.forms, form)
 
 
 class _Variants:
     """The forms that conversations between the same speakers have, by what was asked about their texts."""
 
-    __slots__ = ("forms", "tries")
+    __slots__ = ("forms", "steady", "tries")
 
     def __init__(self) -> None:
+        self.steady: Form | None = None
+        """The first of them, where it is steady, for a plain key: the length of that is how many turns there are."""
         self.forms: tuple[Form, ...] = ()
         self.tries = 0
 
@@ -161,19 +194,11 @@ def form_of(prompt: ChatPrompt) -> tuple[Key, list[str]] | None:
             return None
         roles.append(turn.role)
         texts.append(text)
+    speakers = tuple(roles)
+    if not (prompt.kwargs or prompt.thinking is not NOTHING_SAID) and prompt.add_generation_prompt:
+        return speakers, texts
     told = _told(prompt) if prompt.kwargs or prompt.thinking is not NOTHING_SAID else ()
-    return None if told is None else ((prompt.add_generation_prompt, tuple(roles), told), texts)
-
-
-def plain_form_of(turns: Sequence[Turn]) -> tuple[Key, list[str]] | None:
-    """Return what `form_of` would for turns that are nothing but a plain role and a string, with an answer begun.
-
-    Whoever asks knows that of each of them; an empty one, or very many, have no form here either.
-    """
-    texts = list(map(_content_of, turns))
-    if len(texts) > TURNS_MAX or not all(texts):
-        return None
-    return (True, tuple(map(_role_of, turns)), ()), texts
+    return None if told is None else ((prompt.add_generation_prompt, speakers, told), texts)
 
 
 def _told(prompt: ChatPrompt) -> tuple[Any, ...] | None:

@@ -15,7 +15,7 @@ from smg_node.core.request import ChatPrompt
 from smg_node.prompts.call_ids import with_ids
 from smg_node.prompts.coded import CodedTemplate, coded_template
 from smg_node.prompts.facts import TemplateFacts, find_facts
-from smg_node.prompts.form import Forms, form_of, plain_form_of
+from smg_node.prompts.form import Forms, form_of
 from smg_node.prompts.messages import (
     Message,
     Warn,
@@ -113,7 +113,7 @@ class Renderer:
             raise invalid("its tokenizer files hold no chat template", "messages")
         default = self._named.get("default")
         traceable = default is not None and isinstance(default.template, ChatTemplate)
-        self._forms = Forms() if traceable else None
+        self.forms = Forms() if traceable else None
         self.template = next(
             known.template
             for name in ("default", "tool_use", *sorted(self._named))
@@ -128,16 +128,16 @@ class Renderer:
         """Return what was found out about the template of that name."""
         return self._named[name].facts
 
-    def known(self, prompt: ChatPrompt, *, now_ms: int, plain: bool = False) -> str | None:
+    def known(self, prompt: ChatPrompt, *, now_ms: int) -> str | None:
         """Return the text of a prompt whose form was found before, at the price of joining it; None for any other.
 
-        `now_ms` is what the template takes for the present. A prompt is `plain` if it is known to be nothing but turns
-        of a plain role and a string.
+        `now_ms` is what the template takes for the present. What is nothing but turns of a plain role and a string,
+        `forms` may be asked for.
         """
-        forms = self._forms
+        forms = self.forms
         if forms is None:
             return None
-        found = plain_form_of(prompt.turns) if plain else form_of(prompt)
+        found = form_of(prompt)
         return None if found is None else forms.text(found[0], found[1], Moment(now_ms))
 
     def render(self, prompt: ChatPrompt, *, now: datetime, warn: Warn = _silent) -> str:
@@ -185,7 +185,7 @@ class Renderer:
         text: str,
     ) -> None:
         """Look for the form of a prompt that was rendered as `text`, if it may have one that is not known."""
-        found, forms, template = form_of(prompt), self._forms, known.template
+        found, forms, template = form_of(prompt), self.forms, known.template
         if found is None or forms is None or not isinstance(template, ChatTemplate):
             return
         key, texts = found

@@ -13,7 +13,7 @@ them: here complete characters stay, and each byte that never became one is one 
 
 from codecs import utf_8_decode
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 from smg_node.tokens.tokenizer import Detokenizer
 
@@ -85,11 +85,12 @@ class TableDetokenizer:
         """Take several ids; return for each the text that is certain with it, as `feed` would."""
         if not self._held:
             try:
-                texts = list(map(self._texts.__getitem__, ids))
+                # Of anything, as it is only looked at as a whole whether each of them is a text.
+                texts: list[Any] = list(map(self._texts.__getitem__, ids))
             except IndexError:
                 texts = [None]
             if None not in texts:
-                return cast(list[str], texts)
+                return texts
         return [self.feed(token_id) for token_id in ids]
 
     def finish(self) -> str:

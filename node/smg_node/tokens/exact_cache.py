@@ -147,18 +147,23 @@ class ExactCache:
     def admit(self, key: Key, encoded: Encoded) -> None:
         """Keep `encoded`, as `put` does; `get` has just found nothing under `key`.
 
-        The step of a prompt that nobody has seen: while newcomers have room it is one more of them, and no more.
+        The step of a prompt that nobody has seen: it is one more newcomer, for which the oldest goes where there are as
+        many as may be. Whatever is not that simple is left to `put`.
         """
-        newcomers = self._newcomers
+        newcomers, left, mask = self._newcomers, self._left, self._left_mask
         entries = newcomers.entries
         held = newcomers.bytes + ENTRY_BYTES + len(encoded.ids) * ID_BYTES + len(encoded.packed)
-        if (
-            held > self._room_bytes
-            or len(entries) >= self._room_entries
-            or self._left[key & self._left_mask] == key >> 64
-        ):
+        if held > self._room_bytes or left[key & mask] == key >> 64:
             self.put(key, encoded)
             return
+        if len(entries) >= self._room_entries:
+            if self._room_entries != self._newcomer_entries or not entries:
+                self.put(key, encoded)
+                return
+            gone, was = entries.popitem(False)
+            held -= ENTRY_BYTES + len(was.ids) * ID_BYTES + len(was.packed)
+            left[gone & mask] = gone >> 64
+            self.evictions += 1
         entries[key] = encoded
         newcomers.bytes = held
 

@@ -10,6 +10,7 @@ have one and the same `Sampling`: what follows from it can be kept beside it, an
 
 from collections.abc import Mapping
 from math import copysign
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -57,6 +58,8 @@ _Wishes: TypeAlias = tuple[
 _Known: TypeAlias = tuple[Sampling, ChatView]
 """What a body wants besides its messages, and how its answer shall look."""
 
+_role_of: Final = attrgetter("role")
+_content_of: Final = attrgetter("content")
 _decode: Final = msgspec.json.Decoder(_Body).decode
 
 
@@ -93,7 +96,7 @@ class PlainReader:
         known = self._known.get(wishes) or self._understood(wishes)
         if known is None:
             return None
-        turns = tuple([Turn(message.role, message.content) for message in messages])
+        turns = tuple(map(Turn, map(_role_of, messages), map(_content_of, messages)))
         return Reading(
             GenerateRequest(wishes[0], (ChatPrompt(turns),), known[0], stream, alike=True), known[1]
         )

@@ -124,11 +124,11 @@ class PlainPresenter(ChatPresenter):
     def _more_and_last(self, events: Sequence[Any]) -> bytes:
         return self._more(events) + self._last(events)
 
-    def _first_and_last(self, events: Sequence[Any]) -> bytes:
+    def _all(self, events: Sequence[Any]) -> bytes:
         first = self._first(events[:3])
-        return first + self.frames(events[3:])
+        return first + (self.frames(events[3:]) if self._left else self._last(events))
 
-    def _over(self, events: Sequence[Any]) -> bytes:
+    def _totals(self, events: Sequence[Any]) -> bytes:
         template = self._words.usage
         if not template:
             return DONE
@@ -158,9 +158,8 @@ _BATCHES: Final[Mapping[tuple[type, ...], Callable[[PlainPresenter, Sequence[Any
     (Delta,): PlainPresenter._more,
     (BlockEnd, Finish): PlainPresenter._last,
     (Delta, BlockEnd, Finish): PlainPresenter._more_and_last,
-    (Begin, BlockStart, Delta, BlockEnd, Finish): PlainPresenter._first_and_last,
-    (Begin, BlockStart, Delta, Delta, BlockEnd, Finish): PlainPresenter._first_and_last,
-    (Usage, End): PlainPresenter._over,
+    (Begin, BlockStart, Delta, BlockEnd, Finish): PlainPresenter._all,
+    (Usage, End): PlainPresenter._totals,
 }
 
 _NOTHING: Final = Usage(0, 0, 0)

@@ -153,3 +153,18 @@ def test_what_bodies_want_is_kept_within_bounds() -> None:
     for tokens in range(1, 2 * KNOWN_MAX):
         assert reader.read(json.dumps({**GOOD, "max_tokens": tokens}).encode()) is not None
     assert len(reader._known) <= KNOWN_MAX
+
+
+@pytest.mark.parametrize(
+    "spelled", ["1", "-0", "-0.0", "0", "2", "1e0", "3", "-1", "1" + "0" * 400]
+)
+def test_numbers_are_drawn_with_as_the_long_way_reads_them(spelled: str) -> None:
+    reader = ChatReader(ReaderOptions())
+    raw = json.dumps({**GOOD, "temperature": 7}).replace("7", spelled).encode()
+    found = reader.read_plain(raw)
+    try:
+        whole = reader.read(msgspec.json.decode(raw))
+    except SmgError:
+        assert found is None
+    else:
+        assert found is None or repr(found.request.sampling) == repr(whole.request.sampling)

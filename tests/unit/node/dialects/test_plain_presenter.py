@@ -115,7 +115,7 @@ def test_the_usual_batches_of_a_stream_take_the_short_way() -> None:
     for batches in (
         [events[:3], events[3:6], events[6:]],
         [events[:3], events[3:4], events[4:6], events[6:]],
-        [events[:6], events[6:]],
+        [[*events[:3], *events[4:6]], events[6:]],
     ):
         presenter = PlainPresenter(reading(ChatView(include_usage=True), stream=True))
         for batch in batches:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.request import ChatPrompt, Thinking, Tool, Turn
-from smg_node.prompts.form import FORMS_MAX, TURNS_MAX, Forms, form_of, plain_form_of
+from smg_node.prompts.form import FORMS_MAX, TURNS_MAX, Forms, form_of
 from smg_node.prompts.render import Renderer
 from support.prompt_corpus import CHATS, NAMES, NOW, renderer, source
 
@@ -104,21 +104,58 @@ def taught(text: str, *prompts: ChatPrompt) -> Renderer:
     return ours
 
 
+def plainly(ours: Renderer, prompt: ChatPrompt) -> str | None:
+    assert ours.forms is not None
+    return ours.forms.plain_text(prompt.turns, lambda: NOW_MS)
+
+
+@settings(deadline=None)
 @given(
-    st.lists(st.tuples(ROLES, st.one_of(st.just(""), WORDS)), max_size=5), st.sampled_from((1, 16))
+    st.sampled_from(sorted({**FOLLOWED, **LOOKING})),
+    st.lists(ROLES, max_size=5),
+    st.data(),
+    st.sampled_from((1, 16)),
 )
-def test_turns_known_to_be_plain_have_the_form_they_would_be_found_to_have(
-    said: list[tuple[str, str]], times: int
+def test_what_is_known_to_be_plain_is_joined_as_any_other(
+    name: str, roles: list[str], data: st.DataObject, times: int
 ) -> None:
-    prompt = chat([role for role, _ in said] * times, [text for _, text in said] * times)
-    assert plain_form_of(prompt.turns) == form_of(prompt)
+    roles = roles * times
+    ours = renderer(_LOOP % {**FOLLOWED, **LOOKING}[name])
+    for _ in range(6):
+        texts = data.draw(
+            st.lists(st.one_of(WORDS, st.just("")), min_size=len(roles), max_size=len(roles))
+        )
+        prompt = chat(roles, texts)
+        assert plainly(ours, prompt) == known(ours, prompt)
+        try:
+            ours.render(prompt, now=NOW)
+        except Exception:  # some of these fail; what they fail at is no matter here
+            return
 
 
-def test_a_plain_prompt_is_joined_as_any_other() -> None:
-    ours = taught(_LOOP % FOLLOWED["printed"], chat(["user", "assistant"], ["One", "Two"]))
-    for texts in (["Three", "Four"], ["", "Four"]):
-        other = chat(["user", "assistant"], texts)
-        assert ours.known(other, now_ms=NOW_MS, plain=True) == known(ours, other)
+def test_a_plain_prompt_is_joined_without_a_look_at_its_texts_or_the_clock() -> None:
+    def clock() -> int:
+        raise AssertionError("nobody asked for the time")
+
+    roles, words = ["user", "assistant"], FOLLOWED["printed"]
+    ours = taught(_LOOP % words, chat(roles, ["One", "Two"]))
+    assert ours.forms is not None
+    other = chat(roles, ["Three", "Four"])
+    assert ours.forms.plain_text(other.turns, clock) == ours.render(other, now=NOW)
+    assert plainly(ours, chat(roles, ["Three", "x" * (9 << 20)])) is None
+    dated = taught(_LOOP % FOLLOWED["dated"], chat(roles, ["One", "Two"]))
+    assert dated.forms is not None
+    assert plainly(dated, other) == dated.render(other, now=NOW)
+    with pytest.raises(AssertionError, match="nobody asked"):
+        dated.forms.plain_text(other.turns, clock)
+
+
+@pytest.mark.parametrize("name", ["some of them", "the last one's", "printed twice"])
+def test_texts_that_are_not_printed_once_each_are_put_where_they_belong(name: str) -> None:
+    roles = ["user", "assistant"]
+    ours = taught(_LOOP % FOLLOWED[name], chat(roles, ["One", "Two"]))
+    other = chat(roles, ["Three", "Four"])
+    assert plainly(ours, other) == ours.render(other, now=NOW)
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
