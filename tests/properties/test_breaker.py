@@ -176,6 +176,28 @@ def test_it_opens_by_the_rules_only_with_one_probe_at_a_time(
         scene.act(word, place)
 
 
+@settings(max_examples=300, deadline=None)
+@given(acts=ACTS, seed=st.integers(0, 2**16))
+def test_what_is_not_told_to_one_without_trouble_would_have_changed_nothing(
+    acts: Sequence[tuple[str, float, int]], seed: int
+) -> None:
+    spared, told = world(seed), world(seed)
+    for word, pause_s, place in acts:
+        told.one.troubled = True
+        for scene in (spared, told):
+            scene.now_s += pause_s
+            # Who places and hears calls asks and tells nothing then.
+            if word != "spoke" or scene.one.troubled:
+                scene.act(word, place)
+            else:
+                scene.row = 0
+        assert spared.one.view(spared.now_s) == told.one.view(told.now_s)
+        assert spared.told == told.told
+        if not spared.one.troubled:
+            assert spared.one.take_probe(spared.now_s) == 0
+            assert spared.one.view(spared.now_s) == told.one.view(told.now_s)
+
+
 FULL_WHEN_TRIED = [
     ("place", 0.0, 0),
     ("hint", 0.0, 0),

@@ -88,11 +88,9 @@ def test_late_is_as_good_as_at_once(data: st.DataObject) -> None:
         what, worker = data.draw(st.sampled_from(ACTS)), data.draw(st.sampled_from(WORKERS))
         ids = data.draw(st.sampled_from(PROMPTS))
         if what == "answered":
-            known, blocks = data.draw(st.integers(0, 1)), data.draw(st.integers(1, 3))
-            above = chain(ROOT, ids, BLOCK)[known - 1] if known else ROOT
-            behind = ids[known * BLOCK :]
-            late.assume_late(worker, above, behind, blocks, now_s)
-            at_once.assume(worker, chain(above, behind, BLOCK, blocks), now_s)
+            prompt, said = data.draw(st.integers(0, BLOCK - 1)), data.draw(st.integers(1, 140))
+            late.assume_late(worker, ROOT, ids[:prompt], ids[prompt : prompt + said], now_s)
+            at_once.assume(worker, chain(ROOT, ids[: prompt + said], BLOCK), now_s)
         elif what == "look":
             how = data.draw(st.sampled_from(LOOKS))
             assert seen(late, now_s, how) == seen(at_once, now_s, how)
@@ -107,6 +105,6 @@ def test_so_many_are_taken_in_together() -> None:
     index = PrefixIndex(block=BLOCK)
     for number in range(64):
         assert index._holders.known("a") is None
-        index.assume_late("a", ROOT, array("I", [number, 7]), 1, 0.0)
+        index.assume_late("a", ROOT, array("I", [number]), array("I", [7]), 0.0)
     assert index._holders.known("a") is not None
     assert index.figures().entries == 64

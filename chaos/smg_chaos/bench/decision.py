@@ -82,6 +82,8 @@ class Scene:
     def __init__(self, case: Case, seed: int = 1) -> None:
         self.now_s = 1_000.0
         self._rng = Random(seed)
+        self.moved: list[WorkerLoad] = []
+        """Nobody: a choice without the placing around it is measured too, so its workers are always weighed."""
         self._pause_s = case.pause_s
         self._others = case.nodes - 1
         self._model = RelayedModel("bench", 0, ModelSettings())

@@ -133,7 +133,7 @@ def _busy(worker: Worker, now_s: float) -> dict[str, Any]:
     return {
         **told,
         "follows_cache": worker.following,
-        "wait_ms": round(1000 * load.wait_s),
+        "wait_ms": round(1000 * load.weighed().wait_s),
         "prefill_tokens_per_s": round(load.prefill_rate),
         "capacity": load.capacity,
         "overloaded": load.overloaded,

@@ -88,7 +88,7 @@ class Breaker:
     __slots__ = (
         "_changed", "_closed_s", "_early", "_failures", "_fine", "_first", "_good", "_hinted_s",
         "_last", "_options", "_out", "_relapses", "_rng", "_row", "_since_s", "_state",
-        "_successes", "_tokens", "_until_s", "full", "opened", "opened_s",
+        "_successes", "_tokens", "_until_s", "full", "opened", "opened_s", "troubled",
     )  # fmt: skip
 
     def __init__(
@@ -98,6 +98,8 @@ class Breaker:
         """How often it opened."""
         self.opened_s = -NEVER
         """When it opened last."""
+        self.troubled = False
+        """Whether anything but a good word may count: if not, it is closed, and no call is a probe."""
         self.full = Pressure(rng)
         """What it said about having no room."""
         self._options = options
@@ -245,23 +247,23 @@ class Breaker:
         self._row = 0
         if self.full.count:
             self.full.spoke()
+        elif self._state is State.CLOSED and not self._out:
+            self.troubled = False
         if probe and self._is_probe(now_s, probe):
             self._probe_good(now_s, probe)
 
     def success(self, now_s: float, probe: int = 0) -> None:
         """Take in that a call ended as it should."""
-        self._row = 0
-        if self.full.count:
-            self.full.spoke()
-        if self._state is State.CLOSED or self.state(now_s) is State.CLOSED:
+        if not self.troubled or self.state(now_s) is State.CLOSED:
             self._successes.add(now_s)
-        if probe and self._is_probe(now_s, probe):
-            self._probe_good(now_s, probe)
+        if self.troubled:
+            self.spoke(now_s, probe)
 
     def failure(self, now_s: float, *, connect: bool, probe: int = 0) -> None:
         """Take in that a call failed through the worker's fault; `connect`: nobody was at the other end."""
         if not self._options.enabled:
             return
+        self.troubled = True
         state, freed = self.state(now_s), self._free(now_s, probe)
         if state is not State.OPEN and self._tried_it(now_s, probe):
             self._relapse(now_s)
@@ -278,6 +280,7 @@ class Breaker:
         """Take in that a worker had no room: pass it over for as long as it asks, or for 0.25 to 5 s."""
         if not self._options.enabled:
             return
+        self.troubled = True
         freed = self._free(now_s, probe)
         if self.full.add(now_s, retry_after_s) or freed:
             self._tell()

@@ -73,6 +73,8 @@ class Fleet:
         self._changed = asyncio.Event()
         self._began: Callable[[], None] | None = None
         self._watchers: list[Callable[[], None]] = []
+        self.moved: Final[list[WorkerLoad]] = []
+        """Whose counts changed since they were weighed: see to it before a decision reads what they come to."""
 
     def watch(self, changed: Callable[[], None]) -> None:
         """Call `changed` whenever `version` grows, in the middle of whatever made it grow."""
@@ -178,7 +180,7 @@ class Fleet:
         for one in found:
             if one is not None:
                 return one.load
-        load = WorkerLoad(worker_id, began=self._began, changed=self._note_turn)
+        load = WorkerLoad(worker_id, began=self._began, changed=self._note_turn, moved=self.moved)
         load.retune(self._ground.options.load)
         return load
 
@@ -293,8 +295,11 @@ class Fleet:
 
     def served(self, name: str) -> ServedModel | None:
         """Return the model of that name or alias, if a worker is registered for it, ready or not."""
-        found = self.models.find(name)
-        return found if found is not None and self.serving(found) else None
+        found, by_model = self.models.find(name), self._by_model
+        if found is None or by_model is None:
+            return found if found is not None and self.serving(found) else None
+        # Asked for each request: who serves it is known until a worker comes, goes or changes.
+        return found if id(found) in by_model else None
 
     def relayed(self, name: str) -> RelayedModel | None:
         """Return the model of that name or alias that an HTTP worker is registered for, ready or not."""

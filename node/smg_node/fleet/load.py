@@ -9,7 +9,8 @@ these counts at the moment it comes: only what it has *beyond* them (calls of so
 is worked off at the prefill rate until the engine speaks again. So a call that begins between two samples is
 seen at once, none is counted twice, and a sample older than 15 s is none.
 
-Everything is computed when something changes, about 1 us, so that a decision only reads attributes.
+Everything is computed when something changes, so that a decision only reads attributes. What follows from the counts
+alone changes thrice a call: where somebody sees to it (`moved`), it is weighed once, before a decision.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,18 +18,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from smg_node.engines.engine import Load
+from smg_node.fleet.load_options import CAPACITY, DEFAULT, REQUEST_S
+from smg_node.fleet.load_options import PREFILL_RATE as PREFILL_RATE
+from smg_node.fleet.load_options import LoadOptions as LoadOptions
 from smg_node.fleet.prefill_rate import Measured
 from smg_node.fleet.ranks import Pace, Ranks, rank_of
-from smg_node.fleet.samples import KV_MAX, is_silent, waiting_tokens
+from smg_node.fleet.samples import Summed
 
-PREFILL_RATE: Final = 8_000.0
-"""Prompt tokens a second, where nothing was measured yet."""
 PREFILL_RATE_MIN: Final = 500.0
 PREFILL_RATE_MAX: Final = 200_000.0
-CAPACITY: Final = 64
-"""Requests at once, where the engine does not say."""
-REQUEST_S: Final = 10.0
-"""Seconds of a request, where none has ended yet."""
 NEVER: Final = float("-inf")
 SAMPLE_MAX_AGE_S: Final = 15.0
 FRESH_S: Final = 60.0
@@ -37,26 +35,6 @@ RATE_TOKENS_MIN: Final = 256
 """Fewer tokens measure the step of an engine and the way to it, not how fast it works prompts off."""
 _ENDED_SHARE: Final = 1 / 16
 _KV_RELIEF: Final = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class LoadOptions:
-    """What numbers are taken for; see the knobs of `routing`.
-
-    `pressure_weight_s` and `busy_weight_s` are what a worker costs with half of its KV memory in use, and with
-    all its slots taken. It is overloaded from `waiting_max` waiting requests a rank or `kv_max` of its memory
-    on, and full with `backlog_max` requests more than it runs at once.
-    """
-
-    prefill_rate: float = PREFILL_RATE
-    pressure_weight_s: float = 0.15
-    busy_weight_s: float = 1.0
-    waiting_max: int = 8
-    kv_max: float = 0.8
-    backlog_max: int = 8
-
-
-DEFAULT: Final = LoadOptions()
 
 
 @dataclass(slots=True, eq=False)
@@ -81,6 +59,8 @@ class WorkerLoad:
     prefill_s: float = 1 / PREFILL_RATE
     capacity: int = CAPACITY
     changed: Callable[[], None] | None = None
+    moved: "list[WorkerLoad] | None" = None
+    """Where it says that it is to be weighed (`weigh`) before somebody looks; None: it always has been."""
     options: LoadOptions = DEFAULT
     overloaded: bool = False
     """Others are better off while they are not: much waits there, or its memory is nearly full."""
@@ -109,7 +89,9 @@ class WorkerLoad:
     _silent: bool = False
     _quiet: bool = False
     _easy: int = 0
-    """With fewer open requests nothing is to be judged: it has room and was found well; 0 if not, or not since it changed."""
+    """With fewer calls of nodes nothing is to be judged: it has room and was found well; 0 if not, or not since it changed."""
+    _calm: int = 0
+    """As `_easy` while it stands in `moved`, else 0: with fewer calls another one that comes or goes changes nothing."""
     _by_rank: Ranks | None = None
     """Of an engine with several ranks, or one that had calls for a rank."""
     _per_s: float = PREFILL_RATE
@@ -127,7 +109,8 @@ class WorkerLoad:
         own, inflight, before = self.own_inflight, self.inflight, self.tokens
         if not own and self.began is not None:
             self.began()
-        ahead = before if inflight + self._foreign_requests < self.capacity else -1
+        easy = inflight < self._easy
+        ahead = before if easy or inflight + self._foreign_requests < self.capacity else -1
         if rank is not None:
             ranks = self._of_ranks()
             ahead = ranks.ahead(rank, self._pace(ranks.count))
@@ -138,9 +121,10 @@ class WorkerLoad:
             ahead //= self._by_rank.count
         self.own_inflight = own + 1
         self.own_tokens += tokens
-        self.inflight = inflight + 1
+        self.inflight = inflight = inflight + 1
         self.tokens = before + tokens
-        self._weigh()
+        if inflight >= self._calm:
+            self._move()
         return ahead
 
     def prefilled(self, tokens: int, rank: int | None = None) -> None:
@@ -150,7 +134,8 @@ class WorkerLoad:
         assert own >= 0
         if rank is not None:
             self._of_ranks().prefilled(rank, tokens)
-        self._weigh()
+        if self.inflight >= self._calm:
+            self._move()
 
     def end(
         self,
@@ -165,7 +150,7 @@ class WorkerLoad:
         `seconds` is how long it was open, if it ended well. `rank` is the one it was counted in with.
         """
         self.own_inflight = own = self.own_inflight - 1
-        self.inflight -= 1
+        self.inflight = inflight = self.inflight - 1
         assert own >= 0
         if not prefilled:
             self.own_tokens = own = self.own_tokens - tokens
@@ -177,7 +162,8 @@ class WorkerLoad:
             self._ended = ended = self._ended + 1
             share = _ENDED_SHARE if ended * _ENDED_SHARE > 1 else 1 / ended
             self.request_s += share * (seconds - self.request_s)
-        self._weigh()
+        if inflight >= self._calm:
+            self._move()
 
     def hear(self, requests: int, tokens: int) -> None:
         """Take what all other nodes together have open there, as they last said."""
@@ -331,20 +317,13 @@ class WorkerLoad:
     def _take_samples(self, now_s: float) -> None:
         """Work out what the engine has beyond what the nodes know of, and how full it is."""
         loads = [load for load, _ in self._ranks.values()]
-        count = len(loads)
         self.sampled_s = max((at_s for _, at_s in self._ranks.values()), default=NEVER)
         self._size()
-        running = sum(load.running for load in loads)
-        waiting = sum(load.waiting for load in loads)
-        tokens = sum(waiting_tokens(load) for load in loads)
-        self._foreign_requests = max(0, running + waiting - self.inflight)
-        self._foreign_tokens = float(max(0, tokens - self.tokens))
+        said = Summed(loads, self.prefill_rate)
+        self._foreign_requests = max(0, said.requests - self.inflight)
+        self._foreign_tokens = float(max(0, said.tokens - self.tokens))
         self._foreign_s = now_s
-        self._waiting = waiting / count if count else 0.0
-        # Memory that only holds what may be forgotten, on an engine without work, is no pressure.
-        used = sum(load.kv_usage or 0.0 for load in loads) if running + waiting else 0.0
-        self._kv = min(used / count, KV_MAX) if count else 0.0
-        self._silent = any(is_silent(load, self.prefill_rate) for load in loads)
+        self._waiting, self._kv, self._silent = said.waiting, said.kv, said.silent
         self._refigure()
 
     def _size(self) -> None:
@@ -361,21 +340,34 @@ class WorkerLoad:
         self.prefill_s = 1 / self.prefill_rate
         self._weigh()
 
+    def weighed(self) -> "WorkerLoad":
+        """Return it, with what decisions read as it is by now."""
+        if self._calm:
+            self._weigh()
+        return self
+
+    def _move(self) -> None:
+        """Note that the counts changed: where there is something to judge, or nobody would weigh it, do it now."""
+        if self.moved is None or self.inflight >= self._easy:
+            self._weigh()
+        else:
+            if not self._calm:
+                self.moved.append(self)
+            self._calm = self._easy
+
     def _weigh(self) -> None:
-        """Make everything that decisions read follow from the counts; nothing else changed. Done thrice a call."""
+        """Make everything that decisions read follow from the counts; nothing else changed."""
         open_ = self.inflight + self._foreign_requests
         self.wait_s = wait_s = (self.tokens + self._foreign_tokens) / self._per_s
         self.base_s = wait_s + (self._kv_s + self._slot_s * open_)
         # Calls that come and go change nothing about a worker that has room and is well, and they are the most.
-        if open_ >= self._easy:
-            self._weigh_backlog(open_ - self.capacity)
-
-    def _weigh_backlog(self, backlog: int) -> None:
-        """Add the wait for a slot, and judge."""
-        if backlog >= 0:
-            self.wait_s += (backlog + 1) / self.capacity * self.request_s
-            self.base_s = self.wait_s + self.pressure_s
-        self._judge(backlog)
+        if self.inflight >= self._easy:
+            backlog = open_ - self.capacity
+            if backlog >= 0:
+                # It waits for a slot besides.
+                self.wait_s += (backlog + 1) / self.capacity * self.request_s
+                self.base_s = self.wait_s + self.pressure_s
+            self._judge(backlog)
 
     @property
     def pressure_s(self) -> float:
@@ -385,16 +377,24 @@ class WorkerLoad:
     def _judge(self, backlog: int) -> None:
         """Say whether it can take more. What turned on turns off only when there is some room again."""
         options = self.options
-        share = 0.5 if self.full else 1.0
-        full = backlog >= max(1, options.backlog_max * share)
+        full = backlog >= max(1, options.backlog_max * (0.5 if self.full else 1.0))
         waiting, kv = self._waiting, self._kv
         if self.overloaded:
             overloaded = waiting > options.waiting_max / 2 or kv > options.kv_max - _KV_RELIEF
         else:
             overloaded = waiting >= options.waiting_max or kv >= options.kv_max
         overloaded, stuck = overloaded or full, self._silent or self._quiet
-        self._easy = 0 if overloaded or stuck else self.capacity
+        self._easy = 0 if overloaded or stuck else self.capacity - self._foreign_requests
+        self._calm = min(self._calm, self._easy)
         if (full, overloaded, stuck) != (self.full, self.overloaded, self.stuck):
             self.full, self.overloaded, self.stuck = full, overloaded, stuck
             if self.changed is not None:
                 self.changed()
+
+
+def weigh(moved: list[WorkerLoad]) -> None:
+    """Weigh all that moved since the last time; nothing is left in the list."""
+    for one in moved:
+        one._calm = 0
+        one._weigh()
+    moved.clear()

@@ -107,7 +107,8 @@ class Models:
 
     def relayed(self, name: str) -> RelayedModel | None:
         """Return the model of that name or alias that some HTTP worker has ever served."""
-        return self._relayed.get(self._names.get(name, name))
+        # Where engines serve everything there is none, and each request asks.
+        return self._relayed.get(self._names.get(name, name)) if self._relayed else None
 
     def all_relayed(self) -> list[RelayedModel]:
         """Return every model that HTTP workers serve, sorted by name."""

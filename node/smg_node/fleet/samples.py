@@ -1,5 +1,6 @@
 """What an engine's word on its load means, where it leaves something out. Pure."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from smg_node.engines.engine import Load
@@ -26,3 +27,19 @@ def is_silent(load: Load, prefill_rate: float) -> bool:
         return False
     due_s = (load.prefill_pending_tokens or 0) / prefill_rate + STUCK_S
     return load.silence_ms / 1000 > due_s
+
+
+class Summed:
+    """What all ranks of one engine say together: requests and tokens in all, the rest for each rank on average."""
+
+    __slots__ = ("kv", "requests", "silent", "tokens", "waiting")
+
+    def __init__(self, loads: Sequence[Load], prefill_rate: float) -> None:
+        count, waiting = len(loads), sum(load.waiting for load in loads)
+        self.requests = sum(load.running for load in loads) + waiting
+        self.tokens = sum(waiting_tokens(load) for load in loads)
+        self.waiting = waiting / count if count else 0.0
+        # Memory that only holds what may be forgotten, on an engine without work, is no pressure.
+        used = sum(load.kv_usage or 0.0 for load in loads) if self.requests else 0.0
+        self.kv = min(used / count, KV_MAX) if count else 0.0
+        self.silent = any(is_silent(load, prefill_rate) for load in loads)

@@ -5,8 +5,6 @@ Look at all candidates, choose, count the call in, tell its journey: nothing can
 
 from typing import Final
 
-import msgspec
-
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock, Rng
 from smg_node.core.request import TokenIds
@@ -18,26 +16,14 @@ from smg_node.pipeline.hold import Hold
 from smg_node.pipeline.pair_up import PairUp
 from smg_node.pipeline.pick import Picker
 from smg_node.pipeline.sieve import Allowed, probe_of
-from smg_node.pipeline.stage import Choosable, Dropped
 from smg_node.pipeline.stages import Stages, stages_of
-from smg_node.pipeline.wish import PROBE, TARGET, Beginnings, Look, Part, Rule, Wish
+from smg_node.pipeline.wish import PROBE, TARGET, Beginnings, Look, Part, Rule, Usual, Wish
 from smg_node.routing.known import Policies
 
 __all__ = ["RETRY_AFTER_S", "Beginnings", "Decider", "Look", "Rule", "Usual", "Wish"]
 
 RETRY_AFTER_S: Final = 2.0
 """What a client is told while no worker can be had: a probe interval at most, engines come back in seconds."""
-
-
-class Usual(msgspec.Struct, frozen=True):
-    """Among whom the calls of a model are placed, and how, as of one version of the fleet and until then."""
-
-    version: int
-    model: AnyModel
-    until_s: float
-    part: Part
-    choosable: Choosable
-    dropped: Dropped
 
 
 class Decider:
@@ -54,9 +40,9 @@ class Decider:
     ) -> None:
         self._fleet = fleet
         self._beginnings = beginnings
-        self._picker = Picker(policies, clock=clock, rng=rng, beginnings=beginnings)
-        self.choose: Final = self._picker.choose
-        """Chooses among some, and holds; see `Picker.choose`."""
+        self._picker = Picker(policies, fleet.moved, clock=clock, rng=rng, beginnings=beginnings)
+        self.at_once: Final = self._picker.at_once
+        """Chooses and holds where all is as usual; see `Picker`."""
         self._pair_up = PairUp(self._picker, clock=clock, rng=rng)
         self._stages: dict[str, Stages] = {}
 
@@ -111,8 +97,10 @@ class Decider:
             return None
         if stage.near is not None or (shed and stages.strained):
             return None
-        part = Part("", model.name, rule.policy)
-        return Usual(self._fleet.version, model, stages.until_s, part, stage.all, stage.dropped)
+        part, workers = Part("", model.name, rule.policy), stage.all.workers
+        only = workers[0] if len(workers) == 1 else None
+        version, until_s = self._fleet.version, stages.until_s
+        return Usual(version, model, until_s, part, stage.all, stage.dropped, only)
 
     def find(self, one: Look, now_s: float) -> Hold | None:
         """Choose and hold a worker, or a pair, if one can be had now."""
@@ -171,10 +159,10 @@ class Decider:
 
     def answered(self, hold: Hold, ids: TokenIds, now_s: float) -> None:
         """Take in that a worker has answered with `ids`: the next turn begins with prompt and answer."""
-        beginning = hold.beginning
-        if beginning is not None and self._beginnings is not None:
+        beginning, beginnings = hold.beginning, self._beginnings
+        if beginning is not None and beginnings is not None:
             worker, rank = hold.caching
-            self._beginnings.answered(beginning, ids, worker.id, now_s, rank=rank)
+            beginnings.answered(beginning, ids, worker.id, now_s, rank=rank)
 
 
 def _to_avoid(avoid: Avoid, *, last: bool) -> list[frozenset[str]]:

@@ -41,7 +41,9 @@ def watch_listening(meters: Meters, fleet: Fleet, now_s: Callable[[], float]) ->
     meters.watch(
         declared.ENGINE_TOKENS_PER_SECOND, _of_loads(fleet, lambda load: load.tokens_per_s, sum)
     )
-    meters.watch(declared.WORKER_WAIT_SECONDS, of_workers(lambda worker: worker.load.wait_s))
+    meters.watch(
+        declared.WORKER_WAIT_SECONDS, of_workers(lambda worker: worker.load.weighed().wait_s)
+    )
     meters.watch(declared.WORKER_PREFILL_RATE, of_workers(lambda worker: worker.load.prefill_rate))
     meters.watch(declared.WORKER_STUCK, of_workers(lambda worker: float(worker.load.stuck)))
 

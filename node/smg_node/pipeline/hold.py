@@ -79,13 +79,15 @@ class Hold(msgspec.Struct, eq=False):
         if self._spoken or not self._held:
             return
         self._spoken = True
-        worker, ahead = self.worker, self.ahead
-        worker.load.prefilled(self.tokens, self.rank)
-        if ahead >= 0 and cached_tokens >= 0:
+        load, breaker, ahead = self.worker.load, self.worker.breaker, self.ahead
+        load.prefilled(self.tokens, self.rank)
+        # Short prompts are most, and too short for that whatever is cached.
+        if self.prompt_tokens + ahead >= RATE_TOKENS_MIN and ahead >= 0 and cached_tokens >= 0:
             computed = max(0, self.prompt_tokens - cached_tokens) + ahead
             if computed >= RATE_TOKENS_MIN:
-                worker.load.rate(computed, now_s - self.began_s, now_s=now_s)
-        worker.breaker.spoke(now_s, self.probe)
+                load.rate(computed, now_s - self.began_s, now_s=now_s)
+        if breaker.troubled:
+            breaker.spoke(now_s, self.probe)
 
     def ended(self, now_s: float) -> None:
         """Take in that the call ended as it should."""

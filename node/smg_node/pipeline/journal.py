@@ -12,7 +12,8 @@ broke.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 import msgspec
@@ -44,6 +45,7 @@ _Ended: TypeAlias = tuple[Journey, Outcome, int]
 # Ratings are the one sequence that is neither a list nor a tuple.
 _encode: Final = msgspec.msgpack.Encoder(enc_hook=Ratings.told).encode
 _decode: Final = msgspec.msgpack.Decoder(Journey).decode
+_names: Final = attrgetter("request_id", "answer")
 _decode_ended: Final = msgspec.msgpack.Decoder(list[_Ended]).decode
 
 
@@ -55,7 +57,7 @@ class _Bundle:
     def __init__(self, ended: Sequence[_Ended], packed: bytes) -> None:
         # The encoder leaves half as much room again behind its bytes; a copy has none.
         self._packed = bytes(memoryview(packed))
-        self.names = [(journey.request_id, journey.answer) for journey, _, _ in ended]
+        self.names = [_names(one[0]) for one in ended]
         self.bytes = len(packed) + _OVERHEAD_BYTES * len(ended)
         """What is left of it takes, about."""
         self.gone = 0
@@ -89,6 +91,8 @@ class Journal:
         self._node = node
         self._entries_max = entries_max
         self._bytes_max = bytes_max
+        self._model = self._told = ""
+        """The model that was asked for last, and as much of it as may be told: most ask for the same."""
         self._open: dict[int, Journey] = {}
         self._ended: list[_Ended] = []
         """Those that are to be packed."""
@@ -109,18 +113,22 @@ class Journal:
 
     def begin(self, request_id: str, dialect: str, model: str, now_ms: int) -> Journey:
         """Return the journey of a request that begins now, to be written to until `end`."""
-        journey = Journey(request_id, self._node, dialect, _text(model), began_ms=now_ms)
-        if len(self._open) >= self._entries_max:
+        if model != self._model:
+            self._model, self._told = model, _text(model)
+        journey = Journey(request_id, self._node, dialect, self._told, now_ms)
+        under_way = self._open
+        if len(under_way) >= self._entries_max:
             # More requests at once than are kept at all: the oldest of them is not told until it has ended.
-            del self._open[next(iter(self._open))]
-        self._open[id(journey)] = journey
+            del under_way[next(iter(under_way))]
+        under_way[id(journey)] = journey
         return journey
 
     def end(self, journey: Journey, outcome: Outcome, now_ms: int) -> None:
         """Keep a journey as it ended, at `now_ms` of wall-clock time; nobody writes to it any more."""
         self._open.pop(id(journey), None)
-        self._ended.append((journey, outcome, now_ms))
-        if len(self._ended) >= AT_ONCE:
+        ended = self._ended
+        ended.append((journey, outcome, now_ms))
+        if len(ended) >= AT_ONCE:
             self._pack_ended()
 
     def _pack_ended(self) -> None:
@@ -170,10 +178,10 @@ class Journal:
 
 def _bundled(ended: Sequence[_Ended]) -> _Bundle | None:
     """Return these journeys in one bundle; None where one of them may have to be cut."""
-    for journey, _, _ in ended:
-        steps = journey.steps
-        if len(steps) > 1 or (steps and type(steps[0]) is Broke):
-            return None
+    walked = [one[0].steps for one in ended]
+    # Column by column: most were placed once, and nothing broke.
+    if max(map(len, walked)) > 1 or Broke in map(type, chain.from_iterable(walked)):
+        return None
     try:
         packed = _encode(ended)
     except UnicodeEncodeError:

@@ -94,7 +94,9 @@ class PairUp:
         able = [one for one in other.sieved.candidates if group_of(one) == group]
         if not able:
             return None
-        partner = min(able, key=lambda one: (one.load.wait_s + one.load.pressure_s, one.id))
+        partner = min(
+            able, key=lambda one: (one.load.weighed().wait_s + one.load.pressure_s, one.id)
+        )
         prefill, decode = (worker, partner) if worker.role == "prefill" else (partner, worker)
         return self._taken_pair(one, prefill, decode, TARGET, now_s)
 

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from smg_node.core.journey import Chosen, Rated, Ratings
 from smg_node.core.ports import Clock, Rng
+from smg_node.fleet.load import WorkerLoad, weigh
 from smg_node.fleet.model import AnyModel
 from smg_node.fleet.worker import Worker
 from smg_node.pipeline.hold import Hold
 from smg_node.pipeline.stage import Choosable, Dropped
-from smg_node.pipeline.wish import Beginnings, Part, Wish
+from smg_node.pipeline.wish import Beginnings, Part, Usual, Wish
+from smg_node.routing.costs import counted
 from smg_node.routing.known import Policies
 from smg_node.routing.policies.consistent_hashing import ConsistentHashing
 from smg_node.routing.policies.manual import Manual
@@ -20,12 +22,46 @@ class Picker:
     """Picks workers by policy, for this node's calls."""
 
     def __init__(
-        self, policies: Policies, *, clock: Clock, rng: Rng, beginnings: Beginnings | None
+        self,
+        policies: Policies,
+        moved: list[WorkerLoad],
+        *,
+        clock: Clock,
+        rng: Rng,
+        beginnings: Beginnings | None,
     ) -> None:
+        """Take the policies, and the list of the workers that are to be weighed before one of them is asked."""
+        self._moved = moved
         self._policies = policies
         self._clock = clock
         self._rng = rng
         self._beginnings = beginnings
+
+    def at_once(self, usual: Usual, wish: Wish, now_s: float) -> Hold:
+        """Choose as `choose` does, for a call that has not waited.
+
+        An only candidate is taken without making what a choice would look at; its journey is told the same.
+        """
+        part, worker = usual.part, usual.only
+        policy = None if worker is None else self._policies.unchosen.get(part.policy)
+        if worker is None or policy is None:
+            return self.choose(
+                usual.model, wish, part, usual.choosable, usual.dropped, now_s, now_s
+            )
+        if self._moved:
+            weigh(self._moved)
+        beginning, overlap, beginnings = None, 0.0, self._beginnings
+        ids, load = wish.ids, worker.load
+        if beginnings is not None:
+            beginning = beginnings.of(usual.model, ids, wish.adapter, now_s)
+            if beginning is not None and beginning.blocks:
+                overlap = beginning.overlaps(usual.choosable.pool)[0]
+        cost_s = policy.only(part.name, load, counted(ids, wish.text), overlap, now_s)
+        rated = (Rated(worker.id, cost_s, load.wait_s, overlap),)
+        dropped = usual.dropped
+        return self.take(
+            wish, part, worker, dropped, now_s, now_s, 1, rated, False, beginning, overlap
+        )
 
     def choose(
         self,
@@ -43,6 +79,8 @@ class Picker:
         With `beginning`, that is the prompt before the prefix index.
         """
         ids, key, pool, beginnings = wish.ids, wish.key, choosable.pool, self._beginnings
+        if self._moved:
+            weigh(self._moved)
         if beginnings is not None and beginning is None:
             beginning = beginnings.of(model, ids, wish.adapter, now_s)
         rated = None if wish.journey is None else Ratings()
@@ -99,7 +137,8 @@ class Picker:
             known = beginning if work else None
             rank, overlap = _rank(worker, work, wish.key if keyed else "", known, now_s)
         tokens = max(0, work - int(overlap)) if overlap else work
-        probe = worker.breaker.take_probe(now_s)
+        breaker = worker.breaker
+        probe = breaker.take_probe(now_s) if breaker.troubled else 0
         ahead = worker.hold(tokens, rank)
         alone = worker.load.inflight == 1
         if journey is not None:

@@ -69,7 +69,7 @@ class Placer:
         self._decider = Decider(fleet, policies, clock=clock, rng=rng, beginnings=beginnings)
         self._rooms: dict[str, WaitingRoom] = {}
         self._rules: dict[str, Rule] = {}
-        self._choose = self._decider.choose
+        self._at_once = self._decider.at_once
         self._usual: dict[str, Usual] = {}
         """How the next call of a model is placed if nothing has changed, by its pool."""
         self.confirmed: Final = self._decider.confirmed
@@ -201,7 +201,7 @@ class Placer:
             if usual is None:
                 return None
             self._usual[model.pool] = usual
-        return self._choose(model, wish, usual.part, usual.choosable, usual.dropped, now_s, now_s)
+        return self._at_once(usual, wish, now_s)
 
     async def hold(self, model: AnyModel, wish: Wish) -> Hold:
         """Choose a worker of `model` and count a call in.

@@ -71,7 +71,10 @@ class Prefixes:
     ) -> None:
         """Take in that `worker` has worked that prompt off; from one that is followed we hear it anyway."""
         assert type(beginning) is Prompt, "what `of` returned"
-        if beginning.blocks and not self._hears(worker):
+        if not beginning.blocks:
+            return
+        followed = self._followed.get(worker)
+        if followed is None or not followed[0].following:
             self._beginnings.dispatched(beginning, worker, now_s, rank=rank)
 
     def answered(
@@ -88,13 +91,9 @@ class Prefixes:
         # Of most answers there is nothing to say: they end no block, and the prompt was assumed a moment ago.
         if len(ids) < beginning.room and beginning.assumed(worker, rank, now_s):
             return
-        if not self._hears(worker):
-            self._beginnings.answered(beginning, ids, worker, now_s, rank=rank)
-
-    def _hears(self, worker: str) -> bool:
-        """Whether that worker says itself what it has."""
         followed = self._followed.get(worker)
-        return followed is not None and followed[0].following
+        if followed is None or not followed[0].following:
+            self._beginnings.answered(beginning, ids, worker, now_s, rank=rank)
 
     # ── What the fleet hears ─────────────────────────────────────────────────
 

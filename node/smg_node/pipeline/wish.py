@@ -9,8 +9,10 @@ from smg_node.core.context import Priority
 from smg_node.core.journey import Journey, Why
 from smg_node.core.request import TokenIds, token_ids
 from smg_node.fleet.model import AnyModel
+from smg_node.fleet.worker import Worker
 from smg_node.pipeline.attempts import NOBODY, Avoid
 from smg_node.pipeline.sieve import Allowed
+from smg_node.pipeline.stage import Choosable, Dropped
 from smg_node.pipeline.stages import Stages
 from smg_node.routing.policy import Beginning
 
@@ -107,3 +109,16 @@ class Part(msgspec.Struct, gc=False):
     name: str
     policy: str
     tokens: int | None = None
+
+
+class Usual(msgspec.Struct, frozen=True):
+    """Among whom the calls of a model are placed, and how, as of one version of the fleet and until then."""
+
+    version: int
+    model: AnyModel
+    until_s: float
+    part: Part
+    choosable: Choosable
+    dropped: Dropped
+    only: Worker | None
+    """The one there is, if there is but one."""

@@ -36,9 +36,9 @@ class Cheapest:
             return drawn(found, best, top, rng)
         return unseen.draw(found, best, top, unseen.seconds(pool, asked.now_s), rng)
 
-    def placed_anywhere(self, asked: Asked, one: Candidate, tokens: float) -> None:
+    def placed_anywhere(self, model: str, one: Candidate, tokens: float, now_s: float) -> None:
         """Note that such a request was placed there, with so many tokens to compute."""
-        unseen = self._unseen.get(asked.model)
+        unseen = self._unseen.get(model)
         if unseen is None:
-            unseen = self._unseen[asked.model] = Unseen()
-        unseen.placed(added_s(one, tokens), asked.now_s)
+            unseen = self._unseen[model] = Unseen()
+        unseen.placed(added_s(one, tokens), now_s)

@@ -30,9 +30,12 @@ TIE_SHARE_MAX: Final = 0.25
 def prompt_tokens(asked: Asked) -> int:
     """Return how many tokens of the prompt are to be computed where nothing is cached, about where nobody counted."""
     tokens = asked.tokens
-    if tokens is not None:
-        return tokens
-    return len(asked.ids) or len(asked.text) // CHARACTERS_PER_TOKEN
+    return counted(asked.ids, asked.text) if tokens is None else tokens
+
+
+def counted(ids: Sequence[int], text: str) -> int:
+    """Return how many tokens a prompt has, about where nobody counted."""
+    return len(ids) or len(text) // CHARACTERS_PER_TOKEN
 
 
 def uncached(asked: Asked, pool: Pool, at: int, tokens: int) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from smg_node.core.registry import Registry
 from smg_node.routing.policies.bucket import Bucket
@@ -15,7 +16,14 @@ from smg_node.routing.policies.prefix_hash import PrefixHash
 from smg_node.routing.policies.random import Random
 from smg_node.routing.policies.round_robin import RoundRobin
 from smg_node.routing.policies.sticky import Sticky
-from smg_node.routing.policy import Bindings, Policy, PolicyFactory, PolicyOptions, PolicyParts
+from smg_node.routing.policy import (
+    Bindings,
+    Policy,
+    PolicyFactory,
+    PolicyOptions,
+    PolicyParts,
+    Unchosen,
+)
 
 
 def known_policies() -> Registry[PolicyFactory]:
@@ -55,6 +63,8 @@ class Policies:
         self._options = options if options is not None else PolicyOptions()
         self._warn = warn
         self._made: dict[str, Policy] = {}
+        self.unchosen: Final[dict[str, Unchosen]] = {}
+        """Those made so far to which an only candidate may be told; nobody else changes it."""
 
     def named(self, name: str) -> Policy:
         """Return the policy of that name; NOT_FOUND with the nearest one if there is none."""
@@ -64,6 +74,8 @@ class Policies:
             if self._sticky and not isinstance(found, Manual):
                 found = Sticky(found, self._bindings)
             self._made[name] = found
+            if isinstance(found, Unchosen):
+                self.unchosen[name] = found
         return found
 
     def _bare(self, name: str) -> Policy:
@@ -81,6 +93,7 @@ class Policies:
         if (options, sticky) != (self._options, self._sticky):
             self._options, self._sticky = options, sticky
             self._made.clear()
+            self.unchosen.clear()
 
 
 class OwnBindings:

@@ -8,13 +8,13 @@ kept in bindings, which all nodes share.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
 from smg_node.core.journey import Ratings
 from smg_node.core.ports import Rng
-from smg_node.routing.pool import Pool
+from smg_node.routing.pool import Candidate, Pool
 
 Assignment: TypeAlias = Literal["ring", "random", "min_load", "min_group"]
 Metric: TypeAlias = Literal["expected_wait", "requests"]
@@ -49,6 +49,15 @@ class Policy(Protocol):
 
     def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
         """Return the index of the chosen one of `pool.candidates`."""
+        ...
+
+
+@runtime_checkable
+class Unchosen(Protocol):
+    """A policy to which the only candidate there is may be told instead of asked for: it costs less."""
+
+    def only(self, model: str, one: Candidate, tokens: int, overlap: float, now_s: float) -> float:
+        """Note what `choose` would, had it chosen; return what a prompt of so many tokens costs there, in seconds."""
         ...
 
 

@@ -23,8 +23,7 @@ _FIRST_BLOCKS: Final = 96
 """Hashed at once: 6,144 tokens, in about 10 us."""
 _BLOCKS_MAX: Final = 8_192
 """What comes after half a million tokens is not looked at: it costs milliseconds to hash."""
-_LATE_BLOCKS_MAX: Final = 16
-"""What a longer answer says is not put aside: its ids take room."""
+_LATE_IDS_MAX: Final = 1_024
 _KEPT_FROM_TOKENS: Final = 2_048
 """Shorter prompts are hashed in a few microseconds."""
 _KEPT_TOKENS_MAX: Final = 1 << 20
@@ -42,8 +41,8 @@ class Prompt(msgspec.Struct, eq=False, gc=False):
     """
 
     _index: PrefixIndex
-    _root: int
-    _ids: TokenIds
+    root: int
+    ids: TokenIds
     now_s: float
     blocks: int
     """How many whole blocks it has, as far as it is looked at."""
@@ -97,14 +96,14 @@ class Prompt(msgspec.Struct, eq=False, gc=False):
         if not known:
             if wanted < _FIRST_BLOCKS:
                 wanted = _FIRST_BLOCKS
-            found = chain(self._root, self._ids, block, wanted)
+            found = chain(self.root, self.ids, block, wanted)
             if known is None:
                 known = self._hashes = found
             else:
                 # Shared with prompts to come that are the same.
                 known += found
         elif (had := len(known)) < wanted:
-            known += chain(known[-1], self._ids[had * block :], block, wanted - had)
+            known += chain(known[-1], self.ids[had * block :], block, wanted - had)
         return known
 
     def _as_far_as_known(self) -> Sequence[int]:
@@ -119,17 +118,15 @@ class Prompt(msgspec.Struct, eq=False, gc=False):
             hashes = self.hashes(upto)
         return hashes
 
-    def behind(self, ids: TokenIds) -> tuple[int, TokenIds, int]:
-        """Return, with `ids` behind it, what its whole blocks end with, the ids after that, and how many blocks those are.
-
-        Whole blocks stay what they are.
-        """
-        blocks, block, own = self.blocks, self._index.block, self._ids
-        if not blocks:
-            ids = own + ids
-            return self._root, ids, min(len(ids) // block, _BLOCKS_MAX)
-        ids = own[blocks * block :] + ids
-        return self.hashes()[-1], ids, min(len(ids) // block, _BLOCKS_MAX - blocks)
+    def hashes_behind(self, ids: TokenIds) -> Sequence[int]:
+        """Return the hashes of the whole blocks that it gets with `ids` behind it: whole ones stay what they are."""
+        if len(ids) < self.room:
+            return ()
+        blocks, block = self.blocks, self._index.block
+        most = (len(self.ids) + len(ids)) // block
+        more = (most if most < _BLOCKS_MAX else _BLOCKS_MAX) - blocks
+        last = self.hashes()[-1] if blocks else self.root
+        return chain(last, self.ids[blocks * block :] + ids, block, more)
 
     def assume(self, worker: str, rank: int | None) -> None:
         """Note that all of it has just been assumed of `worker`."""
@@ -178,6 +175,8 @@ class Beginnings:
         self._index = index
         self._block: Final = index.block
         self._on_assumed = on_assumed
+        self._late_max: Final = -1 if on_assumed is not None else _LATE_IDS_MAX
+        """What longer answers say is not put aside, for the room that their ids take; nor where somebody hears of it."""
         self._lately = _Lately()
 
     def of(self, root: int, ids: TokenIds, now_s: float) -> Prompt:
@@ -197,14 +196,12 @@ class Beginnings:
 
         What was assumed of the prompt itself a moment ago is not assumed once more.
         """
-        known = not prompt.blocks or prompt.assumed(worker, rank, now_s)
-        hashes: Sequence[int] = () if known else prompt.hashes()
-        if len(ids) >= prompt.room:
-            above, behind, more = prompt.behind(ids)
-            if known and rank is None and more <= _LATE_BLOCKS_MAX and self._on_assumed is None:
-                self._index.assume_late(worker, above, behind, more, now_s)
-                return
-            hashes = [*hashes, *chain(above, behind, self._block, more)]
+        if not prompt.blocks and rank is None and prompt.room <= len(ids) <= self._late_max:
+            self._index.assume_late(worker, prompt.root, prompt.ids, ids, now_s)
+            return
+        hashes = prompt.hashes_behind(ids)
+        if not prompt.assumed(worker, rank, now_s):
+            hashes = [*prompt.hashes(), *hashes]
         if hashes:
             self._assume(hashes, worker, now_s, rank)
 

@@ -146,16 +146,16 @@ class PrefixIndex(Entries):
         self._change(holder, hashes, add=add, drop=drop, unless=better)
 
     def assume_late(
-        self, worker: str, above: int, ids: TokenIds, blocks: int, now_s: float
+        self, worker: str, root: int, prompt: TokenIds, answer: TokenIds, now_s: float
     ) -> None:
-        """Assume, of the worker, the first `blocks` whole blocks of `ids` behind the block `above`: before anybody looks.
+        """Assume before anybody looks that `worker` has this prompt under that root, with its answer, as far as whole blocks go.
 
-        Whoever asks this index finds what `assume` would have left. Nobody changes `ids` any more.
+        Whoever asks this index finds what `assume` would have left. Nobody changes the ids any more.
         """
         if now_s >= self.span_end_s:
             self.tick(now_s)
         late = self._late
-        late.append((worker, above, ids, blocks))
+        late.append((worker, root, prompt, answer))
         if len(late) >= _LATE_MAX:
             self._catch_up()
 

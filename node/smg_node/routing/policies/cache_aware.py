@@ -22,7 +22,7 @@ from smg_node.routing.costs import cost, costs, prompt_tokens, rate
 from smg_node.routing.keys import prefix_digest
 from smg_node.routing.policies.threshold import Threshold
 from smg_node.routing.policy import Asked, Policy, PolicyParts
-from smg_node.routing.pool import Pool
+from smg_node.routing.pool import Candidate, Pool
 
 COLD_TOKENS: Final = 64.0
 """A shorter overlap, less than a block, is none."""
@@ -62,19 +62,22 @@ class CacheAware:
             at = self._cheapest.draw(found, rng)
         if overlaps[at] < COLD_TOKENS:
             at = self._spread(at, asked, pool, found, rng)
-            self._cheapest.placed_anywhere(asked, pool.candidates[at], tokens)
+            self._cheapest.placed_anywhere(asked.model, pool.candidates[at], tokens, asked.now_s)
         rate(asked, pool, found, overlaps, at)
         return at
 
+    def only(self, model: str, one: Candidate, tokens: int, overlap: float, now_s: float) -> float:
+        """See `Unchosen`; what is noted is what it would be after a choice."""
+        if overlap < COLD_TOKENS:
+            self._burst.sent(one, now_s)
+            self._cheapest.placed_anywhere(model, one, tokens, now_s)
+        return cost(one, tokens, overlap)
+
     def _only(self, asked: Asked, pool: Pool, tokens: int, overlaps: Sequence[float]) -> int:
-        """Return the one there is; what is noted and told is what it would be after a choice."""
-        one, known = pool.candidates[0], overlaps[0]
-        if known < COLD_TOKENS:
-            self._burst.sent(one, asked.now_s)
-            self._cheapest.placed_anywhere(asked, one, tokens)
-        rated = asked.rated
-        if rated is not None:
-            rated.leave(pool.workers, (cost(one, tokens, known),), (one.wait_s,), overlaps, 0)
+        """Return the one there is, and tell what it costs."""
+        one = pool.candidates[0]
+        found = (self.only(asked.model, one, tokens, overlaps[0], asked.now_s),)
+        rate(asked, pool, found, overlaps, 0)
         return 0
 
     def _of_cold(self, asked: Asked, pool: Pool, found: list[float], rng: Rng) -> int:

@@ -20,5 +20,5 @@ class LeastLoad:
         at = self._cheapest.draw_anywhere(asked, pool, found, min(found), rng)
         rate(asked, pool, found, pool.nothing, at)
         tokens = uncached(asked, pool, at, prompt_tokens(asked))
-        self._cheapest.placed_anywhere(asked, pool.candidates[at], tokens)
+        self._cheapest.placed_anywhere(asked.model, pool.candidates[at], tokens, asked.now_s)
         return at

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.fleet.load import (
-    CAPACITY,
     NEVER,
     PREFILL_RATE,
     WorkerLoad,
 )
+from smg_node.fleet.load_options import CAPACITY
 from support.worker_loads import IDLE, load
 
 # ── Calls ────────────────────────────────────────────────────────────────────

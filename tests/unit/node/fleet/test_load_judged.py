@@ -7,12 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.engines.engine import Load
-from smg_node.fleet.load import LoadOptions, WorkerLoad
+from smg_node.fleet.load import LoadOptions, WorkerLoad, weigh
 
 Step = tuple[str, int, int]
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["begin", "end", "hear", "sample", "stick", "unstick", "retune", "tick"]),
+        st.sampled_from(
+            ["begin", "spoke", "end", "hear", "sample", "stick", "unstick", "retune", "tick"]
+        ),
         st.integers(0, 40),
         st.integers(0, 30),
     ),
@@ -25,6 +27,7 @@ def take(one: WorkerLoad, step: Step, now_s: float) -> None:
     what, number, other = step
     ways: dict[str, Callable[[], object]] = {
         "begin": lambda: one.begin(100 * number),
+        "spoke": lambda: one.prefilled(min(100 * number, one.own_tokens)),
         "end": lambda: one.end(0) if one.own_inflight else None,
         "hear": lambda: one.hear(number, 100 * other),
         "sample": lambda: one.sample(
@@ -42,13 +45,16 @@ def take(one: WorkerLoad, step: Step, now_s: float) -> None:
 class Told:
     """A worker, and how often it said that something turned."""
 
-    def __init__(self) -> None:
+    def __init__(self, moved: list[WorkerLoad] | None = None) -> None:
         self.times = 0
-        self.load = WorkerLoad("w", changed=self._turned)
+        self.load = WorkerLoad("w", changed=self._turned, moved=moved)
         self.load.sized(16)
 
     def _turned(self) -> None:
         self.times += 1
+
+    def judged(self) -> tuple[object, ...]:
+        return self.load.full, self.load.overloaded, self.load.stuck, self.times
 
     def seen(self) -> tuple[object, ...]:
         one = self.load
@@ -64,6 +70,30 @@ def test_a_judgement_that_is_spared_would_have_changed_nothing(said: list[Step])
         for each in (spared, judged):
             take(each.load, step, float(at))
         assert spared.seen() == judged.seen()
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(steps, st.sampled_from(["weigh", "ask", ""])), max_size=8))
+def test_what_is_weighed_before_a_decision_is_what_was_weighed_at_once(
+    said: list[tuple[list[Step], str]],
+) -> None:
+    moved: list[WorkerLoad] = []
+    late, at_once, now_s = Told(moved), Told(), 0.0
+    for several, look in said:
+        for step in several:
+            now_s += 1.0
+            for each in (late, at_once):
+                take(each.load, step, now_s)
+            # Whether it may be chosen at all is never late.
+            assert late.judged() == at_once.judged()
+        if look == "weigh":
+            weigh(moved)
+            assert not moved
+            assert late.seen() == at_once.seen()
+        elif look == "ask":
+            assert late.load.weighed().wait_s == at_once.load.wait_s
+    weigh(moved)
+    assert late.seen() == at_once.seen()
 
 
 @settings(deadline=None)
