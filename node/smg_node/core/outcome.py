@@ -45,9 +45,3 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, array_like=True):
     def ttft_s(self) -> float | None:
         """Return seconds to the first token, or None."""
         return None if self.first_token_s is None else self.first_token_s - self.received_s
-
-    def tpot_s(self) -> float | None:
-        """Return seconds per token after the first, or None with fewer than two tokens."""
-        if self.first_token_s is None or self.completion_tokens < 2:
-            return None
-        return (self.ended_s - self.first_token_s) / (self.completion_tokens - 1)

@@ -21,9 +21,12 @@ from smg_node.packing.cut_through import ANY_CACHED, CutThrough
 from smg_node.pipeline.attempts import Attempts
 from smg_node.pipeline.ground import Ground
 from smg_node.pipeline.hold import Hold
+from smg_node.pipeline.plain_stream import WholeStream
 from smg_node.pipeline.plan import Leg
 from smg_node.pipeline.story import Story
 
+_PLAIN_ENDS: Final = ("stop", "length")
+"""Ends of which there is nothing more to say."""
 ENGINE_ENDS_S: Final = 0.25
 """How long an engine that should be ending by itself is waited for before its call is cancelled."""
 
@@ -49,38 +52,38 @@ class Call(msgspec.Struct, eq=False):
     """What it said that is wrong."""
     _behind: bool = False
     """Whether its receiver is."""
-    # Where plain text may go past events: whether that is to be asked at all, and what does it now.
-    _cuts: bool = False
+    # Where plain text may go past events: of what it would come, and what lets it go now.
+    _cuts_from: ChunkStream | None = None
     _cut: CutThrough | None = None
-    _stream: ChunkStream | None = None
 
     async def tell(self, trace_headers: Mapping[str, str] | None = None) -> None:
         """Tell what it says until its answers are over, and count it out.
 
         Where it breaks that is an SmgError, and it is still held: others have to decide what becomes of it.
         """
-        ground, leg, hold, story = self._ground, self._leg, self.hold, self._story
-        self._stream = stream = hold.call(self._request(trace_headers))
-        telling = ground.telling
-        if telling.cuts:
-            self._cuts = leg.count == 1 and story.plain is not None
+        ground, hold, story = self._ground, self.hold, self._story
+        leg, alone, telling = self._leg, story.alone, ground.telling
+        stream = hold.call(self._request(trace_headers))
+        if story.plain is not None and telling.cuts:
+            self._cuts_from = stream
         try:
-            over = False
-            while not over:
+            while True:
                 over = await stream.pour(self._take)
                 if self._behind:
                     self._behind = False
                     await telling.ready()
                 if self._mistake is not None:
                     raise self._mistake
-                if not over and self._enough():
+                if over:
+                    break
+                if self._enough():
                     await self._let_end(stream)
                     break
         finally:
             # It knows us by what it calls: together they would stay until the collector comes.
-            self._stream = None
+            self._cuts_from = None
             await stream.aclose()
-        if not story.over(leg.first, leg.count):
+        if not (story.over(leg.first, leg.count) if alone is None else alone.over):
             # An engine may end a call without finishing it.
             raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine ended without finishing")
         now_s = ground.parts.clock.monotonic_s()
@@ -121,7 +124,11 @@ class Call(msgspec.Struct, eq=False):
         had_said = self.said
         out: list[Event] = []
         try:
-            self._feed(chunks, out)
+            whole = self._story.whole
+            if whole is None:
+                self._feed(chunks, out)
+            else:
+                self._feed_whole(whole, chunks, out)
         except SmgError as error:
             # What stood before the mistake is right, and has been taken for said.
             self._mistake = error
@@ -135,8 +142,8 @@ class Call(msgspec.Struct, eq=False):
                 ground.parts.placer.confirmed(hold, now_s)
         if out:
             self._behind = self._ground.telling.say(out)
-        if self._cuts:
-            self._cut_through()
+        if self._cuts_from is not None:
+            self._cut_through(self._cuts_from)
         if self._behind or self._mistake is not None:
             return False
         # Once the engine has said so, too, it only has to be heard out.
@@ -147,7 +154,7 @@ class Call(msgspec.Struct, eq=False):
         leg, beyond, story = self._leg, self._beyond, self._story
         alone = story.alone
         for chunk in chunks:
-            ids, finish, choice = chunk.ids, chunk.finish, chunk.choice
+            ids, finish = chunk.ids, chunk.finish
             if ids and (max(ids) >= beyond or min(ids) < 0):
                 if chunk.apart and (good := _before(chunk, beyond)):
                     # What stood in the messages before the wrong one is right.
@@ -157,9 +164,10 @@ class Call(msgspec.Struct, eq=False):
                 if finish == "abort":
                     raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine gave up on the answer")
                 self._unfinished -= 1
-            if choice and not 0 <= choice < leg.count:
+            if chunk.choice and not 0 <= chunk.choice < leg.count:
                 raise SmgError(
-                    ErrorKind.UPSTREAM_FAILED, f"the engine sent answer {choice} of {leg.count}"
+                    ErrorKind.UPSTREAM_FAILED,
+                    f"the engine sent answer {chunk.choice} of {leg.count}",
                 )
             if ids and not self.said:
                 self.said = True
@@ -168,7 +176,7 @@ class Call(msgspec.Struct, eq=False):
                 # What it had cached of the answer is nobody's saving; the first call told the rest.
                 chunk.cached_tokens = -1
             if alone is None:
-                story.feed(leg.first + choice, chunk, out)
+                story.feed(leg.first + chunk.choice, chunk, out)
                 continue
             # As the story would, without going through it: nearly all answers are the only one.
             if not story.begun:
@@ -177,10 +185,43 @@ class Call(msgspec.Struct, eq=False):
                 story.cached = chunk.cached_tokens
             alone.feed(chunk, out)
 
-    def _cut_through(self) -> None:
+    def _feed_whole(self, whole: WholeStream, chunks: Sequence[Chunk], out: list[Event]) -> None:
+        """As `_feed`, of an answer that nobody is told of; chunks that are like nearly all of them go no further."""
+        story, said, beyond = self._story, whole.ids, self._beyond
+        for chunk in chunks:
+            ids, finish = chunk.ids, chunk.finish
+            if (
+                whole.over
+                or chunk.choice
+                or (finish is not None and finish not in _PLAIN_ENDS)
+                or (
+                    ids
+                    and (
+                        max(ids) >= beyond
+                        or min(ids) < 0
+                        or not whole.ending.isdisjoint(ids)
+                        or len(said) + len(ids) > whole.most
+                    )
+                )
+                or self._leg.done
+            ):
+                self._feed((chunk,), out)
+                continue
+            if ids:
+                if not self.said:
+                    self.said = True
+                    self._cached_tokens = chunk.cached_tokens
+                said.extend(ids)
+                whole.texts += whole.texts_of(ids)
+            if chunk.cached_tokens > story.cached:
+                story.cached = chunk.cached_tokens
+            if finish is not None:
+                self._unfinished -= 1
+                whole.end("length" if finish == "length" else "stop", None)
+
+    def _cut_through(self, stream: ChunkStream) -> None:
         """Have plain text that comes next told in frames, if there is nothing more to it now."""
-        stream, plain = self._stream, self._story.plain
-        assert stream is not None, "it is what was heard"
+        plain = self._story.plain
         assert plain is not None, "only plain text goes past events"
         if plain.over:
             # Nothing comes next, and what is let by now finds that out.

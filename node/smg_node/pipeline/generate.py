@@ -33,7 +33,7 @@ from smg_node.pipeline.legs import LegRun
 from smg_node.pipeline.merge import side_by_side
 from smg_node.pipeline.metering import MeteredTelling, reserve, settle
 from smg_node.pipeline.place import Wish
-from smg_node.pipeline.plan import Leg, plan
+from smg_node.pipeline.plan import Leg, Plan, plan
 from smg_node.pipeline.pulling import pulled
 from smg_node.pipeline.story import Story
 from smg_node.pipeline.telling import CutShortError, Ready, Receive, ReceiverError, Telling
@@ -77,12 +77,18 @@ class GenerationRun(Ground, eq=False):
 
     async def enter(self) -> None:
         """Find its model and be let in, before anybody reads; what refuses it is raised, and counted as its end."""
+        parts = self.parts
         try:
             await self._let_in()
         except SmgError as error:
             self._failure = error
             self.leave()
-            journey = self._begin(self.parts.clock.now_ms())
+            journey = parts.journal.begin(
+                self.context.request_id,
+                self.dialect,
+                self.request.model,
+                parts.clock.now_ms(),
+            )
             journey.model = self._model
             self._report(journey)
             raise
@@ -102,7 +108,7 @@ class GenerationRun(Ground, eq=False):
         heard: list[Event] = []
         await self.tell(heard.extend)
         story = self.story
-        if story is not None and story.whole is not None and story.closed and self._failure is None:
+        if story is not None and story.whole is not None and story.used is not None:
             return story.answer()
         collector = Collector(self.request.choices)
         collector.feed(heard)
@@ -112,27 +118,33 @@ class GenerationRun(Ground, eq=False):
         self, receive: Receive, ready: Ready | None = None, through: Through | None = None
     ) -> None:
         """Tell the events of this generation; see `pipeline.run.Run`."""
-        self.journey = journey = self._begin(self.context.received_ms or self.parts.clock.now_ms())
+        parts, context = self.parts, self.context
+        self.journey = journey = parts.journal.begin(
+            context.request_id,
+            self.dialect,
+            self.request.model,
+            context.received_ms or parts.clock.now_ms(),
+        )
         try:
             if scope.sampled():
                 self.traced = True
                 with scope.child("prepare"):
-                    legs = await self._legs(journey, receive, ready, through)
+                    planned = await self._planned(journey, receive, ready, through)
             else:
-                legs = await self._legs(journey, receive, ready, through)
-            story, hold = self.story, self._hold
-            assert story is not None, "who has legs has a story"
-            assert hold is not None, "the first of them has a worker"
+                planned = await self._planned(journey, receive, ready, through)
+            story, legs, hold = planned.story, planned.legs, self._hold
+            assert hold is not None, "the first leg has a worker"
             try:
                 if len(legs) > 1 or self.traced:
                     await self._tell_legs(legs)
                 else:
-                    call = Call(self, legs[0], hold, story, legs[0].count, self.beyond)
+                    leg = legs[0]
+                    call = Call(self, leg, hold, story, leg.count, planned.beyond)
                     try:
                         await call.tell()
                         self._hold = None
                     except SmgError as error:
-                        await self._leg(legs[0]).take_over(call, error)
+                        await self._leg(leg).take_over(call, error)
             except CutShortError:
                 # The answers are over, whatever the engines would still have said.
                 self._let_go()
@@ -151,25 +163,27 @@ class GenerationRun(Ground, eq=False):
             self._failure = error
             receive(self._failed(error))
         finally:
-            self._let_go()
+            if self._hold is not None:
+                self._let_go()
             if self.ticket is not None:
                 settle(self.ticket, self.story, self._failure)
             self._report(journey)
 
     # ── The beginning ────────────────────────────────────────────────────────
 
-    def _begin(self, now_ms: int) -> Journey:
-        context = self.context
-        return self.parts.journal.begin(
-            context.request_id, self.dialect, self.request.model, now_ms
-        )
-
-    async def _legs(
+    async def _planned(
         self, journey: Journey, receive: Receive, ready: Ready | None, through: Through | None
-    ) -> Sequence[Leg]:
+    ) -> Plan:
         """Let the request in, prepare and place it; return its calls, of which the first has a worker."""
         parts, context, request = self.parts, self.context, self.request
-        model = self.served or await self._let_in()
+        model = self.served
+        if model is None:
+            # As `_let_in`, without a coroutine of its own.
+            model = parts.placer.ready_model(request.model) or await self._found()
+            ticket = self._knock(model)
+            if ticket is not None and not ticket.enters():
+                await ticket.enter()
+            self.served = model
         journey.model = model.name
         ticket, preparer, placer = self.ticket, parts.preparer, parts.placer
         prepared = preparer.soon(request, model) or await preparer.prepared(request, model)
@@ -205,7 +219,6 @@ class GenerationRun(Ground, eq=False):
             silent=self._silent and (ticket is None or not ticket.watched),
         )
         self.story = story = planned.story
-        self.beyond = planned.beyond
         self._keeping = keeping = planned.keeping
         if planned.ignored:
             self.ignored = (*self.ignored, *planned.ignored)
@@ -214,24 +227,29 @@ class GenerationRun(Ground, eq=False):
             self.telling = MeteredTelling(receive, ready, keeping, through, ticket, story)
         elif story.whole is None:
             self.telling = Telling(receive, ready, keeping, through)
-        return planned.legs
+        return planned
 
-    async def _let_in(self) -> ServedModel:
+    async def _let_in(self) -> None:
         """Find the model, and be let in."""
-        parts, context = self.parts, self.context
-        placer, wanted = parts.placer, self.request.model
-        model = placer.ready_model(wanted)
-        if model is None:
-            model = await placer.model(wanted, deadline_s=context.deadline_s)
-        self._model = name = model.name
-        self.budget = budget = parts.retries.of(name)
-        budget.asked(parts.clock.monotonic_s())
-        if parts.admission is not None:
-            self.ticket = ticket = parts.admission.ticket(context, name)
-            if ticket is not None and not ticket.enters():
-                await ticket.enter()
+        model = self.parts.placer.ready_model(self.request.model) or await self._found()
+        ticket = self._knock(model)
+        if ticket is not None and not ticket.enters():
+            await ticket.enter()
         self.served = model
-        return model
+
+    async def _found(self) -> ServedModel:
+        context = self.context
+        return await self.parts.placer.model(self.request.model, deadline_s=context.deadline_s)
+
+    def _knock(self, model: ServedModel) -> Ticket | None:
+        """Count a request to that model; return with what it may enter, None where nothing limits it."""
+        parts = self.parts
+        self._model = name = model.name
+        self.budget = parts.retries.asked(name, parts.clock.monotonic_s())
+        if parts.admission is None:
+            return None
+        self.ticket = ticket = parts.admission.ticket(self.context, name)
+        return ticket
 
     # ── Legs of their own ────────────────────────────────────────────────────
 
@@ -292,7 +310,7 @@ class GenerationRun(Ground, eq=False):
             parts.clock.monotonic_s(),
             self.attempts,
             self.continuations,
-            _NO_ODDITIES if story is None or story.whole is not None else self._oddities(story),
+            _NO_ODDITIES if story is None else self._oddities(story),
             context.tenant,
             context.key_id,
             ended_ms,
@@ -301,6 +319,8 @@ class GenerationRun(Ground, eq=False):
         parts.on_outcome(outcome)
 
     def _oddities(self, story: Story) -> Mapping[str, int]:
+        if story.whole is not None or (story.plain is not None and self._keeping is None):
+            return _NO_ODDITIES
         notes = story.notes()
         if self._keeping is not None:
             notes = {**notes, **self._keeping.notes}

@@ -42,8 +42,7 @@ class Ground(msgspec.Struct, eq=False):
     """The ground of one generation, which is what it has come to so far.
 
     When its first call begins, all of it is there: `story` and `telling`, the `served` model, the `wish` of its
-    calls (but for what differs between them), and the hold by whose worker they were `checked`, whose engine means
-    no id from `beyond` on. Calls change only what is told: the `worker` in use, "" until one was chosen, `attempts`
+    calls (but for what differs between them), and the hold by whose worker they were `checked`. Calls change only what is told: the `worker` in use, "" until one was chosen, `attempts`
     per answer at most, answers gone on with, and when the first token came.
     """
 
@@ -62,7 +61,6 @@ class Ground(msgspec.Struct, eq=False):
     journey: Journey | None = None
     wish: Wish | None = None
     checked: Hold | None = None
-    beyond: int = 0
     story: Story | None = None
     telling: Telling = NOBODY_LISTENS
     traced: bool = False

@@ -104,9 +104,7 @@ class LegRun:
 
     def _call_of(self, hold: Hold) -> Call:
         ground, leg = self._ground, self._leg
-        beyond = ground.beyond
-        if hold is not self._checked:
-            beyond = terms_of(self._model, hold.card).beyond
+        beyond = terms_of(self._model, hold.card).beyond
         return Call(ground, leg, hold, self._story, leg.count, beyond, self._attempts)
 
     # ── Before a call ────────────────────────────────────────────────────────

@@ -47,8 +47,8 @@ class PlainStream(msgspec.Struct, eq=False):
 
     _choice: int
     _ends: Ends
-    _ending: frozenset[int]
-    _most: int
+    ending: frozenset[int]
+    most: int
     _keep_stop: bool
     _detokenizer: Detokenizer
     _whole: bool
@@ -70,24 +70,26 @@ class PlainStream(msgspec.Struct, eq=False):
         """Take the next chunk of this choice; append its events. Nothing happens once it is over."""
         if self.over:
             return
-        ids, said = chunk.ids, self.ids
-        if not self._ending.isdisjoint(ids) or len(said) + len(ids) > self._most:
-            if chunk.apart and not self._whole:
-                for token_id in ids:
-                    self.feed(Chunk(chunk.choice, (token_id,)), out)
-                return
-            if self._feed_last(ids, out):
-                return
-        elif len(ids) == 1:
-            said.append(ids[0])
-            self._say(self._detokenizer.feed(ids[0]), ids, out)
-        elif ids:
-            said.extend(ids)
-            texts = self._texts_of(ids)
-            if not chunk.apart or self._whole:
-                self._say("".join(texts), ids, out)
+        ids = chunk.ids
+        if ids:
+            said, count = self.ids, len(ids)
+            if not self.ending.isdisjoint(ids) or len(said) + count > self.most:
+                if chunk.apart and not self._whole:
+                    for token_id in ids:
+                        self.feed(Chunk(chunk.choice, (token_id,)), out)
+                    return
+                if self._feed_last(ids, out):
+                    return
+            elif count == 1:
+                said.append(ids[0])
+                self._say(self._detokenizer.feed(ids[0]), ids, out)
             else:
-                self._say_run(texts, ids, out)
+                said.extend(ids)
+                texts = self.texts_of(ids)
+                if not chunk.apart or self._whole:
+                    self._say("".join(texts), ids, out)
+                else:
+                    self._say_run(texts, ids, out)
         finish = chunk.finish
         if finish is not None:
             matched = chunk.matched if finish == "stop_sequence" else None
@@ -106,8 +108,8 @@ class PlainStream(msgspec.Struct, eq=False):
         return CutThrough(
             reader,
             texts,
-            self._ending,
-            most=min(self._most, room.tokens),
+            self.ending,
+            most=min(self.most, room.tokens),
             at_once=room.at_once,
             said=self.ids,
             told=self._texts,
@@ -119,7 +121,7 @@ class PlainStream(msgspec.Struct, eq=False):
 
     def conclude(self, out: list[Event]) -> None:
         """End a choice that has all the ids it may have, and whose engine did not live to say so."""
-        if not self.over and len(self.ids) == self._most:
+        if not self.over and len(self.ids) == self.most:
             self._end(out, "length", None)
 
     def cut(self, out: list[Event]) -> None:
@@ -142,12 +144,12 @@ class PlainStream(msgspec.Struct, eq=False):
         end: tuple[FinishReason, int | None] | None = None
         before = len(said)
         for token_id in ids:
-            if len(said) == self._most:
+            if len(said) == self.most:
                 end = ("length", None)
                 break
             said.append(token_id)
             shown = True
-            if token_id in self._ending:
+            if token_id in self.ending:
                 end, shown = self._verdict(token_id)
             if shown:
                 texts.append(self._detokenizer.feed(token_id))
@@ -167,7 +169,8 @@ class PlainStream(msgspec.Struct, eq=False):
             return ("stop", None), True
         return (("stop", None) if token_id in ends.eos else None), False
 
-    def _texts_of(self, ids: Sequence[int]) -> list[str]:
+    def texts_of(self, ids: Sequence[int]) -> list[str]:
+        """Return what the next ids print, each of them."""
         detokenizer = self._detokenizer
         if type(detokenizer) is TableDetokenizer:
             return detokenizer.feed_all(ids)
@@ -225,7 +228,8 @@ class PlainStream(msgspec.Struct, eq=False):
 class WholeStream(PlainStream, eq=False):
     """Reads one choice that nobody is told of: `answer` is what comes of it, as a `Collector` would have it."""
 
-    _said: list[str] = []
+    texts: list[str] = []
+    """What its ids print, so far."""
     _finish: Finish | None = None
 
     def feed(self, chunk: Chunk, out: list[Event]) -> None:
@@ -234,20 +238,25 @@ class WholeStream(PlainStream, eq=False):
             return
         ids = chunk.ids
         if ids:
-            said, detokenizer = self.ids, self._detokenizer
-            if not self._ending.isdisjoint(ids) or len(said) + len(ids) > self._most:
+            said = self.ids
+            if not self.ending.isdisjoint(ids) or len(said) + len(ids) > self.most:
                 if self._feed_last(ids, out):
                     return
             else:
                 said.extend(ids)
-                if type(detokenizer) is TableDetokenizer:
-                    self._said += detokenizer.feed_all(ids)
-                else:
-                    self._said += self._texts_of(ids)
+                self.texts += self.texts_of(ids)
         finish = chunk.finish
         if finish is not None:
             matched = chunk.matched if finish == "stop_sequence" else None
             self._end(out, "length" if finish == "length" else "stop", matched)
+
+    def end(self, reason: FinishReason, matched: str | int | None) -> None:
+        """End it here."""
+        text = self._detokenizer.finish()
+        if text:
+            self.texts.append(text)
+        self._finish = Finish(self._choice, reason, matched)
+        self.over = True
 
     def abandon(self, out: list[Event]) -> None:
         """Take note that the generation broke: there is no answer."""
@@ -256,20 +265,18 @@ class WholeStream(PlainStream, eq=False):
     def answer(self) -> Choice:
         """Return what was said, once it is over."""
         assert self._finish is not None, "it has not finished"
-        blocks, ids = [], self.ids.tolist()
-        if ids or self._said:
-            blocks.append(BlockEnd(self._choice, 0, "text", "".join(self._said)))
-        return Choice(blocks, [], ids, None, self._finish)
+        ids, said = self.ids.tolist(), self.texts
+        # Where there is no text there may be ids: then there is an empty block.
+        if not ids and not said:
+            return Choice([], [], ids, None, self._finish)
+        block = BlockEnd(self._choice, 0, "text", "".join(said))
+        return Choice([block], [], ids, None, self._finish)
 
     def _say(self, text: str, ids: tuple[int, ...], out: list[Event]) -> None:
-        self._said.append(text)
+        self.texts.append(text)
 
     def _end(self, out: list[Event], reason: FinishReason, matched: str | int | None) -> None:
-        text = self._detokenizer.finish()
-        if text:
-            self._said.append(text)
-        self._finish = Finish(self._choice, reason, matched)
-        self.over = True
+        self.end(reason, matched)
 
 
 def plain_stream(

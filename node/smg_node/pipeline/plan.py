@@ -21,6 +21,7 @@ from smg_node.engines.sampling import refusals
 from smg_node.fleet.model import ServedModel
 from smg_node.parsers.forcing import Forced
 from smg_node.parsers.outlet import NewId
+from smg_node.parsers.parser import Parser
 from smg_node.pipeline.forcing import Keeping, forced
 from smg_node.pipeline.hold import Hold
 from smg_node.pipeline.listen import PROMPT_TAIL, Listening, bare_parser, listening
@@ -29,6 +30,7 @@ from smg_node.pipeline.prepare import Prepared, check_able, fit
 from smg_node.pipeline.story import AnyStream, Echo, Story
 from smg_node.pipeline.stream import ChoiceStream
 from smg_node.pipeline.terms import Drawn, Terms, drawn_of, terms_of
+from smg_node.tokens.tokenizer import Detokenizer
 
 SEED_BITS: Final = 63
 
@@ -98,7 +100,7 @@ def plan(
         return _planned(request, prepared, model, hold, generation_id, created_s, new_id)
     # It differs from one before it in its prompt only.
     terms, sampling, ends = drawn.terms, drawn.sampling, drawn.ends
-    tokenizer, whole = terms.tokenizer, None
+    tokenizer, plain, whole = terms.tokenizer, None, None
     begin = Begin(
         generation_id,
         request.model,
@@ -115,26 +117,31 @@ def plan(
     )
     stream: AnyStream
     if drawn.reads:
-        stream = ChoiceStream(
-            0,
-            sampling=sampling,
-            ends=ends,
-            tokenizer=tokenizer,
-            detokenizer=detokenizer,
-            parser=bare_parser(terms.printing, prompt.text, sampling, new_id),
-            whole=not request.stream,
-        )
+        parser = bare_parser(terms.printing, prompt.text, sampling, new_id)
+        stream = _read(drawn, detokenizer, parser, whole=not request.stream)
     elif silent:
         stream = whole = WholeStream(
             0, ends, ends.any, drawn.most, sampling.keep_stop, detokenizer, True
         )
     else:
-        stream = PlainStream(
+        stream = plain = PlainStream(
             0, ends, ends.any, drawn.most, sampling.keep_stop, detokenizer, not request.stream
         )
-    story = Story(begin, (stream,), 1, tokenizer, (), stream, whole, whole is not None)
+    story = Story(begin, (stream,), 1, tokenizer, (), stream, plain, whole, whole is not None)
     leg = Leg(0, 1, ids, drawn.asked, 0, prompt.packed or None)
     return Plan((leg,), story, drawn.ignored, terms.beyond)
+
+
+def _read(drawn: Drawn, detokenizer: Detokenizer, parser: Parser, *, whole: bool) -> ChoiceStream:
+    return ChoiceStream(
+        0,
+        sampling=drawn.sampling,
+        ends=drawn.ends,
+        tokenizer=drawn.terms.tokenizer,
+        detokenizer=detokenizer,
+        parser=parser,
+        whole=whole,
+    )
 
 
 def _planned(
@@ -159,6 +166,7 @@ def _planned(
     echoes = _echoes(request, answering, model)
     assert len(streams) == len(answering) * answers
     assert not echoes or len(echoes) == len(answering)
+    alone = streams[0] if len(streams) == 1 and not echoes else None
     story = Story(
         Begin(
             generation_id,
@@ -173,7 +181,8 @@ def _planned(
         answers,
         terms.tokenizer,
         echoes,
-        streams[0] if len(streams) == 1 and not echoes else None,
+        alone,
+        alone if type(alone) is PlainStream else None,
     )
     native_n = answers > 1 and _does_n(sampling, hold)
     legs = _legs(answering, answers, native_n=native_n)

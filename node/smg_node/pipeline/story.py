@@ -45,6 +45,8 @@ class Story(msgspec.Struct, eq=False):
     tokenizer: Tokenizer
     echoes: Sequence[Echo] = ()
     alone: AnyStream | None = None
+    plain: PlainStream | None = None
+    """The same one, where it is told as it is."""
     whole: WholeStream | None = None
     """The same one, where it is told to nobody: then `answer` has it in the end."""
     begun: bool = False
@@ -77,12 +79,6 @@ class Story(msgspec.Struct, eq=False):
         """Tell the beginning."""
         self.begun = True
         out.append(self.begin)
-
-    @property
-    def plain(self) -> PlainStream | None:
-        """The only choice, where it is told as it is, and nothing before it."""
-        only = self.alone
-        return only if type(only) is PlainStream else None
 
     def stream(self, choice: int) -> AnyStream:
         """Return the stream of one choice."""

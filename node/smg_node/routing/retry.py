@@ -16,6 +16,8 @@ from smg_node.core.window import Window
 BACKOFF_FIRST_S: Final = 0.05
 BACKOFF_MOST_S: Final = 2.0
 _DOUBLINGS_MAX: Final = 30
+LATE_MAX: Final = 64
+"""So many requests are counted together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +49,20 @@ class RetryBudget:
         self.refused = 0
         """Retries for which nothing was left."""
         self._window_s = window_s
+        self.late: list[float] = []
+        """When requests came that are not counted yet, `LATE_MAX` at most: hardly anybody ever wants a retry."""
         self._asked = Window(window_s)
         self._taken = Window(window_s)
 
     def asked(self, now_s: float) -> None:
         """Count a request of a client, before its first attempt."""
-        self._asked.add(now_s)
+        self.late.append(now_s)
+        if len(self.late) >= LATE_MAX:
+            self.settle()
 
     def take(self, now_s: float) -> bool:
         """Whether one more retry may be made now; it is counted if so."""
+        self.settle()
         allowed = self.share * self._asked.total(now_s) + self.floor_per_s * self._window_s
         if self._taken.total(now_s) + 1 > allowed:
             self.refused += 1
@@ -63,6 +70,11 @@ class RetryBudget:
         self._taken.add(now_s)
         self.taken += 1
         return True
+
+    def settle(self) -> None:
+        """Count those that are late."""
+        self._asked.add_all(self.late)
+        self.late.clear()
 
 
 class RetryBudgets:
@@ -87,6 +99,15 @@ class RetryBudgets:
             found = RetryBudget(options.share, options.floor_per_s, options.window_s)
             self._budgets[model] = found
         return found
+
+    def asked(self, model: str, now_s: float) -> RetryBudget:
+        """Count a request to a served model; return its budget."""
+        budget = self._budgets.get(model) or self.of(model)
+        late = budget.late
+        late.append(now_s)
+        if len(late) >= LATE_MAX:
+            budget.settle()
+        return budget
 
     def retune(self, options: RetryOptions) -> None:
         """Go by other numbers from now on; the window stays what it was."""

@@ -7,8 +7,8 @@ Every label is bounded: a client who invents models, parameters or methods canno
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from itertools import groupby
-from operator import attrgetter, sub
+from itertools import compress, groupby, repeat
+from operator import attrgetter, is_not, sub, truediv
 from typing import Final, TypeAlias
 
 from prometheus_client import (
@@ -182,9 +182,12 @@ class Meters:
         series.cached.value += sum(map(_cached_of, over))
         series.completion.value += sum(map(_completion_of, over))
         series.duration.add(map(sub, map(_ended_of, over), map(_received_of, over)))
-        begun = [one for one in over if one.first_token_s is not None]
+        begun = list(compress(over, map(is_not, map(_first_of, over), repeat(None))))
         series.ttft.add(map(sub, map(_first_of, begun), map(_received_of, begun)))
-        series.tpot.add([tpot_s for tpot_s in map(Outcome.tpot_s, begun) if tpot_s is not None])
+        # Seconds per token after the first, of those that have more than one.
+        longer = list(compress(begun, map((1).__lt__, map(_completion_of, begun))))
+        took_s = map(sub, map(_ended_of, longer), map(_first_of, longer))
+        series.tpot.add(map(truediv, took_s, map((-1).__add__, map(_completion_of, longer))))
         if any(map(_continuations_of, over)):
             series.continuations.inc(sum(map(_continuations_of, over)))
         if any(map(_oddities_of, over)):

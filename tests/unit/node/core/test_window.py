@@ -65,3 +65,24 @@ def test_it_says_what_a_list_of_all_events_says(
 def test_a_window_without_width_is_a_mistake(span_s: float, buckets: int) -> None:
     with pytest.raises(AssertionError):
         Window(span_s, buckets)
+
+
+@given(
+    pauses_s=st.lists(st.floats(0, 20), max_size=60),
+    span_s=st.sampled_from([0.5, 10.0, 30.0]),
+    backwards=st.booleans(),
+)
+def test_what_is_added_together_counts_as_one_after_the_other(
+    pauses_s: Sequence[float], span_s: float, backwards: bool
+) -> None:
+    together, apart, times_s = Window(span_s), Window(span_s), [3.0]
+    for pause_s in pauses_s:
+        times_s.append(times_s[-1] + pause_s)
+    if backwards:
+        times_s.reverse()
+    together.add_all(times_s)
+    for now_s in times_s:
+        apart.add(now_s)
+    for later_s in (0.0, span_s / 3, span_s / 2, span_s):
+        now_s = max(times_s) + later_s
+        assert together.total(now_s) == apart.total(now_s)

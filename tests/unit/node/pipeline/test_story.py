@@ -1,4 +1,4 @@
-"""A story of one choice tells the same whether its calls go through it or around it."""
+"""A story of one choice comes to the same whichever way what its calls say goes."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ from smg_node.core.events import Begin, Event
 from smg_node.core.request import Sampling, token_ids
 from smg_node.engines.chunk import Chunk
 from smg_node.pipeline.call import Call
-from smg_node.pipeline.plain_stream import plain_stream
+from smg_node.pipeline.plain_stream import WholeStream, plain_stream
 from smg_node.pipeline.plan import Leg
 from smg_node.pipeline.story import Story
 from smg_node.pipeline.stream import ends_of
@@ -27,12 +27,13 @@ CHUNKS = st.lists(
             choice,
             tuple(ids),
             finish=finish,
+            matched=97 if finish else None,
             cached_tokens=cached,
             apart=apart and len(ids) > 1,
         ),
         IDS,
         st.sampled_from([0, 0, 0, 0, 1, -1]),
-        st.sampled_from([None, None, None, "stop", "length", "abort"]),
+        st.sampled_from([None, None, None, "stop", "length", "stop_sequence", "abort"]),
         st.integers(-1, 9),
         st.booleans(),
     ),
@@ -40,20 +41,31 @@ CHUNKS = st.lists(
 )
 
 
-def call_of(*, alone: bool, done: int) -> Call:
-    stream = plain_stream(
-        0,
-        SAMPLING,
-        ends_of(SAMPLING, TOKENIZER, ()),
-        TOKENIZER.detokenizer(
-            prompt_tail=(), skip_special_tokens=True, spaces_between_special_tokens=True
-        ),
-        whole=False,
+def call_of(*, alone: bool, done: int, silent: bool = False) -> Call:
+    ends = ends_of(SAMPLING, TOKENIZER, ())
+    detokenizer = TOKENIZER.detokenizer(
+        prompt_tail=(), skip_special_tokens=True, spaces_between_special_tokens=True
     )
+    stream = plain_stream(0, SAMPLING, ends, detokenizer, whole=silent)
+    whole = WholeStream(0, ends, ends.any, stream.most, False, detokenizer, True)
     begin = Begin("0" * 32, "m", 0, 7)
-    story = Story(begin, (stream,), 1, TOKENIZER, (), stream if alone else None)
+    if silent:
+        story = Story(begin, (whole,), 1, TOKENIZER, (), whole, None, whole, True)
+    else:
+        story = Story(begin, (stream,), 1, TOKENIZER, (), stream if alone else None)
     nobody: Any = SimpleNamespace()
     return Call(nobody, Leg(0, 1, token_ids([1]), SAMPLING, done), nobody, story, 1, BEYOND)
+
+
+def same(one: Call, other: Call) -> bool:
+    """Whether two calls and their stories know the same by now."""
+    assert one._story.usage() == other._story.usage()
+    assert one._story.over(0, 1) == other._story.over(0, 1)
+    return (one.said, one._cached_tokens, one._unfinished) == (
+        other.said,
+        other._cached_tokens,
+        other._unfinished,
+    )
 
 
 @given(wake_ups=st.lists(CHUNKS, max_size=4), done=st.sampled_from([0, 0, 3]))
@@ -61,28 +73,47 @@ def test_one_that_is_alone_is_told_as_any_other(wake_ups: list[list[Chunk]], don
     short, long = call_of(alone=True, done=done), call_of(alone=False, done=done)
     for chunks in wake_ups:
         ours, our_mistake = fed(short, chunks)
-        theirs, their_mistake = fed(long, chunks)
-        assert (ours, our_mistake) == (theirs, their_mistake)
-        assert short._story.usage() == long._story.usage()
-        assert short._story.over(0, 1) == long._story.over(0, 1)
-        assert (short.said, short._cached_tokens, short._unfinished) == (
-            long.said,
-            long._cached_tokens,
-            long._unfinished,
-        )
+        assert (ours, our_mistake) == fed(long, chunks)
+        assert same(short, long)
         if our_mistake:
             return
 
 
-def fed(call: Call, chunks: list[Chunk]) -> tuple[list[Event], str]:
-    """What a call tells of these chunks, and what it has against them."""
+@given(wake_ups=st.lists(CHUNKS, max_size=4), done=st.sampled_from([0, 0, 3]))
+def test_one_that_is_told_to_nobody_goes_a_shorter_way_to_the_same(
+    wake_ups: list[list[Chunk]], done: int
+) -> None:
+    short, long = (call_of(alone=True, done=done, silent=True) for _ in range(2))
+    mine, other = short._story.whole, long._story.whole
+    assert mine is not None
+    assert other is not None
+    for chunks in wake_ups:
+        nothing, our_mistake = fed(short, chunks, whole=mine)
+        assert not nothing
+        assert (nothing, our_mistake) == fed(long, chunks)
+        assert same(short, long)
+        if our_mistake:
+            return
+    if mine.over:
+        assert mine.answer() == other.answer()
+
+
+def fed(
+    call: Call, chunks: list[Chunk], whole: WholeStream | None = None
+) -> tuple[list[Event], str]:
+    """What a call tells of these chunks, and what it has against them; the short way where it is for `whole`."""
     out: list[Event] = []
     copies = [
-        Chunk(one.choice, one.ids, (), one.finish, None, -1, one.cached_tokens, (), one.apart)
+        Chunk(
+            one.choice, one.ids, (), one.finish, one.matched, -1, one.cached_tokens, (), one.apart
+        )
         for one in chunks
     ]
     try:
-        call._feed(copies, out)
+        if whole is None:
+            call._feed(copies, out)
+        else:
+            call._feed_whole(whole, copies, out)
     except SmgError as error:
         return out, error.message
     return out, ""
