@@ -59,9 +59,7 @@ class Picker:
         cost_s = policy.only(part.name, load, counted(ids, wish.text), overlap, now_s)
         rated = (Rated(worker.id, cost_s, load.wait_s, overlap),)
         dropped = usual.dropped
-        return self.take(
-            wish, part, worker, dropped, now_s, now_s, 1, rated, False, beginning, overlap
-        )
+        return self.take(wish, part, worker, dropped, now_s, now_s, 1, rated, beginning, overlap)
 
     def choose(
         self,
@@ -107,9 +105,9 @@ class Picker:
             now_s,
             len(pool.workers),
             () if rated is None else rated,
-            isinstance(policy, Sticky | Manual | ConsistentHashing) if key else False,
             beginning,
             0.0 if beginning is None or not beginning.blocks else beginning.overlaps(pool)[at],
+            keyed=isinstance(policy, Sticky | Manual | ConsistentHashing) if key else False,
         )
 
     def take(
@@ -122,9 +120,10 @@ class Picker:
         now_s: float,
         of: int = 1,
         rated: Sequence[Rated] = (),
-        keyed: bool = False,
         beginning: Beginning | None = None,
         overlap: float = 0.0,
+        *,
+        keyed: bool = False,
     ) -> Hold:
         """Count the call in, and tell its journey."""
         engine, card, journey = worker.engine, worker.card, wish.journey
