@@ -43,8 +43,7 @@ class Window:
             if now_s >= self._until_s:
                 self._turn(now_s)
             up_to = max(at + 1, bisect_left(times_s, self._until_s, at))
-            self._counts[self._place] += up_to - at
-            self._total += up_to - at
+            self._present += up_to - at
             at = up_to
 
     def total(self, now_s: float) -> int:

@@ -205,7 +205,8 @@ class GenerationRun(Ground, eq=False):
             why="first" if target is None else "target",
             journey=journey,
         )
-        self._hold = self.checked = hold = placer.soon(model, wish) or await placer.hold(model, wish)
+        hold = placer.soon(model, wish) or await placer.hold(model, wish)
+        self._hold = self.checked = hold
         self.worker, self.attempts = hold.worker.id, 1
         planned = plan(
             request,
