@@ -265,7 +265,7 @@ class RemoteEngine:
             raise closed_here()
         assert request.request_id not in self._running, "a request id is used once"
         assert request.timeout_s > 0
-        options, watches = self._options, self._watches
+        watches = self._watches
         if self._defaults:
             request = self._with_defaults(request)
         data = self._wire.generate(request, bias_width=self._bias_width)
@@ -278,7 +278,11 @@ class RemoteEngine:
         except TransportError as error:
             self._raise(error)
         # An answer that is not streamed is silent until it is whole.
-        first_event_s = options.first_event_s / (1 + request.silences) if request.stream else None
+        first_event_s: float | None = None
+        if request.stream:
+            first_event_s = self._options.first_event_s
+            if request.silences:
+                first_event_s /= 1 + request.silences
         running = RemoteCall(
             self, request, stream, reader, watches, first_event_s=first_event_s, stall_s=stall_s
         )

@@ -61,13 +61,7 @@ class RemoteCall(Watch):
         first_event_s: float | None,
         stall_s: float | None,
     ) -> None:
-        super().__init__(
-            watches,
-            stream.cancel,
-            deadline_s=request.timeout_s,
-            first_event_s=first_event_s,
-            stall_s=stall_s,
-        )
+        self._begin(watches, stream.cancel, request.timeout_s, first_event_s, stall_s)
         self._engine = engine
         self._stream = stream
         self._reader = reader

@@ -1,8 +1,10 @@
 # Types for the compiler only; what is done stands in watch.py.
 cimport cython
+from smg_node.engines.h2.deadlines cimport Deadlines
 
 cdef class Watches:
-    cdef readonly object time, deadlines
+    cdef readonly object time
+    cdef readonly Deadlines deadlines
     cdef object _loop, _timer
 
     cpdef wind(self)
@@ -14,6 +16,8 @@ cdef class Watch:
     cdef bint _begun
     cdef readonly object bitten
 
+    @cython.locals(now_s=double, silent_s=double)
+    cdef _begin(self, Watches watches, bite, double deadline_s, first_event_s, stall_s)
     cpdef seen(self)
     cpdef complete(self)
     cpdef stop(self)

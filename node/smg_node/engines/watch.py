@@ -77,6 +77,17 @@ class Watch:
         first_event_s: float | None,
         stall_s: float | None,
     ) -> None:
+        self._begin(watches, bite, deadline_s, first_event_s, stall_s)
+
+    def _begin(
+        self,
+        watches: Watches,
+        bite: Callable[[], None],
+        deadline_s: float,
+        first_event_s: float | None,
+        stall_s: float | None,
+    ) -> None:
+        """Watch from now on. What inherits calls it in place of `__init__`, a detour where both are compiled."""
         now_s = watches.time()
         self._watches = watches
         self._bite = bite

@@ -10,6 +10,7 @@ cdef class Flow:
     cdef public bint answered, whole, touched
     cdef public bytearray part
 
+    cdef _begin(self)
     cpdef deliver(self)
 
     @cython.locals(part=bytearray, at=Py_ssize_t, end=Py_ssize_t, size=Py_ssize_t, stop=Py_ssize_t)

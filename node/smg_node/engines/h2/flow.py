@@ -43,6 +43,10 @@ class Flow:
     )
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        """Be a call of which nothing is known. What inherits calls it in place of `__init__`, a detour where both are compiled."""
         self.number = 0
         self.messages: list[bytes] = []
         self.ending: Ending | None = None

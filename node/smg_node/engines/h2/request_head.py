@@ -23,6 +23,7 @@ _KEYS_MAX: Final = 64  # those of tracing, and those that an operator lets throu
 _DIGITS_MAX: Final = 8  # of a timeout, by gRPC's grammar
 _MILLISECONDS_MAX: Final = 10**_DIGITS_MAX - 1
 _SHORT_MAX: Final = 0x7E  # bytes of a string whose length is one byte
+_LENGTHS: Final = tuple(bytes((size,)) for size in range(_SHORT_MAX + 1))
 
 
 class RequestHeads:
@@ -47,7 +48,7 @@ class RequestHeads:
             timeout = b"%dm" % timeout_ms
         else:
             timeout = _odd_timeout(timeout_s)
-        block = b"%b%c%b" % (same, len(timeout), timeout)
+        pieces = [same, _LENGTHS[len(timeout)], timeout]
         if headers:
             for key, value in headers.items():
                 name = self._keys.get(key)
@@ -55,11 +56,9 @@ class RequestHeads:
                     name = self._key(key)
                 if name and is_proper_value(value):
                     text = value.encode()
-                    if len(text) <= _SHORT_MAX:
-                        block = b"%b%b%c%b" % (block, name, len(text), text)
-                    else:
-                        block += name + length_of(text) + text
-        return block
+                    size = len(text)
+                    pieces += name, _LENGTHS[size] if size <= _SHORT_MAX else length_of(text), text
+        return b"".join(pieces)
 
     def _key(self, key: str) -> bytes:
         if len(self._keys) >= _KEYS_MAX:

@@ -41,7 +41,7 @@ class H2Stream(Flow):
     )
 
     def __init__(self, owner: Owner, loop: asyncio.AbstractEventLoop, due_at: float) -> None:
-        super().__init__()
+        self._begin()
         self._loop = loop
         self._owner = owner
         self._take: Take | None = None

@@ -1,5 +1,6 @@
 # Types for the compiler only; what is done stands in transport.py.
 cimport cython
+from smg_node.engines.h2.deadlines cimport Deadlines
 from smg_node.engines.h2.link cimport Link
 from smg_node.engines.h2.request_head cimport RequestHeads
 # By another name, so that the module still has its own: a test puts another class there.
@@ -15,7 +16,7 @@ cdef class H2Transport:
     cdef list _links
     cdef readonly set _all
     cdef readonly object _waiting, _timer
-    cdef public object _deadlines
+    cdef public Deadlines _deadlines
     cdef readonly double _retry_s
     cdef double _retry_at
     cdef bint _closed
