@@ -203,8 +203,6 @@ class LimitHeaders:
             return
         first = _first_least(fractions, windowed)
         bounds = [(0, measure.share.amount) for measure in measures]
-        # Neither all nor nothing: of what is open at a time there may be as much, or as little.
-        bounds[first] = 1, measures[first].share.amount - 1
         for best, places in [
             (first, windowed),
             *((at, places) for at, (*_, places) in zip(tightest, self._groups, strict=True)),

@@ -98,7 +98,9 @@ class Measure:
         heard = share.pool >= 0 and share.state in HEARD
         remaining = share.left + share.pool if heard else share.left
         if share.debt > 0:
-            remaining = 0
+            # Paid from what its owner has left, or from the windows to come. Had it been told as nothing, nothing would
+            # be told until the window ends, though a day's budget may be there.
+            remaining = remaining - share.debt if heard and share.pool else 0
         if most is not None:
             remaining = min(remaining, most)
         remaining = max(0, min(remaining, share.amount))

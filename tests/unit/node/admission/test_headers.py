@@ -26,7 +26,7 @@ class Slow(Measure):
         heard = share.pool >= 0 and share.state in ("exact", "alone")
         remaining = share.left + (share.pool if heard else 0)
         if share.debt > 0:
-            remaining = 0
+            remaining = remaining - share.debt if heard and share.pool > 0 else 0
         if most is not None:
             remaining = min(remaining, most)
         remaining = max(0, min(remaining, share.amount))

@@ -193,6 +193,18 @@ def test_a_limit_in_debt_has_nothing_left() -> None:
     assert found(matcher_of(world)).tariffs[0].measure.told(world.wall_ms).remaining == 0
 
 
+def test_a_debt_is_taken_from_what_the_owner_has_left_and_no_more_is_told_to_be_gone() -> None:
+    world = LimitWorld()
+    share = world.add(limit("tokens", window_ms=86_400_000), 30, 1_000)
+    measure = found(matcher_of(world)).tariffs[0].measure
+    share.pool, share.debt = 500, 9
+    assert measure.told(world.wall_ms).remaining == 521
+    share.left, share.debt = 25, 0
+    assert measure.told(world.wall_ms).remaining == 521
+    share.left, share.pool, share.debt = 0, 0, 1
+    assert measure.told(world.wall_ms).remaining == 0
+
+
 def test_what_is_open_at_a_time_may_rise_again() -> None:
     world = LimitWorld()
     share = world.add(limit("concurrent", window_ms=0), 3, 8)
