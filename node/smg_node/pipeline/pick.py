@@ -139,7 +139,6 @@ class Picker:
         breaker = worker.breaker
         probe = breaker.take_probe(now_s) if breaker.troubled else 0
         ahead = worker.hold(tokens, rank)
-        alone = worker.load.inflight == 1
         if journey is not None:
             journey.add(
                 Chosen(
@@ -167,7 +166,7 @@ class Picker:
             now_s,
             ahead,
             probe,
-            alone,
+            worker.load.inflight == 1,
             beginning,
             rank,
         )
