@@ -27,6 +27,10 @@ from smg_mesh.escrow.words import AMOUNT_MAX, Life, Limit, slot_of, window_of
 
 AHEAD_MS: Final = 30
 """So much demand is asked for at once."""
+PLENTY_AHEAD_MS: Final = 250
+"""So much is asked for at once of an owner that has plenty left: asking is what rights cost a node."""
+_PLENTY: Final = 256
+"""It has plenty if that is so small a part of what it has left: what then stands here unused is missed by nobody."""
 LOW_MS: Final = 10
 """Less demand than this in hand, and the node asks."""
 _AHEAD_MIN: Final = 3
@@ -366,6 +370,9 @@ class Account:
         needs = share.wanted + share.debt
         if self._ahead and self._demand:
             ahead = int(self._demand * (AHEAD_MS + 2 * self._round_trip_ms) / 1000)
+            plenty = int(self._demand * PLENTY_AHEAD_MS / 1000)
+            if ahead < plenty <= share.pool // _PLENTY:
+                ahead = plenty
             if share.left < share.low:
                 needs += max(_AHEAD_MIN, ahead)
         return max(0, needs - share.left)

@@ -1,5 +1,7 @@
 """Ledgers and treasuries together: windows of a minute and of a day, which accrue and lapse."""
 
+import pytest
+
 from smg_mesh.escrow.words import Limit
 from support.rights_world import WALL_MS, World, rate
 
@@ -127,3 +129,19 @@ def test_a_minority_that_borrows_does_so_slice_by_slice() -> None:
     share = world.nodes["d"].share(MINUTE)
     assert share is not None
     assert share.state == "borrowed"
+
+
+@pytest.mark.parametrize(("amount", "fewest", "most"), [(10**9, 30, 80), (200_000, 200, 900)])
+def test_an_owner_with_plenty_is_asked_some_times_a_second_and_no_other_one_more_seldom(
+    amount: int, fewest: int, most: int
+) -> None:
+    """A quarter of a second's demand at once, where otherwise thirty milliseconds' are asked for."""
+    key = "model=m#requests/86400000"
+    world = World(Limit(key, "requests", amount, 86_400_000, mode="strict"), names="ab")
+    world.run(3_000, rate(b=5_000.0), audits=True)
+    before, share = world.packets, world.nodes["b"].share(key)
+    assert share is not None
+    refused = share.offered - share.spent
+    world.run(4_000, rate(b=5_000.0), audits=True)
+    assert share.offered - share.spent == refused
+    assert fewest <= world.packets - before <= most
