@@ -1,7 +1,8 @@
 """What a short chat costs a whole node, from the first byte in to the last byte out: the interpreter's instructions.
 
-Counted, not timed, so that a busy machine changes little: only what a node does by the clock is more, the slower it is. Measured: 8,000
-whole and 9,400 streamed, with the small tokenizer of the simulated engine. What is allowed is an eighth more.
+Counted, not timed, so that a busy machine changes little: only what a node does by the clock is more, the slower it is. Measured: 5,100
+whole and 6,300 streamed, with the small tokenizer of the simulated engine, where what has a `.pxd` is machine code. What is
+allowed is an eighth more.
 """
 
 import http.client
@@ -19,7 +20,7 @@ from support.simulated import running_simulated
 
 WARM: Final = 60
 COUNT: Final = 60
-ALLOWED: Final = {"whole": 9_000, "streamed": 10_600}
+ALLOWED: Final = {"whole": 5_800, "streamed": 7_100}
 """What is executed for one request."""
 
 
