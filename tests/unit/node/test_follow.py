@@ -45,6 +45,7 @@ class Told:
     def __init__(self) -> None:
         self.words: dict[str, Any] = {}
         self.models = self
+        self.moved: list[object] = []
 
     def retune(self, *given: Any, **named: Any) -> None:
         self.words["retune"] = (given, named)
