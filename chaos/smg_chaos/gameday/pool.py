@@ -137,6 +137,13 @@ class Operator:
         except ConnectionError:
             return False
 
+    async def serving(self) -> bool:
+        """Return whether it is ready and has seen every worker that it knows in good health.
+
+        The two are one where readiness asks for workers; with `readiness.min-workers` 0 it does not.
+        """
+        return await self.ready() and set((await self.workers()).values()) == {"ready"}
+
     async def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         content = b"" if body is None else json.dumps(body).encode()
         return self._read(method, path, *await self._raw(method, path, content))

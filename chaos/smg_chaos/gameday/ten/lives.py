@@ -100,8 +100,8 @@ async def left(stage: Stage) -> list[Figure]:
     told = await cluster.until_announced(others, "left", last.name, since_ms, _LIMIT_S)
     if await whole_after_start(stage, last, [others[0].mesh_address]) is None:
         raise ClusterError(f"{last.name} does not come back")
-    if await until(cluster, Operator(last).ready, _LIMIT_S) is None:
-        raise ClusterError(f"{last.name} does not become ready:\n{last.last_words()}")
+    if await until(cluster, Operator(last).serving, _LIMIT_S) is None:
+        raise ClusterError(f"{last.name} does not bring up its workers:\n{last.last_words()}")
     async with asyncio.TaskGroup() as group:
         hearing = group.create_task(_heard(stage, last))
         await asyncio.sleep(_INTO_S)
@@ -134,8 +134,8 @@ async def _wrong_answers(stage: Stage, metric: str) -> Figure:
     """Ask every node for three chats; return how many did not succeed."""
     wrong = []
     for node in nodes_of(stage.cluster):
-        if await until(stage.cluster, Operator(node).ready, _LIMIT_S) is None:
-            raise ClusterError(f"{node.name} does not become ready:\n{node.last_words()}")
+        if await until(stage.cluster, Operator(node).serving, _LIMIT_S) is None:
+            raise ClusterError(f"{node.name} does not bring up its workers:\n{node.last_words()}")
         talk = node.client()
         try:
             for _ in range(3):
