@@ -3,7 +3,8 @@
 A window, or a slice of a long one, is a *turn*:
 
     at its start    what stands with the node is there, and debt is paid of it
-    low             less than 10 ms of demand is left: it asks for 30 ms of demand, and a round trip more
+    low             less than 10 ms of demand is left: it asks for 30 ms of demand, and a round trip more; for up to a
+                    second's, where that is a 256th of what the owner has left
     30, 60, 80 %    what exceeds 1.3 times the need of the rest, and a little, goes back to the owner
     at its end      short windows: void; long ones: what stood lapses, what was given and is old goes back
 
@@ -27,10 +28,10 @@ from smg_mesh.escrow.words import AMOUNT_MAX, Life, Limit, slot_of, window_of
 
 AHEAD_MS: Final = 30
 """So much demand is asked for at once."""
-PLENTY_AHEAD_MS: Final = 250
-"""So much is asked for at once of an owner that has plenty left: asking is what rights cost a node."""
+PLENTY_AHEAD_MS: Final = 1_000
+"""So much at most is asked for at once of an owner that has plenty left: asking is what rights cost a node."""
 _PLENTY: Final = 256
-"""It has plenty if that is so small a part of what it has left: what then stands here unused is missed by nobody."""
+"""So small a part of what it has left may be asked for: what then stands here unused is missed by nobody."""
 LOW_MS: Final = 10
 """Less demand than this in hand, and the node asks."""
 _AHEAD_MIN: Final = 3
@@ -53,6 +54,12 @@ _PACE_MS: Final = 100
 _SHORT_MS: Final = 1_000
 """Windows up to this are looked at half as often: what they give back, four times a window, measures as well."""
 _PACE_MIN_MS: Final = 5
+CALM_MS: Final = 25
+"""Who can be low before this has passed is looked at every few milliseconds."""
+_RISE: Final = 2
+"""So many times faster it may be used up than it was so far."""
+_CROWD: Final = 16
+"""And so much may be wanted at the same moment."""
 
 
 class Account:
@@ -74,6 +81,8 @@ class Account:
         """It is in line to be forgotten."""
         self.due_ms = now_ms
         """When it must be looked at again."""
+        self.tight = False
+        """Until then it may become low."""
         self.owner = ""
         """Whom this node takes for the owner."""
         self.way = (0, "")
@@ -185,9 +194,19 @@ class Account:
         return share.left < share.low and self._demand > 0.0
 
     def plan(self, now_ms: int, wall_ms: int) -> None:
-        """Work out when it must be looked at again, unless `wants_more` is set before."""
-        share = self.share
+        """Work out when it must be looked at again, unless `wants_more` is set before.
+
+        That is long before it can be low. Where that leaves no time, it is `tight`: others look whether it is low.
+        """
+        share, demand = self.share, self._demand
         due_ms = now_ms + self._pace_ms
+        self.tight = False
+        if demand and self._ahead:
+            enough_ms = (share.left - share.low - _CROWD) * 1000 / (demand * _RISE)
+            if enough_ms < CALM_MS:
+                self.tight = True
+            elif enough_ms < self._pace_ms:
+                due_ms = now_ms + int(enough_ms)
         asking = self._unsaid or self._unheard or share.debt or share.left < share.low
         if (asking or share.wanted > share.left) and self.try_ms < due_ms:
             due_ms = max(now_ms + _PACE_MIN_MS, self.try_ms)
@@ -370,11 +389,9 @@ class Account:
         needs = share.wanted + share.debt
         if self._ahead and self._demand:
             ahead = int(self._demand * (AHEAD_MS + 2 * self._round_trip_ms) / 1000)
-            plenty = int(self._demand * PLENTY_AHEAD_MS / 1000)
-            if ahead < plenty <= share.pool // _PLENTY:
-                ahead = plenty
+            plenty = min(int(self._demand * PLENTY_AHEAD_MS / 1000), share.pool // _PLENTY)
             if share.left < share.low:
-                needs += max(_AHEAD_MIN, ahead)
+                needs += max(_AHEAD_MIN, ahead, plenty)
         return max(0, needs - share.left)
 
     def _pay(self) -> None:

@@ -1,7 +1,7 @@
 """The half of a node that spends: what it was given, what stands with it, and what it gave back.
 
-Admission charges shares; `tick` looks at those that are awake, every few milliseconds, and says what is to be
-asked. Keys that nobody used for a while sleep: they cost nothing until somebody wants them, or until their owner,
+Admission charges shares; `tick` looks at those that are awake, every few milliseconds where one may become low and
+a few dozen times a second otherwise, and says what is to be asked. Keys that nobody used for a while sleep: they cost nothing until somebody wants them, or until their owner,
 which has nothing left, calls for what stands here unused. Asks to one owner are put together and
 leave at most every 25 ms.
 """
@@ -13,7 +13,7 @@ from itertools import count
 from operator import attrgetter
 from typing import Final
 
-from smg_mesh.escrow.account import Account
+from smg_mesh.escrow.account import CALM_MS, Account
 from smg_mesh.escrow.definitions import Limits
 from smg_mesh.escrow.footing import Footing
 from smg_mesh.escrow.lived import Lived
@@ -25,6 +25,7 @@ from smg_mesh.escrow.visited import Visited
 from smg_mesh.escrow.words import Life, Limit, Roster, window_of
 
 TICK_MS: Final = 5
+"""While a share may become low before it is looked at: they cannot call."""
 TOGETHER_MS: Final = 25
 """Asks to one owner leave at most so often."""
 _KEPT_MS: Final = 60_000
@@ -66,7 +67,9 @@ class Ledger:
         self._owners: Callable[[int], str] = _nobody
         self._retired = False
         self._leave_ms: dict[str, int] = {}
-        self._due_ms = now_ms
+        self._due_ms = self._ticked_ms = now_ms
+        self._tight_until_ms = now_ms
+        """Some account may become low until then."""
 
     def follow(self, roster: Roster | None, divisor: int, *, wall_ms: int) -> None:
         """Divide what stands by that from the next window on (long windows: from the next slice); 0: none."""
@@ -112,6 +115,7 @@ class Ledger:
         if now_ms < self._due_ms:
             return []
         self._owners = owners
+        self._ticked_ms = now_ms
         self._footing.clocks(now_ms=now_ms, wall_ms=wall_ms)
         self._footing.see(majority=majority, now_ms=now_ms)
         told: dict[str, list[AskRow]] = {}
@@ -121,11 +125,14 @@ class Ledger:
             if account.look(now_ms, wall_ms):
                 self._attend(account, told, now_ms=now_ms, wall_ms=wall_ms)
             account.plan(now_ms, wall_ms)
+            if account.tight and account.due_ms > self._tight_until_ms:
+                self._tight_until_ms = account.due_ms
             if account.share.window != ASLEEP:
                 heappush(line, (account.due_ms, next(lined_up), account))
         while line and line[0][0] != line[0][2].due_ms:
             heappop(line)
-        self._due_ms = min(now_ms + TICK_MS, line[0][0]) if line else now_ms + TICK_MS
+        due_ms = now_ms + (TICK_MS if now_ms < self._tight_until_ms else CALM_MS)
+        self._due_ms = min(due_ms, line[0][0]) if line else due_ms
         self._forget(wall_ms)
         return [(owner, ask) for owner in told for ask in self._asks(owner, told[owner], now_ms)]
 
@@ -168,7 +175,7 @@ class Ledger:
 
     def due_ms(self, now_ms: int) -> int | None:
         """Return when the next tick is needed; None when nothing is awake."""
-        return max(now_ms + 1, min(now_ms + TICK_MS, self._due_ms)) if self._awake else None
+        return max(now_ms + 1, self._due_ms) if self._awake else None
 
     def hurry(self) -> None:
         """Let the next tick look at what is wanted, however soon it comes."""
@@ -211,6 +218,7 @@ class Ledger:
     def _line_up(self, account: Account) -> None:
         """Have an account looked at when it is due."""
         heappush(self._line, (account.due_ms, next(self._lined_up), account))
+        self._due_ms = min(self._due_ms, max(account.due_ms, self._ticked_ms + TICK_MS))
 
     def _to_be_looked_at(self, now_ms: int) -> list[Account]:
         """Return the accounts that are due, and those whose shares became small since: shares cannot call."""

@@ -131,11 +131,11 @@ def test_a_minority_that_borrows_does_so_slice_by_slice() -> None:
     assert share.state == "borrowed"
 
 
-@pytest.mark.parametrize(("amount", "fewest", "most"), [(10**9, 30, 80), (200_000, 200, 900)])
-def test_an_owner_with_plenty_is_asked_some_times_a_second_and_no_other_one_more_seldom(
+@pytest.mark.parametrize(("amount", "fewest", "most"), [(10**9, 6, 30), (200_000, 130, 400), (80_000, 200, 900)])
+def test_an_owner_is_asked_the_more_seldom_the_more_it_has_left(
     amount: int, fewest: int, most: int
 ) -> None:
-    """A quarter of a second's demand at once, where otherwise thirty milliseconds' are asked for."""
+    """For a second's demand at once, where there is plenty; for thirty milliseconds' where it soon comes to its end."""
     key = "model=m#requests/86400000"
     world = World(Limit(key, "requests", amount, 86_400_000, mode="strict"), names="ab")
     world.run(3_000, rate(b=5_000.0), audits=True)
