@@ -42,9 +42,8 @@ class EventStream(msgspec.Struct, eq=False):
         if self.held:
             frames, self.held = self.held + frames, b""
         if self.committed:
-            self.wire.chunk(frames)
-        else:
-            self._begin(frames, last=False)
+            return self.wire.chunk(frames)
+        self._begin(frames, last=False)
         return self.wire.behind
 
     def hold(self, frames: bytes, *, alone: bool = False) -> None:

@@ -132,8 +132,8 @@ class Wire(msgspec.Struct, eq=False):
             data = b"%b%x\r\n%b\r\n" % (head, len(first), first)
         self._write(data, at_once=True)
 
-    def chunk(self, data: bytes) -> None:
-        """Write more of a stream. ConnectionError if the client is gone."""
+    def chunk(self, data: bytes) -> bool:
+        """Write more of a stream; true if the client is behind. ConnectionError if it is gone."""
         # `_write` and `_framed` once more, in one: this is what every token of every stream comes by.
         line = self.line
         transport = line.transport
@@ -141,9 +141,11 @@ class Wire(msgspec.Struct, eq=False):
             raise ConnectionResetError(_GONE)
         if self.http11:
             data = b"%x\r\n%b\r\n" % (len(data), data)
-        line.sent_bytes += len(data)
-        self.bytes_out += len(data)
+        data_bytes = len(data)
+        line.sent_bytes += data_bytes
+        self.bytes_out += data_bytes
         transport.write(data)
+        return line.writing_paused
 
     def end(self, data: bytes) -> None:
         """Write the last bytes of a stream and its end. ConnectionError if the client is gone."""

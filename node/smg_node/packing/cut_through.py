@@ -20,7 +20,8 @@ class CutThrough:
     """One choice's, from its first shown text on."""
 
     __slots__ = (
-        "_at_once", "_cached", "_ending", "_head", "_most", "_reader", "_said", "_tail", "_text", "_texts", "_told",
+        "_at_once", "_cached", "_ending", "_head", "_most", "_mute", "_put", "_reader", "_said", "_tail", "_text",
+        "_texts", "_told", "behind",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +56,30 @@ class CutThrough:
         self._tail = tail
         self._text = text
         self._cached = cached
+        self._put: Callable[[bytes], bool] | None = None
+        self._mute: Callable[[], None] | None = None
+        self.behind = False
+        """Whether who was shown frames asked to be waited for."""
+
+    def to(self, put: Callable[[bytes], bool], mute: Callable[[], None]) -> None:
+        """Have `show` tell `put`, whose answer is `behind`; whatever it raises is its end, of which `mute` is told first."""
+        self._put = put
+        self._mute = mute
+
+    def show(self, batch: Sequence[bytes]) -> bool | None:
+        """Tell one wake-up's messages in frames; whether more is wanted, None where one is not for here."""
+        frames = self.take(batch)
+        if not frames:
+            return None
+        put, mute = self._put, self._mute
+        assert put is not None
+        assert mute is not None
+        try:
+            self.behind = put(frames)
+        except BaseException:
+            mute()
+            raise
+        return not self.behind
 
     def take(self, batch: Sequence[bytes]) -> bytes:
         """Return the frames of one wake-up's messages; none, and nothing has happened, where one is not for here."""

@@ -69,7 +69,10 @@ class Call(msgspec.Struct, eq=False):
         try:
             while True:
                 over = await stream.pour(self._take)
-                if self._behind:
+                cut = self._cut
+                if self._behind or (cut is not None and cut.behind):
+                    if cut is not None:
+                        cut.behind = False
                     self._behind = False
                     await telling.ready()
                 if self._mistake is not None:
@@ -229,17 +232,23 @@ class Call(msgspec.Struct, eq=False):
                 self._cut = None
                 stream.pass_by(None)
             return
-        reader, around = stream.plain, self._ground.telling.around()
-        self._cut = None
+        telling = self._ground.telling
+        reader, around, cut = stream.plain, telling.around(), None
         if self.said and self._mistake is None and reader is not None and around is not None:
             # What an engine had cached of an answer's beginning is nobody's saving.
             cached = ANY_CACHED if self._leg.done else self._story.cached
-            room = self._ground.telling.room()
-            self._cut = plain.cut_through(reader, around, cached, room)
-        stream.pass_by(None if self._cut is None else self._pass)
+            cut = plain.cut_through(reader, around, cached, telling.room())
+        self._cut = cut
+        if cut is None:
+            stream.pass_by(None)
+        elif telling.counts:
+            stream.pass_by(self._pass)
+        else:
+            cut.to(telling.straight, telling.mute)
+            stream.pass_by(cut.show)
 
     def _pass(self, batch: Sequence[bytes]) -> bool | None:
-        """Tell messages of plain text in frames; None if they are something else."""
+        """Tell messages of plain text in frames that are counted; None if they are something else."""
         cut, telling = self._cut, self._ground.telling
         assert cut is not None, "who passes by has been let"
         if telling.outdated:

@@ -74,6 +74,11 @@ class MeteredTelling(Telling):
         self._kept: deque[Sequence[Event]] = deque()
         self._room = BOUNDLESS
 
+    @property
+    def counts(self) -> bool:
+        """See `Telling`: only limits that end answers look at batches."""
+        return self._ticket.matched.finish
+
     def around(self) -> Around | None:
         """See `Telling`; nothing goes past what is kept."""
         return None if self._kept else super().around()

@@ -51,6 +51,21 @@ class Telling:
         """Whether frames may be told that nobody made events of."""
         return self._through is not None
 
+    @property
+    def counts(self) -> bool:
+        """Whether `put` is to be told of frames. Where it is not, they may go to `straight`, which is said to `mute` if it fails."""
+        return False
+
+    @property
+    def straight(self) -> Callable[[bytes], bool]:
+        """What takes frames."""
+        assert self._through is not None, "frames are made only where they are taken"
+        return self._through.put
+
+    def mute(self) -> None:
+        """Tell nothing any more: who hears has had an end of its own."""
+        self._receive = _deaf
+
     def around(self) -> Around | None:
         """Return what is to be around them now, if that is all there is to them."""
         return None if self._through is None else self._through.around()

@@ -131,7 +131,9 @@ def test_a_minority_that_borrows_does_so_slice_by_slice() -> None:
     assert share.state == "borrowed"
 
 
-@pytest.mark.parametrize(("amount", "fewest", "most"), [(10**9, 6, 30), (200_000, 130, 400), (80_000, 200, 900)])
+@pytest.mark.parametrize(
+    ("amount", "fewest", "most"), [(10**9, 6, 30), (200_000, 130, 400), (80_000, 200, 900)]
+)
 def test_an_owner_is_asked_the_more_seldom_the_more_it_has_left(
     amount: int, fewest: int, most: int
 ) -> None:

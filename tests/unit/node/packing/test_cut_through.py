@@ -121,3 +121,31 @@ def test_garbage_is_nothing_for_it(made: ModuleType, data: bytes) -> None:
     )  # fmt: skip
     frames = cut.take([data, b"\xff" + data])
     assert (frames, said.tolist(), told) == (b"", [], ["so far"])
+
+
+def test_what_it_shows_goes_to_one_who_may_fall_behind_or_fail(made: ModuleType) -> None:
+    got: list[bytes] = []
+    said: list[str] = []
+    answers = iter((False, True))
+
+    def put(frames: bytes) -> bool:
+        got.append(frames)
+        if len(got) == 3:
+            raise ConnectionResetError("the client is gone")
+        return next(answers)
+
+    reader = ChunkReader(part=1, choice=6, prompt=2, cached=4)
+    cut = made.CutThrough(
+        reader, TEXTS, ENDING, most=9, at_once=9, said=array("I"), told=[], head=HEAD, tail=TAIL, text=json_text, cached=0
+    )  # fmt: skip
+    cut.to(put, lambda: said.append("mute"))
+    one = next(number for number, text in enumerate(TEXTS) if text and number not in ENDING)
+    message = Said(ids=(one,)).message()
+    assert cut.show([b"garbage"]) is None
+    assert (cut.show([message]), cut.behind) == (True, False)
+    assert (cut.show([message]), cut.behind) == (False, True)
+    assert not said
+    with pytest.raises(ConnectionResetError):
+        cut.show([message])
+    assert said == ["mute"]
+    assert got == [HEAD + json_text(TEXTS[one] or "") + TAIL] * 3
