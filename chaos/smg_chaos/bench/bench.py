@@ -47,6 +47,8 @@ class Plan:
     load: Load = field(default_factory=Load)
     client_processes: int = 1
     target: Gateway | None = None
+    first_run: bool = True
+    """Whether every gateway is loaded a little with short chats before anything counts."""
 
 
 @dataclass(slots=True)
@@ -137,7 +139,7 @@ class Bench:
 
     async def _first_run(self, running: Sequence[Gateway], step_ms: int) -> None:
         """Load every gateway once before anything counts: imports, pools and caches come to be."""
-        if step_ms:
+        if step_ms or not self.plan.first_run:
             return
         for gateway in running:
             for name in ("short", "stream1"):
