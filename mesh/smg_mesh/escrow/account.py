@@ -19,6 +19,7 @@ from typing import Final
 
 from smg_mesh.escrow.footing import Footing
 from smg_mesh.escrow.messages import AskRow, GiveRow
+from smg_mesh.escrow.pacing import CALM_MS, PACE_MIN_MS, enough_ms, pace_ms
 from smg_mesh.escrow.page import Page
 from smg_mesh.escrow.rows import Held
 from smg_mesh.escrow.share import ASLEEP, Share
@@ -49,17 +50,6 @@ _HEARD_FOR_MS: Final = 2_000
 _PAST_MAX: Final = 3
 _ROUND_TRIP_MAX_MS: Final = 500
 _NEVER_MS: Final = 1 << 62
-_PACE_MS: Final = 100
-"""Who needs nothing is looked at so often, and what is asked for measured."""
-_SHORT_MS: Final = 1_000
-"""Windows up to this are looked at half as often: what they give back, four times a window, measures as well."""
-_PACE_MIN_MS: Final = 5
-CALM_MS: Final = 25
-"""Who can be low before this has passed is looked at every few milliseconds."""
-_RISE: Final = 2
-"""So many times faster it may be used up than it was so far."""
-_CROWD: Final = 16
-"""And so much may be wanted at the same moment."""
 
 
 class Account:
@@ -94,7 +84,7 @@ class Account:
         self._footing = footing
         self._demand = 0.0
         self._ease_ms = min(2_000.0, max(100.0, limit.window_ms / 5))
-        self._pace_ms = 2 * _PACE_MS if limit.window_ms <= _SHORT_MS else _PACE_MS
+        self._pace_ms = pace_ms(limit.window_ms)
         self._offered_mark = 0
         self._debt_mark = 0
         self._measured_ms = now_ms
@@ -198,18 +188,13 @@ class Account:
 
         That is long before it can be low. Where that leaves no time, it is `tight`: others look whether it is low.
         """
-        share, demand = self.share, self._demand
-        due_ms = now_ms + self._pace_ms
-        self.tight = False
-        if demand and self._ahead:
-            enough_ms = (share.left - share.low - _CROWD) * 1000 / (demand * _RISE)
-            if enough_ms < CALM_MS:
-                self.tight = True
-            elif enough_ms < self._pace_ms:
-                due_ms = now_ms + int(enough_ms)
+        share, most_ms = self.share, self._pace_ms
+        sure_ms = enough_ms(share, self._demand, most_ms) if self._ahead else most_ms
+        self.tight = sure_ms < CALM_MS
+        due_ms = now_ms + (most_ms if self.tight else sure_ms)
         asking = self._unsaid or self._unheard or share.debt or share.left < share.low
         if (asking or share.wanted > share.left) and self.try_ms < due_ms:
-            due_ms = max(now_ms + _PACE_MIN_MS, self.try_ms)
+            due_ms = max(now_ms + PACE_MIN_MS, self.try_ms)
         border_ms = self._returns_ms if self._returns_ms < self._turn_ms else self._turn_ms
         if border_ms - wall_ms < due_ms - now_ms:
             due_ms = max(now_ms + 1, now_ms + border_ms - wall_ms)

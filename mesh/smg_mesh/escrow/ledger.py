@@ -13,11 +13,12 @@ from itertools import count
 from operator import attrgetter
 from typing import Final
 
-from smg_mesh.escrow.account import CALM_MS, Account
+from smg_mesh.escrow.account import Account
 from smg_mesh.escrow.definitions import Limits
 from smg_mesh.escrow.footing import Footing
 from smg_mesh.escrow.lived import Lived
 from smg_mesh.escrow.messages import ROWS_MAX, AskRow, RightsAsk, RightsGive
+from smg_mesh.escrow.pacing import CALM_MS
 from smg_mesh.escrow.permits import Permits
 from smg_mesh.escrow.rows import Held
 from smg_mesh.escrow.share import ASLEEP, Share
