@@ -3,7 +3,7 @@
 Template, encoding and every check of what the engine would choke on: engines die of an empty prompt or
 of an id outside their vocabulary, so nothing of the kind leaves this file. Long texts are rendered and
 encoded in a thread, because the loop has other streams to serve; short ones are not, because a hop
-between threads costs more than they do.
+between threads costs more than they do. What lies between is encoded in the loop, one text in each of its rounds.
 """
 
 import asyncio
@@ -35,7 +35,10 @@ from smg_node.fleet.model import ServedModel
 from smg_node.parsers.printing import Printing
 from smg_node.pipeline.forcing import schemas_of
 from smg_node.pipeline.terms import Terms
+from smg_node.pipeline.turns import Turns
 from smg_node.prompts.constraint import check_constraint
+from smg_node.tokens.cached import CachedEncoder
+from smg_node.tokens.exact_cache import Encoded, Key
 
 CHECK_IN_THREAD_ABOVE: Final = 4096
 """Characters of a constraint above which it is checked in a thread (about 1 ms of work)."""
@@ -80,6 +83,7 @@ class Preparer:
         self._clock = clock
         self._now_ms = clock.now_ms
         self._threads = threads
+        self._turns = Turns()
         self._limits = limits if limits is not None else PrepareLimits()
         # Applications send the same schema with every request; checking a large one takes a while.
         self._approved: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -133,10 +137,13 @@ class Preparer:
         text = forms.plain_text(prompt.turns, self._now_ms)
         if text is None:
             return None
-        encoder = model.encoder
-        if len(text) > encoder.surely_short and encoder.long(text):
+        encoder, special = model.encoder, prompt.add_special_tokens
+        if len(text) <= encoder.surely_short:
+            found: Encoded | None = encoder.encode(text, add_special_tokens=special)
+        else:
+            found = encoder.lookup(encoder.key(text, add_special_tokens=special))
+        if found is None:
             return None
-        found = encoder.encode(text, add_special_tokens=prompt.add_special_tokens)
         return (Prepared(found.ids, text, prompt.where, (), found.packed),)
 
     async def prepared(self, request: GenerateRequest, model: ServedModel) -> Sequence[Prepared]:
@@ -165,14 +172,27 @@ class Preparer:
         key = encoder.key(text, add_special_tokens=special)
         found = encoder.lookup(key)
         if found is None:
-            if encoder.long(text):
-                found = await self._in_thread(
-                    lambda: encoder.encode_missing(text, add_special_tokens=special)
-                )
-            else:
-                found = encoder.encode_missing(text, add_special_tokens=special)
-            encoder.store(key, found)
+            found = await self._encoded(encoder, text, key, special=special)
         return Prepared(found.ids, text, prompt.where, told, found.packed)
+
+    async def _encoded(
+        self, encoder: CachedEncoder, text: str, key: Key | None, *, special: bool
+    ) -> Encoded:
+        """Encode a text that is not known, where that keeps nobody waiting for long."""
+        if encoder.long(text):
+            found = await self._in_thread(
+                lambda: encoder.encode_missing(text, add_special_tokens=special)
+            )
+        else:
+            if len(text) > encoder.surely_short:
+                await self._turns.turn()
+                known = encoder.lookup(key)
+                if known is not None:
+                    # Somebody before it in line had the same.
+                    return known
+            found = encoder.encode_missing(text, add_special_tokens=special)
+        encoder.store(key, found)
+        return found
 
     def _rendered(self, prompt: ChatPrompt, model: ServedModel, ignored: list[str]) -> str | None:
         """Return the prompt's text; None where making it would hold the loop up."""

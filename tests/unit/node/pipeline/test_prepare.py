@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.request import ChatPrompt, Thinking, Turn
+from smg_node.core.request import ChatPrompt, TextPrompt, Thinking, TokenIds, Turn
 from smg_node.pipeline.prepare import RENDER_IN_THREAD_ABOVE, Preparer
 from smg_node.tokens.cached import CachedEncoder
+from smg_node.tokens.exact_cache import ExactCache, ExactLimits
 from smg_node.world import SystemClock
 from support.bytewise import BytewiseTokenizer
 from support.prompt_corpus import renderer
@@ -36,3 +37,42 @@ def test_a_wish_that_the_template_cannot_honour_is_named(text: str) -> None:
     assert least.ignored == ("reasoning.effort",)
     much = prepared(ChatPrompt(turns, thinking=Thinking("max")))
     assert (much.text, much.ignored) == ("Reasoning: high" + text, ())
+
+
+class Counted(BytewiseTokenizer):
+    """Knows in which round of the loop it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rounds = 0
+        self.asked: list[int] = []
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> TokenIds:
+        self.asked.append(self.rounds)
+        return super().encode(text, add_special_tokens=add_special_tokens)
+
+
+@pytest.mark.parametrize(
+    ("size", "alike", "rounds"), [(100, False, 1), (20_000, False, 4), (20_000, True, 1)]
+)
+def test_texts_that_take_a_while_are_encoded_one_in_each_round(
+    size: int, alike: bool, rounds: int
+) -> None:
+    tokenizer = Counted()
+    encoder = CachedEncoder(tokenizer, ExactCache(ExactLimits(entries=16, bytes=1 << 22), seed=1))
+    model: Any = SimpleNamespace(encoder=encoder, name="m")
+    prompts = [TextPrompt(str(0 if alike else number) * size) for number in range(4)]
+
+    async def story() -> list[Any]:
+        with ThreadPoolExecutor(1) as threads:
+            preparer = Preparer(clock=SystemClock(), threads=threads)
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(preparer.prompt(one, model)) for one in prompts]
+                while not all(task.done() for task in tasks):
+                    tokenizer.rounds += 1
+                    await asyncio.sleep(0)
+            return [task.result() for task in tasks]
+
+    told = asyncio.run(story())
+    assert [len(one.ids) for one in told] == [size + 1] * 4
+    assert len(set(tokenizer.asked)) == rounds

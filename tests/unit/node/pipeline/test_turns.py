@@ -1,0 +1,89 @@
+"""One piece of work in each round of the loop."""
+
+import asyncio
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smg_node.pipeline.turns import Turns
+
+
+class Rounds:
+    """Counts the rounds of the loop."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._goes_on = True
+
+    def begin(self) -> None:
+        self.number += 1
+        if self._goes_on:
+            asyncio.get_running_loop().call_soon(self.begin)
+
+    def end(self) -> None:
+        self._goes_on = False
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    workers=st.lists(
+        st.tuples(st.integers(0, 6), st.one_of(st.none(), st.integers(0, 12))), max_size=8
+    )
+)
+def test_each_has_a_round_of_its_own_in_order_and_who_leaves_takes_nobody_s(
+    workers: list[tuple[int, int | None]],
+) -> None:
+    """`workers`: how many rounds from the start each comes, and after how many more it is cancelled, if it is."""
+
+    async def story() -> tuple[list[tuple[int, int]], list[int], int]:
+        turns, rounds = Turns(), Rounds()
+        worked: list[tuple[int, int]] = []
+        asked: list[int] = []
+
+        async def work(number: int, comes: int) -> None:
+            for _ in range(comes):
+                await asyncio.sleep(0)
+            asked.append(number)
+            await turns.turn()
+            worked.append((rounds.number, number))
+
+        rounds.begin()
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(work(number, comes)) for number, (comes, _) in enumerate(workers)
+            ]
+            for after in range(40):
+                for task, (comes, leaves) in zip(tasks, workers, strict=True):
+                    if leaves is not None and after == comes + leaves:
+                        task.cancel()
+                await asyncio.sleep(0)
+        rounds.end()
+        return worked, asked, len(turns)
+
+    worked, asked, left = asyncio.run(story())
+    numbers = [number for _, number in worked]
+    assert len({at for at, _ in worked}) == len(worked)
+    assert numbers == [number for number in asked if number in numbers]
+    assert {number for number, (_, leaves) in enumerate(workers) if leaves is None} <= set(numbers)
+    assert not left
+
+
+def test_others_are_heard_between_two_turns() -> None:
+    """What arrives at a socket while many wait is there before the second of them has its turn."""
+
+    async def story() -> list[str]:
+        turns, said = Turns(), []
+
+        async def work(name: str) -> None:
+            await turns.turn()
+            said.append(name)
+
+        async with asyncio.TaskGroup() as group:
+            for name in "abc":
+                group.create_task(work(name))
+            await asyncio.sleep(0)
+            asyncio.get_running_loop().call_soon(said.append, "heard")
+        return said
+
+    said = asyncio.run(story())
+    assert said.index("heard") < said.index("b")
