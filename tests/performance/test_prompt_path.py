@@ -66,8 +66,9 @@ class Path:
 
     def prepared(self, request: GenerateRequest) -> Sequence[Prepared]:
         soon = self.preparer.soon(request, self.model)
-        if soon is not None:
+        if isinstance(soon, tuple):
             return soon
+        assert soon is None, "these texts are short"
         found: list[Prepared] = at_once(self.preparer.prompts(request, self.model))
         return found
 

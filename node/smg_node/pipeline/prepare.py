@@ -9,7 +9,7 @@ between threads costs more than they do. What lies between is encoded in the loo
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -124,10 +124,12 @@ class Preparer:
             for schema in schemas_of(prompt, asked, printing):
                 await self.constraint(schema)
 
-    def soon(self, request: GenerateRequest, model: ServedModel) -> tuple[Prepared] | None:
-        """Return what `prepared` would of a plain chat, where that keeps nobody waiting.
+    def soon(
+        self, request: GenerateRequest, model: ServedModel
+    ) -> tuple[Prepared] | Awaitable[Sequence[Prepared]] | None:
+        """Return what `prepared` would of a plain chat, or where that takes a while, what to wait for.
 
-        None for other requests, and where it may: the form is not known yet, or the text is long.
+        None for other requests, and where the form is not known yet.
         """
         renderer = model.renderer
         if not request.alike or renderer is None or (forms := renderer.forms) is None:
@@ -139,11 +141,19 @@ class Preparer:
             return None
         encoder, special = model.encoder, prompt.add_special_tokens
         if len(text) <= encoder.surely_short:
-            found: Encoded | None = encoder.encode(text, add_special_tokens=special)
+            found = encoder.encode(text, add_special_tokens=special)
         else:
-            found = encoder.lookup(encoder.key(text, add_special_tokens=special))
-        if found is None:
-            return None
+            key = encoder.key(text, add_special_tokens=special)
+            known = encoder.lookup(key)
+            if known is None:
+                return self._later(encoder, text, key, prompt)
+            found = known
+        return (Prepared(found.ids, text, prompt.where, (), found.packed),)
+
+    async def _later(
+        self, encoder: CachedEncoder, text: str, key: Key | None, prompt: ChatPrompt
+    ) -> tuple[Prepared]:
+        found = await self._encoded(encoder, text, key, special=prompt.add_special_tokens)
         return (Prepared(found.ids, text, prompt.where, (), found.packed),)
 
     async def prepared(self, request: GenerateRequest, model: ServedModel) -> Sequence[Prepared]:

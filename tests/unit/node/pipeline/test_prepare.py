@@ -1,20 +1,32 @@
 """From a prompt to token ids: what the template could not honour is told."""
 
 import asyncio
+import json
+from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from smg_node.core.request import ChatPrompt, TextPrompt, Thinking, TokenIds, Turn
+from smg_node.core.request import (
+    ChatPrompt,
+    GenerateRequest,
+    TextPrompt,
+    Thinking,
+    TokenIds,
+    Turn,
+)
+from smg_node.dialects.chat.reader import ChatReader
+from smg_node.dialects.options import ReaderOptions
 from smg_node.pipeline.prepare import RENDER_IN_THREAD_ABOVE, Preparer
 from smg_node.tokens.cached import CachedEncoder
 from smg_node.tokens.exact_cache import ExactCache, ExactLimits
 from smg_node.world import SystemClock
 from support.bytewise import BytewiseTokenizer
-from support.prompt_corpus import renderer
+from support.prompt_corpus import renderer, source
 
+READER = ChatReader(ReaderOptions())
 _PRINTS_ANY_EFFORT = "Reasoning: {{ reasoning_effort or 'medium' }}{% for m in messages %}{{ m.content }}{% endfor %}"
 
 
@@ -76,3 +88,37 @@ def test_texts_that_take_a_while_are_encoded_one_in_each_round(
     told = asyncio.run(story())
     assert [len(one.ids) for one in told] == [size + 1] * 4
     assert len(set(tokenizer.asked)) == rounds
+
+
+@pytest.mark.parametrize("size", [20_000, 60_000])
+def test_a_plain_chat_of_some_length_is_waited_for_once(size: int) -> None:
+    """In its turn, or in a thread; from then on it is known at once."""
+    tokenizer = Counted()
+    encoder = CachedEncoder(tokenizer, ExactCache(ExactLimits(entries=16, bytes=1 << 22), seed=1))
+    made = renderer(source("chatml"))
+    model: Any = SimpleNamespace(renderer=made, encoder=encoder, name="m", why_no_template="")
+    request = _plain("x" * size)
+
+    async def story() -> list[Any]:
+        with ThreadPoolExecutor(1) as threads:
+            preparer = Preparer(clock=SystemClock(), threads=threads)
+            # A form is known once somebody has asked for it.
+            await preparer.prompts(_plain("Hi"), model)
+            later = preparer.soon(request, model)
+            assert isinstance(later, Awaitable)
+            found = await later
+            soon = preparer.soon(request, model)
+            assert isinstance(soon, tuple)
+            return [found[0], soon[0], (await preparer.prompts(request, model))[0]]
+
+    waited, at_once, long_way = asyncio.run(story())
+    assert waited.text == at_once.text == long_way.text
+    assert waited.ids == at_once.ids == long_way.ids
+    assert len(tokenizer.asked) == 2
+
+
+def _plain(text: str) -> GenerateRequest:
+    said = {"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 8}
+    reading = READER.read_plain(json.dumps(said).encode())
+    assert reading is not None
+    return reading.request
