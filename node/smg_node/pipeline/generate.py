@@ -34,7 +34,6 @@ from smg_node.pipeline.merge import side_by_side
 from smg_node.pipeline.metering import MeteredTelling, reserve, settle
 from smg_node.pipeline.place import Wish
 from smg_node.pipeline.plan import Leg, Plan, plan
-from smg_node.pipeline.prepare import Prepared
 from smg_node.pipeline.pulling import pulled
 from smg_node.pipeline.story import Story
 from smg_node.pipeline.telling import CutShortError, Ready, Receive, ReceiverError, Telling
@@ -187,11 +186,9 @@ class GenerationRun(Ground, eq=False):
             self.served = model
         journey.model = model.name
         ticket, preparer, placer = self.ticket, parts.preparer, parts.placer
-        soon = preparer.soon(request, model)
-        if isinstance(soon, tuple):
-            prepared: Sequence[Prepared] = soon
-        else:
-            prepared = await (soon or preparer.prepared(request, model))
+        prepared = preparer.soon(request, model)
+        if not isinstance(prepared, tuple):
+            prepared = await (prepared or preparer.prepared(request, model))
         wait = None if ticket is None else reserve(ticket, request, prepared, model, placer)
         if wait is not None:
             await wait

@@ -3,7 +3,7 @@
 Template, encoding and every check of what the engine would choke on: engines die of an empty prompt or
 of an id outside their vocabulary, so nothing of the kind leaves this file. Long texts are rendered and
 encoded in a thread, because the loop has other streams to serve; short ones are not, because a hop
-between threads costs more than they do. What lies between is encoded in the loop, one text in each of its rounds.
+between threads costs more than they do. What lies between is encoded in the loop, in each of its rounds as much as no stream notices.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -37,8 +37,6 @@ from smg_node.pipeline.forcing import schemas_of
 from smg_node.pipeline.terms import Terms
 from smg_node.pipeline.turns import Turns
 from smg_node.prompts.constraint import check_constraint
-from smg_node.tokens.cached import CachedEncoder
-from smg_node.tokens.exact_cache import Encoded, Key
 
 CHECK_IN_THREAD_ABOVE: Final = 4096
 """Characters of a constraint above which it is checked in a thread (about 1 ms of work)."""
@@ -48,6 +46,11 @@ RENDER_IN_THREAD_ABOVE: Final = 32 * 1024
 """Characters of a conversation above which its template is rendered in a thread (about 1 ms of work)."""
 
 T = TypeVar("T")
+
+if TYPE_CHECKING:
+    # A node that waits for its first worker has no use for what encodes.
+    from smg_node.tokens.cached import CachedEncoder
+    from smg_node.tokens.exact_cache import Encoded, Key
 
 _log = logging.getLogger(__name__)
 
@@ -126,7 +129,7 @@ class Preparer:
 
     def soon(
         self, request: GenerateRequest, model: ServedModel
-    ) -> tuple[Prepared] | Awaitable[Sequence[Prepared]] | None:
+    ) -> tuple[Prepared, ...] | Awaitable[tuple[Prepared, ...]] | None:
         """Return what `prepared` would of a plain chat, or where that takes a while, what to wait for.
 
         None for other requests, and where the form is not known yet.
@@ -151,15 +154,15 @@ class Preparer:
         return (Prepared(found.ids, text, prompt.where, (), found.packed),)
 
     async def _later(
-        self, encoder: CachedEncoder, text: str, key: Key | None, prompt: ChatPrompt
-    ) -> tuple[Prepared]:
+        self, encoder: "CachedEncoder", text: str, key: "Key | None", prompt: ChatPrompt
+    ) -> tuple[Prepared, ...]:
         found = await self._encoded(encoder, text, key, special=prompt.add_special_tokens)
         return (Prepared(found.ids, text, prompt.where, (), found.packed),)
 
-    async def prepared(self, request: GenerateRequest, model: ServedModel) -> Sequence[Prepared]:
+    async def prepared(self, request: GenerateRequest, model: ServedModel) -> tuple[Prepared, ...]:
         """Return all prompts of a request, rendered and encoded, when its constraints have been checked."""
         await self.constraints(request, model.printing)
-        return await self.prompts(request, model)
+        return tuple(await self.prompts(request, model))
 
     async def prompts(self, request: GenerateRequest, model: ServedModel) -> list[Prepared]:
         """Render and encode every prompt of a request, each in its own words' order."""
@@ -186,8 +189,8 @@ class Preparer:
         return Prepared(found.ids, text, prompt.where, told, found.packed)
 
     async def _encoded(
-        self, encoder: CachedEncoder, text: str, key: Key | None, *, special: bool
-    ) -> Encoded:
+        self, encoder: "CachedEncoder", text: str, key: "Key | None", *, special: bool
+    ) -> "Encoded":
         """Encode a text that is not known, where that keeps nobody waiting for long."""
         if encoder.long(text):
             found = await self._in_thread(
@@ -195,7 +198,7 @@ class Preparer:
             )
         else:
             if len(text) > encoder.surely_short:
-                await self._turns.turn()
+                await self._turns.turn(len(text) / encoder.round_characters)
                 known = encoder.lookup(key)
                 if known is not None:
                     # Somebody before it in line had the same.

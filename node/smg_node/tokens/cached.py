@@ -52,6 +52,8 @@ class CachedEncoder:
         # Up to four bytes a character; they are counted only where that could make the difference.
         self.surely_short = self._long_above // 4
         """Characters up to which no text is `long`, for those who ask often."""
+        self.round_characters = self._long_above * 2 // 3
+        """Characters of texts that are longer than that which are encoded in one round of the loop."""
 
     def encode(self, text: str, *, add_special_tokens: bool) -> Encoded:
         """Return `text` encoded, from a cache or here and now.

@@ -27,33 +27,39 @@ class Rounds:
 @settings(max_examples=200, deadline=None)
 @given(
     workers=st.lists(
-        st.tuples(st.integers(0, 6), st.one_of(st.none(), st.integers(0, 12))), max_size=8
+        st.tuples(
+            st.integers(0, 6),
+            st.sampled_from([0.25, 0.5, 1.0, 1.5]),
+            st.one_of(st.none(), st.integers(0, 12)),
+        ),
+        max_size=8,
     )
 )
-def test_each_has_a_round_of_its_own_in_order_and_who_leaves_takes_nobody_s(
-    workers: list[tuple[int, int | None]],
+def test_a_round_has_no_more_than_its_work_in_order_and_who_leaves_takes_nobody_s(
+    workers: list[tuple[int, float, int | None]],
 ) -> None:
-    """`workers`: how many rounds from the start each comes, and after how many more it is cancelled, if it is."""
+    """`workers`: how many rounds from the start each comes, with how much, and after how many more it leaves, if it does."""
 
     async def story() -> tuple[list[tuple[int, int]], list[int], int]:
         turns, rounds = Turns(), Rounds()
         worked: list[tuple[int, int]] = []
         asked: list[int] = []
 
-        async def work(number: int, comes: int) -> None:
+        async def work(number: int, comes: int, size: float) -> None:
             for _ in range(comes):
                 await asyncio.sleep(0)
             asked.append(number)
-            await turns.turn()
+            await turns.turn(size)
             worked.append((rounds.number, number))
 
         rounds.begin()
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(work(number, comes)) for number, (comes, _) in enumerate(workers)
+                group.create_task(work(number, comes, size))
+                for number, (comes, size, _) in enumerate(workers)
             ]
             for after in range(40):
-                for task, (comes, leaves) in zip(tasks, workers, strict=True):
+                for task, (comes, _, leaves) in zip(tasks, workers, strict=True):
                     if leaves is not None and after == comes + leaves:
                         task.cancel()
                 await asyncio.sleep(0)
@@ -62,9 +68,11 @@ def test_each_has_a_round_of_its_own_in_order_and_who_leaves_takes_nobody_s(
 
     worked, asked, left = asyncio.run(story())
     numbers = [number for _, number in worked]
-    assert len({at for at, _ in worked}) == len(worked)
+    for at in {at for at, _ in worked}:
+        sizes = [workers[number][1] for when, number in worked if when == at]
+        assert sum(sizes) <= 1 or len(sizes) == 1
     assert numbers == [number for number in asked if number in numbers]
-    assert {number for number, (_, leaves) in enumerate(workers) if leaves is None} <= set(numbers)
+    assert {number for number, (*_, leaves) in enumerate(workers) if leaves is None} <= set(numbers)
     assert not left
 
 
@@ -75,7 +83,7 @@ def test_others_are_heard_between_two_turns() -> None:
         turns, said = Turns(), []
 
         async def work(name: str) -> None:
-            await turns.turn()
+            await turns.turn(5)
             said.append(name)
 
         async with asyncio.TaskGroup() as group:
