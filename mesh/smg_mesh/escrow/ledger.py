@@ -1,9 +1,9 @@
 """The half of a node that spends: what it was given, what stands with it, and what it gave back.
 
 Admission charges shares; `tick` looks at those that are awake, every few milliseconds where one may become low and
-a few dozen times a second otherwise, and says what is to be asked. Keys that nobody used for a while sleep: they cost nothing until somebody wants them, or until their owner,
-which has nothing left, calls for what stands here unused. Asks to one owner are put together and
-leave at most every 25 ms.
+a few dozen times a second otherwise, and says what is to be asked. Keys that nobody used for a while sleep:
+they cost nothing until somebody wants them, or until their owner, which has nothing left, calls for what stands
+here unused. Asks to one owner are put together and leave at most every 25 ms.
 """
 
 from collections import OrderedDict

@@ -3,7 +3,8 @@
 Template, encoding and every check of what the engine would choke on: engines die of an empty prompt or
 of an id outside their vocabulary, so nothing of the kind leaves this file. Long texts are rendered and
 encoded in a thread, because the loop has other streams to serve; short ones are not, because a hop
-between threads costs more than they do. What lies between is encoded in the loop, in each of its rounds as much as no stream notices.
+between threads costs more than they do. What lies between is encoded in the loop, in each of its rounds
+as much as no stream notices.
 """
 
 import asyncio
@@ -38,6 +39,11 @@ from smg_node.pipeline.terms import Terms
 from smg_node.pipeline.turns import Turns
 from smg_node.prompts.constraint import check_constraint
 
+if TYPE_CHECKING:
+    # A node that waits for its first worker has no use for what encodes.
+    from smg_node.tokens.cached import CachedEncoder
+    from smg_node.tokens.exact_cache import Encoded, Key
+
 CHECK_IN_THREAD_ABOVE: Final = 4096
 """Characters of a constraint above which it is checked in a thread (about 1 ms of work)."""
 APPROVED_MAX: Final = 64
@@ -46,11 +52,6 @@ RENDER_IN_THREAD_ABOVE: Final = 32 * 1024
 """Characters of a conversation above which its template is rendered in a thread (about 1 ms of work)."""
 
 T = TypeVar("T")
-
-if TYPE_CHECKING:
-    # A node that waits for its first worker has no use for what encodes.
-    from smg_node.tokens.cached import CachedEncoder
-    from smg_node.tokens.exact_cache import Encoded, Key
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""One piece of work in each round of the loop."""
+"""So much work in each round of the loop, and no more."""
 
 import asyncio
 
