@@ -252,6 +252,7 @@ GOOD: Final[Mapping[Rule, tuple[tuple[str, str], ...]]] = {
     words.booleans_are_named: (
         (PRODUCT, "def f(x: int, *, stream: bool) -> bool: ...\n"),
         (PRODUCT, "def _f(stream: bool) -> None: ...\n"),
+        (PRODUCT, "class A:\n    @low.setter\n    def low(self, low: bool) -> None: ...\n"),
         (PRODUCT, f"def f(stream: bool) -> None: ...  {NOQA}: FBT001 (jinja calls it)\n"),
     ),
     order.modules_hold_no_state: (

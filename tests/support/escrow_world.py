@@ -71,6 +71,7 @@ class Node:
             rng=random.Random(f"{name}:{boot}:{world.seed}"),
             now_ms=self.now_ms,
             wall_ms=self.wall_ms,
+            called=self._called,
         )
         self._planned_ms: int | None = None
 
@@ -115,6 +116,10 @@ class Node:
             self.perform(done)
 
         self.world.after(DISK_MS, self, written)
+
+    def _called(self) -> None:
+        self.core.hear(now_ms=self.now_ms)
+        self.plan()
 
     def plan(self) -> None:
         due_ms = self.core.due_ms()

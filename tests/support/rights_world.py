@@ -88,7 +88,9 @@ class Node:
         self.life = Life(name, boot)
         self.offset_ms = offset_ms
         now_ms, wall_ms = world.now_ms, self.wall_ms
-        self.ledger = Ledger(self.life, world.limits, now_ms=now_ms, wall_ms=wall_ms)
+        self.ledger = Ledger(
+            self.life, world.limits, now_ms=now_ms, wall_ms=wall_ms, called=self._called
+        )
         self.treasury = Treasury(self.life, world.limits)
         self.leases: dict[int, Lease] = {}
         self.cut = False
@@ -101,6 +103,9 @@ class Node:
     @property
     def wall_ms(self) -> int:
         return WALL_MS + self.world.now_ms + self.offset_ms
+
+    def _called(self) -> None:
+        self.ledger.hear(self.world.now_ms)
 
     def lease(self, _: int) -> Lease | None:
         name, term = self.world.owner

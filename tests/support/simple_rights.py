@@ -1,6 +1,6 @@
 """Rights that need nobody else: right ones that waste, naive ones, and ones that are broken in small ways."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 from smg_mesh.escrow.definitions import Limits
@@ -31,6 +31,7 @@ class FixedRights:
         now_ms: int,
         wall_ms: int,
         lived: Lived | None = None,
+        called: Callable[[], object] | None = None,
     ) -> None:
         self.me = me
         self.lived = Lived(remembered, now_ms=now_ms, wall_ms=wall_ms, before=lived)
@@ -53,6 +54,9 @@ class FixedRights:
 
     def due_ms(self) -> int | None:
         return self._now_ms + 5
+
+    def hear(self, *, now_ms: int) -> None:
+        """Nobody is asked for more than there is."""
 
     def members(self, alive: Sequence[Life], left: Sequence[str], *, now_ms: int) -> None:
         if len(alive) > len(self.roster.names if self.roster else ()):

@@ -89,6 +89,7 @@ class _Node:
             rng=Random(name),
             now_ms=scene.now_ms,
             wall_ms=scene.wall_ms,
+            called=self._called,
         )
 
     def charge(self, key: str) -> None:
@@ -120,6 +121,9 @@ class _Node:
             elif isinstance(effect, Persist | KeepRoster):
                 scene.write(self, effect.token)
         self._plan()
+
+    def _called(self) -> None:
+        self.core.hear(now_ms=self._scene.now_ms)
 
     def _plan(self) -> None:
         due_ms = self.core.due_ms()

@@ -15,6 +15,7 @@ window that is already open and goes on in it. A clock that jumps farther is fol
 this node has what it had, or nothing. A node that slept through windows missed them.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from smg_mesh.escrow.footing import Footing
@@ -50,19 +51,20 @@ _HEARD_FOR_MS: Final = 2_000
 _PAST_MAX: Final = 3
 _ROUND_TRIP_MAX_MS: Final = 500
 _NEVER_MS: Final = 1 << 62
+Called = Callable[["Account"], object]
 
 
 class Account:
     """One key; `share` is what admission sees of it."""
 
     def __init__(
-        self, limit: Limit, footing: Footing, *, visited: Visited | None = None, now_ms: int
+        self, limit: Limit, footing: Footing, visited: Visited, call: Called, *, now_ms: int
     ) -> None:
-        """Windows that were `visited` have been forgotten since."""
+        """Windows that were `visited` have been forgotten since; `call` is called when its share becomes low."""
         self.limit: Limit | None = limit
-        self.share = Share(limit)
+        self.share = Share(limit, lambda: call(self))
         self.slot = slot_of(limit.key)
-        self.visited = visited or Visited()
+        self.visited = visited
         self.page: Page | None = None
         self.early: Page | None = None
         self.past: list[Page] = []
@@ -71,8 +73,6 @@ class Account:
         """It is in line to be forgotten."""
         self.due_ms = now_ms
         """When it must be looked at again."""
-        self.tight = False
-        """Until then it may become low."""
         self.owner = ""
         """Whom this node takes for the owner."""
         self.way = (0, "")
@@ -184,14 +184,14 @@ class Account:
         return share.left < share.low and self._demand > 0.0
 
     def plan(self, now_ms: int, wall_ms: int) -> None:
-        """Work out when it must be looked at again, unless `wants_more` is set before.
+        """Work out when it must be looked at again, unless its share calls before.
 
-        That is long before it can be low. Where that leaves no time, it is `tight`: others look whether it is low.
+        That is before it can be low, so that it is known how fast it is used, and together with others.
         """
         share, most_ms = self.share, self._pace_ms
         sure_ms = enough_ms(share, self._demand, most_ms) if self._ahead else most_ms
-        self.tight = sure_ms < CALM_MS
-        due_ms = now_ms + (most_ms if self.tight else sure_ms)
+        due_ms = now_ms + (sure_ms if sure_ms >= CALM_MS else most_ms)
+        due_ms -= due_ms % CALM_MS
         asking = self._unsaid or self._unheard or share.debt or share.left < share.low
         if (asking or share.wanted > share.left) and self.try_ms < due_ms:
             due_ms = max(now_ms + PACE_MIN_MS, self.try_ms)

@@ -34,7 +34,7 @@ from smg_mesh.escrow.messages import (
     RightsGive,
     decode,
 )
-from smg_mesh.escrow.parts import LEASE_TICK_MS, Parts
+from smg_mesh.escrow.parts import OWN_TICK_MS, Parts
 from smg_mesh.escrow.report import Report
 from smg_mesh.escrow.reporting import report_of
 from smg_mesh.escrow.rows import Row
@@ -42,8 +42,6 @@ from smg_mesh.escrow.share import Share
 from smg_mesh.escrow.speaker import speaker
 from smg_mesh.escrow.words import ROSTER_SLOT, Life, slot_of
 
-OWN_TICK_MS: Final = 10
-"""What is to be minted leaves after this at most, and later where there is a lot: 26 ms with all slots in use."""
 TEND_MS: Final = 100
 """While records are gathered, after a boot and after a change of the roster."""
 ALONE_MS: Final = 60_000
@@ -104,11 +102,16 @@ class Escrow(Parts):
         if self._soon:
             return self._now_ms
         dues = [self._ledger.due_ms(self._now_ms), self._treasury.due_ms(), self._lending.due_ms()]
-        if slots := len(self._leases):
-            dues.append(self._owned_ms + max(LEASE_TICK_MS, OWN_TICK_MS + slots // 4))
+        if self._leases or self._ledger.moved:
+            dues.append(self._own_due_ms())
         if self._voter.basis != NOTHING:
             dues.append(self._tend_due_ms)
         return min([due_ms for due_ms in dues if due_ms is not None], default=None)
+
+    def hear(self, *, now_ms: int) -> None:
+        """Learn when it was that a share has called."""
+        self._now_ms = now_ms
+        self._ledger.hear(now_ms)
 
     def members(self, alive: Sequence[Life], left: Sequence[str], *, now_ms: int) -> None:
         """Learn who lives, sorted by name, this node among them, and who said goodbye."""
@@ -254,6 +257,7 @@ class Escrow(Parts):
             self._desk.wait_for_rows(sender, vote, rows, now_ms)
         else:
             self._say(sender, vote, now_ms, wall_ms)
+        self._leases.promised(ask.slot, now_ms=now_ms)
         self._keeper.spoke()
 
     def _voted(self, vote: LeaseVote, now_ms: int, wall_ms: int) -> None:
@@ -302,6 +306,13 @@ class Escrow(Parts):
             self._say(life.name, give, now_ms, wall_ms)
         self._desk.tell(self._treasury.differences())
 
+    def _own_due_ms(self) -> int:
+        """Return when leases have to be looked at again."""
+        least_ms = self._owned_ms + OWN_TICK_MS + len(self._leases) // 4
+        if self._ledger.moved:
+            return least_ms
+        return max(least_ms, self._leases.due_ms(roster_too=self._roster_too))
+
     def _own(self, now_ms: int, wall_ms: int) -> None:
         """Be, stay, become or cease to be the owner of what is wanted."""
         self._leases.want(self._ledger.slots(), now_ms=now_ms)
@@ -334,6 +345,7 @@ class Escrow(Parts):
     def _done(self, now_ms: int, wall_ms: int) -> list[Effect]:
         """Return what was said, after what follows from it was done."""
         self._follow(now_ms=now_ms, wall_ms=wall_ms)
+        self._roster_too = self._keeper.wants_lease
         unkept = self._keeper.unkept
         if unkept is not None:
             self._desk.write_down(self._voter.unwritten(), now_ms)

@@ -16,7 +16,7 @@ An owner *yields* when a better candidate has been there for a while, or when a 
 keep its majority for long): it mints nothing new, lets the shortest windows end, and releases the slot at their border.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -48,8 +48,10 @@ COUNTER_SHIFT: Final = 16
 class Holder:
     """One slot in use, as far as this life of this node wants to own it."""
 
-    def __init__(self, slot: int, me: Life) -> None:
+    def __init__(self, slot: int, me: Life, wished: Callable[[], object] | None = None) -> None:
+        """`wished` is called when there is something to be minted."""
         self.slot = slot
+        self._wished = wished
         self._me = me
         digest = blake2b(f"{me.name}:{me.boot}".encode(), digest_size=2, person=b"smg-term")
         self._mark = int.from_bytes(digest.digest(), "big")
@@ -164,6 +166,8 @@ class Holder:
             return
         self._writes.wish(key, window, total, urgent=urgent, now_ms=self._now_ms)
         self.due_ms = 0
+        if self._wished is not None:
+            self._wished()
 
     def wished(self, key: str, window: int) -> int:
         """Return the total that was wished for last, -1 if none was: a lease that was let go and taken up again is new."""

@@ -1,6 +1,6 @@
 """The slots that this node owns or would own: those in which somebody it knows of wants something, and no others."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from smg_mesh.escrow.holder import Holder
@@ -11,8 +11,11 @@ from smg_mesh.escrow.words import ROSTER_SLOT, Life, Roster
 
 WANTED_MS: Final = 60_000
 """After the last ask for rights in a slot, its lease is released. Who comes back within a minute finds an owner."""
+APPLY_MS: Final = 25
+"""Who would own a slot looks so often whether it may: a sixth of what two candidates wait apart."""
 ASKS_A_TICK_MAX: Final = 8
 """Of one holder; more rows than that go out in the next tick."""
+_NEVER_MS: Final = 1 << 62
 
 
 class Leases:
@@ -31,6 +34,8 @@ class Leases:
         """Whether the holders are those of what is wanted, and with or without the roster's: `_roster_too`."""
         self._roster_too = False
         self._saw: tuple[Roster | None, tuple[str, ...]] = (None, ())
+        self._due_ms = 0
+        """Until then there is nothing to say of any slot, unless somebody is heard before."""
 
     def __len__(self) -> int:
         """How many slots are wanted."""
@@ -59,13 +64,32 @@ class Leases:
             self._as_wanted = False
         return news
 
+    def due_ms(self, *, roster_too: bool) -> int:
+        """Return when the next step is needed (monotonic); the past for at once."""
+        saw = self._saw
+        if saw[0] is not self._sight.roster or saw[1] is not self._sight.names:
+            return 0
+        if not self._as_wanted or roster_too != self._roster_too:
+            return 0
+        return min(self._due_ms, self._expires_ms) if self._wanted_ms else self._due_ms
+
+    def promised(self, slot: int, *, now_ms: int) -> None:
+        """Learn that somebody asked this node's voter for a slot: what it waits for may have gone to another one."""
+        holder = self._holders.get(slot)
+        if holder is not None and not holder.owns:
+            given = self._voter.given(now_ms=now_ms)
+            self._due_ms = min(self._due_ms, _next_ms(holder, given, now_ms))
+
     def voted(self, vote: LeaseVote, *, now_ms: int) -> bool:
         """Take what a voter says; return whether this node owns the slot now, and did not before, or the reverse."""
         holder = self._holders.get(vote.slot)
         if holder is None:
             return False
         term = holder.term(now_ms=now_ms)
+        owned = holder.owns
         holder.voted(vote, now_ms=now_ms)
+        if holder.owns != owned:
+            self._due_ms = 0
         return holder.term(now_ms=now_ms) != term
 
     def step(self, *, roster_too: bool, now_ms: int, wall_ms: int) -> Iterator[LeaseAsk]:
@@ -77,11 +101,13 @@ class Leases:
         given = self._voter.given(now_ms=now_ms)
         unwanted = self._unwanted
         calm = not (news or unwanted)
+        self._due_ms = _NEVER_MS
         for slot, holder in list(self._holders.items()):
             # Most have nothing to say yet, or wait for others: those that are owned need no look at the promise.
             if calm and (
                 now_ms < holder.due_ms if holder.owns else holder.idle(given.get(slot), now_ms)
             ):
+                self._due_ms = min(self._due_ms, _next_ms(holder, given, now_ms))
                 continue
             if slot in unwanted:
                 del self._holders[slot]
@@ -91,6 +117,8 @@ class Leases:
             elif calm or news or not holder.idle(given.get(slot), now_ms):
                 promise = self._voter.promised(slot, now_ms=now_ms)
                 yield from self._hold(holder, promise, now_ms, wall_ms)
+            if slot in self._holders:
+                self._due_ms = min(self._due_ms, _next_ms(holder, given, now_ms))
 
     def release(self, *, now_ms: int) -> Iterator[LeaseAsk]:
         """Yield what lets others have all slots of this node at once, and want none any more."""
@@ -117,6 +145,10 @@ class Leases:
             yield ask
             promise = self._voter.promised(holder.slot, now_ms=now_ms)
 
+    def _write(self) -> None:
+        """Learn that an owner wishes to mint."""
+        self._due_ms = 0
+
     def _begin_and_end(self, *, roster_too: bool, now_ms: int) -> None:
         """Have a holder for each slot that is wanted, in order, and know which are not wanted any more."""
         wanted_ms, holders = self._wanted_ms, self._holders
@@ -132,9 +164,19 @@ class Leases:
         slots = [*wanted_ms, ROSTER_SLOT] if roster_too else wanted_ms
         new = [slot for slot in slots if slot not in holders]
         if new:
-            holders.update((slot, Holder(slot, self._me)) for slot in new)
+            holders.update((slot, Holder(slot, self._me, self._write)) for slot in new)
             self._holders = holders = dict(sorted(holders.items()))
         if len(holders) == len(slots):
             self._unwanted = ()
         else:
             self._unwanted = tuple(slot for slot in holders if slot not in slots)
+
+
+def _next_ms(holder: Holder, given: Mapping[int, tuple[Promise, int]], now_ms: int) -> int:
+    """Return when a slot has to be looked at again, if nothing is heard of it before."""
+    if holder.owns:
+        return holder.due_ms
+    promise = given.get(holder.slot)
+    if promise is not None and holder.idle(promise, now_ms):
+        return promise[1]
+    return now_ms + APPLY_MS

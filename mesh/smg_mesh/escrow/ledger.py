@@ -1,16 +1,15 @@
 """The half of a node that spends: what it was given, what stands with it, and what it gave back.
 
-Admission charges shares; `tick` looks at those that are awake, every few milliseconds where one may become low and
-a few dozen times a second otherwise, and says what is to be asked. Keys that nobody used for a while sleep:
-they cost nothing until somebody wants them, or until their owner, which has nothing left, calls for what stands
-here unused. Asks to one owner are put together and leave at most every 25 ms.
+Admission charges shares, and a share calls when it is low; `tick` looks at those that called, and at all that are
+awake a few times a second, and says what is to be asked. Keys that nobody used for a while sleep: they cost nothing
+until somebody wants them, or until their owner, which has nothing left, calls for what stands here unused. Asks to
+one owner are put together and leave at most every 25 ms.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from itertools import count
-from operator import attrgetter
 from typing import Final
 
 from smg_mesh.escrow.account import Account
@@ -18,7 +17,6 @@ from smg_mesh.escrow.definitions import Limits
 from smg_mesh.escrow.footing import Footing
 from smg_mesh.escrow.lived import Lived
 from smg_mesh.escrow.messages import ROWS_MAX, AskRow, RightsAsk, RightsGive
-from smg_mesh.escrow.pacing import CALM_MS
 from smg_mesh.escrow.permits import Permits
 from smg_mesh.escrow.rows import Held
 from smg_mesh.escrow.share import ASLEEP, Share
@@ -26,14 +24,15 @@ from smg_mesh.escrow.visited import Visited
 from smg_mesh.escrow.words import Life, Limit, Roster, window_of
 
 TICK_MS: Final = 5
-"""While a share may become low before it is looked at: they cannot call."""
+"""Who calls is looked at on this beat: what leaves every 25 ms is not late because somebody called in between."""
 TOGETHER_MS: Final = 25
 """Asks to one owner leave at most so often."""
+_REST_MS: Final = 1_000
+"""While all sleep, what is over is forgotten so often, if somebody ticks at all."""
 _KEPT_MS: Final = 60_000
 """Windows that are over are shown to auditors for so long at most."""
 _DROPPED_MAX: Final = 20_000
 _NEVER_MS: Final = 1 << 62
-_WANTS_MORE: Final = attrgetter("wants_more")
 
 
 class Ledger:
@@ -48,7 +47,9 @@ class Ledger:
         wall_ms: int,
         lived: Lived | None = None,
         permits: Permits | None = None,
+        called: Callable[[], object] | None = None,
     ) -> None:
+        """When a share is low, `called` is; whoever has a clock then says when that was: `hear`."""
         self._me = me
         self._limits = limits
         self._footing = Footing(now_ms=now_ms, wall_ms=wall_ms, lived=lived)
@@ -58,9 +59,10 @@ class Ledger:
         self._line: list[tuple[int, int, Account]] = []
         """Those that are awake, by when they must be looked at. Who is in it twice is so at its own `due_ms` only."""
         self._lined_up = count()
-        self._looked: tuple[list[Account], list[Share]] | None = None
-        """Those that are awake, as long as they are the same."""
-        self._slots: list[int] | None = None
+        self._calls: list[Account] = []
+        """Those whose share became low since."""
+        self._called: Final = called
+        self._slots: list[int] | None = []
         """Theirs, once somebody has asked for them."""
         self._expiring: list[tuple[int, str]] = []
         self._dropped: OrderedDict[str, Visited] = OrderedDict()
@@ -69,8 +71,6 @@ class Ledger:
         self._retired = False
         self._leave_ms: dict[str, int] = {}
         self._due_ms = self._ticked_ms = now_ms
-        self._tight_until_ms = now_ms
-        """Some account may become low until then."""
 
     def follow(self, roster: Roster | None, divisor: int, *, wall_ms: int) -> None:
         """Divide what stands by that from the next window on (long windows: from the next slice); 0: none."""
@@ -126,14 +126,11 @@ class Ledger:
             if account.look(now_ms, wall_ms):
                 self._attend(account, told, now_ms=now_ms, wall_ms=wall_ms)
             account.plan(now_ms, wall_ms)
-            if account.tight and account.due_ms > self._tight_until_ms:
-                self._tight_until_ms = account.due_ms
             if account.share.window != ASLEEP:
                 heappush(line, (account.due_ms, next(lined_up), account))
         while line and line[0][0] != line[0][2].due_ms:
             heappop(line)
-        due_ms = now_ms + (TICK_MS if now_ms < self._tight_until_ms else CALM_MS)
-        self._due_ms = min(due_ms, line[0][0]) if line else due_ms
+        self._due_ms = line[0][0] if line else now_ms + _REST_MS
         self._forget(wall_ms)
         return [(owner, ask) for owner in told for ask in self._asks(owner, told[owner], now_ms)]
 
@@ -170,6 +167,11 @@ class Ledger:
         return self._slots
 
     @property
+    def moved(self) -> bool:
+        """Whether other slots may be in use than when somebody last asked for them."""
+        return self._slots is None
+
+    @property
     def spends(self) -> bool:
         """Whether there is something that may be charged by windows."""
         return bool(self._awake)
@@ -177,6 +179,12 @@ class Ledger:
     def due_ms(self, now_ms: int) -> int | None:
         """Return when the next tick is needed; None when nothing is awake."""
         return max(now_ms + 1, self._due_ms) if self._awake else None
+
+    def hear(self, now_ms: int) -> None:
+        """Let those that called be looked at with the next beat."""
+        if self._calls:
+            beats = max(1, -(-(now_ms - self._ticked_ms) // TICK_MS))
+            self._due_ms = min(self._due_ms, self._ticked_ms + beats * TICK_MS)
 
     def hurry(self) -> None:
         """Let the next tick look at what is wanted, however soon it comes."""
@@ -194,7 +202,8 @@ class Ledger:
             account.sleep()
         self._awake.clear()
         self._line.clear()
-        self._slots = self._looked = None
+        self._calls.clear()
+        self._slots = None
 
     def rows(self) -> list[Held]:
         """Return the last windows of every key, oldest first."""
@@ -204,8 +213,8 @@ class Ledger:
     def _wake(self, limit: Limit, *, now_ms: int, wall_ms: int) -> Account:
         account = self._accounts.get(limit.key)
         if account is None:
-            visited = self._dropped.pop(limit.key, None)
-            account = Account(limit, self._footing, visited=visited, now_ms=now_ms)
+            visited = self._dropped.pop(limit.key, None) or Visited()
+            account = Account(limit, self._footing, visited, self._call, now_ms=now_ms)
             self._accounts[limit.key] = account
         if account.share.window == ASLEEP and not self._retired:
             account.active_ms = now_ms
@@ -213,8 +222,13 @@ class Ledger:
             account.follow(self._owner_of(account))
             self._awake[limit.key] = account
             self._line_up(account)
-            self._slots = self._looked = None
+            self._slots = None
         return account
+
+    def _call(self, account: Account) -> None:
+        self._calls.append(account)
+        if self._called is not None:
+            self._called()
 
     def _line_up(self, account: Account) -> None:
         """Have an account looked at when it is due."""
@@ -222,25 +236,19 @@ class Ledger:
         self._due_ms = min(self._due_ms, max(account.due_ms, self._ticked_ms + TICK_MS))
 
     def _to_be_looked_at(self, now_ms: int) -> list[Account]:
-        """Return the accounts that are due, and those whose shares became small since: shares cannot call."""
+        """Return the accounts that are due; who called is so, unless it has asked already and waits."""
+        calls, self._calls = self._calls, []
+        for account in calls:
+            due_ms = max(now_ms, account.try_ms)
+            if account.share.wants_more and due_ms < account.due_ms:
+                account.due_ms = due_ms
+                heappush(self._line, (due_ms, next(self._lined_up), account))
         line, accounts = self._line, []
         while line and line[0][0] <= now_ms:
             due_ms, _, account = heappop(line)
             if due_ms == account.due_ms and account.share.window != ASLEEP:
                 account.due_ms = _NEVER_MS
                 accounts.append(account)
-        if self._looked is None:
-            awake = list(self._awake.values())
-            self._looked = (awake, [account.share for account in awake])
-        awake, shares = self._looked
-        if any(map(_WANTS_MORE, shares)):
-            accounts += [
-                account
-                for account in awake
-                if account.share.wants_more
-                and account.due_ms != _NEVER_MS
-                and now_ms >= account.try_ms
-            ]
         return accounts
 
     def _attend(
@@ -276,7 +284,7 @@ class Ledger:
     def _put_to_rest(self, account: Account) -> None:
         key = account.share.key
         del self._awake[key]
-        self._slots = self._looked = None
+        self._slots = None
         if not account.expires:
             account.expires = True
             kept_ms = min(_KEPT_MS, 4 * account.share.window_ms)

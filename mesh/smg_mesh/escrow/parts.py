@@ -1,6 +1,6 @@
 """The parts of one life of a node's rights, and how they go by one roster. What they do together: `escrow`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from smg_mesh.escrow.definitions import Limits
@@ -18,8 +18,8 @@ from smg_mesh.escrow.voter import Voter
 from smg_mesh.escrow.whereabouts import Whereabouts
 from smg_mesh.escrow.words import Life, Roster
 
-LEASE_TICK_MS: Final = 25
-"""While there is a slot to own: a tenth of what lies between two renewals."""
+OWN_TICK_MS: Final = 10
+"""What is to be minted leaves after this at most, and later where there is a lot: 266 ms with all slots in use."""
 
 
 class Parts:
@@ -38,8 +38,12 @@ class Parts:
         wall_ms: int,
         lived: Lived | None = None,
         adopted_ms: int | None = None,
+        called: Callable[[], object] | None = None,
     ) -> None:
-        """Begin with what is on disk, going by what is defined since `adopted_ms`; `lived` is of a life before, here."""
+        """Begin with what is on disk, going by what is defined since `adopted_ms`; `lived` is of a life before, here.
+
+        `called` is called when a share has become low, by whoever charged it; it has to call `hear`.
+        """
         self.me = me
         self._limits = limits
         self.lived = Lived(remembered, now_ms=now_ms, wall_ms=wall_ms, before=lived)
@@ -65,6 +69,7 @@ class Parts:
             wall_ms=wall_ms,
             lived=self.lived,
             permits=self._lending.permits,
+            called=called,
         )
         self._treasury = Treasury(me, limits)
         self._sight = Sight(me)
@@ -76,8 +81,8 @@ class Parts:
         self._now_ms = now_ms
         self._tidied_ms = now_ms
         self._tend_due_ms = now_ms
-        self._owned_ms = now_ms - LEASE_TICK_MS
-        self._soon = False
+        self._owned_ms = now_ms - OWN_TICK_MS
+        self._soon = self._roster_too = False
         self._follow(now_ms=now_ms, wall_ms=wall_ms)
 
     @property

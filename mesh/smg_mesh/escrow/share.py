@@ -2,7 +2,7 @@
 
 Attributes only, for the hot path. Who charges changes these, and nothing else:
 
-    admitted    left -= cost, spent += cost, offered += cost; wants_more = True below `low`
+    admitted    left -= cost, spent += cost, offered += cost; wants_more = True below `low`, which calls the ledger
     refused     offered += cost
     settled     left += unused, spent -= unused, but only if `window` is still that of the charge
     overdrawn   debt += what went beyond (`left` never goes below 0)
@@ -13,7 +13,8 @@ may also be retired (its limit is gone): then it stays so. Who finds too little 
 the share of that key once more, before saying no: that wakes it.
 """
 
-from typing import Literal, TypeAlias
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias
 
 from smg_mesh.escrow.words import Limit
 
@@ -35,6 +36,8 @@ class Share:
     """
 
     __slots__ = (
+        "_call",
+        "_wants_more",
         "amount",
         "debt",
         "ends_ms",
@@ -46,12 +49,13 @@ class Share:
         "spent",
         "state",
         "wanted",
-        "wants_more",
         "window",
         "window_ms",
     )
 
-    def __init__(self, limit: Limit) -> None:
+    def __init__(self, limit: Limit, call: Callable[[], object] | None = None) -> None:
+        self._call: Final = call
+        self._wants_more = False
         self.key = limit.key
         self.amount = limit.amount
         self.window_ms = limit.window_ms
@@ -59,10 +63,21 @@ class Share:
         self.ends_ms = 0
         self.left = 0
         self.low = 0
-        self.wants_more = False
         self.wanted = 0
         self.spent = 0
         self.offered = 0
         self.debt = 0
         self.pool = -1
         self.state: State = "exact"
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether somebody found less than `low`; who says so first calls the ledger, and no one again until it has looked."""
+        return self._wants_more
+
+    @wants_more.setter
+    def wants_more(self, wants_more: bool) -> None:
+        news = wants_more and not self._wants_more
+        self._wants_more = wants_more
+        if news and self._call is not None:
+            self._call()

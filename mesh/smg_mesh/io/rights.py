@@ -7,8 +7,8 @@
     rights.share(key)               # what may be charged, now, without waiting for anybody
 
 A node alone, for which nothing was ever defined, has no core: most of what is here is loaded with the first limit.
-Between inputs there is one wake-up planned, for when the core says; while nobody wants any rights there is none, and
-no packet. Times are read here and are arguments further down. A mistake about one input is counted and logged, and
+Between inputs there is one wake-up planned, for when the core says, and sooner where a share calls; while nobody wants
+any rights there is none, and no packet. Times are read here and are arguments further down. A mistake about one input is counted and logged, and
 costs that input.
 """
 
@@ -242,6 +242,7 @@ class Rights:
             wall_ms=start.wall_ms,
             lived=None if before is None else before.lived,
             adopted_ms=self._wall_ms(),
+            called=self._called,
         )
         if before is not None:
             self._core.inherit(before)
@@ -262,6 +263,13 @@ class Rights:
         if core is not None:
             now_ms, wall_ms = self._now_ms(), self._wall_ms()
             self._step(core, lambda: core.persisted(token, now_ms=now_ms, wall_ms=wall_ms))
+
+    def _called(self) -> None:
+        """Plan a look at a share that whoever charged it found low."""
+        core = self._core
+        if core is not None:
+            core.hear(now_ms=self._now_ms())
+            self._plan(core)
 
     def _beat(self) -> None:
         core = self._core

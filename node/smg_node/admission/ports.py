@@ -21,7 +21,7 @@ class Share(Protocol):
     key: str
     left: int
     low: int
-    """Below this, more is asked for with the next tick; never less than 0."""
+    """Below this, more is wanted, which whoever charges says; never less than 0."""
     wants_more: bool
     window: int
     debt: int

@@ -45,6 +45,8 @@ class Lease:
         assert share.left >= amount > 0, "nobody lends what is not there"
         share.left -= amount
         share.spent += amount
+        if share.left < share.low:
+            share.wants_more = True
         self.lent += amount
 
     def take_back(self, amount: int) -> None:

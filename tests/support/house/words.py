@@ -118,15 +118,20 @@ def _is_truth_value(annotation: ast.expr) -> bool:
     return short and ast.unparse(annotation) in ("bool", "bool | None")
 
 
+def _makes_setter(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Attribute) and decorator.attr == "setter"
+
+
 def booleans_are_named(source: Source) -> Iterator[Finding]:
     """A public function takes a truth value by keyword only: `f(x, True)` says nothing.
 
-    Where a library decides how we are called, `# noqa: FBT001` and the reason stand beside it.
+    A setter takes what is assigned. Where a library decides how we are called, `# noqa: FBT001` and the reason stand
+    beside it.
     """
     if not source.is_product:
         return
     for function in functions(source):
-        if function.name.startswith("_"):
+        if function.name.startswith("_") or any(map(_makes_setter, function.decorator_list)):
             continue
         arguments = function.args
         for argument in [*arguments.posonlyargs, *arguments.args]:

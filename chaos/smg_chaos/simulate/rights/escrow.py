@@ -1,6 +1,6 @@
 """What the world needs of the rights of a node, so that tests can put simple and broken ones in their place."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self
 
 from smg_mesh.escrow.definitions import Limits
@@ -35,6 +35,10 @@ class RightsCore(Protocol):
 
     def due_ms(self) -> int | None:
         """Return when the next tick is needed."""
+        ...
+
+    def hear(self, *, now_ms: int) -> None:
+        """Learn when it was that a share has called."""
         ...
 
     def members(self, alive: Sequence[Life], left: Sequence[str], *, now_ms: int) -> None:
@@ -89,6 +93,7 @@ class RightsFactory(Protocol):
         now_ms: int,
         wall_ms: int,
         lived: Lived | None = None,
+        called: Callable[[], object] | None = None,
     ) -> RightsCore:
         """Begin the rights of one life."""
         ...

@@ -71,6 +71,7 @@ class Teller:
             now_ms=self.now_ms,
             wall_ms=self.wall_ms,
             lived=before,
+            called=self._called,
         )
         self._remembered = None
         self.members_changed()
@@ -228,6 +229,10 @@ class Teller:
             return least_us + _IDLE_US
         wanted_us = int((due_ms - self.node.offset_ms) * MS / self._pace) + MS
         return max(least_us, wanted_us)
+
+    def _called(self) -> None:
+        self.core.hear(now_ms=self.now_ms)
+        self._plan_tick()
 
     def _plan_tick(self) -> None:
         """Come earlier than planned if something is due earlier."""

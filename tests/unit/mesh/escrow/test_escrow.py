@@ -54,20 +54,6 @@ def test_without_limits_nobody_wakes_and_nothing_is_said() -> None:
     assert world.nodes["a"].core.share(KEY, now_ms=9, wall_ms=9) is None
 
 
-@pytest.mark.parametrize(("amount", "most"), [(10**9, 80), (20_000, 250)])
-def test_a_limit_in_use_wakes_its_node_every_few_milliseconds_only_where_it_may_be_low(
-    amount: int, most: int
-) -> None:
-    key = "model=m#requests/86400000"
-    world = World(("a",), Defined(Limit(key, "requests", amount, 86_400_000, mode="strict")))
-    world.run(4_000, load(world, key, {"a": 1_000.0}))
-    # Until somebody owns it there is only what stands.
-    before, refused = world.nodes["a"].ticks, dict(world.tally.refused)
-    world.run(4_000, load(world, key, {"a": 1_000.0}))
-    assert 20 <= (world.nodes["a"].ticks - before) / 4 <= most
-    assert world.tally.refused == refused
-
-
 def test_limits_that_nobody_uses_cost_a_look_and_a_packet_a_second_at_most() -> None:
     world = five()
     world.run(20_000)

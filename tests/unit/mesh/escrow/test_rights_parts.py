@@ -12,6 +12,7 @@ from smg_mesh.escrow.messages import AskRow, GiveRow, Message, RightsAsk, Rights
 from smg_mesh.escrow.permits import permits_of
 from smg_mesh.escrow.pool import Customer, Pool
 from smg_mesh.escrow.rosters import changed
+from smg_mesh.escrow.share import Share
 from smg_mesh.escrow.standing import Accrual, borrowed_right, slices_of, standing_right
 from smg_mesh.escrow.visited import Visited
 from smg_mesh.escrow.words import Life, Limit, Roster
@@ -221,6 +222,43 @@ def test_permits_are_taken_given_back_and_follow_the_limit() -> None:
     assert (share.left, share.window) == (0, -1)
     assert ledger.peek(OPEN.key) is None
     assert ledger.due_ms(0) is None
+
+
+def test_a_share_calls_once_until_it_was_looked_at() -> None:
+    calls = []
+    share = Share(SHORT, lambda: calls.append(share.wants_more))
+    for _ in range(3):
+        share.wants_more = True
+    assert (calls, share.wants_more) == ([True], True)
+    share.wants_more = False
+    assert calls == [True]
+    share.wants_more = True
+    assert calls == [True, True]
+    Share(SHORT).wants_more = True
+
+
+def test_who_calls_is_looked_at_on_the_beat_and_all_who_called_together() -> None:
+    keys = [f"key={name}#requests/1000" for name in "abc"]
+    limits = Defined(*(Limit(key, "requests", 1_000, 1_000, mode="strict") for key in keys))
+    called: list[int] = []
+    ledger = Ledger(Life("a", 1), limits, now_ms=0, wall_ms=0, called=lambda: called.append(1))
+    ledger.follow(roster("ab"), 2, wall_ms=-86_400_000)
+    shares = [ledger.share(limit, now_ms=0, wall_ms=0) for limit in map(limits.get, keys) if limit]
+
+    def tick(now_ms: int) -> None:
+        ledger.tick(now_ms=now_ms, wall_ms=now_ms, owners=lambda _: "b", majority=True)
+
+    tick(5)
+    due_ms = ledger.due_ms(5)
+    assert due_ms is not None
+    assert due_ms > 25
+    for now_ms, share in zip((13, 14, 15), shares, strict=True):
+        share.wants_more = True
+        ledger.hear(now_ms)
+        assert ledger.due_ms(now_ms) == 15 + (now_ms == 15)
+    assert len(called) == 3
+    tick(15)
+    assert [share.wants_more for share in shares] == [False] * 3
 
 
 def test_an_ask_that_comes_twice_is_answered_once() -> None:

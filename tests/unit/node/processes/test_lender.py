@@ -41,6 +41,15 @@ def test_what_is_lent_is_charged_to_the_node_before_it_is_told() -> None:
     assert word.pool == 15, "what is left besides"
 
 
+def test_what_is_lent_may_leave_the_node_low_which_its_share_says() -> None:
+    desk = Desk(left=20)
+    desk.minute.low = 15
+    desk.lend("a", "minute", 5)
+    assert (desk.minute.left, desk.minute.wants_more) == (15, False)
+    desk.lend("b", "minute", 1)
+    assert desk.minute.wants_more
+
+
 def test_slices_shrink_with_what_there_is_and_the_last_right_is_lent() -> None:
     desk = Desk(left=19)
     given = []
