@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from smg_node.http import chunking
 from smg_node.http.reply import Reply
 from smg_node.http.wire import Wire
 
@@ -36,15 +37,8 @@ class EventStream(msgspec.Struct, eq=False):
         self.put(frames)
         await self.wire.drain()
 
-    def put(self, frames: bytes) -> bool:
-        """Write frames at once; true if the client is behind. ConnectionError if it is gone."""
-        self.quiet_ticks = 0
-        if self.held:
-            frames, self.held = self.held + frames, b""
-        if self.committed:
-            return self.wire.chunk(frames)
-        self._begin(frames, last=False)
-        return self.wire.behind
+    put = chunking.put
+    """Write frames at once; true if the client is behind. ConnectionError if it is gone."""
 
     def hold(self, frames: bytes, *, alone: bool = False) -> None:
         """Write frames together with what follows at once, or without it when the loop has gone round twice.
@@ -73,7 +67,7 @@ class EventStream(msgspec.Struct, eq=False):
         if self.committed:
             self.wire.end(frames)
         else:
-            self._begin(frames, last=True)
+            self.begin(frames, last=True)
 
     def ping(self) -> None:
         """Write a comment, unless the client is gone or has not read what it has."""
@@ -92,7 +86,8 @@ class EventStream(msgspec.Struct, eq=False):
         if self.held and not self.wire.gone:
             self.put(b"")
 
-    def _begin(self, frames: bytes, *, last: bool) -> None:
+    def begin(self, frames: bytes, *, last: bool) -> None:
+        """Write the head and the first frames, which are all if they are the last."""
         self.committed = True
         headers = self.headers()
         if not isinstance(headers, Reply):

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from smg_node.http import chunking
 from smg_node.http.reply import JSON, HeadWriter, Reply
 
 # SO_LINGER with a time of zero: closing sends RST, so that a cut answer cannot pass for a whole one.
@@ -132,20 +133,8 @@ class Wire(msgspec.Struct, eq=False):
             data = b"%b%x\r\n%b\r\n" % (head, len(first), first)
         self._write(data, at_once=True)
 
-    def chunk(self, data: bytes) -> bool:
-        """Write more of a stream; true if the client is behind. ConnectionError if it is gone."""
-        # `_write` and `_framed` once more, in one: this is what every token of every stream comes by.
-        line = self.line
-        transport = line.transport
-        if transport is None or transport.is_closing():
-            raise ConnectionResetError(_GONE)
-        if self.http11:
-            data = b"%x\r\n%b\r\n" % (len(data), data)
-        data_bytes = len(data)
-        line.sent_bytes += data_bytes
-        self.bytes_out += data_bytes
-        transport.write(data)
-        return line.writing_paused
+    chunk = chunking.chunk
+    """Write more of a stream; true if the client is behind. ConnectionError if it is gone."""
 
     def end(self, data: bytes) -> None:
         """Write the last bytes of a stream and its end. ConnectionError if the client is gone."""

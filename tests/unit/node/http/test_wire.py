@@ -9,7 +9,9 @@ from typing import Any, cast
 import pytest
 import uvloop
 
-from smg_node.http.wire import write_at_once
+from smg_node.http.reply import HeadWriter
+from smg_node.http.wire import Wire, write_at_once
+from smg_node.world import SystemClock
 
 HIGH_BYTES = 256 * 1024
 LARGE = bytes(range(256)) * 64 * 1024
@@ -100,3 +102,58 @@ def _all_of(raw: socket.socket, size: int) -> bytes:
 )
 def test_what_is_written_at_once(run: Callable[[Any], None], holds: Callable[[], Any]) -> None:
     run(holds())
+
+
+class Listening:
+    """A connection, and the transport of one, that remembers what was written."""
+
+    def __init__(self) -> None:
+        self.written = b""
+        self.sent_bytes = 0
+        self.writing_paused = self.closing = False
+        self.transport: Listening | None = self
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+
+def wire_on(line: Listening, *, http11: bool = True) -> Wire:
+    return Wire(cast(Any, line), HeadWriter(SystemClock()), http11, True)
+
+
+@pytest.mark.parametrize("size", [1, 9, 10, 15, 16, 255, 256, 2_047, 2_048, 2_049, 70_000])
+def test_a_chunk_says_how_long_it_is_and_is_counted(size: int) -> None:
+    line, data = Listening(), b"x" * size
+    wire = wire_on(line)
+    assert not wire.chunk(data)
+    assert line.written == f"{size:x}\r\n".encode() + data + b"\r\n"
+    assert line.sent_bytes == wire.bytes_out == len(line.written)
+    line.writing_paused = True
+    assert wire.chunk(data)
+    assert (
+        line.sent_bytes
+        == wire.bytes_out
+        == len(line.written)
+        == 2 * (len(data) + len(f"{size:x}") + 4)
+    )
+
+
+def test_before_chunks_were_known_a_stream_is_its_bytes() -> None:
+    line = Listening()
+    wire_on(line, http11=False).chunk(b"data: 1\n\n")
+    assert line.written == b"data: 1\n\n"
+
+
+def test_nothing_is_written_to_a_client_that_is_gone() -> None:
+    line = Listening()
+    wire = wire_on(line)
+    line.closing = True
+    with pytest.raises(ConnectionResetError, match="gone"):
+        wire.chunk(b"x")
+    line.transport = None
+    with pytest.raises(ConnectionResetError, match="gone"):
+        wire.chunk(b"x")
+    assert (line.written, line.sent_bytes, wire.bytes_out) == (b"", 0, 0)
