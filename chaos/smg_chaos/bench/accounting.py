@@ -1,11 +1,12 @@
 """What a process tree used, from the kernel's own accounting.
 
-CPU time is `utime + stime + cutime + cstime` of `/proc/PID/stat` over every process of a tree: the last
-two hold what children used that have ended meanwhile, so nothing is lost and nothing counted twice.
-The kernel counts nanoseconds and tells them in ticks of 10 ms; a window should use a second of CPU.
+CPU time is what the CPU clock of every process of a tree says, in nanoseconds, threads that have ended included, and
+`cutime + cstime` of `/proc/PID/stat`: what children used that have ended meanwhile. So nothing is lost and nothing
+counted twice. The kernel tells the latter in ticks of 10 ms, and a process's own as well where nobody may ask its clock.
 """
 
 import os
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,10 @@ _KB: Final = 1024
 # Places in /proc/PID/stat, counted from the field behind the command's name.
 _PARENT: Final = 1
 _SESSION: Final = 3
-_TIMES: Final = slice(11, 15)
+_OWN_TIMES: Final = slice(11, 13)
+_CHILDREN_TIMES: Final = slice(13, 15)
+_SCHEDULED: Final = 2
+"""In the number of a process's clock: what the scheduler counts."""
 
 
 class AccountingError(Exception):
@@ -66,15 +70,29 @@ def cpu_s(pids: Iterable[int], proc: Path = PROC) -> float:
 
     AccountingError when none of them can be read.
     """
-    ticks, read = 0, 0
+    used_s, read = 0.0, 0
     for pid in pids:
         fields = _stat(pid, proc)
         if fields is not None:
-            ticks += sum(map(int, fields[_TIMES]))
+            own_s = _clock_s(pid) if proc == PROC else None
+            used_s += _seconds(fields[_OWN_TIMES]) if own_s is None else own_s
+            used_s += _seconds(fields[_CHILDREN_TIMES])
             read += 1
     if not read:
         raise AccountingError(f"no CPU time of a process can be read in {proc}")
-    return ticks / os.sysconf("SC_CLK_TCK")
+    return used_s
+
+
+def _clock_s(pid: int) -> float | None:
+    """Return what the CPU clock of a process says, None where it does not: its number is made of the process's."""
+    try:
+        return time.clock_gettime_ns(~pid << 3 | _SCHEDULED) / 1e9
+    except OSError:
+        return None
+
+
+def _seconds(ticks: Iterable[str]) -> float:
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def tree_cpu_s(pid: int, proc: Path = PROC) -> float:
@@ -85,7 +103,7 @@ def tree_cpu_s(pid: int, proc: Path = PROC) -> float:
 def tree_scheduled_s(pid: int, proc: Path = PROC) -> float:
     """Return the CPU seconds of all living threads of a tree, as the scheduler has them: in nanoseconds.
 
-    `tree_cpu_s` counts clock ticks of 10 ms; of a process that runs 0.1 ms at a time it sees samples.
+    What ended threads used is not among it; `tree_cpu_s` has that as well.
     """
     total_ns = 0
     for one in tree_of(pid, proc):

@@ -3,7 +3,8 @@
 Two groups, one after the other: workloads at full speed, then those with paced streams, for an engine
 has one pace. Inside a group all gateways run at once and idle except for the one that is measured, and
 every workload goes round all gateways before the next one: A B A B, in an order that turns from round
-to round. Whatever happens, all that was started is stopped.
+to round. A round may have several laps, between which the other rounds have theirs: where a machine is slow for
+minutes, all rounds have a part of that. Whatever happens, all that was started is stopped.
 """
 
 import asyncio
@@ -43,6 +44,8 @@ class Plan:
     bundle: Bundle
     engine: EngineChoice = field(default_factory=EngineChoice)
     rounds: int = 3
+    laps: int = 1
+    """Of every round; what counts of a workload is divided among them."""
     lengths: Lengths = field(default_factory=Lengths)
     load: Load = field(default_factory=Load)
     client_processes: int = 1
@@ -69,7 +72,7 @@ class Bench:
     def measurements(self) -> int:
         """Return how many rows there will be."""
         gateways_count = 1 if self.plan.target else len(self.plan.gateways)
-        return len(self.plan.workloads) * self.plan.rounds * gateways_count
+        return len(self.plan.workloads) * self.plan.rounds * self.plan.laps * gateways_count
 
     def kill_rest(self) -> None:
         """End what `run` started and was too hurried to stop."""
@@ -150,31 +153,35 @@ class Bench:
                     raise BenchError(f"{gateway.label} cannot answer {name}: {problem}")
 
     async def _rounds(self, workloads: Sequence[Workload], running: Sequence[Gateway]) -> None:
-        rounds = self.plan.rounds
-        for number in range(rounds):
+        rounds, laps = self.plan.rounds, self.plan.laps
+        lengths = self.plan.lengths.of_one(laps)
+        for number in range(rounds * laps):
+            lap, of_round = divmod(number, rounds)
             for workload in workloads:
                 if workload.added and self._engine_port is not None:
-                    await self._alone(workload, self._engine_port, number)
-                for gateway in turned(running, number):
-                    self.progress.measuring(workload, gateway.label, number, rounds)
+                    row = await self._alone(workload, self._engine_port, number, lengths)
+                    row.round, row.lap = of_round, lap
+                    self.rows.append(row)
+                for gateway in turned(running, of_round + lap):
+                    self.progress.measuring(workload, gateway.label, number, rounds * laps)
                     load = replace(self._load, round=number)
-                    row = await self._measure(workload, gateway, load, self.plan.lengths)
+                    row = await self._measure(workload, gateway, load, lengths)
+                    row.round, row.lap = of_round, lap
                     self.rows.append(row)
                     self.progress.measured(row, workload)
 
-    async def _alone(self, workload: Workload, port: int, number: int) -> None:
+    async def _alone(self, workload: Workload, port: int, number: int, lengths: Lengths) -> Row:
         plan = self.plan
-        row = await first_tokens(
+        return await first_tokens(
             workload,
             Contract(plan.engine.contract),
             port,
             plan.bundle,
             number=number,
-            warmup_s=min(0.5, plan.lengths.warmup_s),
-            duration_s=plan.lengths.duration_s / 2,
+            warmup_s=min(0.5, lengths.warmup_s),
+            duration_s=lengths.duration_s / 2,
             clock_s=self.clock_s,
         )
-        self.rows.append(row)
 
     async def _measure(
         self, workload: Workload, gateway: Gateway, load: Load, lengths: Lengths

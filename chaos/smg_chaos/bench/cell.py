@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from smg_chaos.bench import machine
@@ -25,6 +25,10 @@ class Lengths:
 
     warmup_s: float = 1.0
     duration_s: float = 4.0
+
+    def of_one(self, laps: int) -> "Lengths":
+        """Return what one lap of so many has."""
+        return replace(self, duration_s=self.duration_s / laps)
 
     def warmup(self, workload: Workload) -> float:
         """Return the warm-up of a workload: streams need time to be all there."""

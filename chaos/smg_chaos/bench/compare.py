@@ -33,6 +33,7 @@ from smg_chaos.bench.goals import (
     judged,
 )
 from smg_chaos.bench.growth import PROCESSES, growths
+from smg_chaos.bench.laps import whole_rounds
 from smg_chaos.bench.options import Options
 from smg_chaos.bench.profiling import profiled, said_of
 from smg_chaos.bench.progress import Progress
@@ -79,9 +80,10 @@ class _Run:
         workloads: Sequence[Workload],
         *,
         rounds: int,
+        laps: int = 1,
         host: str = "127.0.0.1",
     ) -> tuple[Plan, list[Row]]:
-        """Measure one part; all that was started is stopped, whatever happens."""
+        """Measure one part, and return its rounds; all that was started is stopped, whatever happens."""
         options = self.options
         plan = Plan(
             workloads=workloads,
@@ -93,6 +95,7 @@ class _Run:
                 options.contract, options.engine_server, options.pace, options.tokenizer, host
             ),
             rounds=rounds,
+            laps=laps,
             lengths=Lengths(options.warmup_s, options.duration_s),
             load=Load(clients=options.clients),
             client_processes=options.client_processes,
@@ -105,7 +108,7 @@ class _Run:
         finally:
             bench.kill_rest()
             self.rows += bench.rows
-        return plan, bench.rows
+        return plan, whole_rounds(bench.rows)
 
     def ours(self) -> Wanted:
         """Return this gateway, as it is measured."""
@@ -145,7 +148,8 @@ def _goals(run: _Run) -> tuple[list[Judged], dict[str, Any]]:
     figures: dict[str, list[Figure]] = {}
     names = [name for name in (REFERENCE, REFERENCE_CACHED) if name in there]
     peers = [Wanted(name, KINDS[name]) for name in names]
-    plan, rows = run.measure("goals", [ours, *peers], _workloads(), rounds=options.rounds)
+    rounds, laps = options.rounds, options.laps
+    plan, rows = run.measure("goals", [ours, *peers], _workloads(), rounds=rounds, laps=laps)
     labels = [one.label for one in plan.gateways]
     for base in names:
         figures[base] = figures_of(rows, plan.workloads, labels, base)
@@ -154,7 +158,7 @@ def _goals(run: _Run) -> tuple[list[Judged], dict[str, Any]]:
     if COMMON in there:
         common = Wanted(COMMON, there[COMMON])
         workloads = chosen(["short", "paced"], [_COMMON_STREAMS])
-        beside, rows = run.measure("common", [ours, common], workloads, rounds=options.rounds)
+        beside, rows = run.measure("common", [ours, common], workloads, rounds=rounds, laps=laps)
         labels = [one.label for one in beside.gateways]
         figures[COMMON] = figures_of(rows, beside.workloads, labels, COMMON)
         plan = replace(plan, gateways=[*plan.gateways, common])

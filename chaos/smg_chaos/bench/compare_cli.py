@@ -32,7 +32,8 @@ _Quick = Annotated[bool, typer.Option(help="two rounds of 1.5 s, and no growth")
 _Processes = Annotated[str, typer.Option(help="numbers of data processes that growth goes over")]
 _Flags = Annotated[str, typer.Option(help="more flags of this gateway")]
 _Rounds = Annotated[int, typer.Option(help="rounds, interleaved", min=2, max=100)]
-_DurationS = Annotated[float, typer.Option(help="seconds that count, each", min=0.2, max=600)]
+_Laps = Annotated[int, typer.Option(help="parts of a round, taken turn about", min=1, max=26)]
+_DurationS = Annotated[float, typer.Option(help="seconds that count, a round", min=0.2, max=600)]
 _WarmupS = Annotated[float, typer.Option(help="seconds before them", min=0, max=60)]
 _Clients = Annotated[int, typer.Option(help="connections of a loop", min=1, max=4096)]
 _Tokenizer = Annotated[
@@ -51,7 +52,8 @@ def command(
     processes: _Processes = "1,2",
     flags: _Flags = "",
     rounds: _Rounds = 3,
-    duration_s: _DurationS = 4.0,
+    laps: _Laps = 3,
+    duration_s: _DurationS = 6.0,
     warmup_s: _WarmupS = 1.0,
     clients: _Clients = 32,
     tokenizer: _Tokenizer = None,
@@ -62,16 +64,17 @@ def command(
 
     Exits 0 if all that must be is so, 1 if something falls short or has no result. Run it on a
     quiet machine: rounds that spread by more than a fifth are no result. As it comes it takes
-    about a quarter of an hour on two cores.
+    about forty minutes on two cores.
     """
     from smg_chaos.bench.accounting import AccountingError
     from smg_chaos.bench.children import BenchError
     from smg_chaos.bench.compare import Wish, compare
 
     if quick:
-        growth, rounds, duration_s, warmup_s = False, 2, 1.5, 0.5
+        growth, rounds, laps, duration_s, warmup_s = False, 2, 1, 1.5, 0.5
     options = Options(
         rounds=rounds,
+        laps=laps,
         duration_s=duration_s,
         warmup_s=warmup_s,
         clients=clients,

@@ -47,7 +47,7 @@ def _about(told: Page) -> str:
         ("Python", interpreter.told(machine)),
         ("Load at the start", load or "-"),
         ("Load and CPU pressure, worst of all rows", _weather(told.facts)),
-        ("Rounds", f"{told.facts.get('rounds')} of {told.facts.get('duration_s')} s, {told.facts.get('clients')} clients"),
+        ("Rounds", f"{told.facts.get('rounds')} of {told.facts.get('duration_s')} s{_laps(told.facts)}, {told.facts.get('clients')} clients"),
         ("Tokenizer", told.facts.get("tokenizer")),
         ("Engine", told.facts.get("engine")),
     ]  # fmt: skip
@@ -81,6 +81,14 @@ def _goals(goals: Sequence[Judged]) -> str:
         )
         lines.append(f"| {' | '.join(cells)} |\n")
     return "".join(lines)
+
+
+def _laps(facts: Mapping[str, Any]) -> str:
+    return (
+        f", each in {facts['laps']} laps between which the others have theirs"
+        if facts.get("laps", 1) > 1
+        else ""
+    )
 
 
 def _weather(facts: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ class Options:
     gateways: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
     rounds: int = 3
+    laps: int = 1
     duration_s: float = 4.0
     warmup_s: float = 1.0
     clients: int = 32

@@ -47,12 +47,17 @@ class Progress:
         """Say what a measurement brought."""
         self._done += 1
         line = (
-            f"{self._done}/{self._all}  round {row.round + 1}  {row.workload:10} {row.gateway:12} "
+            f"{self._done}/{self._all}  round {row.round + 1}{_letter(row.lap)} "
+            f" {row.workload:10} {row.gateway:12} "
         )
         line += in_a_line(row, workload)
         if row.void:
             line += f"  VOID: {'; '.join(row.void)}"
         self._console.print(escape(line), soft_wrap=True, highlight=False)
+
+
+def _letter(lap: int) -> str:
+    return chr(ord("a") + lap) if lap < 26 else f".{lap}"
 
 
 def in_a_line(row: Row, workload: Workload) -> str:

@@ -45,6 +45,7 @@ class Row(msgspec.Struct, kw_only=True):
     workload: str
     gateway: str
     round: int
+    lap: int = 0
     upstream: str = "grpc"
     seconds: float = 0.0
     requests: int = 0

@@ -147,6 +147,7 @@ def facts_of(options: Options, plan: Plan) -> dict[str, Any]:
     return {
         "machine": machine.describe(),
         "rounds": plan.rounds,
+        "laps": plan.laps,
         "duration_s": plan.lengths.duration_s,
         "warmup_s": plan.lengths.warmup_s,
         "clients": options.clients,

@@ -52,6 +52,17 @@ def test_a_daemon_that_left_its_parent_is_found_by_its_session(proc: Path) -> No
     assert tree_of(10, proc) == [10, 15, 16]
 
 
+def test_a_living_process_is_asked_to_the_nanosecond() -> None:
+    early_s = time.process_time()
+    told_s = cpu_s([os.getpid()]) - sum(os.times()[2:4])
+    late_s = time.process_time()
+    # What children used is told in ticks.
+    assert early_s - 0.02 <= told_s <= late_s + 0.02
+    before_s = cpu_s([os.getpid()])
+    sum(range(20_000))
+    assert cpu_s([os.getpid()]) - before_s > 0.0
+
+
 def test_user_and_system_time_and_that_of_ended_children_are_counted(proc: Path) -> None:
     process(proc, 10, parent=1, used=f"{TICKS} {2 * TICKS} {3 * TICKS} {4 * TICKS}")
     process(proc, 11, parent=10, used=f"{5 * TICKS} 0 0 0")
