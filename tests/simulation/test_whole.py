@@ -147,8 +147,8 @@ def _tells_nobody_what_is_open_any_more(broken: pytest.MonkeyPatch) -> None:
 def _has_rights_for_ever(broken: pytest.MonkeyPatch) -> None:
     made = Share.__init__
 
-    def more(self: Share, limit: Limit) -> None:
-        made(self, limit)
+    def more(self: Share, limit: Limit, call: Callable[[], object] | None = None) -> None:
+        made(self, limit, call)
         self.left = 0
 
     def never_less(self: Share, name: str, value: Any) -> None:
