@@ -4,7 +4,8 @@
     growth      this gateway alone, over streams, clients, prompts and workers
     profile     this gateway alone, each workload once, under Python's profiler
 
-What is published is written before anything is judged, so that a run that falls short can be read as well.
+What is published is written before anything is judged, so that a run that falls short can be read as well. The rows of a
+run are kept beside it, and may be judged again.
 """
 
 import asyncio
@@ -33,7 +34,6 @@ from smg_chaos.bench.goals import (
     judged,
 )
 from smg_chaos.bench.growth import PROCESSES, growths
-from smg_chaos.bench.laps import whole_rounds
 from smg_chaos.bench.options import Options
 from smg_chaos.bench.profiling import profiled, said_of
 from smg_chaos.bench.progress import Progress
@@ -61,6 +61,13 @@ class Wish:
     """Numbers of data processes that growth goes over."""
 
 
+class _Kept(msgspec.Struct):
+    """What a run leaves in its folder."""
+
+    facts: dict[str, Any]
+    rows: list[Row]
+
+
 @dataclass(slots=True)
 class _Run:
     """What is common to all parts of a run, and what they brought."""
@@ -71,7 +78,15 @@ class _Run:
     console: Console
     clock: Clock
     bundle: Bundle
+    before: Sequence[Row] | None = None
+    """What was measured before, where nothing is to be measured now."""
     rows: list[Row] = field(default_factory=list)
+
+    def is_there(self, name: str) -> bool:
+        """Return whether a gateway can be measured, or was."""
+        if self.before is not None:
+            return any(row.gateway == name for row in self.before)
+        return gateways.is_installed(KINDS[name], self.options.peers)
 
     def measure(
         self,
@@ -83,7 +98,7 @@ class _Run:
         laps: int = 1,
         host: str = "127.0.0.1",
     ) -> tuple[Plan, list[Row]]:
-        """Measure one part, and return its rounds; all that was started is stopped, whatever happens."""
+        """Measure one part; all that was started is stopped, whatever happens."""
         options = self.options
         plan = Plan(
             workloads=workloads,
@@ -100,6 +115,8 @@ class _Run:
             load=Load(clients=options.clients),
             client_processes=options.client_processes,
         )
+        if self.before is not None:
+            return plan, [row for row in self.before if row.part == name]
         plan.folder.mkdir(parents=True, exist_ok=True)
         bench = Bench(plan, Progress(self.console), self.clock.monotonic_s)
         try:
@@ -107,8 +124,10 @@ class _Run:
                 runner.run(until_told(bench))
         finally:
             bench.kill_rest()
+            for row in bench.rows:
+                row.part = name
             self.rows += bench.rows
-        return plan, whole_rounds(bench.rows)
+        return plan, bench.rows
 
     def ours(self) -> Wanted:
         """Return this gateway, as it is measured."""
@@ -117,6 +136,8 @@ class _Run:
 
 def compare(options: Options, wish: Wish) -> int:
     """Measure, print, write; return 0 if all that must be is so, else 1. ValueError, BenchError as for `bench`."""
+    if options.again is not None:
+        return _again(options.again, wish)
     clock: Clock = SystemClock()
     at = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
     folder = options.out / f"compare-{at.strftime('%Y%m%d-%H%M%S')}"
@@ -125,6 +146,7 @@ def compare(options: Options, wish: Wish) -> int:
     weather = machine.describe()
     judgements, facts = _goals(run)
     facts["machine"] = weather
+    facts["at"] = at.isoformat()
     tables = [] if not wish.growth else _grown(run)
     if wish.profile:
         _profile(run)
@@ -133,8 +155,31 @@ def compare(options: Options, wish: Wish) -> int:
         "pressure": max((row.pressure for row in run.rows), default=0.0),
     }
     text = page(Page(at, facts, judgements, tables))
-    print(text)
     _write(run, text, {"facts": facts, "rows": run.rows})
+    return _told(text, judgements, console)
+
+
+def _again(path: Path, wish: Wish) -> int:
+    """Judge the rows of a run before, and write its page. ValueError for a file that is not of one."""
+    try:
+        kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
+        at = datetime.fromisoformat(kept.facts["at"])
+        options = Options(rounds=kept.facts["rounds"], laps=kept.facts["laps"], again=path)
+    except (KeyError, msgspec.MsgspecError, OSError) as error:
+        raise ValueError(f"{path} is no rows.json of `smg-chaos compare`: {error}") from error
+    console = Console(stderr=True)
+    run = _Run(options, wish, path.parent, console, SystemClock(), bundle_of(None), kept.rows)
+    judgements, _ = _goals(run)
+    grew = any(row.part.startswith("growth-") for row in kept.rows)
+    text = page(Page(at, kept.facts, judgements, _grown(run) if grew else []))
+    if wish.page is not None:
+        wish.page.write_text(text, encoding="utf-8")
+    return _told(text, judgements, console)
+
+
+def _told(text: str, judgements: Sequence[Judged], console: Console) -> int:
+    """Print the page, and what falls short; return the exit code."""
+    print(text)
     short = [one.goal.axis for one in judgements if one.short]
     if short:
         console.print(f"short, or without a result: {', '.join(short)}", soft_wrap=True)
@@ -143,8 +188,7 @@ def compare(options: Options, wish: Wish) -> int:
 
 def _goals(run: _Run) -> tuple[list[Judged], dict[str, Any]]:
     options, ours = run.options, run.ours()
-    known = [KINDS[name] for name in (REFERENCE, REFERENCE_CACHED, COMMON)]
-    there = {one.name: one for one in known if gateways.is_installed(one, options.peers)}
+    there = {name for name in (REFERENCE, REFERENCE_CACHED, COMMON) if run.is_there(name)}
     figures: dict[str, list[Figure]] = {}
     names = [name for name in (REFERENCE, REFERENCE_CACHED) if name in there]
     peers = [Wanted(name, KINDS[name]) for name in names]
@@ -156,7 +200,7 @@ def _goals(run: _Run) -> tuple[list[Judged], dict[str, Any]]:
     if REFERENCE in there:
         figures[REFERENCE] += _memory(run)
     if COMMON in there:
-        common = Wanted(COMMON, there[COMMON])
+        common = Wanted(COMMON, KINDS[COMMON])
         workloads = chosen(["short", "paced"], [_COMMON_STREAMS])
         beside, rows = run.measure("common", [ours, common], workloads, rounds=rounds, laps=laps)
         labels = [one.label for one in beside.gateways]

@@ -21,6 +21,9 @@ $ smg-chaos compare --quick --tokenizer .cache/vocabulary/qwen
 
 $ smg-chaos compare --rounds 5 --no-growth --flags "--processes 1"
 
+$ smg-chaos compare --again .cache/bench/compare-20260101-000000/rows.json
+(the page of a run before, from what it measured)
+
 $ smg-chaos compare --profile
 (and what Python's profiler finds in each workload, in the folder of results)
 """
@@ -41,6 +44,12 @@ _Tokenizer = Annotated[
     typer.Option(help="folder with a real tokenizer", exists=True, file_okay=False),
 ]
 _Peers = Annotated[Path, typer.Option(help="where other gateways are installed")]
+_Again = Annotated[
+    Path | None,
+    typer.Option(
+        help="measure nothing, judge these rows.json of a run", exists=True, dir_okay=False
+    ),
+]
 _Out = Annotated[Path, typer.Option(help="folder for results and logs")]
 
 
@@ -59,6 +68,7 @@ def command(
     tokenizer: _Tokenizer = None,
     peers: _Peers = Path(".cache/peers"),
     out: _Out = Path(".cache/bench"),
+    again: _Again = None,
 ) -> None:
     """Hold this gateway to its goals beside the others, with every feature of production on.
 
@@ -81,6 +91,7 @@ def command(
         tokenizer=tokenizer,
         peers=peers,
         out=out,
+        again=again,
     )
     try:
         wish = Wish(

@@ -27,4 +27,5 @@ class Options:
     model: str = "simulated"
     pid: int = 0
     json: Path | None = None
+    again: Path | None = None
     out: Path = Path(".cache/bench")

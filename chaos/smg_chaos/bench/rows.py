@@ -46,6 +46,9 @@ class Row(msgspec.Struct, kw_only=True):
     gateway: str
     round: int
     lap: int = 0
+    """Of the round: between two of them the others have theirs."""
+    part: str = ""
+    """Of the run, where it has several."""
     upstream: str = "grpc"
     seconds: float = 0.0
     requests: int = 0
@@ -137,7 +140,7 @@ class Figure(msgspec.Struct, kw_only=True):
     notes: list[str] = []
 
 
-Key = tuple[str, str, int]
+Key = tuple[str, str, int, int]
 
 
 def value_of(row: Row, workload: Workload, rows: Mapping[Key, Row]) -> float | None:
@@ -147,7 +150,7 @@ def value_of(row: Row, workload: Workload, rows: Mapping[Key, Row]) -> float | N
     if workload.unit == "first token":
         if not workload.added:
             return row.ttft_ms.p99
-        alone = rows.get((workload.name, ALONE, row.round))
+        alone = rows.get((workload.name, ALONE, row.round, row.lap))
         return None if alone is None else max(0.0, row.ttft_ms.p50 - alone.ttft_ms.p50)
     if not row.gateway_cpu_s:
         return None
@@ -155,7 +158,7 @@ def value_of(row: Row, workload: Workload, rows: Mapping[Key, Row]) -> float | N
         return row.request_us()
     if not workload.less:
         return row.token_us()
-    other = rows.get((workload.less, row.gateway, row.round))
+    other = rows.get((workload.less, row.gateway, row.round, row.lap))
     per_request = row.tokens / row.requests if row.requests else 0.0
     if other is None or other.void or per_request <= 1:
         return None
@@ -165,17 +168,20 @@ def value_of(row: Row, workload: Workload, rows: Mapping[Key, Row]) -> float | N
 def figures_of(
     rows: Sequence[Row], workloads: Sequence[Workload], gateways: Sequence[str], base: str | None
 ) -> list[Figure]:
-    """Return the figures, by workload and then gateway; ratios to `base`, round by round."""
-    by_key = {(row.workload, row.gateway, row.round): row for row in rows}
+    """Return the figures, by workload and then gateway; ratios to `base`, round by round.
+
+    That of a round is the median of those of its laps that count.
+    """
+    by_key = {(row.workload, row.gateway, row.round, row.lap): row for row in rows}
     rounds = sorted({row.round for row in rows})
     figures = []
     for workload in workloads:
-        values = {
-            (gateway, number): value_of(row, workload, by_key)
-            for gateway in gateways
-            for number in rounds
-            if (row := by_key.get((workload.name, gateway, number))) is not None
-        }
+        laps: dict[tuple[str, int], list[float]] = {}
+        for row in rows:
+            value = value_of(row, workload, by_key) if row.workload == workload.name else None
+            if value is not None:
+                laps.setdefault((row.gateway, row.round), []).append(value)
+        values = {place: statistics.median(these) for place, these in laps.items()}
         for gateway in gateways:
             own = [row for row in rows if (row.workload, row.gateway) == (workload.name, gateway)]
             if not own:

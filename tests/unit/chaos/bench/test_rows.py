@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,6 +82,44 @@ def test_a_figure_is_the_median_with_its_spread_and_the_ratio_round_by_round() -
     assert mine.ratio == pytest.approx(0.5)
     assert mine.result
     assert mine.values == pytest.approx([1000, 1100, 1050])
+
+
+def laps(gateway: str, *rounds_s: Sequence[float]) -> list[Row]:
+    rows = []
+    for number, costs_s in enumerate(rounds_s):
+        for lap, cost_s in enumerate(costs_s):
+            rows.append(row(gateway, number=number, cpu_s=cost_s))
+            rows[-1].lap = lap
+    return rows
+
+
+def test_a_round_is_the_median_of_its_laps() -> None:
+    mine = [
+        *laps("a", (1.0, 1.1, 9.0), (1.2, 1.0, 1.0)),
+        *laps("b", (2.2, 2.2, 2.2), (2.0, 8.0, 2.0)),
+    ]
+    told = figure(mine)
+    assert told.values == pytest.approx([1100, 1000])
+    assert told.ratio == pytest.approx(0.5)
+    assert told.result
+
+
+def test_laps_that_do_not_count_are_left_out_and_told_of() -> None:
+    rows = laps("a", (1.0, 5.0, 1.1), (1.0, 1.0, 1.0))
+    rows[1].void = ["a client used 90% of a core"]
+    told = figure(rows)
+    assert told.values == pytest.approx([1050, 1000])
+    assert told.notes == ["round 1: a client used 90% of a core"]
+
+
+def test_a_lap_of_a_burst_is_held_against_the_short_stream_of_the_same_lap() -> None:
+    rows = []
+    for lap, (short_s, long_s) in enumerate(((0.1, 0.1 + 0.256), (0.5, 0.5 + 0.256), (0.1, 0.356))):
+        rows.append(row(workload="stream1", cpu_s=short_s, tokens=1000))
+        rows.append(row(workload="burst", cpu_s=long_s, tokens=129_000))
+        rows[-1].lap = rows[-2].lap = lap
+    [_, burst] = figures_of(rows, [STREAM1, BURST], ["a"], None)
+    assert burst.median == pytest.approx(2)
 
 
 def test_a_spread_above_twenty_per_cent_is_no_result() -> None:

@@ -1,0 +1,72 @@
+"""The rows of a run are kept, and whoever has them can have its page again."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from smg_chaos.bench.compare import Wish, compare
+from smg_chaos.bench.gateways import EQUIPPED
+from smg_chaos.bench.goals import REFERENCE
+from smg_chaos.bench.options import Options
+from smg_chaos.bench.rows import Row
+
+FACTS = {
+    "at": "2026-11-26T15:12:00+00:00",
+    "rounds": 3,
+    "laps": 2,
+    "duration_s": 6.0,
+    "clients": 32,
+}
+
+
+def row(gateway: str, number: int, lap: int, cpu_s: float, part: str = "goals") -> Row:
+    return Row(
+        workload="short",
+        gateway=gateway,
+        round=number,
+        lap=lap,
+        part=part,
+        seconds=2.0,
+        requests=1_000,
+        tokens=8_000,
+        gateway_cpu_s=cpu_s,
+    )
+
+
+def kept(folder: Path, rows: list[Row]) -> Path:
+    path = folder / "rows.json"
+    path.write_bytes(msgspec.json.encode({"facts": FACTS, "rows": rows}))
+    return path
+
+
+def test_a_run_before_is_judged_by_its_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        row(gateway, number, lap, cost_s)
+        for number in range(3)
+        for lap in range(2)
+        for gateway, cost_s in ((EQUIPPED, 0.1), (REFERENCE, 0.2))
+    ]
+    # Of another part of the run, under the same names.
+    rows += [row(EQUIPPED, number, 0, 7.0, part="growth-1") for number in range(2)]
+    page = tmp_path / "page.md"
+    assert compare(Options(again=kept(tmp_path, rows)), Wish(page)) == 1
+    text = page.read_text()
+    assert text == capsys.readouterr().out.removesuffix("\n")
+    assert "| 2026-11-26 15:12 UTC |" in text
+    assert "3 of 6.0 s, each in 2 laps" in text
+    [short] = [line for line in text.splitlines() if line.startswith("| short chat")]
+    assert "| 100 | 200 | µs per request | 0.500 | 0.6 |" in short
+    assert short.endswith("| 0% | pass |")
+    assert "not measured" in text
+    assert "## Growth: clients" in text
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"facts": {}, "rows": []}', '{"facts": 1}'])
+def test_another_file_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"no rows\.json"):
+        compare(Options(again=path), Wish(None))
