@@ -16,7 +16,8 @@ from smg_chaos.bench.script import Script
 from smg_chaos.bench.workloads import SLACK_S, Load, Workload
 
 _MB: Final = 1024 * 1024
-_PACED_WARMUP_S: Final = 1.5
+_PACED_WARMUP_S: Final = 3.0
+"""LiteLLM needs more than a second for the first words of the last of 32 streams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +26,20 @@ class Lengths:
 
     warmup_s: float = 1.0
     duration_s: float = 4.0
+    laps: int = 1
 
     def of_one(self, laps: int) -> "Lengths":
         """Return what one lap of so many has."""
-        return replace(self, duration_s=self.duration_s / laps)
+        return replace(self, laps=laps)
 
     def warmup(self, workload: Workload) -> float:
         """Return the warm-up of a workload: streams need time to be all there."""
         return max(self.warmup_s, _PACED_WARMUP_S) if workload.paced else self.warmup_s
 
     def counts_s(self, workload: Workload) -> float:
-        """Return for how long a workload counts."""
-        return max(self.duration_s * workload.longer, workload.least_s)
+        """Return for how long a workload counts; of paced streams, which use little, each lap does for as long as a round."""
+        laps = 1 if workload.paced and workload.longer == 1 else self.laps
+        return max(self.duration_s * workload.longer / laps, workload.least_s)
 
     def held_s(self, workload: Workload) -> float:
         """Return for how long held streams of a workload last."""

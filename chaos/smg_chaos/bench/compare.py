@@ -1,6 +1,7 @@
 """One call of `smg-chaos compare`: this gateway as it is operated, held to its goals beside others.
 
-    goals       all gateways but litellm in one interleaved run, then this one and litellm in another
+    goals       all gateways but litellm in one interleaved run, then this one and litellm in another; what has no result,
+                because rounds spread by more than a fifth, once more at the end of each
     growth      this gateway alone, over streams, clients, prompts and workers
     profile     this gateway alone, each workload once, under Python's profiler
 
@@ -46,6 +47,7 @@ from smg_node.world import SystemClock
 
 _COMMON_STREAMS: Final = 32
 _GROWTH_ROUNDS: Final = 2
+_ANEW: Final = "-anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Wish:
     page: Path | None
     growth: bool = True
     profile: bool = False
+    anew: bool = True
+    """Whether what has no result is measured once more."""
     arguments: tuple[str, ...] = ()
     """More flags for this gateway."""
     processes: tuple[int, ...] = PROCESSES
@@ -116,7 +120,9 @@ class _Run:
             client_processes=options.client_processes,
         )
         if self.before is not None:
-            return plan, [row for row in self.before if row.part == name]
+            rows = [row for row in self.before if row.part == name]
+            if rows or not (self.wish.anew and name.endswith(_ANEW)):
+                return plan, rows
         plan.folder.mkdir(parents=True, exist_ok=True)
         bench = Bench(plan, Progress(self.console), self.clock.monotonic_s)
         try:
@@ -137,7 +143,7 @@ class _Run:
 def compare(options: Options, wish: Wish) -> int:
     """Measure, print, write; return 0 if all that must be is so, else 1. ValueError, BenchError as for `bench`."""
     if options.again is not None:
-        return _again(options.again, wish)
+        return _again(options, options.again, wish)
     clock: Clock = SystemClock()
     at = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
     folder = options.out / f"compare-{at.strftime('%Y%m%d-%H%M%S')}"
@@ -159,20 +165,31 @@ def compare(options: Options, wish: Wish) -> int:
     return _told(text, judgements, console)
 
 
-def _again(path: Path, wish: Wish) -> int:
+def _again(options: Options, path: Path, wish: Wish) -> int:
     """Judge the rows of a run before, and write its page. ValueError for a file that is not of one."""
     try:
         kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
-        at = datetime.fromisoformat(kept.facts["at"])
-        options = Options(rounds=kept.facts["rounds"], laps=kept.facts["laps"], again=path)
+        facts = kept.facts
+        at = datetime.fromisoformat(facts["at"])
+        rounds, laps, duration_s = facts["rounds"], facts["laps"], facts["duration_s"]
     except (KeyError, msgspec.MsgspecError, OSError) as error:
         raise ValueError(f"{path} is no rows.json of `smg-chaos compare`: {error}") from error
+    options = replace(options, rounds=rounds, laps=laps, duration_s=duration_s)
+    clock: Clock = SystemClock()
+    now = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
+    folder = options.out / f"compare-{now.strftime('%Y%m%d-%H%M%S')}"
     console = Console(stderr=True)
-    run = _Run(options, wish, path.parent, console, SystemClock(), bundle_of(None), kept.rows)
+    run = _Run(options, wish, folder, console, clock, bundle_of(options.tokenizer), kept.rows)
     judgements, _ = _goals(run)
     grew = any(row.part.startswith("growth-") for row in kept.rows)
-    text = page(Page(at, kept.facts, judgements, _grown(run) if grew else []))
-    if wish.page is not None:
+    if run.rows:
+        facts["anew"] = (
+            f"{now.strftime('%Y-%m-%d %H:%M UTC')}, commit {machine.describe()['commit']}"
+        )
+    text = page(Page(at, facts, judgements, _grown(run) if grew else []))
+    if run.rows:
+        _write(run, text, {"facts": facts, "rows": [*kept.rows, *run.rows]})
+    elif wish.page is not None:
         wish.page.write_text(text, encoding="utf-8")
     return _told(text, judgements, console)
 
@@ -191,22 +208,47 @@ def _goals(run: _Run) -> tuple[list[Judged], dict[str, Any]]:
     there = {name for name in (REFERENCE, REFERENCE_CACHED, COMMON) if run.is_there(name)}
     figures: dict[str, list[Figure]] = {}
     names = [name for name in (REFERENCE, REFERENCE_CACHED) if name in there]
-    peers = [Wanted(name, KINDS[name]) for name in names]
-    rounds, laps = options.rounds, options.laps
-    plan, rows = run.measure("goals", [ours, *peers], _workloads(), rounds=rounds, laps=laps)
-    labels = [one.label for one in plan.gateways]
-    for base in names:
-        figures[base] = figures_of(rows, plan.workloads, labels, base)
+    plan, anew = _beside(run, "goals", names, _workloads(), figures)
     if REFERENCE in there:
         figures[REFERENCE] += _memory(run)
     if COMMON in there:
-        common = Wanted(COMMON, KINDS[COMMON])
         workloads = chosen(["short", "paced"], [_COMMON_STREAMS])
-        beside, rows = run.measure("common", [ours, common], workloads, rounds=rounds, laps=laps)
-        labels = [one.label for one in beside.gateways]
-        figures[COMMON] = figures_of(rows, beside.workloads, labels, COMMON)
-        plan = replace(plan, gateways=[*plan.gateways, common])
-    return judged(GOALS, figures, ours.label), facts_of(options, plan)
+        beside, more = _beside(run, "common", [COMMON], workloads, figures)
+        anew |= more
+        plan = replace(plan, gateways=[*plan.gateways, *beside.gateways[1:]])
+    judgements = [
+        replace(one, anew=one.goal.of == "figure" and (one.goal.base, one.goal.workload) in anew)
+        for one in judged(GOALS, figures, ours.label)
+    ]
+    return judgements, facts_of(options, plan)
+
+
+def _beside(
+    run: _Run,
+    part: str,
+    bases: Sequence[str],
+    workloads: Sequence[Workload],
+    figures: dict[str, list[Figure]],
+) -> tuple[Plan, set[tuple[str, str]]]:
+    """Measure this gateway beside others, for `figures`; return what was measured anew: by gateway and workload."""
+    wanted = [run.ours(), *(Wanted(name, KINDS[name]) for name in bases)]
+    labels = [one.label for one in wanted]
+    rounds, laps = run.options.rounds, run.options.laps
+    plan, rows = run.measure(part, wanted, workloads, rounds=rounds, laps=laps)
+    figures |= {base: figures_of(rows, workloads, labels, base) for base in bases}
+    goals = [one for one in GOALS if one.base in bases and one.of == "figure"]
+    told = judged(goals, figures, labels[0])
+    noisy = {one.goal.workload for one in told if one.verdict == "no result"}
+    noisy |= {one.less for one in workloads if one.name in noisy and one.less}
+    again = [one for one in workloads if one.name in noisy]
+    more: list[Row] = []
+    if again and run.wish.anew | (run.before is not None):
+        _, more = run.measure(part + _ANEW, wanted, again, rounds=rounds, laps=laps)
+    if not more:
+        return plan, set()
+    rows = [*(row for row in rows if row.workload not in noisy), *more]
+    figures |= {base: figures_of(rows, workloads, labels, base) for base in bases}
+    return plan, {(base, name) for base in bases for name in noisy}
 
 
 def _memory(run: _Run) -> list[Figure]:

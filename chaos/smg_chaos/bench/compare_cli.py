@@ -30,6 +30,10 @@ $ smg-chaos compare --profile
 
 _Page = Annotated[Path | None, typer.Option(help="write the published page here", dir_okay=False)]
 _Growth = Annotated[bool, typer.Option(help="measure how costs grow as well")]
+_Anew = Annotated[
+    bool | None,
+    typer.Option(help="measure once more what has no result [default: not with --again]"),
+]
 _Profile = Annotated[bool, typer.Option(help="and where this gateway's time goes")]
 _Quick = Annotated[bool, typer.Option(help="two rounds of 1.5 s, and no growth")]
 _Processes = Annotated[str, typer.Option(help="numbers of data processes that growth goes over")]
@@ -56,6 +60,7 @@ _Out = Annotated[Path, typer.Option(help="folder for results and logs")]
 def command(
     page: _Page = None,
     growth: _Growth = True,
+    anew: _Anew = None,
     profile: _Profile = False,
     quick: _Quick = False,
     processes: _Processes = "1,2",
@@ -81,7 +86,7 @@ def command(
     from smg_chaos.bench.compare import Wish, compare
 
     if quick:
-        growth, rounds, laps, duration_s, warmup_s = False, 2, 1, 1.5, 0.5
+        growth, rounds, laps, duration_s, warmup_s, anew = False, 2, 1, 1.5, 0.5, False
     options = Options(
         rounds=rounds,
         laps=laps,
@@ -98,6 +103,7 @@ def command(
             page,
             growth=growth,
             profile=profile,
+            anew=again is None if anew is None else anew,
             arguments=tuple(shlex.split(flags)),
             processes=_counts(processes),
         )

@@ -48,6 +48,7 @@ def _about(told: Page) -> str:
         ("Load at the start", load or "-"),
         ("Load and CPU pressure, worst of all rows", _weather(told.facts)),
         ("Rounds", f"{told.facts.get('rounds')} of {told.facts.get('duration_s')} s{_laps(told.facts)}, {told.facts.get('clients')} clients"),
+        *([("Measured anew", told.facts["anew"])] if told.facts.get("anew") else []),
         ("Tokenizer", told.facts.get("tokenizer")),
         ("Engine", told.facts.get("engine")),
     ]  # fmt: skip
@@ -98,8 +99,10 @@ def _weather(facts: Mapping[str, Any]) -> str:
 
 def _verdict(one: Judged) -> str:
     if one.verdict == "short":
-        return "**short**"
-    return f"{one.verdict}: {one.why}" if one.why else one.verdict
+        verdict = "**short**"
+    else:
+        verdict = f"{one.verdict}: {one.why}" if one.why else one.verdict
+    return f"{verdict} (measured anew)" if one.anew else verdict
 
 
 def _grown(says: str, lines: Sequence[tuple[int, Figure | None]]) -> str:

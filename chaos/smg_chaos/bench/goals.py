@@ -64,6 +64,8 @@ class Judged:
     unit: str = ""
     why: str = ""
     """Why there is no result."""
+    anew: bool = False
+    """Whether there was none at first, and it was measured once more."""
 
     @property
     def short(self) -> bool:

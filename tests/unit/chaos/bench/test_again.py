@@ -52,7 +52,7 @@ def test_a_run_before_is_judged_by_its_rows(
     # Of another part of the run, under the same names.
     rows += [row(EQUIPPED, number, 0, 7.0, part="growth-1") for number in range(2)]
     page = tmp_path / "page.md"
-    assert compare(Options(again=kept(tmp_path, rows)), Wish(page)) == 1
+    assert compare(Options(again=kept(tmp_path, rows)), Wish(page, anew=False)) == 1
     text = page.read_text()
     assert text == capsys.readouterr().out.removesuffix("\n")
     assert "| 2026-11-26 15:12 UTC |" in text
@@ -69,4 +69,4 @@ def test_another_file_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "rows.json"
     path.write_text(content)
     with pytest.raises(ValueError, match=r"no rows\.json"):
-        compare(Options(again=path), Wish(None))
+        compare(Options(again=path), Wish(None, anew=False))
