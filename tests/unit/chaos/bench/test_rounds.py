@@ -57,5 +57,5 @@ def test_rounds_take_turns_with_their_laps_and_no_text_comes_twice(
         (1, 2, "b"),
         (1, 2, "a"),
     ]
-    assert [number for number, _, _ in asked] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert [number for number, _, _ in asked] == [0, 0, 1, 1, 3, 3, 2, 2, 4, 4, 5, 5]
     assert {seconds for _, _, seconds in asked} == {2.0}
