@@ -79,7 +79,7 @@ def command(
 
     Exits 0 if all that must be is so, 1 if something falls short or has no result. Run it on a
     quiet machine: rounds that spread by more than a fifth are no result. As it comes it takes
-    about forty minutes on two cores.
+    three quarters of an hour on two cores.
     """
     from smg_chaos.bench.accounting import AccountingError
     from smg_chaos.bench.children import BenchError
