@@ -15,6 +15,7 @@ class Line(Protocol):
     """A client connection, as far as a chunk needs it."""
 
     sent_bytes: int
+    """Bytes written since the connection was made."""
 
     @property
     def transport(self) -> asyncio.Transport | None:

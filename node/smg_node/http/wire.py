@@ -28,21 +28,8 @@ _JSON_LINE: Final = f"content-type: {JSON}"
 _GONE: Final = "the client is gone"
 
 
-class Line(Protocol):
+class Line(chunking.Line, Protocol):
     """A client connection, as far as a wire needs it."""
-
-    sent_bytes: int
-    """Bytes written since the connection was made."""
-
-    @property
-    def transport(self) -> asyncio.Transport | None:
-        """The transport, or None once the connection is lost."""
-        ...
-
-    @property
-    def writing_paused(self) -> bool:
-        """Whether more is buffered than the client should be given."""
-        ...
 
     async def drained(self) -> None:
         """Return when the client has read enough; ConnectionError if it never will."""
