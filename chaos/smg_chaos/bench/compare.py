@@ -244,8 +244,8 @@ def _beside(
     more: list[Row] = []
     if again and run.wish.anew | (run.before is not None):
         _, more = run.measure(part + _ANEW, wanted, again, rounds=rounds, laps=laps)
-    if not more:
-        return plan, set()
+    more = [row for row in more if row.workload in noisy]
+    noisy &= {row.workload for row in more}
     rows = [*(row for row in rows if row.workload not in noisy), *more]
     figures |= {base: figures_of(rows, workloads, labels, base) for base in bases}
     return plan, {(base, name) for base in bases for name in noisy}

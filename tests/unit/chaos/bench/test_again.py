@@ -64,6 +64,32 @@ def test_a_run_before_is_judged_by_its_rows(
     assert "## Growth: clients" in text
 
 
+def test_what_had_no_result_and_was_measured_anew_counts_as_it_was_then(tmp_path: Path) -> None:
+    rows = [row(EQUIPPED, number, 0, cost_s) for number, cost_s in enumerate((0.1, 0.1, 0.2))]
+    rows += [row(REFERENCE, number, 0, 0.2) for number in range(3)]
+    page = tmp_path / "page.md"
+    compare(Options(again=kept(tmp_path, rows)), Wish(page, anew=False))
+    assert "| no result: smg-node-equipped spread by 100% |" in page.read_text()
+    rows += [
+        row(gateway, number, 0, cost_s, part="goals-anew")
+        for number in range(3)
+        for gateway, cost_s in ((EQUIPPED, 0.11), (REFERENCE, 0.2))
+    ]
+    compare(Options(again=kept(tmp_path, rows)), Wish(page, anew=False))
+    assert "| 110 | 200 | µs per request | 0.550 | 0.6 | 0.35 | 0% | pass (measured anew) |" in (
+        page.read_text()
+    )
+
+
+def test_what_had_a_result_is_not_what_was_measured_anew(tmp_path: Path) -> None:
+    rows = [row(EQUIPPED, number, 0, 0.1) for number in range(3)]
+    rows += [row(REFERENCE, number, 0, 0.2) for number in range(3)]
+    rows += [row(EQUIPPED, number, 0, 0.01, part="goals-anew") for number in range(3)]
+    page = tmp_path / "page.md"
+    compare(Options(again=kept(tmp_path, rows)), Wish(page, anew=False))
+    assert "| 100 | 200 | µs per request | 0.500 | 0.6 | 0.35 | 0% | pass |" in page.read_text()
+
+
 @pytest.mark.parametrize("content", ["", "{}", '{"facts": {}, "rows": []}', '{"facts": 1}'])
 def test_another_file_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "rows.json"
