@@ -83,7 +83,7 @@ class _Run:
     clock: Clock
     bundle: Bundle
     before: Sequence[Row] | None = None
-    """What was measured before, where nothing is to be measured now."""
+    """What was measured before; then nothing is measured now but what had no result, if that is wished."""
     rows: list[Row] = field(default_factory=list)
 
     def is_there(self, name: str) -> bool:
@@ -242,7 +242,7 @@ def _beside(
     noisy |= {one.less for one in workloads if one.name in noisy and one.less}
     again = [one for one in workloads if one.name in noisy]
     more: list[Row] = []
-    if again and run.wish.anew | (run.before is not None):
+    if again and (run.wish.anew or run.before is not None):
         _, more = run.measure(part + _ANEW, wanted, again, rounds=rounds, laps=laps)
     more = [row for row in more if row.workload in noisy]
     noisy &= {row.workload for row in more}

@@ -5,7 +5,7 @@ from typing import Final
 from smg_mesh.escrow.share import Share
 
 CALM_MS: Final = 25
-"""Who may be low before this has passed is looked at every few milliseconds."""
+"""Looks are on a grid of this. Who may be low before is not looked at for that: its share calls."""
 PACE_MIN_MS: Final = 5
 _PACE_MS: Final = 100
 """Who needs nothing is looked at so often, and what is asked for measured."""

@@ -19,7 +19,7 @@ from smg_mesh.escrow.whereabouts import Whereabouts
 from smg_mesh.escrow.words import Life, Roster
 
 OWN_TICK_MS: Final = 10
-"""What is to be minted leaves after this at most, and later where there is a lot: 266 ms with all slots in use."""
+"""What is to be minted leaves after this at most, and later where there is a lot: 26 ms with all slots in use."""
 
 
 class Parts:
