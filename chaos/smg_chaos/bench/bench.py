@@ -61,6 +61,8 @@ class Bench:
     plan: Plan
     progress: Progress
     clock_s: Callable[[], float]
+    on_row: Callable[[Row], None] = lambda _row: None
+    """Called with every row as soon as it is measured."""
     rows: list[Row] = field(default_factory=list)
     _clients: Clients = field(default_factory=Clients)
     _started: list[Child] = field(default_factory=list)
@@ -162,15 +164,18 @@ class Bench:
             for workload in workloads:
                 if workload.added and self._engine_port is not None:
                     row = await self._alone(workload, self._engine_port, texts, lengths)
-                    row.round, row.lap = of_round, lap
-                    self.rows.append(row)
+                    self._keep(row, of_round, lap)
                 for gateway in turned(running, of_round + lap):
                     self.progress.measuring(workload, gateway.label, number, rounds * laps)
                     load = replace(self._load, round=texts)
                     row = await self._measure(workload, gateway, load, lengths)
-                    row.round, row.lap = of_round, lap
-                    self.rows.append(row)
+                    self._keep(row, of_round, lap)
                     self.progress.measured(row, workload)
+
+    def _keep(self, row: Row, number: int, lap: int) -> None:
+        row.round, row.lap = number, lap
+        self.rows.append(row)
+        self.on_row(row)
 
     async def _alone(self, workload: Workload, port: int, number: int, lengths: Lengths) -> Row:
         plan = self.plan

@@ -9,6 +9,7 @@ from typing import Final
 from smg_chaos.bench import machine
 from smg_chaos.bench.accounting import cpu_s, memory_of, tree_cpu_s
 from smg_chaos.bench.gateways import Gateway
+from smg_chaos.bench.interpreter import step_ns
 from smg_chaos.bench.job import Job, Tally
 from smg_chaos.bench.remote import Clients
 from smg_chaos.bench.rows import Row, times_of, void_reasons
@@ -85,19 +86,20 @@ async def measure(
         seed=load.round,
         key=gateway.key,
     )
-    weather = machine.load_average(), machine.pressure()
+    weather = machine.load_average(), machine.pressure(), round(step_ns(), 1)
     await clients.begin(job)
     await asyncio.sleep(lengths.warmup(workload))
-    before = _read(gateway, clients, clock_s)
+    before, stolen_s = _read(gateway, clients, clock_s), machine.stolen_s()
     await clients.open()
     await asyncio.sleep(lengths.counts_s(workload))
     counted = await clients.close()
-    after = _read(gateway, clients, clock_s)
+    after, stolen_s = _read(gateway, clients, clock_s), machine.stolen_s() - stolen_s
     whole = await clients.stop()
     row = Row(workload=workload.name, gateway=gateway.label, round=load.round)
     row.upstream = gateway.upstream
-    row.load_average, row.pressure = weather
+    row.load_average, row.pressure, row.step_ns = weather
     _charge(row, before, after)
+    row.stolen = round(stolen_s / (row.seconds * (os.cpu_count() or 1)), 4)
     _count(row, workload, counted, whole)
     if gateway.pid:
         memory = memory_of(gateway.pid)

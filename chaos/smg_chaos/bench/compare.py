@@ -5,12 +5,14 @@
     growth      this gateway alone, over streams, clients, prompts and workers
     profile     this gateway alone, each workload once, under Python's profiler
 
-What is published is written before anything is judged, so that a run that falls short can be read as well. The rows of a
-run are kept beside it, and may be judged again.
+What is published is written before anything is judged, so that a run that falls short can be read as well. Every row is
+kept in the folder of the run as soon as it is measured, so what was measured may be judged again, and what a run that was
+stopped has brought as well.
 """
 
 import asyncio
-from collections.abc import Sequence
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +22,10 @@ import msgspec
 from rich.console import Console
 
 from smg_chaos.bench import gateways, machine
+from smg_chaos.bench.accounting import AccountingError
 from smg_chaos.bench.bench import Bench, Plan
 from smg_chaos.bench.cell import Lengths
+from smg_chaos.bench.children import BenchError
 from smg_chaos.bench.compare_page import Page, page
 from smg_chaos.bench.engines import EngineChoice
 from smg_chaos.bench.gateways import EQUIPPED, KINDS, Wanted
@@ -48,6 +52,8 @@ from smg_node.world import SystemClock
 _COMMON_STREAMS: Final = 32
 _GROWTH_ROUNDS: Final = 2
 _ANEW: Final = "-anew"
+_ROWS: Final = "rows.json"
+_STOPPED: Final = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,7 @@ class Wish:
     """Numbers of data processes that growth goes over."""
 
 
-class _Kept(msgspec.Struct):
+class _Content(msgspec.Struct):
     """What a run leaves in its folder."""
 
     facts: dict[str, Any]
@@ -84,7 +90,16 @@ class _Run:
     bundle: Bundle
     before: Sequence[Row] | None = None
     """What was measured before; then nothing is measured now but what had no result, if that is wished."""
+    facts: dict[str, Any] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
+
+    def keep(self) -> None:
+        """Write what is known so far."""
+        everything = {"facts": self.facts, "rows": [*(self.before or ()), *self.rows]}
+        content = msgspec.json.format(msgspec.json.encode(everything), indent=1)
+        fresh = self.folder / f"{_ROWS}.new"
+        fresh.write_bytes(content + b"\n")
+        fresh.replace(self.folder / _ROWS)
 
     def is_there(self, name: str) -> bool:
         """Return whether a gateway can be measured, or was."""
@@ -124,15 +139,19 @@ class _Run:
             if rows or not (self.wish.anew and name.endswith(_ANEW)):
                 return plan, rows
         plan.folder.mkdir(parents=True, exist_ok=True)
-        bench = Bench(plan, Progress(self.console), self.clock.monotonic_s)
+        self.facts = facts_of(options, plan) | self.facts
+
+        def keep(row: Row) -> None:
+            row.part = name
+            self.rows.append(row)
+            self.keep()
+
+        bench = Bench(plan, Progress(self.console), self.clock.monotonic_s, keep)
         try:
             with bench.progress.shown(bench.measurements()), asyncio.Runner() as runner:
                 runner.run(until_told(bench))
         finally:
             bench.kill_rest()
-            for row in bench.rows:
-                row.part = name
-            self.rows += bench.rows
         return plan, bench.rows
 
     def ours(self) -> Wanted:
@@ -141,7 +160,7 @@ class _Run:
 
 
 def compare(options: Options, wish: Wish) -> int:
-    """Measure, print, write; return 0 if all that must be is so, else 1. ValueError, BenchError as for `bench`."""
+    """Measure, print, write; return 0 if all that must be is so, 130 if stopped, else 1. ValueError, BenchError as for `bench`."""
     if options.again is not None:
         return _again(options, options.again, wish)
     clock: Clock = SystemClock()
@@ -149,26 +168,59 @@ def compare(options: Options, wish: Wish) -> int:
     folder = options.out / f"compare-{at.strftime('%Y%m%d-%H%M%S')}"
     console = Console(stderr=True)
     run = _Run(options, wish, folder, console, clock, bundle_of(options.tokenizer))
-    weather = machine.describe()
+    run.facts |= {"at": at.isoformat(), "machine": machine.describe()}
+    return _kept(run, lambda: _whole(run, at))
+
+
+def _whole(run: _Run, at: datetime) -> int:
+    """Measure all that is wished, judge it, and write the page."""
     judgements, facts = _goals(run)
-    facts["machine"] = weather
-    facts["at"] = at.isoformat()
-    tables = [] if not wish.growth else _grown(run)
-    if wish.profile:
+    run.facts = facts | {name: run.facts[name] for name in ("at", "machine")}
+    tables = [] if not run.wish.growth else _grown(run)
+    if run.wish.profile:
         _profile(run)
-    facts["weather"] = {
-        "load_average": max((row.load_average for row in run.rows), default=0.0),
-        "pressure": max((row.pressure for row in run.rows), default=0.0),
+    run.facts["weather"] = _weather_of(run.rows)
+    text = page(Page(at, run.facts, judgements, tables))
+    _write(run, text)
+    return _told(text, judgements, run.console)
+
+
+def _kept(run: _Run, work: Callable[[], int]) -> int:
+    """Return what `work` does; where it does not come to its end, say where that is which it has measured."""
+    try:
+        return work()
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        _say_kept(run, "stopped")
+        return _STOPPED
+    except (AccountingError, BenchError, OSError):
+        _say_kept(run, "ended early")
+        raise
+
+
+def _say_kept(run: _Run, why: str) -> None:
+    if run.rows:
+        path = run.folder / _ROWS
+        says = f"{why}; what was measured is kept: smg-chaos compare --again {path} judges it"
+        run.console.print(says, soft_wrap=True)
+    else:
+        run.console.print(f"{why}; nothing was measured")
+
+
+def _weather_of(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return what else the machine did: the worst, and of plain steps the least, the median and the most."""
+    steps = [row.step_ns for row in rows if row.step_ns]
+    return {
+        "load_average": max((row.load_average for row in rows), default=0.0),
+        "pressure": max((row.pressure for row in rows), default=0.0),
+        "stolen": max((row.stolen for row in rows), default=0.0),
+        "step_ns": [min(steps), statistics.median(steps), max(steps)] if steps else [],
     }
-    text = page(Page(at, facts, judgements, tables))
-    _write(run, text, {"facts": facts, "rows": run.rows})
-    return _told(text, judgements, console)
 
 
 def _again(options: Options, path: Path, wish: Wish) -> int:
     """Judge the rows of a run before, and write its page. ValueError for a file that is not of one."""
     try:
-        kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
+        kept = msgspec.json.decode(path.read_bytes(), type=_Content)
         facts = kept.facts
         at = datetime.fromisoformat(facts["at"])
         rounds, laps, duration_s = facts["rounds"], facts["laps"], facts["duration_s"]
@@ -179,19 +231,27 @@ def _again(options: Options, path: Path, wish: Wish) -> int:
     now = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
     folder = options.out / f"compare-{now.strftime('%Y%m%d-%H%M%S')}"
     console = Console(stderr=True)
-    run = _Run(options, wish, folder, console, clock, bundle_of(options.tokenizer), kept.rows)
+    bundle = bundle_of(options.tokenizer)
+    run = _Run(options, wish, folder, console, clock, bundle, kept.rows, facts)
+    return _kept(run, lambda: _judged_again(run, at, now))
+
+
+def _judged_again(run: _Run, at: datetime, now: datetime) -> int:
+    """Judge what is known; measure nothing but what has no result, if that is wished."""
+    before = run.before or ()
     judgements, _ = _goals(run)
-    grew = any(row.part.startswith("growth-") for row in kept.rows)
+    grew = any(row.part.startswith("growth-") for row in before)
     if run.rows:
-        facts["anew"] = (
+        run.facts["anew"] = (
             f"{now.strftime('%Y-%m-%d %H:%M UTC')}, commit {machine.describe()['commit']}"
         )
-    text = page(Page(at, facts, judgements, _grown(run) if grew else []))
+    run.facts["weather"] = _weather_of([*before, *run.rows])
+    text = page(Page(at, run.facts, judgements, _grown(run) if grew else []))
     if run.rows:
-        _write(run, text, {"facts": facts, "rows": [*kept.rows, *run.rows]})
-    elif wish.page is not None:
-        wish.page.write_text(text, encoding="utf-8")
-    return _told(text, judgements, console)
+        _write(run, text)
+    elif run.wish.page is not None:
+        run.wish.page.write_text(text, encoding="utf-8")
+    return _told(text, judgements, run.console)
 
 
 def _told(text: str, judgements: Sequence[Judged], console: Console) -> int:
@@ -294,9 +354,8 @@ def _profile(run: _Run) -> None:
         )
 
 
-def _write(run: _Run, text: str, everything: dict[str, Any]) -> None:
-    content = msgspec.json.format(msgspec.json.encode(everything), indent=1)
-    (run.folder / "rows.json").write_bytes(content + b"\n")
+def _write(run: _Run, text: str) -> None:
+    run.keep()
     for path in (run.folder / "page.md", run.wish.page):
         if path is not None:
             path.write_text(text, encoding="utf-8")

@@ -77,7 +77,8 @@ def command(
 ) -> None:
     """Hold this gateway to its goals beside the others, with every feature of production on.
 
-    Exits 0 if all that must be is so, 1 if something falls short or has no result. Run it on a
+    Exits 0 if all that must be is so, 1 if something falls short or has no result, 130 if it was
+    stopped, which loses nothing that was measured: --again judges that. Run it on a
     quiet machine: rounds that spread by more than a fifth are no result. As it comes it takes
     three quarters of an hour on two cores.
     """

@@ -47,6 +47,7 @@ def _about(told: Page) -> str:
         ("Python", interpreter.told(machine)),
         ("Load at the start", load or "-"),
         ("Load and CPU pressure, worst of all rows", _weather(told.facts)),
+        *_neighbours(told.facts),
         ("Rounds", f"{told.facts.get('rounds')} of {told.facts.get('duration_s')} s{_laps(told.facts)}, {told.facts.get('clients')} clients"),
         *([("Measured anew", told.facts["anew"])] if told.facts.get("anew") else []),
         ("Tokenizer", told.facts.get("tokenizer")),
@@ -95,6 +96,19 @@ def _laps(facts: Mapping[str, Any]) -> str:
 def _weather(facts: Mapping[str, Any]) -> str:
     worst = facts.get("weather")
     return f"{worst['load_average']:.2f}, {worst['pressure']:.0f} %" if worst else "-"
+
+
+def _neighbours(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what is told of others on the same host: figures of an hour in which they were busy are other figures."""
+    steps = facts.get("weather", {}).get("step_ns")
+    if not steps:
+        return []
+    least, median, most = steps
+    stolen = facts["weather"]["stolen"]
+    return [
+        ("A plain step before each row", f"{least:.0f} to {most:.0f} ns, median {median:.0f}"),
+        ("CPU given to other machines, worst of all rows", f"{stolen:.0%}"),
+    ]
 
 
 def _verdict(one: Judged) -> str:

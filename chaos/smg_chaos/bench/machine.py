@@ -10,6 +10,8 @@ from typing import Any, Final
 from smg_chaos.bench.interpreter import step_ns
 
 _GIT_S: Final = 10.0
+_STOLEN: Final = 8
+"""The place in the first line of /proc/stat."""
 _LIBRARIES: Final = (
     "uvloop",
     "aiohttp",
@@ -42,13 +44,25 @@ def pressure() -> float:
     return 0.0
 
 
-def _cpu_model() -> str:
+def stolen_s() -> float:
+    """Return the seconds, of all CPUs together, that a virtual machine's host has given to others; 0 if untold."""
+    fields = _first_line("/proc/stat").split()
+    return int(fields[_STOLEN]) / os.sysconf("SC_CLK_TCK") if len(fields) > _STOLEN else 0.0
+
+
+def cpu_model(told: Path = Path("/proc/cpuinfo")) -> str:
+    """Return the name of the first CPU, with family and model where told: one name may stand for several generations."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+        lines = told.read_text(errors="replace").splitlines()
     except OSError:
         return platform.processor()
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor()
+    said: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        said.setdefault(name.strip(), value.strip())
+    name = said.get("model name") or platform.processor()
+    family, model = said.get("cpu family"), said.get("model")
+    return f"{name} (family {family}, model {model})" if family and model else name
 
 
 def _commit() -> str:
@@ -84,7 +98,7 @@ def describe() -> dict[str, Any]:
     """Return what should stand beside every table."""
     source = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
     return {
-        "cpu": _cpu_model(),
+        "cpu": cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
         "kernel": platform.release(),
         "python": platform.python_version(),

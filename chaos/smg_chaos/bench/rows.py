@@ -71,6 +71,10 @@ class Row(msgspec.Struct, kw_only=True):
     peak_mb: float = 0.0
     load_average: float = 0.0
     pressure: float = 0.0
+    step_ns: float = 0.0
+    """Of CPU that a plain step of Python took right before it: twice as much where a neighbour is busy."""
+    stolen: float = 0.0
+    """Share of the machine's CPU time that its host gave to others meanwhile."""
     problems: list[str] = []
     void: list[str] = []
     """Why this row counts for nothing; empty if it does count."""

@@ -1,10 +1,14 @@
 """The rows of a run are kept, and whoever has them can have its page again."""
 
+import asyncio
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from smg_chaos.bench import gateways
+from smg_chaos.bench.bench import Bench
+from smg_chaos.bench.children import BenchError
 from smg_chaos.bench.compare import Wish, compare
 from smg_chaos.bench.gateways import EQUIPPED
 from smg_chaos.bench.goals import REFERENCE
@@ -88,6 +92,51 @@ def test_what_had_a_result_is_not_what_was_measured_anew(tmp_path: Path) -> None
     page = tmp_path / "page.md"
     compare(Options(again=kept(tmp_path, rows)), Wish(page, anew=False))
     assert "| 100 | 200 | µs per request | 0.500 | 0.6 | 0.35 | 0% | pass |" in page.read_text()
+
+
+@pytest.mark.parametrize("why", [KeyboardInterrupt, asyncio.CancelledError, BenchError])
+def test_a_run_that_does_not_come_to_its_end_keeps_what_it_measured(
+    why: type[BaseException],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def run(bench: Bench) -> None:
+        for number in range(3):
+            for name, cpu_s in ((EQUIPPED, 0.1), (REFERENCE, 0.2)):
+                bench._keep(row(name, number, 0, cpu_s, part=""), number, 0)
+        raise why
+
+    monkeypatch.setattr(Bench, "run", run)
+    monkeypatch.setattr(gateways, "is_installed", lambda *_: True)
+    monkeypatch.setattr(gateways, "version_of", lambda *_: "1")
+    options = Options(out=tmp_path, rounds=3, laps=1)
+    page = tmp_path / "page.md"
+    if why is BenchError:
+        with pytest.raises(BenchError):
+            compare(options, Wish(page))
+    else:
+        assert compare(options, Wish(page)) == 130
+    assert not page.exists()
+    [path] = tmp_path.glob("compare-*/rows.json")
+    said = capsys.readouterr().err.replace("\n", "")
+    assert f"what was measured is kept: smg-chaos compare --again {path}" in said
+    compare(Options(again=path), Wish(page, anew=False))
+    text = page.read_text()
+    assert "| 100 | 200 | µs per request | 0.500 | 0.6 | 0.35 | 0% | pass |" in text
+    assert "| smg | SMG in gRPC mode" in text
+    assert "| Rounds | 3 of " in text
+
+
+def test_a_run_that_is_stopped_before_its_first_row_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def run(_: Bench) -> None:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(Bench, "run", run)
+    assert compare(Options(out=tmp_path), Wish(None)) == 130
+    assert "nothing was measured" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"facts": {}, "rows": []}', '{"facts": 1}'])

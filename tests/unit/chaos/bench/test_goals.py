@@ -90,7 +90,12 @@ def test_the_page_shows_each_goal_and_each_step_of_growth() -> None:
     common = Goal("litellm", "short", 0.02, 0.01, COMMON)
     facts = {
         "machine": {"cpu": "some", "cores": 2, "libraries": {"msgspec": "1.0", "uvloop": ""}},
-        "weather": {"load_average": 1.5, "pressure": 7.2},
+        "weather": {
+            "load_average": 1.5,
+            "pressure": 7.2,
+            "step_ns": [208.0, 350.4, 391.0],
+            "stolen": 0.2,
+        },
         "rounds": 3,
         "gateways": [{"label": "smg", "says": "SMG", "version": "9", "arguments": ""}],
     }
@@ -112,6 +117,8 @@ def test_the_page_shows_each_goal_and_each_step_of_growth() -> None:
     )
     assert "| When | 2026-01-02 03:04 UTC |" in text
     assert "| Load and CPU pressure, worst of all rows | 1.50, 7 % |" in text
+    assert "| A plain step before each row | 208 to 391 ns, median 350 |" in text
+    assert "| CPU given to other machines, worst of all rows | 20% |" in text
     assert "| smg | SMG, 9, no flags |" in text
     assert "| msgspec | 1.0 |" in text
     assert "uvloop" not in text

@@ -41,8 +41,10 @@ def test_rounds_take_turns_with_their_laps_and_no_text_comes_twice(
         laps=3,
         lengths=Lengths(1.0, 6.0),
     )
-    bench = Bench(plan, Progress(Console(quiet=True)), lambda: 0.0)
+    told: list[Row] = []
+    bench = Bench(plan, Progress(Console(quiet=True)), lambda: 0.0, told.append)
     asyncio.run(bench._rounds(plan.workloads, [gateway("a"), gateway("b")]))
+    assert told == bench.rows
     assert [(row.round, row.lap, row.gateway) for row in bench.rows] == [
         (0, 0, "a"),
         (0, 0, "b"),
