@@ -1,6 +1,7 @@
 """What every test may ask for."""
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -36,6 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop(REWRITE_VARIABLE, None)
     if config.getoption("--rewrite"):
         os.environ[REWRITE_VARIABLE] = "1"
+    # A shell starts what runs in its background deaf to Ctrl-C, which programs that tests start would inherit.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
