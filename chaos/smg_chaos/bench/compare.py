@@ -93,6 +93,10 @@ class _Run:
     facts: dict[str, Any] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
 
+    def now(self) -> datetime:
+        """Return the date and time."""
+        return datetime.fromtimestamp(self.clock.now_ms() / 1000, UTC)
+
     def keep(self) -> None:
         """Write what is known so far."""
         everything = {"facts": self.facts, "rows": [*(self.before or ()), *self.rows]}
@@ -139,7 +143,13 @@ class _Run:
             if rows or not (self.wish.anew and name.endswith(_ANEW)):
                 return plan, rows
         plan.folder.mkdir(parents=True, exist_ok=True)
-        self.facts = facts_of(options, plan) | self.facts
+        if self.before is not None:
+            # Before its first row: a run that is stopped says as well which of its rows are of another hour.
+            self.facts["anew"] = (
+                f"{self.now():%Y-%m-%d %H:%M} UTC, commit {machine.describe()['commit']}"
+            )
+        elif "gateways" not in self.facts:
+            self.facts = facts_of(options, plan) | self.facts
 
         def keep(row: Row) -> None:
             row.part = name
@@ -233,18 +243,14 @@ def _again(options: Options, path: Path, wish: Wish) -> int:
     console = Console(stderr=True)
     bundle = bundle_of(options.tokenizer)
     run = _Run(options, wish, folder, console, clock, bundle, kept.rows, facts)
-    return _kept(run, lambda: _judged_again(run, at, now))
+    return _kept(run, lambda: _judged_again(run, at))
 
 
-def _judged_again(run: _Run, at: datetime, now: datetime) -> int:
+def _judged_again(run: _Run, at: datetime) -> int:
     """Judge what is known; measure nothing but what has no result, if that is wished."""
     before = run.before or ()
     judgements, _ = _goals(run)
     grew = any(row.part.startswith("growth-") for row in before)
-    if run.rows:
-        run.facts["anew"] = (
-            f"{now.strftime('%Y-%m-%d %H:%M UTC')}, commit {machine.describe()['commit']}"
-        )
     run.facts["weather"] = _weather_of([*before, *run.rows])
     text = page(Page(at, run.facts, judgements, _grown(run) if grew else []))
     if run.rows:

@@ -1,7 +1,8 @@
 """How quick this Python is: builds of one version differ by a third, and so does what a request costs.
 
 One that was built with profile-guided optimisation, as distributions and the official images have it, does a plain step
-in 130 to 150 ns where one that was not takes 200. Its build flags do not always tell, so it is measured.
+in 130 to 150 ns where one that was not takes 200, on the same quiet machine. Its build flags do not always tell, so it is
+measured. So is how busy the neighbours on a host are: beside them the same Python takes up to twice as long.
 """
 
 import platform

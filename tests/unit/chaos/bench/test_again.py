@@ -128,6 +128,26 @@ def test_a_run_that_does_not_come_to_its_end_keeps_what_it_measured(
     assert "| Rounds | 3 of " in text
 
 
+def test_what_is_measured_anew_is_told_as_such_by_a_run_that_is_stopped_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run(bench: Bench) -> None:
+        for name in (EQUIPPED, REFERENCE):
+            bench._keep(row(name, 0, 0, 0.1, part=""), 0, 0)
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(Bench, "run", run)
+    rows = [row(EQUIPPED, number, 0, cost_s) for number, cost_s in enumerate((0.1, 0.1, 0.2))]
+    rows += [row(REFERENCE, number, 0, 0.2) for number in range(3)]
+    before, out = kept(tmp_path, rows), tmp_path / "out"
+    assert compare(Options(again=before, out=out), Wish(None, anew=True)) == 130
+    [path] = out.glob("compare-*/rows.json")
+    left = msgspec.json.decode(path.read_bytes())
+    assert len(left["rows"]) == len(rows) + 2
+    assert "UTC, commit " in left["facts"]["anew"]
+    assert left["facts"]["at"] == FACTS["at"]
+
+
 def test_a_run_that_is_stopped_before_its_first_row_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
