@@ -102,7 +102,7 @@ def test_keys_outlive_restarts_and_a_node_without_a_disk_is_never_open(trio: Tri
     trio.kill("c", others_know=False)
     trio.lose_disk("c")
     trio.start("c")
-    seen = set()
+    seen = set[int]()
 
     def knows() -> bool:
         # What is revoked may still be "not known yet" when the admin key is known: keys come one by one.
