@@ -28,7 +28,7 @@ from smg_node.http.pulse import Pulse
 from smg_node.http.relaying import Relaying
 from smg_node.http.reply import Reply, Streamed
 from smg_node.http.request import HttpRequest
-from smg_node.http.sse import EventStream
+from smg_node.http.sse import EventStream, Holding
 from smg_node.pipeline.relayed import APIS, relayable
 
 _ENDS: Final = (End, Fail)
@@ -47,6 +47,7 @@ class GenerationRoutes:
         self._pulse = pulse
         self._joining = joining
         self._relaying = Relaying(parts, pulse)
+        self._holding = Holding()
 
     async def serve(self, dialect_name: str, request: HttpRequest) -> Reply | Streamed:
         """Answer one generation in the words of a dialect."""
@@ -92,7 +93,9 @@ class GenerationRoutes:
         if self._joining.on:
             presenter = self._joining.over(presenter, stream)
         try:
-            shown = _Shown(stream, presenter, self._pulse, presenter.around, stream.put)
+            shown = _Shown(
+                stream, presenter, self._pulse, self._holding, presenter.around, stream.put
+            )
             await answering.run.tell(shown.receive, stream.drained, shown)
             failed = shown.failure()
             request.error_code = "" if failed is None else failed.code
@@ -138,6 +141,7 @@ class _Shown(msgspec.Struct, eq=False):
     stream: EventStream
     presenter: Presenter
     pulse: Pulse
+    holding: Holding
     around: Callable[[], Around | None]
     """As `Through` has it, and `put`."""
     put: Callable[[bytes], bool]
@@ -158,7 +162,7 @@ class _Shown(msgspec.Struct, eq=False):
             return False
         frames = self.presenter.frames(batch)
         if isinstance(last, Finish):
-            stream.hold(frames, alone=self.pulse.alone)
+            stream.hold(frames, self.holding, alone=self.pulse.alone)
             return False
         return bool(frames) and stream.put(frames)
 

@@ -6,7 +6,7 @@ engine down; one that reads nothing at all is cut by the sweep over connections.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -21,6 +21,32 @@ HEADERS: Final[Mapping[str, str]] = {
     "x-accel-buffering": "no",
 }
 PING: Final = b": ping\n\n"
+
+
+class Holding:
+    """Looks after streams that hold their last words: once a turn of the loop, however many begin to."""
+
+    __slots__ = ("_streams",)
+
+    def __init__(self) -> None:
+        self._streams: list[EventStream] = []
+
+    def add(self, stream: "EventStream") -> None:
+        """Have what it holds written when the loop has gone round three times, unless it was written before."""
+        streams = self._streams
+        if not streams:
+            asyncio.get_running_loop().call_soon(self._wait)
+        streams.append(stream)
+
+    def _wait(self) -> None:
+        streams, self._streams = self._streams, []
+        asyncio.get_running_loop().call_soon(self._flush, streams)
+
+    def _flush(self, streams: Sequence["EventStream"]) -> None:
+        for stream in streams:
+            if stream.held:
+                # One each: what goes wrong with one is nobody else's.
+                asyncio.get_running_loop().call_soon(stream.flush)
 
 
 class EventStream(msgspec.Struct, eq=False):
@@ -40,8 +66,8 @@ class EventStream(msgspec.Struct, eq=False):
     put = chunking.put
     """Write frames at once; true if the client is behind. ConnectionError if it is gone."""
 
-    def hold(self, frames: bytes, *, alone: bool = False) -> None:
-        """Write frames together with what follows at once, or without it when the loop has gone round twice.
+    def hold(self, frames: bytes, holding: Holding, *, alone: bool = False) -> None:
+        """Write frames together with what follows at once, or without it when the loop has gone round three times.
 
         The end of a stream mostly comes in the wake-up of its last words, but the task of the request is
         what says it, and that runs after the wake-up: a write less for each stream. The first words of one that is
@@ -51,7 +77,7 @@ class EventStream(msgspec.Struct, eq=False):
             self.put(frames)
             return
         self.held += frames
-        asyncio.get_running_loop().call_soon(self._wait)
+        holding.add(self)
 
     def let_go(self) -> None:
         """Write nothing more of what is held: something else is said instead, or nobody is there."""
@@ -78,11 +104,8 @@ class EventStream(msgspec.Struct, eq=False):
         """End the connection so that nobody takes the stream for complete."""
         self.wire.reset()
 
-    def _wait(self) -> None:
-        if self.held:
-            asyncio.get_running_loop().call_soon(self._flush)
-
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what is held, unless the client is gone."""
         if self.held and not self.wire.gone:
             self.put(b"")
 

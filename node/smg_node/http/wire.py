@@ -97,7 +97,11 @@ class Wire(msgspec.Struct, eq=False):
     def begin(
         self, status: int, headers: Mapping[str, str] | Reply, first: bytes, *, last: bool = False
     ) -> None:
-        """Write the head of a stream and its first bytes in one go, its end as well if `last`."""
+        """Write the head of a stream and its first bytes in one go, its end as well if `last`.
+
+        What goes on leaves at once: its client waits for the first word. A whole answer leaves with those of its turn, as
+        `reply` has it.
+        """
         assert not self.begun, "an answer begins once"
         if not self.http11:
             self.keep_alive = False
@@ -118,7 +122,7 @@ class Wire(msgspec.Struct, eq=False):
             data = b"%b%x\r\n%b\r\n0\r\n\r\n" % (head, len(first), first)
         else:
             data = b"%b%x\r\n%b\r\n" % (head, len(first), first)
-        self._write(data, at_once=True)
+        self._write(data, at_once=not last)
 
     chunk = chunking.chunk
     """Write more of a stream; true if the client is behind. ConnectionError if it is gone."""

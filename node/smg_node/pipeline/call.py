@@ -158,7 +158,9 @@ class Call(msgspec.Struct, eq=False):
         alone = story.alone
         for chunk in chunks:
             ids, finish = chunk.ids, chunk.finish
-            if ids and (max(ids) >= beyond or min(ids) < 0):
+            if ids and not (
+                0 <= ids[0] < beyond if len(ids) == 1 else max(ids) < beyond and min(ids) >= 0
+            ):
                 if chunk.apart and (good := _before(chunk, beyond)):
                     # What stood in the messages before the wrong one is right.
                     self._feed(good, out)

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Awaitable, Sequence
 
+from smg_node.admission.matching import Matched
 from smg_node.admission.ticket import Ticket
 from smg_node.core.around import BOUNDLESS, Around, Room, Through
 from smg_node.core.errors import SmgError
@@ -30,24 +31,36 @@ def reserve(
     matched = ticket.matched
     if not matched.tariffs:
         return None
-    keep, sampling = request.truncate_prompt_tokens, request.sampling
-    choices, wanted = len(request.prompts) * sampling.n, sampling.max_tokens
-    most = None if wanted is None else wanted * choices
-    if keep is None and len(prepared) == 1 and not matched.worst_case:
-        # As most are.
+    if request.alike and not matched.worst_case:
+        # One chat and one answer, as most are.
+        choices, most = 1, request.sampling.max_tokens
         prompt_tokens = len(prepared[0].ids)
     else:
-        lengths = [len(prompt.ids) for prompt in prepared]
-        if keep is not None and keep > 0:
-            lengths = [min(length, keep) for length in lengths]
-        prompt_tokens = sum(lengths)
-        context = placer.context(model) if matched.worst_case else None
-        if context is not None:
-            room = sum(max(0, context - length) for length in lengths) * sampling.n
-            most = room if most is None else min(most, room)
+        choices, most, prompt_tokens = _wanted(request, prepared, model, placer, matched)
     if ticket.short_of(prompt_tokens, most, choices) is None:
         return None
     return ticket.reserve(prompt_tokens, most, answers=choices)
+
+
+def _wanted(
+    request: GenerateRequest,
+    prepared: Sequence[Prepared],
+    model: ServedModel,
+    placer: Placer,
+    matched: Matched,
+) -> tuple[int, int | None, int]:
+    """Return how many answers are wanted, how many tokens they have at most, and how many their prompts have."""
+    keep, sampling = request.truncate_prompt_tokens, request.sampling
+    choices, wanted = len(request.prompts) * sampling.n, sampling.max_tokens
+    most = None if wanted is None else wanted * choices
+    lengths = [len(prompt.ids) for prompt in prepared]
+    if keep is not None and keep > 0:
+        lengths = [min(length, keep) for length in lengths]
+    context = placer.context(model) if matched.worst_case else None
+    if context is not None:
+        room = sum(max(0, context - length) for length in lengths) * sampling.n
+        most = room if most is None else min(most, room)
+    return choices, most, sum(lengths)
 
 
 class MeteredTelling(Telling):

@@ -7,7 +7,7 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.http.sse import PING, EventStream
+from smg_node.http.sse import PING, EventStream, Holding
 from smg_node.http.wire import Wire
 
 
@@ -53,7 +53,8 @@ async def turns(count: int) -> None:
 async def test_last_words_and_the_end_are_one_write() -> None:
     wire = FakeWire()
     stream = stream_of(wire)
-    stream.hold(b"words ")
+    holding = Holding()
+    stream.hold(b"words ", holding)
     assert wire.writes == []
     await turns(1)
     stream.end(b"end")
@@ -65,9 +66,10 @@ async def test_last_words_and_the_end_are_one_write() -> None:
 async def test_the_first_words_of_a_stream_that_is_alone_leave_at_once() -> None:
     wire = FakeWire()
     stream = stream_of(wire)
-    stream.hold(b"words ", alone=True)
+    holding = Holding()
+    stream.hold(b"words ", holding, alone=True)
     assert wire.writes == [b"words "]
-    stream.hold(b"more ", alone=True)
+    stream.hold(b"more ", holding, alone=True)
     stream.end(b"end")
     await turns(4)
     assert wire.writes == [b"words ", b"more end"]
@@ -76,9 +78,10 @@ async def test_the_first_words_of_a_stream_that_is_alone_leave_at_once() -> None
 async def test_last_words_do_not_wait_for_an_end_that_does_not_come() -> None:
     wire = FakeWire()
     stream = stream_of(wire)
+    holding = Holding()
     stream.put(b"first ")
-    stream.hold(b"words ")
-    await turns(3)
+    stream.hold(b"words ", holding)
+    await turns(4)
     assert wire.writes == [b"first ", b"words "]
     stream.end(b"end")
     assert wire.writes[-1] == b"end"
@@ -87,7 +90,8 @@ async def test_last_words_do_not_wait_for_an_end_that_does_not_come() -> None:
 async def test_what_is_let_go_is_never_written() -> None:
     wire = FakeWire()
     stream = stream_of(wire)
-    stream.hold(b"words ")
+    holding = Holding()
+    stream.hold(b"words ", holding)
     stream.let_go()
     await turns(4)
     assert wire.writes == []
@@ -97,16 +101,31 @@ async def test_what_is_let_go_is_never_written() -> None:
 async def test_a_client_that_goes_meanwhile_breaks_nothing() -> None:
     wire = FakeWire()
     stream = stream_of(wire)
-    stream.hold(b"words ")
+    holding = Holding()
+    stream.hold(b"words ", holding)
     wire.gone = True
     await turns(4)
     assert wire.writes == []
 
 
+async def test_of_many_that_hold_at_the_same_time_each_is_written() -> None:
+    wires, holding = [FakeWire() for _ in range(4)], Holding()
+    streams = [stream_of(wire) for wire in wires]
+    for stream in streams[:3]:
+        stream.hold(b"words ", holding)
+    streams[0].end(b"end")
+    await turns(1)
+    streams[3].hold(b"words ", holding)
+    wires[1].gone = True
+    await turns(5)
+    assert [wire.writes for wire in wires] == [[b"words end"], [], [b"words "], [b"words "]]
+
+
 async def test_a_comment_keeps_its_place() -> None:
     wire = FakeWire()
     stream = stream_of(wire)
-    stream.hold(b"words ")
+    holding = Holding()
+    stream.hold(b"words ", holding)
     stream.ping()
     stream.end(b"end")
     await turns(4)
@@ -122,6 +141,7 @@ def test_whatever_is_held_all_is_written_once_and_in_order(steps: list[tuple[str
     async def run() -> None:
         wire = FakeWire()
         stream = stream_of(wire)
+        holding = Holding()
         said = b""
         for what, words in steps:
             if what == "turn":
@@ -131,7 +151,7 @@ def test_whatever_is_held_all_is_written_once_and_in_order(steps: list[tuple[str
             if what == "put":
                 stream.put(words)
             else:
-                stream.hold(words)
+                stream.hold(words, holding)
         stream.end(b".")
         await turns(4)
         assert b"".join(wire.writes) == said + b"."
