@@ -248,7 +248,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, gc=False):
     routing_key: str | None = None
     ignored: tuple[str, ...] = ()
     alike: bool = False
-    """Whether it is one chat of plain turns, and its `sampling` one object with that of all of them that are drawn so.
+    """Whether it is one chat of plain turns, whole, with one answer, and its `sampling` one object with that of all of them that are drawn so.
 
     What follows from that may be kept: such requests differ in their turns only.
     """

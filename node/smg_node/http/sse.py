@@ -6,6 +6,7 @@ engine down; one that reads nothing at all is cut by the sweep over connections.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -22,6 +23,8 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 PING: Final = b": ping\n\n"
 
+_log = logging.getLogger(__name__)
+
 
 class Holding:
     """Looks after streams that hold their last words: once a turn of the loop, however many begin to."""
@@ -32,7 +35,7 @@ class Holding:
         self._streams: list[EventStream] = []
 
     def add(self, stream: "EventStream") -> None:
-        """Have what it holds written when the loop has gone round three times, unless it was written before."""
+        """Have what it holds written when the loop has gone round twice, unless it was written before."""
         streams = self._streams
         if not streams:
             asyncio.get_running_loop().call_soon(self._wait)
@@ -44,9 +47,13 @@ class Holding:
 
     def _flush(self, streams: Sequence["EventStream"]) -> None:
         for stream in streams:
-            if stream.held:
-                # One each: what goes wrong with one is nobody else's.
-                asyncio.get_running_loop().call_soon(stream.flush)
+            if not stream.held:
+                continue
+            try:
+                stream.flush()
+            except Exception:
+                # A mistake of ours in one stream must not reach the others of its turn.
+                _log.exception("the last words of a stream could not be written")
 
 
 class EventStream(msgspec.Struct, eq=False):
@@ -67,7 +74,7 @@ class EventStream(msgspec.Struct, eq=False):
     """Write frames at once; true if the client is behind. ConnectionError if it is gone."""
 
     def hold(self, frames: bytes, holding: Holding, *, alone: bool = False) -> None:
-        """Write frames together with what follows at once, or without it when the loop has gone round three times.
+        """Write frames together with what follows at once, or without it when the loop has gone round twice.
 
         The end of a stream mostly comes in the wake-up of its last words, but the task of the request is
         what says it, and that runs after the wake-up: a write less for each stream. The first words of one that is

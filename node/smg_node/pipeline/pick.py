@@ -56,7 +56,7 @@ class Picker:
             beginning = beginnings.of(usual.model, ids, wish.adapter, now_s)
             if beginning is not None and beginning.blocks:
                 overlap = beginning.overlaps(usual.choosable.pool)[0]
-        cost_s = policy.only(part.name, load, len(ids) or counted(ids, wish.text), overlap, now_s)
+        cost_s = policy.only(part.name, load, counted(ids, wish.text), overlap, now_s)
         rated = (Rated(worker.id, cost_s, load.wait_s, overlap),)
         dropped = usual.dropped
         return self.take(wish, part, worker, dropped, now_s, now_s, 1, rated, beginning, overlap)

@@ -81,7 +81,7 @@ async def test_last_words_do_not_wait_for_an_end_that_does_not_come() -> None:
     holding = Holding()
     stream.put(b"first ")
     stream.hold(b"words ", holding)
-    await turns(4)
+    await turns(3)
     assert wire.writes == [b"first ", b"words "]
     stream.end(b"end")
     assert wire.writes[-1] == b"end"
@@ -117,8 +117,18 @@ async def test_of_many_that_hold_at_the_same_time_each_is_written() -> None:
     await turns(1)
     streams[3].hold(b"words ", holding)
     wires[1].gone = True
-    await turns(5)
+    await turns(3)
     assert [wire.writes for wire in wires] == [[b"words end"], [], [b"words "], [b"words "]]
+
+
+async def test_one_that_cannot_be_written_keeps_no_other_from_it() -> None:
+    broken, whole, holding = FakeWire(), FakeWire(), Holding()
+    stream = stream_of(broken)
+    for one in (stream, stream_of(whole)):
+        one.hold(b"words ", holding)
+    broken.ended = True
+    await turns(3)
+    assert (broken.writes, whole.writes) == ([], [b"words "])
 
 
 async def test_a_comment_keeps_its_place() -> None:
