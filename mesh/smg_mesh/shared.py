@@ -57,39 +57,12 @@ from smg_mesh.sync.replica import NamespaceState, Replica
 from smg_mesh.sync.wishes import Converse, Count, DigestIs, Keep, Say, Wake, Wish
 
 __all__ = [
-    "NOTES",
-    "Audit",
-    "AuditRow",
-    "Entry",
-    "Held",
-    "Hints",
-    "KeyRecord",
-    "Keys",
-    "LimitError",
-    "LimitRule",
-    "LimitsView",
-    "Listed",
-    "LoadView",
-    "NamespaceState",
-    "Report",
-    "Rights",
-    "Row",
-    "RuleValue",
-    "Running",
-    "SettingValue",
-    "SettingsView",
-    "Share",
-    "Shared",
-    "StateError",
-    "Sticky",
-    "Verdict",
-    "Verdicts",
-    "Waiting",
-    "WorkerRecord",
-    "WorkerRegistry",
-    "WorkerSpec",
+    "NOTES", "Audit", "AuditRow", "Entry", "Held", "Hints", "KeyRecord", "Keys", "LimitError",
+    "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "Report", "Rights", "Row",
+    "RuleValue", "Running", "SettingValue", "SettingsView", "Share", "Shared", "StateError",
+    "Sticky", "Verdict", "Verdicts", "Waiting", "WorkerRecord", "WorkerRegistry", "WorkerSpec",
     "probers",
-]
+]  # fmt: skip
 
 REFRESH_SOON_MS: Final = 200
 """After this node said something of itself, when it has to say it again is planned."""

@@ -1,7 +1,6 @@
 """Wiring, second half: what serves requests. The parts of models, the pipeline, the HTTP surface."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
@@ -12,7 +11,6 @@ from smg_node.base import Base
 from smg_node.cluster.asking import Asking
 from smg_node.cluster.desks import SharedDesks
 from smg_node.cluster.explain import Explanations, Siblings
-from smg_node.cluster.model_words import retune_models
 from smg_node.cluster.settings import LiveSettings
 from smg_node.cluster.usage_build import UsageParts
 from smg_node.config.plain import Settings
@@ -20,14 +18,8 @@ from smg_node.config.show import shown_settings
 from smg_node.control import (
     FleetDesk,
     build_placer,
-    fleet_options,
-    line_options,
-    listen_options,
     retry_options,
 )
-from smg_node.dialects.dialect import Dialect
-from smg_node.dialects.known import known_dialects
-from smg_node.dialects.options import ReaderOptions
 from smg_node.engines.options import EngineOptions
 from smg_node.engines.trust import Trust
 from smg_node.fleet.fleet import Fleet, OpenEngine
@@ -40,19 +32,25 @@ from smg_node.http.identity import KeyAuthenticator
 from smg_node.http.parts import HttpParts, Identity
 from smg_node.http.ports import Cluster
 from smg_node.http.token_desk import TokenDesk
+from smg_node.live_updates import (
+    Pipeline,
+    dialects_by_name,
+    follow_below,
+    follow_serving,
+    prepare_limits,
+)
 from smg_node.memory import keep
 from smg_node.pipeline.admitting import Counting, admission_options, prices, watch_admission
 from smg_node.pipeline.chat_relay import AnyGenerations
-from smg_node.pipeline.choosing import POLICY_FIELDS, build_policies, policy_options
+from smg_node.pipeline.choosing import build_policies
 from smg_node.pipeline.embed import Embedder
 from smg_node.pipeline.generate import GenerationParts, Generator
 from smg_node.pipeline.journal import Journal
 from smg_node.pipeline.meters import watch_fleet, watch_journal, watch_placing
-from smg_node.pipeline.place import Placer
 from smg_node.pipeline.prefixes import Prefixes
-from smg_node.pipeline.prepare import PrepareLimits, Preparer
-from smg_node.pipeline.relay import RelayParts, Relays
-from smg_node.routing.known import Policies
+from smg_node.pipeline.prepare import Preparer
+from smg_node.pipeline.relay import RelayParts
+from smg_node.pipeline.relays import Relays
 from smg_node.routing.policy import Bindings
 from smg_node.routing.retry import RetryBudgets
 from smg_node.telemetry import declared
@@ -134,20 +132,6 @@ def model_parts(settings: Settings, base: Base) -> ModelParts:
 # ── Requests ─────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class _Pipeline:
-    """What carries generations through."""
-
-    policies: Policies
-    placer: Placer
-    retries: RetryBudgets
-    preparer: Preparer
-    journal: Journal
-    generator: Generator
-    relays: Relays
-    embedder: Embedder
-
-
 def build_http_parts(
     settings: Settings,
     base: Base,
@@ -185,8 +169,8 @@ def build_http_parts(
         settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
     )
     parts = _surface(settings, base, desk, cluster, shared, usage, pipeline, explain, history)
-    _follow(shared.live, parts, pipeline)
-    _follow_below(shared.live, base, fleet, desk)
+    follow_serving(shared.live, parts, pipeline)
+    follow_below(shared.live, base, fleet, desk)
     if history is not None:
         shared.live.watch(("history", "retention", "responses", "storage"), history.retune)
     return parts
@@ -199,7 +183,7 @@ def _surface(
     cluster: Cluster,
     shared: SharedDesks,
     usage: UsageParts,
-    pipeline: _Pipeline,
+    pipeline: Pipeline,
     explain: Explanations,
     history: HistoryDoor | None,
 ) -> HttpParts:
@@ -229,7 +213,7 @@ def _surface(
         audit=shared.audit,
         state=shared.state,
         explain=explain,
-        dialects=_dialects(reading),
+        dialects=dialects_by_name(reading),
         meters=base.meters,
         tracer=base.tracer,
         access=base.access,
@@ -275,7 +259,7 @@ def _build_pipeline(
     prefixes: Prefixes | None,
     admission: Admission | None,
     journal: Journal,
-) -> _Pipeline:
+) -> Pipeline:
     """Return what carries generations through, watched by scrapes."""
     watch_journal(base.meters, journal)
     policies = build_policies(settings, sticky)
@@ -286,7 +270,7 @@ def _build_pipeline(
         retry_options(settings), known=lambda name: bool(fleet.served(name) or fleet.relayed(name))
     )
     watch_placing(base.meters, placer, retries)
-    preparer = Preparer(clock=base.clock, threads=base.threads, limits=_prepare_limits(settings))
+    preparer = Preparer(clock=base.clock, threads=base.threads, limits=prepare_limits(settings))
     generator = Generator(
         GenerationParts(
             placer=placer,
@@ -312,78 +296,7 @@ def _build_pipeline(
         admission=admission,
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
-    return _Pipeline(policies, placer, retries, preparer, journal, generator, relays, embedder)
-
-
-def _follow(live: LiveSettings, parts: HttpParts, pipeline: _Pipeline) -> None:
-    """Let what serves requests take over the cluster's settings as they change."""
-
-    def surface(now: Settings) -> None:
-        reading = reader_options(now)
-        parts.retune(http_options(now), reading, _dialects(reading))
-
-    def placing(now: Settings) -> None:
-        own = {
-            field: {model: name for model, name in live.of_models(field).items() if name}
-            for field in POLICY_FIELDS
-        }
-        pipeline.placer.retune(
-            policy=now.routing.policy,
-            policies=own["policy"],
-            prefill_policy=now.routing.prefill_policy,
-            decode_policy=now.routing.decode_policy,
-            prefill_policies=own["prefill_policy"],
-            decode_policies=own["decode_policy"],
-            fallback_regular=now.routing.fallback_regular,
-            wait_for_worker_s=now.routing.wait_for_worker_s,
-            zone_spill=now.routing.zone_spill_ratio,
-            line=line_options(now),
-            shed=now.overload.shed,
-        )
-
-    live.watch(("http", "auth", "stream", "engine", "limits", "drain", "queue"), surface)
-    live.watch(("limits",), lambda now: pipeline.preparer.retune(_prepare_limits(now)))
-    live.watch(("routing", "models", "queue", "overload"), placing)
-    live.watch(("retry",), lambda now: pipeline.retries.retune(retry_options(now)))
-    live.watch(
-        ("routing",),
-        lambda now: pipeline.policies.retune(
-            policy_options(now), sticky=now.routing.sticky_sessions
-        ),
-    )
-
-
-def _follow_below(live: LiveSettings, base: Base, fleet: Fleet, desk: FleetDesk) -> None:
-    """Let fleet, probes and telemetry take over the cluster's settings as they change."""
-
-    def engines(now: Settings) -> None:
-        fleet.retune_engines(first_event_s=now.engine.first_event_s, stall_s=now.engine.stall_s)
-
-    def telemetry(now: Settings) -> None:
-        base.logs.set_level(now.telemetry.log_level)
-        base.access.turn(on=now.telemetry.access_log)
-        base.tracer.set_ratio(now.telemetry.trace_ratio)
-
-    live.watch(("models",), lambda now: retune_models(fleet.models, live))
-    live.watch(
-        ("workers", "breaker", "routing", "overload"), lambda now: fleet.retune(fleet_options(now))
-    )
-    live.watch(("kv", "workers"), lambda now: fleet.retune_listening(listen_options(now)))
-    live.watch(("engine",), engines)
-    live.watch(("readiness",), lambda now: desk.retune(workers_ready_min=now.readiness.min_workers))
-    live.watch(("telemetry",), telemetry)
-
-
-def _dialects(reading: ReaderOptions) -> Mapping[str, Dialect]:
-    dialects = known_dialects(reading)
-    return {name: dialects.get(name) for name in dialects}
-
-
-def _prepare_limits(settings: Settings) -> PrepareLimits:
-    return PrepareLimits(
-        schema_max_bytes=settings.limits.schema_max_bytes,
-        grammar_max_bytes=settings.limits.grammar_max_bytes,
-    )
+    return Pipeline(policies, placer, retries, preparer, journal, generator, relays, embedder)
 
 
 # ── What a scrape reads ──────────────────────────────────────────────────────

@@ -61,7 +61,7 @@ REPLACED_PATIENCE_S: Final = 30.0
 """The same, where it takes the place of one that died and others serve meanwhile: who came here would be turned away for nothing."""
 _LOOK_S: Final = 0.02
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node")
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 SAY_OPEN_S: Final = 10.0
 """So often a node that leaves says what it waits for."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ _READS: Final = frozenset(
 
 T = TypeVar("T")
 R = TypeVar("R", Conversation, Item, StoredResponse)
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_storage.hooks")
 
 
 class HookContext(msgspec.Struct, frozen=True):

@@ -14,7 +14,8 @@ import pytest
 from smg_node.core.request import GenerateRequest, TokenIds
 from smg_node.dialects.chat.reader import ChatReader
 from smg_node.dialects.options import ReaderOptions
-from smg_node.fleet.model import Labels, ModelSettings, ServedModel
+from smg_node.fleet.model import ServedModel
+from smg_node.fleet.model_options import Labels, ModelSettings
 from smg_node.fleet.recognition import Recognition
 from smg_node.packing.ids import COMPILED, pack_ids
 from smg_node.parsers.recognise import Clues

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.http.answering import Answering
-from smg_node.http.asking import Asked
+from smg_node.http.asking import asked_of
 from smg_node.http.incoming import Head
 from smg_node.http.options import HttpOptions
 from smg_node.http.reply import HeadWriter
@@ -100,7 +100,7 @@ class Door:
         wire = request.wire = Wire(line, self.heads, answer["http11"], answer["keep_alive"])
         wire.wants_body = answer["wants_body"]
         if self.standing.asked is None:
-            self.standing.asked = Asked(request, self.options)
+            self.standing.asked = asked_of(request, self.options)
         limits = answer["limits"]
         run: Any = SimpleNamespace(
             worker=answer["worker"],

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.journey import RATED_MAX, Ratings
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 from smg_node.fleet.load import WorkerLoad
 from smg_node.routing.known import OwnBindings, Policies, known_policies
 from smg_node.routing.policy import Asked, PolicyOptions

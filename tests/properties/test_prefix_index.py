@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.engines.engine import Load
 from smg_node.engines.kv import (
     CURSOR_CODE,
     LOST_CODE,
@@ -22,6 +21,7 @@ from smg_node.engines.kv import (
     KvStored,
     Tier,
 )
+from smg_node.engines.load import Load
 from smg_node.routing.kv.chain import chain, link, raw_ids, root_of
 from smg_node.routing.kv.follower import KvFollower, Verdict
 from smg_node.routing.kv.index import PrefixIndex

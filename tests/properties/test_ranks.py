@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 from smg_node.fleet.load import WorkerLoad
 from smg_node.fleet.ranks import TIE_S, TIE_SHARE, Pace, Ranks, rank_of
 from support.worker_loads import IDLE

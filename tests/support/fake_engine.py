@@ -14,11 +14,11 @@ from smg_node.engines.engine import (
     Embedded,
     EmbedRequest,
     EngineRequest,
-    Load,
     ModelCard,
     Prefilled,
 )
 from smg_node.engines.kv import KvBatch
+from smg_node.engines.load import Load
 
 Script = Callable[[EngineRequest], AsyncIterator[Sequence[Chunk]]]
 PrefillScript = Callable[[EngineRequest], Awaitable[Prefilled]]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 from smg_node.fleet.load import WorkerLoad
 from smg_node.routing.known import OwnBindings, Policies
 from smg_node.routing.policy import Asked, PolicyOptions

@@ -25,8 +25,8 @@ from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.ask import ResponseAsk
 from smg_node.dialects.responses.reader import ResponsesReader
 from smg_node.history.background import RegisteredRuns
-from smg_node.history.desk import HistoryParts
 from smg_node.history.desks import HistoryDesks
+from smg_node.history.history_parts import HistoryParts
 from smg_node.history.ports import Direct, HistoryOptions, Keeper, Kept, Measure
 from smg_node.history.quotas import Quotas
 from smg_node.history.registered import Pace

@@ -48,8 +48,8 @@ from smg_node.http.ports import (
 )
 from smg_node.pipeline.embed import Embedder
 from smg_node.pipeline.journal import Journal
-from smg_node.pipeline.relay import Relays
 from smg_node.pipeline.relayed import Api
+from smg_node.pipeline.relays import Relays
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.metrics import Meters
 from smg_node.telemetry.tracing import TraceOptions, Tracer

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines.engine import Load
 from smg_node.engines.kv import KvBatch
+from smg_node.engines.load import Load
 from smg_node.fleet.fleet import Fleet, ListenOptions
 from smg_node.fleet.listening import Deaf
 from smg_node.fleet.worker import Worker

@@ -15,7 +15,7 @@ from smg_node.engines.engine import Engine
 from smg_node.fleet.bundles import BundleCache
 from smg_node.fleet.declared import Declared
 from smg_node.fleet.fleet import Fleet, FleetOptions, OpenEngine
-from smg_node.fleet.model import ModelSettings
+from smg_node.fleet.model_options import ModelSettings
 from smg_node.fleet.models import ModelParts, Models, RenderWish
 from smg_node.fleet.recognition import Recognition
 from smg_node.fleet.worker import Worker

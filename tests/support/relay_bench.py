@@ -22,14 +22,15 @@ from smg_node.engines.http_worker import HttpEngine
 from smg_node.engines.options import EngineOptions
 from smg_node.engines.transport import StatusCode, TransportError
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.model import ModelSettings
+from smg_node.fleet.model_options import ModelSettings
 from smg_node.pipeline.embed import Embedder
 from smg_node.pipeline.journal import Journal
 from smg_node.pipeline.place import Placer, PlacerOptions
 from smg_node.pipeline.prepare import Preparer
-from smg_node.pipeline.relay import RelayParts, RelayRun, Relays
+from smg_node.pipeline.relay import RelayParts, RelayRun
 from smg_node.pipeline.relay_call import Head
 from smg_node.pipeline.relayed import APIS, relayable
+from smg_node.pipeline.relays import Relays
 from smg_node.routing.known import OwnBindings, Policies
 from smg_node.routing.retry import RetryBudgets, RetryOptions
 from smg_node.world import SystemClock

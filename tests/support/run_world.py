@@ -14,9 +14,9 @@ from smg_node.core.context import RequestContext
 from smg_node.core.events import BlockEnd, BlockStart, Delta, Event
 from smg_node.dialects.responses.told import Told
 from smg_node.history.background import RegisteredRuns
-from smg_node.history.desk import HistoryParts
 from smg_node.history.desks import HistoryDesks
 from smg_node.history.event_log import terminal, unpacked
+from smg_node.history.history_parts import HistoryParts
 from smg_node.history.hooked import HookedKeeping
 from smg_node.history.ports import Direct, HistoryOptions, Keeper
 from smg_node.history.quotas import Quotas

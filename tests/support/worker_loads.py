@@ -1,6 +1,6 @@
 """Workers' loads to try things on, and an engine that says it is idle."""
 
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 from smg_node.fleet.load import LoadOptions, WorkerLoad
 
 IDLE = Load(

@@ -30,13 +30,15 @@ import typer
 from smg_node.config.worker_url import parse_worker_url
 from smg_node.core.journey import Journey, Ratings
 from smg_node.core.request import TokenIds
-from smg_node.engines.engine import Contract, Engine, Load, ModelCard
+from smg_node.engines.engine import Contract, Engine, ModelCard
 from smg_node.engines.kv import Tier
+from smg_node.engines.load import Load
 from smg_node.fleet.breaker import Breaker, BreakerOptions
 from smg_node.fleet.declared import Declared
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.load import PREFILL_RATE, WorkerLoad
-from smg_node.fleet.model import AnyModel, ModelSettings, RelayedModel
+from smg_node.fleet.model import AnyModel, RelayedModel
+from smg_node.fleet.model_options import ModelSettings
 from smg_node.fleet.worker import Status, Worker
 from smg_node.pipeline.decide import Decider, Look, Rule, Wish
 from smg_node.pipeline.hold import Hold

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from smg_chaos.engine.blocks import BlockTable, Change, chain
 from smg_chaos.routing.agenda import Agenda
 from smg_chaos.routing.sizes import EngineSize
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 
 
 class Job:

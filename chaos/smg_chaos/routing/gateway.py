@@ -11,7 +11,7 @@ from typing import Final
 
 from smg_chaos.routing.engine import Job
 from smg_chaos.routing.knowledge import Knowledge
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 from smg_node.fleet.load import PREFILL_RATE, WorkerLoad
 from smg_node.fleet.prefill_rate import UsualRates
 from smg_node.routing.costs import uncached

@@ -8,7 +8,7 @@ Each row is one side of a book, and both sides are kept in totals:
 What one side has written and the other has not yet is in flight. `auditor` adds up.
 """
 
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import msgspec
 
@@ -16,6 +16,8 @@ import msgspec
 class Held(msgspec.Struct, frozen=True, array_like=True):
     """What one life of a node had of one window, and what became of it."""
 
+    kind: ClassVar[str] = "held"
+    """What `smg-admin limits show` and its route call a row of this class."""
     key: str
     window: int
     name: str
@@ -42,6 +44,8 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
 class Minting(msgspec.Struct, frozen=True, array_like=True):
     """What one owner did with one window under one term."""
 
+    kind: ClassVar[str] = "minting"
+    """What `smg-admin limits show` and its route call a row of this class."""
     key: str
     window: int
     name: str

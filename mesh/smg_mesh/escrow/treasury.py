@@ -12,7 +12,6 @@ a repeated ask harmless; a window that was forgotten is never minted again by th
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
 from smg_mesh.escrow.book import NEVER_MS, Agenda, Book
 from smg_mesh.escrow.definitions import Limits
@@ -23,32 +22,22 @@ from smg_mesh.escrow.pool import Customer, Pool
 from smg_mesh.escrow.reckoning import reckon
 from smg_mesh.escrow.rows import Minting
 from smg_mesh.escrow.standing import SLICE_MS
+from smg_mesh.escrow.treasury_timing import (
+    AHEAD_MS,
+    ALLOWED_FOR_MS,
+    AUDIT_MS,
+    CALL_MS,
+    GONE_MAX,
+    HOT_MS,
+    KEPT_MS,
+    KEPT_WINDOWS,
+    LOOK_MS,
+    RECENT_MS,
+    SERVE_MS,
+    STEP_MS,
+)
 from smg_mesh.escrow.visited import Visited
 from smg_mesh.escrow.words import Life, Limit, Roster, slot_of, window_of
-
-_LOOK_MS: Final = 500
-"""A key that nothing was heard of is looked at so often, for limits and roster may be others by then."""
-_SERVE_MS: Final = 10
-"""Whoever could not be given enough at once is looked after so soon."""
-_STEP_MS: Final = 20
-"""Clocks run a little apart; more than this, and the wall clock was set: everything is looked at."""
-_HOT_MS: Final = 3_000
-"""A key that nobody asked for in this time, or in two windows, is not minted ahead."""
-_RECENT_MS: Final = 1_200
-"""Who has not been heard of for so long, or one and a half windows, gets nothing at an opening."""
-_AHEAD_MS: Final = 600
-"""So long before it opens, a window is minted."""
-_KEPT_WINDOWS: Final = 4
-_KEPT_MS: Final = 60_000
-_GONE_MAX: Final = 20_000
-_ALLOWED_FOR_MS: Final = 50
-"""What may be minted is worked out anew whenever limit or roster are others, and so often while names may go by an
-older version of the limit."""
-_AUDIT_MS: Final = 500
-"""So long after its end a window is reckoned up: what was said in it has arrived by then."""
-_CALL_MS: Final = 1_000
-"""Nodes that are not heard of are called so often at most."""
-
 
 Gives = dict[Life, list[GiveRow]]
 
@@ -127,12 +116,12 @@ class Treasury:
         Looks at the books that are due, and at no others.
         """
         gives: Gives = {}
-        if roster is not self._roster or abs(wall_ms - now_ms - self._apart_ms) > _STEP_MS:
+        if roster is not self._roster or abs(wall_ms - now_ms - self._apart_ms) > STEP_MS:
             self._roster, self._apart_ms = roster, wall_ms - now_ms
             self.changed(now_ms=now_ms)
         for book in self._agenda.due(now_ms):
             limit = self._limits.get(book.key)
-            quiet_ms = max(_HOT_MS, 2 * min(limit.window_ms, SLICE_MS)) if limit else 0
+            quiet_ms = max(HOT_MS, 2 * min(limit.window_ms, SLICE_MS)) if limit else 0
             if limit is None or now_ms - book.heard_ms > quiet_ms:
                 self._hot.pop(book.key, None)
                 continue
@@ -204,22 +193,22 @@ class Treasury:
         wall_ms: int,
     ) -> None:
         """Do for one key what is to be done now, and say when to look at it again."""
-        self._agenda.stir(book, now_ms + _LOOK_MS)
+        self._agenda.stir(book, now_ms + LOOK_MS)
         owns = ownership(book.slot)
         if owns is None or not owns.term(now_ms=now_ms):
             return
         if limit.older:
-            self._agenda.stir(book, now_ms + _ALLOWED_FOR_MS)
+            self._agenda.stir(book, now_ms + ALLOWED_FOR_MS)
         window = window_of(wall_ms, limit.window_ms)
         pool = self._pool_for(limit, window, owns, roster, now_ms=now_ms, wall_ms=wall_ms)
         if pool is not None:
             self._run(book, pool, owns, alive, roster, gives, now_ms=now_ms, wall_ms=wall_ms)
         border_ms = (window + 1) * limit.window_ms - wall_ms
-        if border_ms <= _AHEAD_MS:
+        if border_ms <= AHEAD_MS:
             self._agenda.stir(book, now_ms + border_ms)
             self._pool_for(limit, window + 1, owns, roster, now_ms=now_ms, wall_ms=wall_ms)
         else:
-            self._agenda.stir(book, now_ms + border_ms - _AHEAD_MS)
+            self._agenda.stir(book, now_ms + border_ms - AHEAD_MS)
 
     def _newest(self, key: str, window: int) -> Pool | None:
         book = self._books.get(key)
@@ -251,7 +240,7 @@ class Treasury:
                 return None
             before = book.pools.get((window - 1, term))
             pool = book.pools[window, term] = Pool(limit, window, term, before=before)
-            book.sweep_ms = min(book.sweep_ms, pool.ends_ms + _AUDIT_MS)
+            book.sweep_ms = min(book.sweep_ms, pool.ends_ms + AUDIT_MS)
         if pool.limit is not limit and pool.limit != limit:
             pool.limit = limit
             pool.roster = None
@@ -269,7 +258,7 @@ class Treasury:
     ) -> None:
         assert roster is not None
         limit = pool.limit
-        old = bool(limit.older) and now_ms - pool.allowed_ms >= _ALLOWED_FOR_MS
+        old = bool(limit.older) and now_ms - pool.allowed_ms >= ALLOWED_FOR_MS
         if old or pool.roster is not roster:
             pool.allowed_ms, pool.roster = now_ms, roster
             pool.standing = limit.standing_right(len(roster.names))
@@ -308,7 +297,7 @@ class Treasury:
         book.demands[life] = customer
         pool.meet(customer, row.waits, wall_ms=wall_ms)
         if more or customer.hungry:
-            self._agenda.stir(book, now_ms + _SERVE_MS)
+            self._agenda.stir(book, now_ms + SERVE_MS)
 
     def _run(
         self,
@@ -324,7 +313,7 @@ class Treasury:
     ) -> None:
         fed = []
         if not pool.opened and pool.short and pool.made:
-            old_ms = max(_RECENT_MS, pool.limit.window_ms * 3 // 2)
+            old_ms = max(RECENT_MS, pool.limit.window_ms * 3 // 2)
             asked = book.demands.items()
             recent = {life: c for life, c in asked if now_ms - c.heard_ms <= old_ms}
             fed = pool.open(recent)
@@ -339,7 +328,7 @@ class Treasury:
     def _call(
         self, pool: Pool, alive: Sequence[Life], roster: Roster | None, *, now_ms: int
     ) -> list[Life]:
-        every_ms = min(max(_CALL_MS, pool.limit.window_ms), SLICE_MS)
+        every_ms = min(max(CALL_MS, pool.limit.window_ms), SLICE_MS)
         if not pool.standing or roster is None:
             return []
         if pool.called_ms >= 0 and now_ms - pool.called_ms < every_ms:
@@ -372,17 +361,17 @@ class Treasury:
             if not book.pools and key not in self._hot:
                 del self._books[key]
                 self._gone[key] = book.forgotten
-                if len(self._gone) > _GONE_MAX:
+                if len(self._gone) > GONE_MAX:
                     self._gone.popitem(last=False)
             elif not book.pools:
-                book.sweep_ms = wall_ms + _KEPT_MS
+                book.sweep_ms = wall_ms + KEPT_MS
         self._asked_ms = {life: at for life, at in self._asked_ms.items() if life in alive}
 
     def _sweep(
         self, book: Book, window: int, term: int, pool: Pool, owns: Ownership | None, wall_ms: int
     ) -> None:
-        kept_ms = min(_KEPT_MS, _KEPT_WINDOWS * pool.limit.window_ms)
-        if not pool.audited and wall_ms >= pool.ends_ms + _AUDIT_MS:
+        kept_ms = min(KEPT_MS, KEPT_WINDOWS * pool.limit.window_ms)
+        if not pool.audited and wall_ms >= pool.ends_ms + AUDIT_MS:
             pool.audited = True
             # Where somebody went by definitions that are unknown here, more may have stood.
             basis, began_ms = self._limits.basis(), pool.began_ms
@@ -395,5 +384,5 @@ class Treasury:
             del book.pools[window, term]
             book.forgotten.add(window)
             return
-        next_ms = pool.ends_ms + (kept_ms if pool.audited else min(kept_ms, _AUDIT_MS))
+        next_ms = pool.ends_ms + (kept_ms if pool.audited else min(kept_ms, AUDIT_MS))
         book.sweep_ms = min(book.sweep_ms, next_ms)

@@ -1,10 +1,8 @@
 """`smg-admin cluster`: who is in the cluster, what happened to whom, and how a node leaves the work."""
 
 import json
-import shutil
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import typer
@@ -12,9 +10,9 @@ import typer
 from smg_node.admin.client import AdminClient, AdminError
 from smg_node.admin.keyring import keyring_app
 from smg_node.admin.live import Watch, watched
+from smg_node.admin.member_views import draw_members, event_row
 from smg_node.admin.options import options_of
-from smg_node.admin.screen import draw_facts, draw_table, print_json, print_table, say_span, tell
-from smg_node.world import SystemClock
+from smg_node.admin.screen import draw_facts, print_json, print_table, tell
 
 cluster_app = typer.Typer(
     help="See the members of the cluster, and move them.",
@@ -23,8 +21,6 @@ cluster_app = typer.Typer(
 )
 cluster_app.add_typer(keyring_app, name="keyring")
 
-# Narrower terminals do without the HTTP addresses: a line that is folded is hard to read.
-_WIDE_COLUMNS: Final = 100
 _EVENT_COLUMNS: Final = ("ID", "TIME", "EVENT", "MEMBER", "DETAIL")
 _STATE_COLUMNS: Final[Mapping[str, str]] = {
     "name": "NAMESPACE",
@@ -34,11 +30,9 @@ _STATE_COLUMNS: Final[Mapping[str, str]] = {
     "epoch": "EPOCH",
     "digest": "DIGEST",
 }
-_HASH_SHOWN: Final = 8
 # Streams carry a comment every 15 s unless the node was told otherwise.
 _QUIET_S: Final = 60.0
 _RECONNECT_S: Final = 1.0
-_LIVING: Final = ("alive", "suspect")
 
 Member = Annotated[
     str, typer.Argument(metavar="NODE", help="The member's name.", show_default=False)
@@ -66,7 +60,7 @@ def status(context: typer.Context, watch: Watch = False) -> None:
         rows = _members(options.client)
         if options.as_json:
             return _json({"cluster": card, "members": rows}, one_line=watch)
-        return f"{draw_facts(_facts(card))}\n\n{_draw_members(rows)}"
+        return f"{draw_facts(_facts(card))}\n\n{draw_members(rows)}"
 
     def look() -> dict[str, Any]:
         card: dict[str, Any] = options.client.ask("GET", "v1", "cluster")
@@ -93,7 +87,7 @@ def members(
 
     def draw() -> str:
         rows = _members(options.client, state)
-        return _json(rows, one_line=watch) if options.as_json else _draw_members(rows)
+        return _json(rows, one_line=watch) if options.as_json else draw_members(rows)
 
     if watch:
         watched(draw)
@@ -167,7 +161,7 @@ def events(
     if options.as_json:
         print_json(rows)
         return
-    print_table(_EVENT_COLUMNS, map(_event_row, rows), empty="Nothing has happened.")
+    print_table(_EVENT_COLUMNS, map(event_row, rows), empty="Nothing has happened.")
 
 
 def _follow(client: AdminClient, after: int, *, as_json: bool) -> None:
@@ -177,7 +171,7 @@ def _follow(client: AdminClient, after: int, *, as_json: bool) -> None:
             query = {"after": str(after), "stream": "true"}
             for event in client.follow("v1", "cluster", "events", query=query, quiet_s=_QUIET_S):
                 after = int(event["id"])
-                line = json.dumps(event) if as_json else "  ".join(map(str, _event_row(event)))
+                line = json.dumps(event) if as_json else "  ".join(map(str, event_row(event)))
                 print(line, flush=True)
         except AdminError as error:
             tell(f"{error}; trying again")
@@ -328,67 +322,6 @@ def _standing(card: Mapping[str, Any]) -> str:
     found = "joined" if card["joined"] else "has not met anybody yet"
     standing = "isolated: it hears nobody and accuses nobody" if card["isolated"] else found
     return f"{standing}, drained" if card["drained"] else standing
-
-
-def _draw_members(rows: list[dict[str, Any]]) -> str:
-    """The table of members; versions only where there are several, for then they matter.
-
-    The hash is of the cluster's settings as that member follows them: equal soon after a change.
-    """
-    now_ms = SystemClock().now_ms()
-    columns: dict[str, Callable[[Mapping[str, Any]], object]] = {
-        "NAME": lambda row: row["name"],
-        "STATE": lambda row: row["state"],
-        "FOR": lambda row: say_span((now_ms - row["since_ms"]) / 1000),
-        "ADDRESS": lambda row: row["address"],
-        "HTTP": lambda row: row["meta"].get("http"),
-        "VERSION": lambda row: row["meta"].get("version"),
-        "RTT MS": lambda row: row["rtt_ms"],
-        "HEARD": lambda row: None if row["lag_ms"] is None else _ago(row["lag_ms"] / 1000),
-        "CONFIG": lambda row: _hash(row)[:_HASH_SHOWN],
-        "NOTE": _notes,
-    }
-    if sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE_COLUMNS:
-        del columns["HTTP"]
-    if not any(map(_hash, rows)):
-        del columns["CONFIG"]
-    if len({row["meta"].get("version") for row in rows if row["state"] in _LIVING}) < 2:
-        del columns["VERSION"]
-    cells = [[read(row) for read in columns.values()] for row in rows]
-    return draw_table(list(columns), cells, empty="There are no members.")
-
-
-def _hash(row: Mapping[str, Any]) -> str:
-    """The hash of the settings that a living member follows; empty where it says nothing."""
-    return str(row.get("config_hash", "")) if row["state"] in _LIVING else ""
-
-
-def _notes(row: Mapping[str, Any]) -> list[str]:
-    meta, state = row["meta"], row["state"]
-    return [
-        *(["this node"] if row["me"] else []),
-        *([word for word in ("leaving", "draining") if meta.get(word) and state in _LIVING]),
-        *(["watched before it counts"] if state == "alive" and not row["announced"] else []),
-        *([f"doubted by {row['accuser']}"] if state == "suspect" and row["accuser"] else []),
-    ]
-
-
-def _ago(seconds: float) -> str:
-    """A silence; tenths count where a probe interval is a fraction of a second."""
-    return f"{seconds:.1f}s ago" if seconds < 10 else f"{say_span(seconds)} ago"
-
-
-def _event_row(event: Mapping[str, Any]) -> tuple[object, ...]:
-    from datetime import datetime
-
-    moment = datetime.fromtimestamp(event["time_ms"] / 1000).astimezone()
-    return (
-        event["id"],
-        moment.isoformat(sep=" ", timespec="milliseconds"),
-        event["kind"],
-        event["name"],
-        ", ".join(f"{name}={value}" for name, value in event["detail"].items()),
-    )
 
 
 def _json(value: object, *, one_line: bool) -> str:

@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 from smg_mesh.shared import Shared
 from smg_node.cluster.farewell import Farewell
 from smg_node.cluster.life import Doubts
+from smg_node.cluster.member_errors import no_member
 from smg_node.config.address import Address
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
@@ -150,13 +151,3 @@ class LoneNode:
     async def stop(self) -> None:
         """Write down what is not."""
         await self._shared.close()
-
-
-def no_member(name: str) -> SmgError:
-    """Return the error for a name that no member has."""
-    return SmgError(
-        ErrorKind.NOT_FOUND,
-        f"no member is called {name[:64]!r}",
-        where="name",
-        code="member_not_found",
-    )

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from smg_node.cluster.alone import no_member
 from smg_node.cluster.farewell import LEAVING_CODE
+from smg_node.cluster.member_errors import no_member
 from smg_node.cluster.port import Answer
 from smg_node.core.errors import ErrorKind, SmgError
 

@@ -20,7 +20,7 @@ SECRET_NAMES: Final = frozenset({"api_key", "key", "secret", "sealed_key", "pass
 _SUBJECT_CHARACTERS_MAX: Final = 512
 _DEPTH_MAX: Final = 16
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.cluster")
 
 
 class AuditRow(Protocol):

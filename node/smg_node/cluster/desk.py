@@ -12,9 +12,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from smg_mesh.mesh import AskError, MemberView, MeshError, MeshEvent
-from smg_node.cluster.alone import no_member
 from smg_node.cluster.asking import ask_member
 from smg_node.cluster.farewell import Farewell
+from smg_node.cluster.member_errors import no_member
 from smg_node.cluster.port import KeyringOperation, MeshPort
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.ports import ClusterCard, ClusterEvent, KeyringView, MemberRow
@@ -34,7 +34,7 @@ _OPERATIONS: Final[Mapping[str, KeyringOperation]] = {
     "remove": "remove",
 }
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.cluster")
 
 
 class ClusterDesk:

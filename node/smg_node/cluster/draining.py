@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from smg_node.cluster.alone import no_member
 from smg_node.cluster.asking import Asking, ask_member
 from smg_node.cluster.farewell import Farewell
+from smg_node.cluster.member_errors import no_member
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.drain_ports import DrainView, Duties, OpenWork, Stage
 from smg_node.http.ports import MemberRow

@@ -17,7 +17,7 @@ OK: Final = 0
 SUPERSEDED: Final = 1
 LEAVING_CODE: Final = "member_leaving"
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.cluster")
 
 
 class Farewell:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from smg_node.cluster.alone import no_member
 from smg_node.cluster.asking import ask_member
 from smg_node.cluster.life import SPOOLED, ClusterLife
+from smg_node.cluster.member_errors import no_member
 from smg_node.cluster.port import Answer
 from smg_node.history.peers import Heard
 

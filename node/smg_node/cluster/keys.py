@@ -27,7 +27,7 @@ _LAST: Final = (
 )
 _FILE: Final = "the key comes from a file of this node (auth.admin_key_file); take it out of there"
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.cluster")
 
 
 class KeyStore(Protocol):

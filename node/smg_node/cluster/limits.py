@@ -195,7 +195,7 @@ class ClusterLimits:
             reports=[report for report in reports if report is not None],
             basis=self._store.basis().hex(),
             cut=max(0, len(keys) - KEYS_MAX),
-            rows=[{"kind": type(row).__name__.lower(), **_fields(row)} for row in rows],
+            rows=[{"kind": row.kind, **_fields(row)} for row in rows],
         )
 
     def _said_of_all(self) -> _Said:

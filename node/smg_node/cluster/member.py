@@ -16,7 +16,7 @@ from smg_node.core.errors import ErrorKind, SmgError
 
 _EVERY_HOST: Final = ("0.0.0.0", "::")
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.cluster")
 
 
 class Member:

@@ -41,7 +41,7 @@ SLICE: Final = 50
 """So many workers are taken up in one turn of the loop, about 5 ms: there may be ten thousand of them."""
 PATIENCE_S: Final = 15.0
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.cluster")
 
 
 class ClusterRegistry:

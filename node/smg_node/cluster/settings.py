@@ -30,7 +30,7 @@ DEFAULT: Final = "default"
 _HASH_BYTES: Final = 8
 _MODELS: Final = "models"
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.cluster")
 
 
 class SettingValue(Protocol):

@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from smg_mesh.shared import StateError
-from smg_node.cluster.alone import no_member
 from smg_node.cluster.asking import Asking, ask_member
+from smg_node.cluster.member_errors import no_member
 from smg_node.cluster.settings import (
     CLUSTER,
     LiveSettings,

@@ -22,7 +22,7 @@ CLOSE_S: Final = 5.0
 """So long a node that ends waits for its disk."""
 
 T = TypeVar("T")
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_node.cluster")
 
 
 class UsageKeeper:

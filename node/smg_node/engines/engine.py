@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -17,10 +17,9 @@ from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.request import Sampling, TokenIds
 from smg_node.engines.chunk import Chunk, IdLogprob
 from smg_node.engines.chunk_stream import ChunkStream
+from smg_node.engines.kv import KvBatch
+from smg_node.engines.load import Load
 from smg_node.engines.pairing import Pairing, Role, Room
-
-if TYPE_CHECKING:
-    from smg_node.engines.kv import KvBatch  # which needs `Load` from here
 
 
 class Contract(Enum):
@@ -87,29 +86,6 @@ class ModelCard:
     """How it works on one request with another engine; None: it cannot."""
     ranks: int = 1
     """Data-parallel ranks that a request can be sent to, each with its own cache and queue."""
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """How busy one data-parallel rank of an engine is. None: the engine does not say."""
-
-    rank: int
-    running: int
-    waiting: int
-    running_max: int | None
-    waiting_uncached_tokens: int | None
-    kv_usage: float | None
-    """Share of KV memory in use, 0..1."""
-    tokens_per_s: float | None
-    cache_hit_rate: float | None
-    age_ms: int = 0
-    """How old it was when it was sent."""
-    silence_ms: int | None = None
-    """How long the engine has said nothing while it had work; None: it has none, or cannot tell."""
-    reports_steps: bool = False
-    """Whether it says something with every step, so that silence means that it is stuck."""
-    prefill_pending_tokens: int | None = None
-    """Prompt tokens it was given and has not answered yet."""
 
 
 @dataclass(frozen=True, slots=True)

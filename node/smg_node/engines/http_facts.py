@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.engines.engine import Load
 from smg_node.engines.facts import whole
+from smg_node.engines.load import Load
 from smg_node.engines.loads import REQUESTS_MAX, share
 
 _NAME_MAX_CHARACTERS: Final = 256

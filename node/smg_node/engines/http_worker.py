@@ -23,7 +23,6 @@ from smg_node.engines.engine import (
     Embedded,
     EmbedRequest,
     EngineRequest,
-    Load,
     ModelCard,
     Prefilled,
 )
@@ -40,6 +39,7 @@ from smg_node.engines.http_status import not_implemented
 from smg_node.engines.http_stream import HttpStream, silent
 from smg_node.engines.http_transport import HttpCall, HttpTransport
 from smg_node.engines.kv import KvBatch
+from smg_node.engines.load import Load
 from smg_node.engines.options import EngineOptions, Observe, unobserved
 from smg_node.engines.pairing import Pairing, Role
 from smg_node.engines.partners import scheduler_pairing, scheduler_ranks, scheduler_role

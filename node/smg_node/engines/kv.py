@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from smg_node.core.request import TokenIds
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 
 CURSOR_CODE: Final = "kv_cursor_unserved"
 """The error code of a subscription from a sequence number that is not served: begin from 0."""

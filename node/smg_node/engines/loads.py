@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
-from smg_node.engines.engine import Load
 from smg_node.engines.facts import positive
+from smg_node.engines.load import Load
 
 REQUESTS_MAX: Final = 1_000_000
 """No engine runs or queues more; one that says so counts wrongly, and what else it says is as good."""

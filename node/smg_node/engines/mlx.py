@@ -11,8 +11,9 @@ from typing import NoReturn
 from smg_grpc_proto.generated import mlx_engine_pb2 as pb
 
 from smg_node.engines.columns import stream_message
-from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, ModelCard
+from smg_node.engines.engine import Abilities, Contract, EngineRequest, ModelCard
 from smg_node.engines.facts import flattened, positive, said
+from smg_node.engines.load import Load
 from smg_node.engines.partners import assert_alone
 from smg_node.engines.sampling import folded_seed
 from smg_node.engines.splice import Splice

@@ -19,19 +19,13 @@ from smg_node.core.request import Sampling
 from smg_node.engines.archive import broken, bundle_from_archive
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.chunk_stream import pulled
-from smg_node.engines.engine import (
-    Embedded,
-    EmbedRequest,
-    EngineRequest,
-    Load,
-    ModelCard,
-    Prefilled,
-)
+from smg_node.engines.engine import Embedded, EmbedRequest, EngineRequest, ModelCard, Prefilled
 from smg_node.engines.handover import HandoverReader
 from smg_node.engines.health import HEALTH_CHECK as STANDARD_HEALTH_CHECK
 from smg_node.engines.health import SERVING, health_request, health_status
 from smg_node.engines.kv import CURSOR_CODE, LOST_CODE, KvBatch
 from smg_node.engines.kv_reader import SUBSCRIPTION_S, KvReader, kv_error, kv_request
+from smg_node.engines.load import Load
 from smg_node.engines.options import EngineOptions, Observe, unobserved
 from smg_node.engines.pieces import read_tokenizer
 from smg_node.engines.reader import StreamReader, UnknownFinishError
@@ -61,7 +55,7 @@ DEADLINE_SLACK_S: Final = 0.1
 REASONS_LOGGED_MAX: Final = 64
 """Unknown finish reasons are logged once each; an engine that invents them must not fill the log."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.engines")
 
 
 class RemoteEngine:

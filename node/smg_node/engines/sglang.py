@@ -23,10 +23,10 @@ from smg_node.engines.engine import (
     Embedded,
     EmbedRequest,
     EngineRequest,
-    Load,
     ModelCard,
 )
 from smg_node.engines.facts import default_sampling, flattened, plain, positive, said, whole
+from smg_node.engines.load import Load
 from smg_node.engines.loads import scheduler_loads
 from smg_node.engines.partners import (
     meet,

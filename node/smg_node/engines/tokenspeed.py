@@ -12,8 +12,9 @@ from smg_grpc_proto.generated import tokenspeed_scheduler_pb2 as pb
 
 from smg_node.engines.columns import matched_stop, stream_message
 from smg_node.engines.constraint import constrain
-from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, ModelCard
+from smg_node.engines.engine import Abilities, Contract, EngineRequest, ModelCard
 from smg_node.engines.facts import default_sampling, flattened, plain, positive, said, whole
+from smg_node.engines.load import Load
 from smg_node.engines.loads import scheduler_loads
 from smg_node.engines.partners import (
     meet,

@@ -19,8 +19,9 @@ from smg_node.core.request import Constraint, Sampling
 from smg_node.engines.chunk import IdLogprob
 from smg_node.engines.columns import matched_stop
 from smg_node.engines.constraint import choices_pattern
-from smg_node.engines.engine import Abilities, Contract, EngineRequest, Load, ModelCard
+from smg_node.engines.engine import Abilities, Contract, EngineRequest, ModelCard
 from smg_node.engines.facts import flattened, positive, said
+from smg_node.engines.load import Load
 from smg_node.engines.partners import assert_alone
 from smg_node.engines.sampling import SEED_64_BITS, known_logprob
 from smg_node.engines.splice import Splice

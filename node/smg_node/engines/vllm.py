@@ -24,10 +24,10 @@ from smg_node.engines.engine import (
     Embedded,
     EmbedRequest,
     EngineRequest,
-    Load,
     ModelCard,
 )
 from smg_node.engines.facts import default_sampling, flattened, positive, said
+from smg_node.engines.load import Load
 from smg_node.engines.loads import scheduler_loads
 from smg_node.engines.partners import believable_ranks, connector_pairing, connector_role
 from smg_node.engines.sampling import folded_seed

@@ -21,9 +21,9 @@ from smg_node.engines.engine import (
     Embedded,
     EmbedRequest,
     EngineRequest,
-    Load,
     ModelCard,
 )
+from smg_node.engines.load import Load
 from smg_node.packing.chunks import ChunkReader, EndReader
 
 GENERATE: Final = "Generate"

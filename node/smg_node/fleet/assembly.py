@@ -26,7 +26,7 @@ from smg_node.tokens.load import load
 from smg_node.tokens.loaded import LoadedTokenizer
 from smg_node.tokens.prefix_cache import PrefixCache, prefix_cache
 
-_log = getLogger(__name__)
+_log = getLogger("smg_node.fleet")
 
 
 @dataclass(frozen=True, slots=True)

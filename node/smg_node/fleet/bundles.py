@@ -33,7 +33,7 @@ FILES_MAX: Final = 64
 BUNDLES_KEPT_MAX: Final = 32
 """Older bundles leave the cache first; one is a few megabytes."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.fleet")
 
 
 def bundle_from_path(path: str, *, max_bytes: int) -> TokenizerBundle:

@@ -31,7 +31,7 @@ __all__ = ["Fleet", "FleetOptions", "ListenOptions", "OpenEngine", "worker_id_of
 
 DRAIN_MAX_S: Final = 180.0
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.fleet")
 
 
 class Fleet:

@@ -24,8 +24,9 @@ from typing import Any, Final, Literal, Protocol
 
 from smg_node.core.errors import SmgError
 from smg_node.core.ports import Rng
-from smg_node.engines.engine import Engine, Load
+from smg_node.engines.engine import Engine
 from smg_node.engines.kv import CURSOR_CODE, LOST_CODE, KvBatch
+from smg_node.engines.load import Load
 from smg_node.engines.status import UNREACHABLE_CODE
 from smg_node.fleet.worker import Sampled, Worker
 
@@ -46,7 +47,7 @@ MISTAKES_APART_S: Final = 60.0
 RANKS_MAX: Final = 256
 """An engine that invents ranks must not fill memory."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.fleet")
 
 
 class Ear(Protocol):

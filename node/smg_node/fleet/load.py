@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 from smg_node.fleet.load_options import CAPACITY, DEFAULT, REQUEST_S
 from smg_node.fleet.load_options import PREFILL_RATE as PREFILL_RATE
 from smg_node.fleet.load_options import LoadOptions as LoadOptions

@@ -1,7 +1,7 @@
 """One served model: its tokenizer, template and bounds, shared by all workers that serve it."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -10,6 +10,8 @@ import msgspec
 from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import SmgError
 from smg_node.engines.engine import ModelCard
+from smg_node.fleet.model_files import Reading
+from smg_node.fleet.model_options import Labels, ModelSettings
 from smg_node.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -19,56 +21,6 @@ if TYPE_CHECKING:
     from smg_node.parsers.printing import Printing
     from smg_node.prompts.render import Renderer
     from smg_node.tokens.cached import CachedEncoder
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
-    """What the operator says about a model, over what is learned."""
-
-    aliases: tuple[str, ...] = ()
-    tokenizer_path: str | None = None
-    chat_template_path: str | None = None
-    context: int | None = None
-    prompt_tokens_max: int | None = None
-    reasoning_parser: str | None = None
-    tool_parser: str | None = None
-    thinking_key: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """What a worker calls the formats of its model, in its own program's words; "" where it says nothing.
-
-    `path` is where it has the model from.
-    """
-
-    reasoning: str = ""
-    tools: str = ""
-    path: str = ""
-
-
-def labels_of(card: ModelCard) -> Labels:
-    """Return what an engine's settings call the formats of its model."""
-    said = card.server
-    return Labels(
-        said.get("reasoning_parser", ""),
-        said.get("tool_call_parser", "") or said.get("tool_parser", ""),
-        card.model_path,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What became of a model's files; see `ServedModel`."""
-
-    tokenizer: Tokenizer
-    encoder: "CachedEncoder"
-    renderer: "Renderer | None"
-    recognition: "Recognition"
-    printing: "Printing"
-    why_no_template: str
-    faster: Callable[[], Callable[[], None]] | None = None
-    """Makes the encoder faster, see `ModelParts.faster`; None where it is as fast as it can be."""
 
 
 @dataclass(slots=True)

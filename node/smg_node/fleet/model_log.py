@@ -4,7 +4,7 @@ import logging
 
 from smg_node.fleet.model import ServedModel
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.fleet")
 
 
 def tell_reading(model: ServedModel) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from smg_node.config.plain import Settings
 from smg_node.config.problem import ConfigurationError, Problem
-from smg_node.fleet.model import ModelSettings
+from smg_node.fleet.model_options import ModelSettings
 
 PARSER_FIELDS: Final = ("reasoning_parser", "tool_parser")
 """The settings of a model that name a parser."""

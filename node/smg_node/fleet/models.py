@@ -19,16 +19,10 @@ from smg_node.core.ports import Clock
 from smg_node.fleet.alone import alone
 from smg_node.fleet.bundles import bundle_from_path
 from smg_node.fleet.finding import Finding
-from smg_node.fleet.model import (
-    AnyModel,
-    Labels,
-    ModelSettings,
-    Reading,
-    RelayedModel,
-    ServedModel,
-    bundle_context,
-)
+from smg_node.fleet.model import AnyModel, RelayedModel, ServedModel, bundle_context
+from smg_node.fleet.model_files import Reading
 from smg_node.fleet.model_log import tell_printing, tell_reading
+from smg_node.fleet.model_options import Labels, ModelSettings
 from smg_node.fleet.unread import Unread
 from smg_node.memory import trim
 
@@ -39,7 +33,7 @@ if TYPE_CHECKING:
     from smg_node.tokens.cached import CachedEncoder
     from smg_node.tokens.loaded import LoadedTokenizer
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.fleet")
 _UNLABELLED: Final = Labels()
 
 

@@ -17,7 +17,7 @@ from smg_node.tokens.proof import PROOF_MAX_BYTES, Proof, proof_key, read_proof,
 PROOFS_KEPT_MAX: Final = 32
 """As many as bundles are kept; the oldest go first. One is up to a few megabytes."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.fleet")
 
 
 class KeptProofs:

@@ -22,7 +22,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Final
 
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 from smg_node.fleet.samples import KV_MAX, waiting_tokens
 
 RANKS_MAX: Final = 256

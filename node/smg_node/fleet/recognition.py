@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from smg_node.fleet.model import Labels, ModelSettings
+from smg_node.fleet.model_options import Labels, ModelSettings
 from smg_node.parsers.printing import Printing
 from smg_node.parsers.recognise import Clues, recognise
 

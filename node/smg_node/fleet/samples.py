@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 
 MEAN_PROMPT_TOKENS: Final = 1_024
 """What a request that waits at an engine is taken for, where the engine does not count its tokens."""

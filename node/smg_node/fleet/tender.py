@@ -19,7 +19,8 @@ from smg_node.engines.engine import Contract, Engine, ModelCard
 from smg_node.fleet.breaker import State
 from smg_node.fleet.ground import Ground
 from smg_node.fleet.listening import Listener
-from smg_node.fleet.model import AnyModel, ServedModel, labels_of
+from smg_node.fleet.model import AnyModel, ServedModel
+from smg_node.fleet.model_options import labels_of
 from smg_node.fleet.probe import Patience
 from smg_node.fleet.roles import misfit
 from smg_node.fleet.vigil import NEVER, Vigil
@@ -36,7 +37,7 @@ _LOOKS_LASTING: Final = 3
 _OPEN_MARK: Final = "!"
 """At the end of the mark of a worker that is up: the breaker of the node that says so is open."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.fleet")
 
 
 class Tender:

@@ -8,7 +8,8 @@ from enum import Enum
 from smg_node.config.worker_url import WorkerUrl
 from smg_node.core.errors import SmgError
 from smg_node.core.ids import WorkerId
-from smg_node.engines.engine import Engine, Load, ModelCard
+from smg_node.engines.engine import Engine, ModelCard
+from smg_node.engines.load import Load
 from smg_node.engines.pairing import Pairing, Role
 from smg_node.engines.status import UNREACHABLE_CODE, Verdict, asked_pause_s, verdict
 from smg_node.fleet.breaker import Breaker

@@ -42,7 +42,7 @@ TIMEOUT_S: Final = 5.0
 OUTCOMES: Final = ("failed", "cancelled", "lost", "error")
 """What becomes of an adoption: how the run ended, or that somebody else was faster, or that it could not be done now."""
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_node.history")
 
 
 class Runs(Protocol):

@@ -28,7 +28,7 @@ FIRST_TOKEN: Final = 1
 UP_S: Final = 5.0
 """So long who comes first waits for the node to be up."""
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_node.history")
 
 
 class RegisteredRuns:

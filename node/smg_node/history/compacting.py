@@ -13,7 +13,8 @@ from smg_node.core.request import ChatPrompt, GenerateRequest, ToolChoice, Turn
 from smg_node.dialects.responses.ask import ResponseAsk
 from smg_node.dialects.responses.item import ItemDoc
 from smg_node.dialects.responses.lists import compaction_body, compaction_item
-from smg_node.history.desk import DIALECT, HistoryParts, ResponseDesk
+from smg_node.history.desk import DIALECT, ResponseDesk
+from smg_node.history.history_parts import HistoryParts
 from smg_node.history.run import events_of
 from smg_node.history.sealing import sealer
 from smg_node.pipeline.run import Run

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from smg_node.dialects.responses.item import ItemDoc, length_of
 from smg_node.dialects.responses.lists import conversation_body, unknown_cursor
 from smg_node.dialects.responses.reader import conversation_not_found
-from smg_node.history.desk import HistoryParts
 from smg_node.history.errors import asking_store, failure_of, item_not_found
+from smg_node.history.history_parts import HistoryParts
 from smg_node.history.hydrate import Hydrator, conversation_full
 from smg_node.history.record import over_us, row_of
 from smg_storage.errors import StoreError, StoreErrorKind

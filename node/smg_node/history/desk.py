@@ -1,7 +1,7 @@
 """Responses: made, shown again, deleted; and what can be asked about one before it is made."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from msgspec import structs
@@ -9,7 +9,6 @@ from msgspec import structs
 from smg_node.core.context import RequestContext
 from smg_node.core.cursor import quoted
 from smg_node.core.errors import SmgError, invalid
-from smg_node.core.ports import Clock, Rng
 from smg_node.core.request import GenerateRequest
 from smg_node.dialects.responses.ask import ResponseAsk
 from smg_node.dialects.responses.item import ItemDoc, items_in_steps, length_of
@@ -18,55 +17,26 @@ from smg_node.dialects.responses.lists import unknown_cursor
 from smg_node.dialects.responses.teller import ResponseTeller
 from smg_node.dialects.responses.turns import sealed
 from smg_node.dialects.responses.wish import wish_in_steps
-from smg_node.history.background import RegisteredRuns
 from smg_node.history.cancelling import Cancelling, not_cancellable
 from smg_node.history.entry import Entry
 from smg_node.history.errors import asking_store, corrupt, response_not_found
 from smg_node.history.fit import Search, budget_of, layout_of, too_long
 from smg_node.history.following import Attended, Events, Following, attended
+from smg_node.history.history_parts import HistoryParts
 from smg_node.history.hydrate import Hydrated, Hydrator
 from smg_node.history.idempotency import HeldKey, KeyDesk
 from smg_node.history.pace import paced
-from smg_node.history.peers import Nobody, Peers
 from smg_node.history.ports import (
     NO_STORE,
-    HistoryOptions,
-    Keeper,
     Measure,
-    Measures,
-    Threads,
-    Vault,
 )
-from smg_node.history.quotas import Quotas
 from smg_node.history.registered import RegisteredRun
 from smg_node.history.run import ResponseRun
 from smg_node.history.sealing import opened, sealer
-from smg_node.pipeline.run import Generations
 from smg_storage.ids import is_id, new_id
 from smg_storage.records import Access, PageAsk, StoredResponse
 
 DIALECT: Final = "responses"
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryParts:
-    """What history is made of; built once."""
-
-    keeper: Keeper
-    generations: Generations
-    measures: Measures
-    vault: Vault
-    clock: Clock
-    rng: Rng
-    options: HistoryOptions
-    runs: RegisteredRuns
-    quotas: Quotas
-    chain_depth: Callable[[int], None] = lambda depth: None
-    """Told how many responses one goes on from that does so."""
-    threads: Threads | None = None
-    """Who says to which thread something belongs; None where all nodes share the store."""
-    peers: Peers = field(default_factory=Nobody)
-    """The other nodes."""
 
 
 @dataclass(frozen=True, slots=True)

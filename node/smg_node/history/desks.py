@@ -6,7 +6,8 @@ from smg_node.core.context import RequestContext
 from smg_node.dialects.responses.ask import ResponseAsk
 from smg_node.history.compacting import Compaction, Compactor
 from smg_node.history.conversations import ConversationDesk
-from smg_node.history.desk import HistoryParts, ResponseDesk
+from smg_node.history.desk import ResponseDesk
+from smg_node.history.history_parts import HistoryParts
 from smg_storage.records import Access
 
 

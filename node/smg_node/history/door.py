@@ -213,8 +213,8 @@ class HistoryDoor:
 
         @cache
         def build() -> "HistoryDesks":
-            from smg_node.history.desk import HistoryParts
             from smg_node.history.desks import HistoryDesks
+            from smg_node.history.history_parts import HistoryParts
             from smg_node.history.measures import ModelMeasures
 
             return HistoryDesks(

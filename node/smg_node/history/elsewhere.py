@@ -69,7 +69,7 @@ _READS: Final = frozenset(
 )
 _READ_TRIES: Final = 2
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_node.history")
 
 
 class _BusyError(Exception):

@@ -12,7 +12,7 @@ from smg_storage.errors import StoreError, StoreErrorKind
 RETRY_AFTER_S: Final = 2.0
 """How soon to ask again a store that is away."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.history")
 
 
 class HolderAwayError(StoreError):

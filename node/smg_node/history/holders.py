@@ -42,7 +42,7 @@ from smg_storage.store import HistoryStore
 
 NOTE_S: Final = 1.0
 """So long who made a response waits, at most, until its key is noted."""
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_node.history")
 
 
 class Holders(ConversationsById, ResponsesById):

@@ -35,7 +35,7 @@ ANSWERS: Final = (Status.COMPLETED, Status.INCOMPLETE)
 _TRIES: Final = 2
 """A key of something that failed is taken over once; somebody else may have been quicker."""
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_node.history")
 
 
 class _Flags(msgspec.Struct):

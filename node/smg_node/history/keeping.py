@@ -40,7 +40,7 @@ UNWRITTEN_S: Final = 1.0
 REPLAY_S: Final = 10.0
 
 T = TypeVar("T")
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_node.history")
 
 
 class Observe(Protocol):

@@ -18,7 +18,7 @@ KEPT_MAX: Final = 16
 _FILE_BYTES_MAX: Final = 4_096
 _WORD: Final = re.compile(r"[0-9a-f]{8}\Z")
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_node.history")
 
 
 class Lives:

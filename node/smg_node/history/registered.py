@@ -43,7 +43,7 @@ _UNSHOWN: Final = (StoreErrorKind.REJECTED, StoreErrorKind.TOO_LARGE)
 """Why a store does not take what was said, and not only where it belongs."""
 
 T = TypeVar("T")
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_node.history")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ AWAY_S: Final = 1.0
 ADOPT_EVERY_S: Final = 10.0
 """So often it looks for what an operator gave back to the spool."""
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_node.history")
 
 
 class Replay:

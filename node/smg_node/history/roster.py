@@ -20,7 +20,7 @@ KNOWN_MAX: Final = 4_096
 """Nodes that are remembered; the oldest is forgotten for one more."""
 _NOTES_BYTES_MAX: Final = 1 << 20
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_node.history")
 
 
 class Roster:

@@ -33,7 +33,7 @@ from smg_node.pipeline.run import Run
 from smg_storage.errors import StoreError
 from smg_storage.records import Access, Turn
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.history")
 
 Listener = Callable[[Sequence[Told]], None]
 

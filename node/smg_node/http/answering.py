@@ -7,13 +7,12 @@ from typing import Any, Final
 import msgspec
 
 from smg_node.core.request import GenerateRequest
-from smg_node.http.asking import Asked
 from smg_node.http.errors import family_of
 from smg_node.http.parts import HttpParts
 from smg_node.http.reply import JSON, LIMITS, Form, Lines, Reply, name_list
 from smg_node.http.request import HttpRequest
 from smg_node.http.sse import HEADERS
-from smg_node.http.standing import NO_HEADERS
+from smg_node.http.standing import NO_HEADERS, Asked
 from smg_node.pipeline.run import Run
 
 _OPENAI_VERSION: Final = "2020-10-01"

@@ -25,7 +25,7 @@ _IN_LINE_MAX: Final = 8
 _STEP_BYTES: Final = 32_768
 """So much is read at a time, lest one packet fill the line with thousands."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.http")
 
 
 class DirectConnection(asyncio.Protocol):

@@ -33,7 +33,7 @@ from smg_node.pipeline.relayed import APIS, relayable
 
 _ENDS: Final = (End, Fail)
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.http")
 
 
 class GenerationRoutes:

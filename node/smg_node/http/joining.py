@@ -17,7 +17,7 @@ from smg_node.core.joiner import Joiner
 from smg_node.dialects.dialect import Presenter
 from smg_node.http.sse import EventStream
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.http")
 
 
 class Joining:

@@ -32,7 +32,7 @@ from smg_node.telemetry.scope import NO_TRACE, Trace
 
 Action: TypeAlias = Callable[[HttpRequest], Awaitable[Reply | Streamed]]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.http")
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
 _UNPARSED: Final = "unparsed"

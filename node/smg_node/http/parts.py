@@ -18,7 +18,7 @@ from smg_node.http.ports import Catalog, Cluster, Explainer, HealthReport, Token
 from smg_node.http.shared_ports import AuditDesk, SessionDesk, SettingsDesk, StateDesk
 from smg_node.http.usage_ports import UsageDesk
 from smg_node.pipeline.embed import Embedder
-from smg_node.pipeline.relay import Relays
+from smg_node.pipeline.relays import Relays
 from smg_node.pipeline.run import Generations
 from smg_node.telemetry.access import AccessLog
 from smg_node.telemetry.metrics import Meters

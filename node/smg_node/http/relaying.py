@@ -29,7 +29,7 @@ from smg_node.pipeline.relayed import Relayable
 
 _EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.http")
 
 
 class RelayedStream(EventStream, eq=False):

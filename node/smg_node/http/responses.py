@@ -44,7 +44,7 @@ from smg_storage.records import Access
 if TYPE_CHECKING:
     from smg_node.history.idempotency import HeldKey
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.http")
 
 
 class ResponseRoutes:

@@ -23,7 +23,7 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 PING: Final = b": ping\n\n"
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.http")
 
 
 class Holding:

@@ -8,17 +8,61 @@ under, the version of the keys, and until the key expires. A door that finds one
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from smg_node.admission.told import Family
+from smg_node.core.context import Priority
 from smg_node.http.identity import ANYBODY, Identity
 from smg_node.http.routes import NO_VALUES, Route
 from smg_node.telemetry.cells import Spread, Tally
 from smg_node.telemetry.scope import Trace
 
 if TYPE_CHECKING:
-    from smg_node.http.asking import Asked
     from smg_node.http.options import HttpOptions
+    from smg_node.http.reply import Form
 
 NO_HEADERS: Final[Mapping[str, str]] = {}
 NEVER_MS: Final = 1 << 62
+
+
+class Asked:
+    """What a head says about generations: until when, where, how urgently, who wants them, and how they are told."""
+
+    __slots__ = (
+        "caller", "family", "key_id", "priority", "shapes", "stream_form", "stream_s", "target_worker", "tenant", "upstream",
+        "whole_form", "whole_s",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        stream_s: float,
+        whole_s: float,
+        target_worker: str | None,
+        caller: str,
+        priority: Priority,
+        tenant: str,
+        key_id: str,
+        upstream: dict[str, str],
+        family: Family,
+        shapes: bool,
+    ) -> None:
+        self.stream_s = stream_s
+        """How long a stream may take."""
+        self.whole_s = whole_s
+        """How long an answer in one piece may take."""
+        self.target_worker = target_worker
+        self.caller = caller
+        self.priority = priority
+        self.tenant = tenant
+        self.key_id = key_id
+        self.upstream = upstream
+        """What tells engines of the trace, if they are told the same each time."""
+        self.family = family
+        """Whose names the headers about limits have."""
+        self.shapes = shapes
+        """Whether their answers have the headers that most nodes' have."""
+        self.stream_form: Form | None = None
+        self.whole_form: Form | None = None
+        """The heads of their answers, as a stream and as one answer; None until one of them was told."""
 
 
 class Standing:

@@ -20,7 +20,7 @@ from smg_node.http.sse import EventStream
 
 Events: TypeAlias = AsyncIterator[Sequence[Told]]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.http")
 
 
 def _none() -> SmgError | None:

@@ -28,10 +28,11 @@ from smg_node.engines.http_status import is_answer
 from smg_node.fleet.model import RelayedModel
 from smg_node.pipeline.place import Placer
 from smg_node.pipeline.prepare import Preparer
-from smg_node.pipeline.relay import RelayRun, Relays
+from smg_node.pipeline.relay import RelayRun
 from smg_node.pipeline.relay_call import REFUSAL_MAX_BYTES, Head
 from smg_node.pipeline.relay_parts import REFUSED_CODE, Asks, first_known
 from smg_node.pipeline.relayed import APIS, relayable
+from smg_node.pipeline.relays import Relays
 from smg_node.pipeline.run import Generations, Run, told_whole
 from smg_node.pipeline.telling import Ready, Receive
 

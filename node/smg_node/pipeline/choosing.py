@@ -24,7 +24,7 @@ POLICY_FIELDS: Final[tuple[PolicyField, ...]] = ("policy", "prefill_policy", "de
 _KNOB: Final = "routing.policy"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.pipeline")
 
 
 def all_policies(plugins: Sequence[tuple[str, str]]) -> Registry[PolicyFactory]:

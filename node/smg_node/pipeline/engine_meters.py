@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.worker import Worker
 from smg_node.pipeline.prefixes import Prefixes

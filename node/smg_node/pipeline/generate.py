@@ -42,7 +42,7 @@ from smg_node.telemetry import scope
 
 __all__ = ["GenerationParts", "GenerationRun", "Generator", "checked_key"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.pipeline")
 
 _NOTHING_USED: Final = Usage(0, 0, 0)
 _NO_ODDITIES: Final[Mapping[str, int]] = {}

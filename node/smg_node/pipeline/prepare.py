@@ -53,7 +53,7 @@ RENDER_IN_THREAD_ABOVE: Final = 32 * 1024
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.pipeline")
 
 
 class Prepared(msgspec.Struct, frozen=True, gc=False):

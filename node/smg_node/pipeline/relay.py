@@ -31,53 +31,19 @@ from smg_node.pipeline.legs import given_up
 from smg_node.pipeline.pair_hold import PairHold
 from smg_node.pipeline.passing import Passage, UsageReader
 from smg_node.pipeline.place import Wish
-from smg_node.pipeline.relay_call import Head, MissingError, RelayCall, may_have, path_of
+from smg_node.pipeline.relay_call import Head, MissingError, RelayCall, path_of
 from smg_node.pipeline.relay_fit import can_take, check_somebody_can, for_pairs, nobody
 from smg_node.pipeline.relay_halves import on_rank
 from smg_node.pipeline.relay_meter import RelayMeter
 from smg_node.pipeline.relay_pair import RelayPair
 from smg_node.pipeline.relay_parts import REFUSED_CODE, Asks, RelayParts, first_known
-from smg_node.pipeline.relayed import Api, Relayable
+from smg_node.pipeline.relayed import Relayable
 from smg_node.telemetry import scope
 
-__all__ = ["REFUSED_CODE", "RelayParts", "RelayRun", "Relays"]
+__all__ = ["REFUSED_CODE", "RelayParts", "RelayRun"]
 
 MISSING_TRIES_MAX: Final = 16
 """How many workers without an API a request finds at most."""
-
-
-class Relays:
-    """Relays requests."""
-
-    def __init__(self, parts: RelayParts) -> None:
-        self.parts = parts
-
-    def takes(self, model: object) -> bool:
-        """Whether generations of that model are relayed: HTTP workers serve it, and no engine does."""
-        fleet = self.parts.fleet
-        return (
-            isinstance(model, str)
-            and fleet.relayed(model) is not None
-            and fleet.served(model) is None
-        )
-
-    def has(self, model: str, api: Api) -> bool:
-        """Whether an HTTP worker of that model may have that API."""
-        found = self.parts.fleet.relayed(model)
-        return found is not None and any(
-            may_have(worker, api) for worker in self.parts.fleet.serving(found)
-        )
-
-    def start(
-        self,
-        asked: Relayable,
-        headers: Mapping[str, str],
-        context: RequestContext,
-        key: str,
-        asks: Asks | None = None,
-    ) -> "RelayRun":
-        """Return a run that has not begun; `headers` are those that go along, `key` is its routing key."""
-        return RelayRun(self.parts, asked, headers, context, key, asks)
 
 
 class RelayRun:

@@ -25,7 +25,7 @@ Taker: TypeAlias = Callable[[str, bytes], None]
 Answerer: TypeAlias = Callable[[str, bytes], Coroutine[Any, Any, bytes]]
 Heard: TypeAlias = Callable[[str], None]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.processes")
 
 
 class Bus:

@@ -36,7 +36,7 @@ SERVING_PATIENCE_S: Final = 15.0
 FAREWELL_PATIENCE_S: Final = 10.0
 """Beyond what a farewell may take, before data processes that have not ended are left to the nursery."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.processes")
 
 
 class Controlling:

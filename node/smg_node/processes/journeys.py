@@ -23,7 +23,7 @@ _ID_CHARACTERS_MAX: Final = 256
 
 AskProcess = Callable[[str, bytes], Awaitable[bytes]]
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_node.processes")
 
 
 def told(journal: Journal, question: bytes) -> bytes:

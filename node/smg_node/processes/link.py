@@ -21,7 +21,7 @@ UNSENT_BYTES_MAX: Final = 128 * 1024 * 1024
 ANSWERING_MAX: Final = 256
 """So many questions of one link are answered at a time; more are refused."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.processes")
 
 
 class LinkCutError(ConnectionError):

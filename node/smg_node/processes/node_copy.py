@@ -26,7 +26,7 @@ VERDICTS_HOLD_S: Final = 15.0
 SERVES_ALONE_S: Final = 60.0
 """So long a process without a control process calls itself ready: keys and limits may have changed since."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.processes")
 
 
 class NodeCopy:

@@ -26,7 +26,7 @@ AskProcess = Callable[[str, bytes], Awaitable[bytes]]
 ALL: Final = b""
 """The question for all that is counted; any other one is a list of names."""
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("smg_node.processes")
 
 
 def scraped(meters: Meters, question: bytes = ALL) -> bytes:

@@ -22,7 +22,7 @@ RETRY_S: Final = 0.05
 Taker: TypeAlias = Callable[[bytes], None]
 Answerer: TypeAlias = Callable[[bytes], Coroutine[Any, Any, bytes]]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.processes")
 
 
 class Uplink:

@@ -21,7 +21,7 @@ _LOGGED_S: Final = 0.02
 _STALL_S: Final = 0.1
 _LOG_INTERVAL_S: Final = 1.0
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.telemetry")
 
 
 class LagJudge:

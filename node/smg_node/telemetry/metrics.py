@@ -48,7 +48,7 @@ OTHER: Final = "other"
 _OF_THE_PROCESS: Final = "process_"
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.telemetry")
 
 
 _alike: Final = attrgetter("dialect", "model", "kind", "error_code")

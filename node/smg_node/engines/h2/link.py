@@ -18,7 +18,7 @@ UNREAD_MAX_BYTES: Final = 16 * 1024 * 1024
 """What may wait for a server that asks and asks and does not read."""
 
 _OURS: Final = Ending(StatusCode.INTERNAL, "the answer could not be handed out")
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("smg_node.engines")
 
 
 class Host(Protocol):

@@ -12,7 +12,8 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.fleet import tender
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.load import PREFILL_RATE
-from smg_node.fleet.model import ModelSettings, ServedModel
+from smg_node.fleet.model import ServedModel
+from smg_node.fleet.model_options import ModelSettings
 from smg_node.fleet.worker import Status, Worker
 from support.fake_engine import FakeEngine, card
 from support.node_parts import FAST, declare, fleet_of, running, set_aside

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 from smg_node.fleet.load import WorkerLoad
 from smg_node.fleet.ranks import OWNER_S, RANKS_MAX, Ranks, rank_of
 from support.worker_loads import IDLE

@@ -19,7 +19,8 @@ from smg_node.core.errors import SmgError
 from smg_node.engines.sglang import SglangWire
 from smg_node.fleet.assembly import Assembly, AssemblyOptions
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.model import Labels, ModelSettings, ServedModel, labels_of
+from smg_node.fleet.model import ServedModel
+from smg_node.fleet.model_options import Labels, ModelSettings, labels_of
 from smg_node.fleet.model_settings import model_settings, parser_checks
 from smg_node.fleet.models import RenderWish
 from smg_node.fleet.recognition import Recognition

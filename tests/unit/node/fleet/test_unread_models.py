@@ -14,7 +14,8 @@ from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.fleet.finding import Finding
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.model import ModelSettings, ServedModel
+from smg_node.fleet.model import ServedModel
+from smg_node.fleet.model_options import ModelSettings
 from smg_node.fleet.models import vocabulary_digest
 from smg_node.fleet.unread import Unread
 from smg_node.fleet.worker import Status

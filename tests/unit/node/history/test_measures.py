@@ -7,7 +7,7 @@ import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.request import ChatPrompt, TextPrompt, Turn
-from smg_node.fleet.model import ModelSettings
+from smg_node.fleet.model_options import ModelSettings
 from smg_node.history.measures import ModelMeasures
 from smg_node.pipeline.prepare import Preparer
 from smg_node.world import SystemClock

@@ -18,7 +18,7 @@ from smg_node.core.grammar import Grammar
 from smg_node.core.request import ChatPrompt, Constraint, GenerateRequest, Sampling, ToolCall, Turn
 from smg_node.engines.http_transport import HttpCall
 from smg_node.engines.transport import TransportError
-from smg_node.fleet.model import ModelSettings
+from smg_node.fleet.model_options import ModelSettings
 from smg_node.pipeline import chat_relay
 from smg_node.pipeline.chat_relay import AnyGenerations, AnyRun
 from smg_node.pipeline.prepare import Preparer

@@ -10,8 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from smg_node.cluster.worker_words import worker_view
-from smg_node.engines.engine import Load
 from smg_node.engines.kv import KvBatch, KvBlock, KvStored
+from smg_node.engines.load import Load
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.model import ServedModel
 from smg_node.fleet.roles import ROLES

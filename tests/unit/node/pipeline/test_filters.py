@@ -13,7 +13,7 @@ from smg_node.core.context import Priority
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.journey import Chosen, Journey
 from smg_node.core.request import token_ids
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 from smg_node.engines.status import UNREACHABLE_CODE
 from smg_node.fleet.breaker import BreakerOptions, State
 from smg_node.fleet.worker import Worker

@@ -115,12 +115,12 @@ async def test_what_is_odd_is_reported_each_time_and_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = FakeEngine(says("</think><tool_call> is a tag"))
-    with caplog.at_level(logging.WARNING, "smg_node.pipeline.generate"):
+    with caplog.at_level(logging.WARNING, "smg_node.pipeline"):
         async with printing_bench(tmp_path, a=engine) as it:
             for _ in range(2):
                 (choice,) = (await it.answer(Sampling(), prompts=HI)).choices
                 assert choice.text() == "<tool_call> is a tag"
             assert [one.oddities for one in it.outcomes] == [{"tool_markup_unparsed": 1}] * 2
-    (record,) = [one for one in caplog.records if one.name == "smg_node.pipeline.generate"]
+    (record,) = [one for one in caplog.records if one.name == "smg_node.pipeline"]
     assert "tool_markup_unparsed" in record.getMessage()
     assert "calls as hermes" in record.getMessage()

@@ -20,7 +20,8 @@ from smg_node.core.request import (
     token_ids,
 )
 from smg_node.engines.chunk import Chunk
-from smg_node.fleet.model import Labels, ModelSettings, ServedModel
+from smg_node.fleet.model import ServedModel
+from smg_node.fleet.model_options import Labels, ModelSettings
 from smg_node.fleet.recognition import Recognition
 from smg_node.packing.ids import pack_ids
 from smg_node.parsers.recognise import Clues

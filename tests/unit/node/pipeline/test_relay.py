@@ -13,7 +13,7 @@ from smg_node.core.journey import Broke, Chosen
 from smg_node.engines.http_transport import HttpCall
 from smg_node.engines.options import EngineOptions
 from smg_node.engines.transport import TransportError
-from smg_node.fleet.model import ModelSettings
+from smg_node.fleet.model_options import ModelSettings
 from smg_node.pipeline.relay_call import KEPT_MAX_BYTES, Head
 from smg_node.pipeline.relayed import APIS
 from support.fake_engine import FakeEngine

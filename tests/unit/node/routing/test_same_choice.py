@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.engines.engine import Load
+from smg_node.engines.load import Load
 from smg_node.fleet.load import WorkerLoad
 from smg_node.routing.known import OwnBindings, Policies
 from smg_node.routing.policy import Asked, Policy
