@@ -57,14 +57,14 @@ WRONG: Final[Mapping[str, Wrong]] = {
     ),
     "node": Wrong(
         {
-            "smg_node.core.intruder": ["smg_node.world", "smg_node.http"],
+            "smg_node.core.intruder": ["smg_node.system_clock", "smg_node.http"],
             "smg_node.telemetry.intruder": ["smg_node.engines"],
             "smg_node.dialects.intruder": ["smg_node.tokens", "smg_node.pipeline"],
             "smg_node.tokens.intruder": ["smg_node.parsers", "smg_node.prompts"],
             "smg_node.engines.intruder": ["smg_node.fleet"],
             "smg_node.routing.intruder": ["smg_node.pipeline"],
             "smg_node.pipeline.intruder": ["smg_node.http"],
-            "smg_node.http.intruder": ["smg_node.serve"],
+            "smg_node.http.intruder": ["smg_node.wiring.node_process"],
         }
     ),
     "mesh": Wrong(

@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Final
 
 from smg_mesh.config import MeshOptions
 from smg_mesh.io.assembly import Surface, assemble
-from smg_mesh.io.conversations import Conversations, Reply
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.doors import check, is_closed
+from smg_mesh.io.discovery.seed_search import parse_seeds
 from smg_mesh.io.errors import MeshError
-from smg_mesh.io.journal import Journal
-from smg_mesh.io.keys import make_key
-from smg_mesh.io.parts import Parts
-from smg_mesh.io.rotation import Operation
-from smg_mesh.io.rotation_report import KeyringReport
-from smg_mesh.io.seeds import parse_seeds
+from smg_mesh.io.event_journal import Journal
+from smg_mesh.io.mesh_parts import Parts
+from smg_mesh.io.network.listen_sockets import check, is_closed
+from smg_mesh.io.security.key_rotation import Operation
+from smg_mesh.io.security.ring_key import make_key
+from smg_mesh.io.security.rotation_report import KeyringReport
+from smg_mesh.io.stream_sessions import Conversations, Reply
 from smg_mesh.io.streams import AskError
 from smg_mesh.io.views import (
     EventKind,

@@ -22,39 +22,39 @@ from typing import Final
 from smg_mesh.config import StateOptions
 from smg_mesh.crdt.entry import Entry, Held
 from smg_mesh.crdt.namespace import StateError
-from smg_mesh.escrow.report import Report
-from smg_mesh.escrow.rows import Row
-from smg_mesh.escrow.share import Share
-from smg_mesh.io.caring import Caring
+from smg_mesh.escrow.audit.report import Report
+from smg_mesh.escrow.book_rows import Row
+from smg_mesh.escrow.spendable_share import Share
+from smg_mesh.io.blocking_threads import Threads
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.hinting import Hints
-from smg_mesh.io.keep import Keeper
-from smg_mesh.io.pulse import Pulse
-from smg_mesh.io.replicated import Gossip
-from smg_mesh.io.rights import Rights
-from smg_mesh.io.state_news import StateNews
-from smg_mesh.io.state_notes import NOTES
-from smg_mesh.io.threads import Threads
-from smg_mesh.io.vault import Vault
-from smg_mesh.io.waiting import Waiting
-from smg_mesh.state.audit import Audit, AuditRow
-from smg_mesh.state.keys import KeyRecord, Keys
-from smg_mesh.state.limits import LimitError, LimitRule, LimitsView, RuleValue
-from smg_mesh.state.load import LoadView
-from smg_mesh.state.probers import probers
-from smg_mesh.state.running import Running
+from smg_mesh.io.rights.rights import Rights
+from smg_mesh.io.rights.rights_queue import Waiting
+from smg_mesh.io.rights.wakeup import Pulse
+from smg_mesh.io.security.secret_vault import Vault
+from smg_mesh.io.shared_state.counter_names import NOTES
+from smg_mesh.io.shared_state.hint_transport import Hints
+from smg_mesh.io.shared_state.state_events import StateNews
+from smg_mesh.io.shared_state.state_interface import Gossip
+from smg_mesh.io.shared_state.state_keeper import Keeper
+from smg_mesh.io.shared_state.state_upkeep import Caring
+from smg_mesh.state.api_keys import KeyRecord, Keys
+from smg_mesh.state.audit_log import Audit, AuditRow
+from smg_mesh.state.limits.limits_view import LimitError, LimitRule, LimitsView, RuleValue
+from smg_mesh.state.prober_selection import probers
+from smg_mesh.state.running_config import Running
 from smg_mesh.state.settings import SettingsView, SettingValue
-from smg_mesh.state.sticky import Sticky
-from smg_mesh.state.verdicts import Verdict, Verdicts
-from smg_mesh.state.workers import Listed, WorkerRecord, WorkerRegistry, WorkerSpec
-from smg_mesh.swim.boots import first_boot
+from smg_mesh.state.workers.health_verdicts import Verdict, Verdicts
+from smg_mesh.state.workers.shared_load import LoadView
+from smg_mesh.state.workers.sticky_keys import Sticky
+from smg_mesh.state.workers.worker_registry import Listed, WorkerRecord, WorkerRegistry, WorkerSpec
+from smg_mesh.swim.boot_numbers import first_boot
 from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import News
-from smg_mesh.sync.arrival import Arrival
-from smg_mesh.sync.ears import REGISTER
-from smg_mesh.sync.pieces import Pieces
+from smg_mesh.sync.exchange.piece_interface import Pieces
+from smg_mesh.sync.join_progress import Arrival
 from smg_mesh.sync.replica import NamespaceState, Replica
-from smg_mesh.sync.wishes import Converse, Count, DigestIs, Keep, Say, Wake, Wish
+from smg_mesh.sync.replica_effects import Converse, Count, DigestIs, Keep, Say, Wake, Wish
+from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
     "NOTES", "Audit", "AuditRow", "Entry", "Held", "Hints", "KeyRecord", "Keys", "LimitError",

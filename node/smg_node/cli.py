@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from smg_node.config.flags import Asked
-    from smg_node.config.knob import Schema
-    from smg_node.config.load import Loaded
+    from smg_node.config.schema.knob import Schema
     from smg_node.config.settings import Settings
+    from smg_node.config.sources.command_line import Asked
+    from smg_node.config.sources.loader import Loaded
 
 OK: Final = 0
 FAILED: Final = 1
@@ -81,7 +81,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _start_apart(words: Sequence[str]) -> int:
-    from smg_node.config.apart import Apart
+    from smg_node.config.child_process import Apart
 
     child: Apart[_Start] = Apart(lambda: _read_quietly(words))
     # What every node needs whatever its settings say; done when the child is, where there are two cores.
@@ -107,11 +107,11 @@ def _read(words: Sequence[str]) -> "_Start | int":
 
     An exit code where they ask for something else, which is answered then, or cannot be used.
     """
-    from smg_node.config.flags import parse_flags
-    from smg_node.config.knob import Schema
-    from smg_node.config.load import load_settings
-    from smg_node.config.problem import ConfigurationError
+    from smg_node.config.schema.knob import Schema
+    from smg_node.config.schema.problems import ConfigurationError
     from smg_node.config.settings import Settings
+    from smg_node.config.sources.command_line import parse_flags
+    from smg_node.config.sources.loader import load_settings
 
     schema = Schema(Settings)
     asked = parse_flags(words, schema)
@@ -128,7 +128,7 @@ def _read(words: Sequence[str]) -> "_Start | int":
 def _page(action: str, schema: "Schema") -> str:
     import shutil
 
-    from smg_node.config.help import render_help, render_help_all
+    from smg_node.config.output.help import render_help, render_help_all
 
     width = shutil.get_terminal_size((100, 24)).columns
     match action:
@@ -147,18 +147,18 @@ def _act(asked: "Asked", loaded: "Loaded") -> "_Start | int":
             print(f"The configuration{file} is fine; values given: {len(loaded.origins)}.")
             return OK
         case "--print-config":
-            from smg_node.config.show import render_settings
+            from smg_node.config.output.effective_config import render_settings
 
             sys.stdout.write(render_settings(loaded.settings, loaded.origins))
             return OK
         case _:
-            from smg_node.config.plain import plain_settings
+            from smg_node.config.frozen_settings import plain_settings
 
             return _Start(plain_settings(loaded.settings), _introduction(loaded))
 
 
 def _start(start: _Start) -> int:
-    from smg_node.config.problem import ConfigurationError
+    from smg_node.config.schema.problems import ConfigurationError
     from smg_node.core.errors import SmgError
 
     try:
@@ -197,8 +197,8 @@ def _introduction(loaded: "Loaded") -> str:
     """Return what starts, in words: a block for a terminal, a log line for a machine."""
     import logging
 
-    from smg_node.config.banner import render_banner, startup_facts
-    from smg_node.telemetry.logs import JsonLines
+    from smg_node.config.output.startup_banner import render_banner, startup_facts
+    from smg_node.telemetry.logs.logs import JsonLines
 
     facts = startup_facts(loaded, version=__version__)
     wanted = loaded.settings.telemetry.log_format
@@ -217,14 +217,14 @@ def _import_wiring() -> "Callable[[Settings], Coroutine[Any, Any, int]]":
     # The reference encoder would start a thread for every core; encoding in parallel is our business.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-    from smg_node.serve import serve
+    from smg_node.wiring.node_process import serve
 
     return serve
 
 
 def _import_framework() -> None:
     """Import the web framework, which a node needs for HTTP workers and may use as its server, before there are threads."""
-    from smg_node.memory import without_certificates
+    from smg_node.process_memory import without_certificates
 
     with without_certificates():
         import aiohttp  # noqa: F401 - only to have it, before anybody imports it with them
@@ -232,8 +232,8 @@ def _import_framework() -> None:
 
 def _import_for_workers() -> None:
     """Import what the first worker needs; a node that starts without one does so when it gets one."""
-    import smg_node.engines.detect
-    import smg_node.fleet.assembly  # noqa: F401 - both only to have them
+    import smg_node.engines.grpc.contract_detection
+    import smg_node.fleet.models.model_assembly  # noqa: F401 - both only to have them
 
 
 def _serve(settings: "Settings") -> int:
@@ -251,12 +251,12 @@ def _serve(settings: "Settings") -> int:
 
 def _serve_in_processes(settings: "Settings") -> int:
     """Return the exit code of this process, be it the nursery or one that it forked."""
-    from smg_node.data_process import serve_clients
-    from smg_node.memory import keep
-    from smg_node.processes.meeting import meeting_place
-    from smg_node.processes.nursery import Nursery
-    from smg_node.serve import serve
-    from smg_node.world import SystemClock
+    from smg_node.process_memory import keep
+    from smg_node.processes.listen_endpoints import meeting_place
+    from smg_node.processes.supervisor import Nursery
+    from smg_node.system_clock import SystemClock
+    from smg_node.wiring.data_process import serve_clients
+    from smg_node.wiring.node_process import serve
 
     _import_for_workers()
     keep()

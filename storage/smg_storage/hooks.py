@@ -18,7 +18,6 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from smg_storage.around import AroundStore, Call
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import (
     NEVER_US,
@@ -30,6 +29,7 @@ from smg_storage.records import (
     Turn,
 )
 from smg_storage.store import HistoryStore
+from smg_storage.store_wrapper import AroundStore, Call
 
 GROUP: Final = "smg.storage_hooks"
 EACH_S: Final = 0.25

@@ -20,9 +20,14 @@ from smg_migrations.errors import MigrationError
 from smg_migrations.running import HEAD, History, Moved
 from smg_storage.errors import OldTablesError, StoreError, StoreErrorKind
 from smg_storage.options import StoreOptions
-from smg_storage.sql.engines import make_private, oracle_engine, postgresql_engine, sqlite_path
+from smg_storage.sql.database_urls import (
+    make_private,
+    oracle_engine,
+    postgresql_engine,
+    sqlite_path,
+)
 from smg_storage.sql.errors import code_of, is_ours, translated
-from smg_storage.sql.naming import Naming
+from smg_storage.sql.schema.naming import Naming
 from smg_storage.url import StoreUrl, StoreUrlError
 
 T = TypeVar("T")

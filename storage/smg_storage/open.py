@@ -20,7 +20,7 @@ Clock = Callable[[], int]
 
 _BUILT_IN: Final[Mapping[str, str]] = {
     "memory": "smg_storage.memory.store:open_store",
-    "none": "smg_storage.nothing:open_store",
+    "none": "smg_storage.no_store:open_store",
     "sqlite": "smg_storage.sql.open:open_store",
     "postgresql": "smg_storage.sql.open:open_store",
     "oracle": "smg_storage.sql.open:open_store",

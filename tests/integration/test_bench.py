@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from smg_chaos.bench.accounting import tree_of
 from smg_chaos.bench.children import free_ports
-from smg_chaos.bench.http_engine import Said
+from smg_chaos.bench.figures.process_accounting import tree_of
+from smg_chaos.bench.gateways.http_engine import Said
 from support.processes import Process, running
 
 pytestmark = pytest.mark.integration
@@ -112,7 +112,7 @@ def test_a_gateway_that_runs_already_can_be_loaded(tmp_path: Path) -> None:
     pieces = ["Hi", *(f" {number}" for number in range(200))]
     said.write_text(json.dumps({"model": "m", "pieces": pieces}))
     assert json.loads(said.read_text())["pieces"] == list(Said("m", tuple(pieces)).pieces)
-    command = [sys.executable, "-m", "smg_chaos.bench.http_engine", str(port), str(said)]
+    command = [sys.executable, "-m", "smg_chaos.bench.gateways.http_engine", str(port), str(said)]
     with running(command, folder=tmp_path) as server:
         server.wait_for("listening", WAIT_S)
         url = ("--url", f"http://127.0.0.1:{port}", "--pid", str(server.pid), "--model", "m")

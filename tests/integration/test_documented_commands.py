@@ -15,9 +15,9 @@ from typer.main import get_command
 from smg_chaos.cli import app as chaos_app
 from smg_node.admin.cli import build_app
 from smg_node.admin.options import hoisted
-from smg_node.config.flags import parse_flags
-from smg_node.config.knob import Schema
+from smg_node.config.schema.knob import Schema
 from smg_node.config.settings import Settings
+from smg_node.config.sources.command_line import parse_flags
 from support.shell_blocks import Shown, languages, shown_commands
 
 _ROOT = Path(__file__).parents[2]

@@ -11,14 +11,14 @@ from smg_grpc_proto.generated import common_pb2
 
 from smg_chaos.engine.plans import Wanted
 from smg_node.config.worker_url import WorkerUrl
-from smg_node.core.request import Sampling, token_ids
-from smg_node.engines.detect import open_engine
+from smg_node.core.generation.request import Sampling, token_ids
 from smg_node.engines.engine import Engine, EngineRequest
-from smg_node.engines.options import EngineOptions
+from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.grpc.contract_detection import open_engine
 from smg_node.fleet.fleet import Fleet, FleetOptions, ListenOptions
-from smg_node.fleet.worker import Worker
-from smg_node.pipeline.prefixes import Prefixes
-from smg_node.routing.kv.index import PrefixIndex
+from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.placement.prefix_caches import Prefixes
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
 from smg_node.routing.pool import Pool
 from support.engine_asking import asking
 from support.node_parts import fleet_of, running

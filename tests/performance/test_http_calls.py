@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import pytest
 
-from smg_node.http.options import ServerKind
-from smg_node.http.reply import Reply
-from smg_node.http.request import HttpRequest
+from smg_node.http.http_options import ServerKind
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.reply import Reply
 from support.http_node import Node, chat, node
 
 ROUNDS: Final = 50

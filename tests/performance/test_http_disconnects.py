@@ -5,7 +5,7 @@ import json
 import random
 from collections.abc import AsyncIterator, Sequence
 
-from smg_node.core.events import Delta, Event
+from smg_node.core.generation.events import Delta, Event
 from support.http_node import FakeRun, chat, ending, node, opening
 from support.raw_http import RawClient, connect, until
 

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from smg_chaos.bench.counted import Counted
+from smg_chaos.bench.figures.counted_gateway import Counted
 from support.node import running_node
 from support.simulated import running_simulated
 
@@ -28,7 +28,7 @@ ALLOWED: Final = {"whole": 5_800, "streamed": 7_100}
 def test_a_short_chat_stays_within_its_budget(tmp_path: Path, kind: str) -> None:
     found = tmp_path / "counted.json"
     numbers = (str(found), str(WARM), str(COUNT))
-    command = (sys.executable, "-m", "smg_chaos.bench.counted", *numbers, "--")
+    command = (sys.executable, "-m", "smg_chaos.bench.figures.counted_gateway", *numbers, "--")
     engine, node = tmp_path / "engine", tmp_path / "node"
     engine.mkdir()
     node.mkdir()

@@ -7,14 +7,14 @@ from typing import Final
 
 import pytest
 
-from smg_chaos.bench.counted import Tracer
+from smg_chaos.bench.figures.counted_gateway import Tracer
+from smg_node.core.generation.request import TokenIds, token_ids
 from smg_node.core.journey import Journey
-from smg_node.core.request import TokenIds, token_ids
-from smg_node.pipeline.place import Placer, PlacerOptions, Wish
-from smg_node.pipeline.prefixes import Prefixes
-from smg_node.routing.known import OwnBindings, Policies
-from smg_node.routing.kv.index import PrefixIndex
-from smg_node.world import SystemClock
+from smg_node.pipeline.placement.placer import Placer, PlacerOptions, Wish
+from smg_node.pipeline.placement.prefix_caches import Prefixes
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
+from smg_node.routing.policy_registry import OwnBindings, Policies
+from smg_node.system_clock import SystemClock
 from support.fake_engine import FakeEngine
 from support.node_parts import fleet_of, running
 

@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.request import GenerateRequest, TokenIds
+from smg_node.core.generation.request import GenerateRequest, TokenIds
 from smg_node.dialects.chat.reader import ChatReader
 from smg_node.dialects.options import ReaderOptions
-from smg_node.fleet.model import ServedModel
-from smg_node.fleet.model_options import Labels, ModelSettings
-from smg_node.fleet.recognition import Recognition
-from smg_node.packing.ids import COMPILED, pack_ids
-from smg_node.parsers.recognise import Clues
-from smg_node.pipeline.plan import plan
-from smg_node.pipeline.prepare import Prepared, Preparer
-from smg_node.prompts.template import ChatTemplate
-from smg_node.tokens.cached import CachedEncoder
-from smg_node.tokens.exact_cache import ExactCache, ExactLimits
-from smg_node.world import SystemClock
+from smg_node.fleet.models.format_recognition import Recognition
+from smg_node.fleet.models.model_options import Labels, ModelSettings
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.native.token_ids import COMPILED, pack_ids
+from smg_node.parsers.selection.recognition import Clues
+from smg_node.pipeline.generation.call_plan import plan
+from smg_node.pipeline.prompt.preparation import Prepared, Preparer
+from smg_node.prompts.jinja.chat_template import ChatTemplate
+from smg_node.system_clock import SystemClock
+from smg_node.tokens.caches.cached_encoder import CachedEncoder
+from smg_node.tokens.caches.exact_cache import ExactCache, ExactLimits
 from support.bytewise import BytewiseTokenizer
 from support.fake_engine import abilities, card
 from support.prompt_corpus import renderer, source

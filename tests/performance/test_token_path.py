@@ -12,21 +12,21 @@ from types import FrameType
 import pytest
 from smg_grpc_proto.generated import vllm_engine_pb2 as pb
 
-from smg_node.core.answer import Collector
-from smg_node.core.events import Begin, Event
-from smg_node.core.request import Sampling
+from smg_node.core.generation.answer import Collector
+from smg_node.core.generation.events import Begin, Event
+from smg_node.core.generation.request import Sampling
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.engines.chunk import Chunk
-from smg_node.engines.detect import WIRES
 from smg_node.engines.engine import Contract
-from smg_node.engines.reader import StreamReader
-from smg_node.packing.ids import COMPILED
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.printing import Printing
-from smg_node.pipeline.story import Story
-from smg_node.pipeline.stream import ChoiceStream, ends_of
-from smg_node.tokens.token_table import TokenTable
+from smg_node.engines.grpc.contract_detection import WIRES
+from smg_node.engines.grpc.stream_reader import StreamReader
+from smg_node.native.token_ids import COMPILED
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
+from smg_node.pipeline.stream.generation_stream import Story
+from smg_node.tokens.decoding.token_table import TokenTable
 from support.bytewise import BytewiseTokenizer
 
 WORDS = TokenTable([f" word{at}".encode() for at in range(512)], special_ids=frozenset())

@@ -6,9 +6,9 @@ from typing import Literal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.admission.refusal import LimitedError
+from smg_node.admission.limit_errors import LimitedError
 from smg_node.admission.ticket import Ticket
-from smg_node.core.context import RequestContext
+from smg_node.core.request_context import RequestContext
 from support.fake_rights import FakeShare, LimitWorld, door_of, limit
 
 CONTEXT = RequestContext("r", 0.0, 600.0, tenant="acme")

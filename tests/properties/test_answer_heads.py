@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.http.answering import Answering
-from smg_node.http.asking import asked_of
-from smg_node.http.incoming import Head
-from smg_node.http.options import HttpOptions
-from smg_node.http.reply import HeadWriter
-from smg_node.http.request import HttpRequest
-from smg_node.http.sse import EventStream
-from smg_node.http.standing import Standing
-from smg_node.http.wire import Wire
+from smg_node.http.http_options import HttpOptions
+from smg_node.http.message.event_stream import EventStream
+from smg_node.http.message.head_findings import Standing
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.reply import HeadWriter
+from smg_node.http.message.request_head import Head
+from smg_node.http.message.response_writer import Wire
+from smg_node.http.middleware.caller_context import asked_of
+from smg_node.http.routes.inference.answer_headers import Answering
 
 NAMES = st.sampled_from(["x-ratelimit-limit-requests", "x-smg-limit", "x-%s", "x-smg-limit-state"])
 VALUES = st.text("a1% é", max_size=4)

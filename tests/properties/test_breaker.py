@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from smg_node.fleet.breaker import (
+from smg_node.fleet.health.backpressure import ASKED_MAX_S, JITTER
+from smg_node.fleet.health.circuit_breaker import (
     EARLY_S,
     LOOK_PATIENCE_S,
     PROBE_MAX_S,
@@ -15,7 +16,6 @@ from smg_node.fleet.breaker import (
     BreakerOptions,
     State,
 )
-from smg_node.fleet.pressure import ASKED_MAX_S, JITTER
 
 OPTIONS = BreakerOptions(
     window_s=10.0, samples_min=4, connect_failures=3, open_s=2.0, open_max_s=9.0

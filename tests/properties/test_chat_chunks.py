@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.events import Fail
+from smg_node.core.generation.events import Fail
 from support.chat_chunks import DONE, blocks, call, calls, chunk, failure_of, finish_of, read, used
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=6)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from smg_node.core.request import Sampling
-from smg_node.engines.pairing import Style
-from smg_node.fleet.breaker import BreakerOptions
-from smg_node.routing.retry import RetryOptions
+from smg_node.core.generation.request import Sampling
+from smg_node.engines.disaggregation import Style
+from smg_node.fleet.health.circuit_breaker import BreakerOptions
+from smg_node.routing.retry_budget import RetryOptions
 from support.breaking_engines import KINDS, SEED, Break, Choir, Heard, heard
 from support.generation_bench import Bench, bench_of
 from support.node_parts import FAST

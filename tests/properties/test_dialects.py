@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.answer import Collector
 from smg_node.core.errors import SmgError
-from smg_node.core.events import Event, Fail
-from smg_node.core.grammar import Grammar
+from smg_node.core.generation.answer import Collector
+from smg_node.core.generation.event_grammar import Grammar
+from smg_node.core.generation.events import Event, Fail
 from smg_node.dialects.chat.reader import PARAMETERS as CHAT_PARAMETERS
 from smg_node.dialects.completions.reader import PARAMETERS as COMPLETIONS_PARAMETERS
 from smg_node.dialects.dialect import Dialect, Reading
 from smg_node.dialects.json_body import read_json
-from smg_node.dialects.known import CHAT, COMPLETIONS, known_dialects
 from smg_node.dialects.options import ReaderOptions
+from smg_node.dialects.registry import CHAT, COMPLETIONS, known_dialects
 from smg_node.dialects.tokenize.reader import (
     DetokenizeBody,
     TokenizeBody,

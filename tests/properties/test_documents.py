@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from smg_mesh.crdt.document import DocumentError
+from smg_mesh.crdt.documents.document import DocumentError
 from support.document_world import (
     DocumentWorld,
     Node,

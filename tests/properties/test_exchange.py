@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_mesh.swim.messages import Claim
-from smg_mesh.sync.exchange import (
+from smg_mesh.sync.exchange.exchange_machine import (
     NOVEL_MAX,
     ROWS_MAX,
     SLICE_ROWS_MAX,

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_mesh.sync.exchange import Exchange, ExchangeError, Rows
-from smg_mesh.sync.frames import (
+from smg_mesh.sync.exchange.exchange_frames import (
     CHUNK_BYTES_MAX,
     REQUEST_PIECES_MAX,
     Asked,
@@ -19,7 +18,8 @@ from smg_mesh.sync.frames import (
     Request,
     Update,
 )
-from smg_mesh.sync.pieces import REGISTERS, PieceState
+from smg_mesh.sync.exchange.exchange_machine import Exchange, ExchangeError, Rows
+from smg_mesh.sync.exchange.piece_interface import REGISTERS, PieceState
 from support.exchanges import claims, converse, converse_through, opening, side, sides, take
 from support.fake_pieces import Entry, FakePieces, union
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.dialects.responses.told import Told
-from smg_node.history import run_log
-from smg_node.history.registered import RegisteredRun
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.history.runs import event_log as run_log
+from smg_node.history.runs.background_run import RegisteredRun
 from smg_storage.records import Status
 from support.run_world import QUICK, RunWorld, refused, run_world, unknown
 

@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_mesh.crdt.hint_reader import HintReader
-from smg_mesh.crdt.hint_words import HintError, decode_word, encode_word
-from smg_mesh.crdt.hints import HintStream
+from smg_mesh.crdt.hints.hint_messages import HintError, decode_word, encode_word
+from smg_mesh.crdt.hints.hint_publisher import HintStream
+from smg_mesh.crdt.hints.hint_reader import HintReader
 from support.hint_world import DictStore, HintLink, Publisher
 
 subject = st.sampled_from(["w1", "w2", "w3"])

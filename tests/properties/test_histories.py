@@ -9,8 +9,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.events import Event
-from smg_node.dialects.responses.lists import page_of
+from smg_node.core.generation.events import Event
+from smg_node.dialects.responses.events.list_bodies import page_of
 from support.history_world import (
     HistoryWorld,
     ask_of,

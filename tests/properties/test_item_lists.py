@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from smg_node.dialects.responses.conversations import ITEMS_MAX
-from smg_node.dialects.responses.item import items_of, list_of
-from smg_node.dialects.responses.lists import list_body, page_of
-from smg_node.history.desk import ResponseDesk
+from smg_node.dialects.responses.events.list_bodies import list_body, page_of
+from smg_node.dialects.responses.items.item_document import items_of, list_of
+from smg_node.dialects.responses.request.conversations import ITEMS_MAX
+from smg_node.history.service.response_service import ResponseDesk
 from support.history_world import HistoryWorld, history_world, question
 from support.item_lists import item_lists, sent
 from support.responses import SAMPLES, items_from

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.journey import Journey
-from smg_node.pipeline.journal import SAME_ID_MAX, Journal, ended_as
+from smg_node.pipeline.observability.journey_log import SAME_ID_MAX, Journal, ended_as
 from support.journeys import broke, chosen, outcome
 
 ENTRIES = 5

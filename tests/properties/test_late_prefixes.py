@@ -5,9 +5,9 @@ from array import array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.engines.kv import Tier
-from smg_node.routing.kv.chain import chain, root_of
-from smg_node.routing.kv.index import PrefixIndex
+from smg_node.engines.kv_events import Tier
+from smg_node.routing.kv_index.block_hash import chain, root_of
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
 
 BLOCK = 2
 ROOT = root_of("m", "d", seed=1)

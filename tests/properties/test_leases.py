@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_mesh.escrow.words import score, slot_of
+from smg_mesh.escrow.limit_model import score, slot_of
 from support.lease_books import AMOUNT
 from support.lease_weather import Weather
 from support.lease_world import KEYS, Node, World

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_mesh.escrow.lending import Lending
-from smg_mesh.escrow.messages import LoanMessage, Minted, decode, encode
-from smg_mesh.escrow.permits import OVER_MS
-from smg_mesh.escrow.words import Life, Limit, Roster
+from smg_mesh.escrow.limit_model import Life, Limit, Roster
+from smg_mesh.escrow.messages.messages import LoanMessage, Minted, decode, encode
+from smg_mesh.escrow.permits.concurrency_permits import OVER_MS
+from smg_mesh.escrow.permits.permit_exchange import Lending
 from support.rights_world import Defined
 
 KEY = "tenant=t#concurrent/0"

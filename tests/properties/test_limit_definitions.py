@@ -3,10 +3,10 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from smg_mesh.escrow.words import Limit
-from smg_mesh.state.limit_rule import Amount, LimitRule, fewer, read_record, write_record
-from smg_mesh.state.limit_scope import Scope, is_instance, patterns, read_scope
-from smg_mesh.state.limits import LimitsView
+from smg_mesh.escrow.limit_model import Limit
+from smg_mesh.state.limits.limit_rule import Amount, LimitRule, fewer, read_record, write_record
+from smg_mesh.state.limits.limit_scope import Scope, is_instance, patterns, read_scope
+from smg_mesh.state.limits.limits_view import LimitsView
 from support.fake_namespace import FakeNamespaces
 
 KEY = "tenant=t#requests/1000"

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.config.live import LiveError, LiveTable, live_knobs, plain
+from smg_node.config.schema.live_settings import LiveError, LiveTable, live_knobs, plain
 from smg_node.config.settings import Settings
 from support.fake_shared import SharedWorld
 

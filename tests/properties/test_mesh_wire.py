@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_mesh.io.keyring import Keyring
-from smg_mesh.io.keys import RingKey
-from smg_mesh.io.refused import REASONS, Refused
+from smg_mesh.io.security.keyring import Keyring
+from smg_mesh.io.security.rejected import REASONS, Refused
+from smg_mesh.io.security.ring_key import RingKey
 from smg_mesh.swim import wire
 from smg_mesh.swim.messages import Address, Claim, News, Packet, Ping, Rank
 from support.mesh_packets import claims, packets

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.pieces import Call, Piece
-from smg_node.parsers.known import known_joint, known_thoughts, known_tools
+from smg_node.core.generation.pieces import Call, Piece
+from smg_node.parsers.selection.registry import known_joint, known_thoughts, known_tools
 from support.parsing import FOLDER, Case, case_of, cases, in_chunks, joined, pieces_of, shown
 
 TOOLS: Final = sorted(known_tools())

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from smg_node.core.journey import RATED_MAX, Ratings
 from smg_node.engines.load import Load
-from smg_node.fleet.load import WorkerLoad
-from smg_node.routing.known import OwnBindings, Policies, known_policies
+from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.routing.policy import Asked, PolicyOptions
+from smg_node.routing.policy_registry import OwnBindings, Policies, known_policies
 from smg_node.routing.pool import Pool
 from support.pools import FakeBeginning
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.engines.kv import (
+from smg_node.engines.kv_events import (
     CURSOR_CODE,
     LOST_CODE,
     KvBatch,
@@ -22,9 +22,9 @@ from smg_node.engines.kv import (
     Tier,
 )
 from smg_node.engines.load import Load
-from smg_node.routing.kv.chain import chain, link, raw_ids, root_of
-from smg_node.routing.kv.follower import KvFollower, Verdict
-from smg_node.routing.kv.index import PrefixIndex
+from smg_node.routing.kv_index.block_hash import chain, link, raw_ids, root_of
+from smg_node.routing.kv_index.kv_event_consumer import KvFollower, Verdict
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
 from support.kv_world import NaiveCache, Path
 from support.naive_index import ASSUMED, CONFIRMED, NaiveIndex
 from support.twins import twins
@@ -258,7 +258,7 @@ def _hear_others(
         naive.drop_all(worker, "told", *ASSUMED, *CONFIRMED)
 
 
-FORMS = [module.BlockTable for module in twins("packing.block_table")]
+FORMS = [module.BlockTable for module in twins("native.block_table")]
 
 
 @settings(max_examples=80, deadline=None)

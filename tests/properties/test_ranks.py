@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.engines.load import Load
-from smg_node.fleet.load import WorkerLoad
-from smg_node.fleet.ranks import TIE_S, TIE_SHARE, Pace, Ranks, rank_of
+from smg_node.fleet.load.rank_load import TIE_S, TIE_SHARE, Pace, Ranks, rank_of
+from smg_node.fleet.load.worker_load import WorkerLoad
 from support.worker_loads import IDLE
 
 # ── Counts ───────────────────────────────────────────────────────────────────

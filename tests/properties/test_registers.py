@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_mesh.config import StateOptions
-from smg_mesh.crdt.registers import RegisterError, Registers
-from smg_mesh.state.load import LoadView
-from smg_mesh.state.verdicts import Verdicts
+from smg_mesh.crdt.registers.ephemeral_registers import RegisterError, Registers
+from smg_mesh.state.workers.health_verdicts import Verdicts
+from smg_mesh.state.workers.shared_load import LoadView
 from support.register_world import RegisterWorld, Rumor
 
 NAMES = ("a", "b", "c")

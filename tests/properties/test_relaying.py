@@ -9,21 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.request import token_ids
+from smg_node.core.generation.request import token_ids
 from smg_node.engines.engine import Prefilled
-from smg_node.engines.http_facts import (
+from smg_node.engines.http.server_metadata import (
     listed_models,
     load_of_metrics,
     load_rows,
     settings_of,
     version_of,
 )
-from smg_node.engines.http_status import failure, is_answer, pause_s
-from smg_node.pipeline.passing import Passage, UsageReader, failed_at_once
-from smg_node.pipeline.relay_halves import prefilled
-from smg_node.pipeline.relay_headers import from_worker, to_worker
-from smg_node.pipeline.relayed import APIS, LABELS, Relayable
-from smg_node.pipeline.rename import Renamer
+from smg_node.engines.http.status_mapping import failure, is_answer, pause_s
+from smg_node.pipeline.relay.json_rewrite import Renamer
+from smg_node.pipeline.relay.pair_bodies import prefilled
+from smg_node.pipeline.relay.relay_headers import from_worker, to_worker
+from smg_node.pipeline.relay.relay_request import APIS, LABELS, Relayable
+from smg_node.pipeline.relay.response_filter import Passage, UsageReader, failed_at_once
 
 NAMES = st.sampled_from(["m", "org/model-7b", 'a"b\\c', "model", "é"])
 BLANK = st.sampled_from(["", " ", "\t", "   "])

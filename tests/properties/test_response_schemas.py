@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.events import Event
-from smg_node.dialects.responses.form import LOGPROBS
-from smg_node.dialects.responses.retold import retold
+from smg_node.core.generation.events import Event
+from smg_node.dialects.responses.events.stored_replay import retold
+from smg_node.dialects.responses.request.output_parameters import LOGPROBS
 from support.open_responses import wrong_with
 from support.responses import ask_of, teller_of, told_whole
 from support.sdk_opinion import opinion_of_response

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_mesh.escrow.fairness import split_fairly
-from smg_mesh.escrow.words import Limit
+from smg_mesh.escrow.limit_model import Limit
+from smg_mesh.escrow.owning.max_min_fairness import split_fairly
 from support.rights_world import World, rate
 
 SECOND = "model=m#requests/1000"

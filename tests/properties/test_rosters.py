@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from smg_mesh.escrow import rosters
-from smg_mesh.escrow.rosters import Assembly, changed, first, is_better, parts
-from smg_mesh.escrow.words import Roster
+from smg_mesh.escrow.limit_model import Roster
+from smg_mesh.escrow.roster import roster_values as rosters
+from smg_mesh.escrow.roster.roster_values import Assembly, changed, first, is_better, parts
 from support.lease_books import AMOUNT
 from support.lease_weather import Weather
 from support.lease_world import World

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_mesh.io.streams.frames import decode_frame, encode_frame
-from smg_mesh.sync.exchange import Exchange, ExchangeError, Novel, Opening, Rows
-from smg_mesh.sync.frames import (
+from smg_mesh.sync.exchange.exchange_frames import (
     CHUNK_BYTES_MAX,
     SUMMARY_BYTES_MAX,
     Asked,
@@ -15,7 +14,8 @@ from smg_mesh.sync.frames import (
     Request,
     Update,
 )
-from smg_mesh.sync.pieces import PieceState
+from smg_mesh.sync.exchange.exchange_machine import Exchange, ExchangeError, Novel, Opening, Rows
+from smg_mesh.sync.exchange.piece_interface import PieceState
 from support.exchanges import claims, opening, side, take
 from support.fake_pieces import FakePieces
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_mesh.config import StateOptions
-from smg_mesh.crdt.rows import encode_row
-from smg_mesh.crdt.table import Row, TableError
+from smg_mesh.crdt.tables.lww_table import Row, TableError
+from smg_mesh.crdt.tables.table_rows import encode_row
 from support.table_world import TableWorld
 
 NAMES = ("a", "b", "c")

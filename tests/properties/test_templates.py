@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import ChatPrompt, Constraint, TextPart, Tool, ToolCall, Turn
-from smg_node.prompts.constraint import check_constraint
-from smg_node.prompts.regex import PatternError, pattern_states
-from smg_node.prompts.template import TemplateError
+from smg_node.core.generation.request import ChatPrompt, Constraint, TextPart, Tool, ToolCall, Turn
+from smg_node.prompts.constraints.constraint_check import check_constraint
+from smg_node.prompts.constraints.regex_size import PatternError, pattern_states
+from smg_node.prompts.jinja.chat_template import TemplateError
 from support.prompt_corpus import NAMES, NOW, compiled, renderer, source
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from smg_node.prompts.template import TemplateError
+from smg_node.prompts.jinja.chat_template import TemplateError
 from support.prompt_corpus import compiled
 
 

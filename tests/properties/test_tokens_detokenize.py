@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.tokens.detokenize import REPLACEMENT, WindowDetokenizer
-from smg_node.tokens.loaded import LoadedTokenizer
-from smg_node.tokens.reference import ReferenceSpeller
+from smg_node.tokens.decoding.detokenizer import REPLACEMENT, WindowDetokenizer
+from smg_node.tokens.decoding.reference_decoder import ReferenceSpeller
+from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
 from support.documents import documents
 from support.vocabulary import (
     qwen,

@@ -6,13 +6,13 @@ from functools import cache
 import pytest
 import tiktoken
 
-from smg_node.core.request import TokenIds
-from smg_node.tokens.cached import CachedEncoder
-from smg_node.tokens.exact_cache import ExactCache, ExactLimits
-from smg_node.tokens.families import FAMILIES
-from smg_node.tokens.loaded import LoadedTokenizer
-from smg_node.tokens.prefix_cache import prefix_cache
-from smg_node.tokens.tiktoken import read_ranks
+from smg_node.core.generation.request import TokenIds
+from smg_node.tokens.caches.cached_encoder import CachedEncoder
+from smg_node.tokens.caches.exact_cache import ExactCache, ExactLimits
+from smg_node.tokens.caches.prefix_cache import prefix_cache
+from smg_node.tokens.files.tiktoken import read_ranks
+from smg_node.tokens.files.tiktoken_families import FAMILIES
+from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
 from support.documents import documents
 from support.vocabulary import (
     QWEN_SPECIALS,

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.tokens.stop import StopMachine
+from smg_node.tokens.decoding.stop_strings import StopMachine
 from support.vocabulary import qwen
 
 few = st.text(alphabet="ab\n<", max_size=30)

@@ -13,9 +13,9 @@ from unittest import mock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.admission.usage import UsageBook, merged
-from smg_node.cluster import usage_log
-from smg_node.cluster.usage_log import UsageLog
+from smg_node.admission.usage_book import UsageBook, merged
+from smg_node.cluster.usage import usage_log
+from smg_node.cluster.usage.usage_log import UsageLog
 from support.spending import MIDNIGHT, Wall, outcome
 
 STEPS = st.lists(

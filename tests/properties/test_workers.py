@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_mesh.state.workers import Source, WorkerRegistry
+from smg_mesh.state.workers.worker_registry import Source, WorkerRegistry
 from support.fake_namespace import DAY_MS
 from support.worker_world import Nodes, spec_at
 

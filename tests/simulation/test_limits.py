@@ -6,7 +6,7 @@ import pytest
 
 from smg_chaos.simulate.batch import Task, run_task
 from smg_chaos.simulate.rights.plans import random_limits_plan
-from smg_mesh.escrow.loans import Borrowed
+from smg_mesh.escrow.permits.permit_loans import Borrowed
 
 SEEDS = 5
 

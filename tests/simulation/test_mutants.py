@@ -3,10 +3,10 @@
 import pytest
 
 from smg_chaos.simulate.batch import Task, run_task
-from smg_mesh.swim.defence import Defence
-from smg_mesh.swim.healing import Healer
-from smg_mesh.swim.namesake import Namesake
-from smg_mesh.swim.voice import Voice
+from smg_mesh.swim.detection.name_conflict import Namesake
+from smg_mesh.swim.detection.partition_healing import Healer
+from smg_mesh.swim.detection.self_refutation import Defence
+from smg_mesh.swim.dissemination.packet_sender import Voice
 
 
 def _nothing(*_: object, **__: object) -> None:

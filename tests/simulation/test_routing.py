@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from smg_chaos.routing.plan import CACHE_AWARE, OMNISCIENT, Plan
-from smg_chaos.routing.seen import Result
-from smg_chaos.routing.world import tried
+from smg_chaos.routing.model.trial_plan import CACHE_AWARE, OMNISCIENT, Plan
+from smg_chaos.routing.model.trial_result import Result
+from smg_chaos.routing.model.world import tried
 
 PLAN = Plan("round_robin", engine_count=8, per_engine_s=2.5, seconds=240.0, warm_s=100.0)
 

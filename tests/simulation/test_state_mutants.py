@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 
 from smg_chaos.simulate.batch import Task, run_task
-from smg_chaos.simulate.network import Rough
-from smg_mesh.crdt.clock import HybridClock
-from smg_mesh.crdt.leftovers import Leftovers
-from smg_mesh.crdt.registers import Registers
-from smg_mesh.crdt.slot import Slot
-from smg_mesh.crdt.tending import Tending
-from smg_mesh.swim.exchanges import Exchanges
-from smg_mesh.sync.pieces import PieceState
+from smg_chaos.simulate.world.network import Rough
+from smg_mesh.crdt.documents.document_slot import Slot
+from smg_mesh.crdt.documents.document_upkeep import Tending
+from smg_mesh.crdt.documents.epoch_leftovers import Leftovers
+from smg_mesh.crdt.hybrid_clock import HybridClock
+from smg_mesh.crdt.registers.ephemeral_registers import Registers
+from smg_mesh.swim.dissemination.exchange_schedule import Exchanges
+from smg_mesh.sync.change_spreader import Spreader
+from smg_mesh.sync.exchange.piece_interface import PieceState
+from smg_mesh.sync.piece_store import Shelf
 from smg_mesh.sync.replica import Replica
-from smg_mesh.sync.shelf import Shelf
-from smg_mesh.sync.spreader import Spreader
 from support.shared_world import calm, put, shared_world, value_of
 
 SEEDS = 30

@@ -12,16 +12,16 @@ import pytest
 from smg_chaos.simulate.batch import Task, run_task
 from smg_chaos.simulate.outcome import Outcome
 from smg_chaos.simulate.whole.plans import random_whole_plan
-from smg_mesh.escrow.share import Share
-from smg_mesh.escrow.words import Limit
-from smg_mesh.state.load import LoadView
-from smg_mesh.state.worker_record import WorkerRecord
-from smg_mesh.state.workers import WorkerRegistry
-from smg_node.core.events import Event
+from smg_mesh.escrow.limit_model import Limit
+from smg_mesh.escrow.spendable_share import Share
+from smg_mesh.state.workers.shared_load import LoadView
+from smg_mesh.state.workers.worker_record import WorkerRecord
+from smg_mesh.state.workers.worker_registry import WorkerRegistry
+from smg_node.core.generation.events import Event
 from smg_node.engines.chunk import Chunk
-from smg_node.fleet.breaker import Breaker
-from smg_node.fleet.load import WorkerLoad
-from smg_node.pipeline.stream import ChoiceStream
+from smg_node.fleet.health.circuit_breaker import Breaker
+from smg_node.fleet.load.worker_load import WorkerLoad
+from smg_node.pipeline.stream.choice_stream import ChoiceStream
 
 REMOVING: Final = 1
 """A seed in whose weather a worker that is in use is removed."""
@@ -94,11 +94,11 @@ def _says_a_token_twice(broken: pytest.MonkeyPatch) -> None:
 
 
 def _goes_on_from_the_beginning(broken: pytest.MonkeyPatch) -> None:
-    broken.setattr("smg_chaos.simulate.whole.errand.rest_of", lambda leg, *_, **__: (leg,))
+    broken.setattr("smg_chaos.simulate.whole.request_run.rest_of", lambda leg, *_, **__: (leg,))
 
 
 def _leaves_out_a_token_where_it_goes_on(broken: pytest.MonkeyPatch) -> None:
-    from smg_node.pipeline import continue_on
+    from smg_node.pipeline.generation import continuation as continue_on
 
     rest = continue_on._rest
 

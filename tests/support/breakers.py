@@ -1,6 +1,6 @@
 """Breakers without jitter, and how to open one."""
 
-from smg_node.fleet.breaker import Breaker, BreakerOptions, State
+from smg_node.fleet.health.circuit_breaker import Breaker, BreakerOptions, State
 
 OPTIONS = BreakerOptions()
 

@@ -5,10 +5,18 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import Delta, Event, Fail, Finish, PromptEcho, TokenLogprob, Usage
+from smg_node.core.generation.events import (
+    Delta,
+    Event,
+    Fail,
+    Finish,
+    PromptEcho,
+    TokenLogprob,
+    Usage,
+)
 from smg_node.engines.chunk import Chunk, EngineFinish, IdLogprob
 from smg_node.engines.engine import EngineRequest
-from smg_node.engines.status import CLOSED_CODE, UNREACHABLE_CODE
+from smg_node.engines.transport.grpc_status import CLOSED_CODE, UNREACHABLE_CODE
 from support.bytewise import EOS
 from support.fake_engine import FakeEngine, abilities, card
 

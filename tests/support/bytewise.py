@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from smg_node.core.request import TokenIds, token_ids
+from smg_node.core.generation.request import TokenIds, token_ids
 
 EOS = 256
 TURN = 257

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import Begin, BlockEnd, Event, Fail, Finish, Usage
-from smg_node.core.grammar import Grammar
-from smg_node.dialects.chat.chunk_reader import ChunkReader, WorkerError
+from smg_node.core.generation.event_grammar import Grammar
+from smg_node.core.generation.events import Begin, BlockEnd, Event, Fail, Finish, Usage
+from smg_node.dialects.chat.listener import ChunkReader, WorkerError
 
 BEGIN = Begin("1", "m", 1, 0)
 DONE = b"data: [DONE]\n\n"

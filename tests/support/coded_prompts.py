@@ -4,9 +4,9 @@ import json
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from smg_node.core.bundle import TokenizerBundle
-from smg_node.core.request import ChatPrompt, Tool, Turn
-from smg_node.prompts.render import Renderer, RenderOptions, renderer_of
+from smg_node.core.generation.request import ChatPrompt, Tool, Turn
+from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.prompts.renderer import Renderer, RenderOptions, renderer_of
 
 NOW: Final = datetime(2026, 11, 3, 9, 30, tzinfo=UTC)
 FAMILIES: Final = ("deepseek_v32", "deepseek_v4", "gpt_oss", "inkling", "kimi_k3")

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 
-from smg_node.config.flags import parse_flags
-from smg_node.config.knob import Schema
-from smg_node.config.load import Loaded, load_settings
-from smg_node.config.problem import ConfigurationError
+from smg_node.config.schema.knob import Schema
+from smg_node.config.schema.problems import ConfigurationError
 from smg_node.config.settings import Settings
+from smg_node.config.sources.command_line import parse_flags
+from smg_node.config.sources.loader import Loaded, load_settings
 
 SCHEMA = Schema(Settings)
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from smg_mesh.config import StateOptions
-from smg_mesh.crdt.clock import HybridClock
+from smg_mesh.crdt.documents.owned_registers import OwnedRegisters, Tended, Written
 from smg_mesh.crdt.entry import Entry, Held
-from smg_mesh.crdt.register import OwnedRegisters, Tended, Written
+from smg_mesh.crdt.hybrid_clock import HybridClock
 
 WALL_MS = 1_800_000_000_000
 SMALL = replace(StateOptions(), epoch_deletions=12, epoch_clients=8)

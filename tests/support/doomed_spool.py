@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from smg_node.history.replay import Replay
-from smg_node.history.spool_format import SpooledTurn
+from smg_node.history.spool.spool_format import SpooledTurn
+from smg_node.history.spool.spool_replay import Replay
 from support.spools import ACCESS, spool_at, turn
 
 _CALLS: Final = ("open", "write", "fsync", "unlink", "rmdir", "mkdir", "ftruncate")

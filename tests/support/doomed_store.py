@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from smg_storage.around import AroundStore, Call
 from smg_storage.store import HistoryStore
+from smg_storage.store_wrapper import AroundStore, Call
 
 When = Literal["before", "within", "after"]
 _WITHIN_S = 0.000_3

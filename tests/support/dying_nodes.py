@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from smg_node.dialects.responses.told import Told
-from smg_node.history.unwritten import LATE_S
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.history.peers.pending_writes import LATE_S
 from smg_storage.open import open_store
 from smg_storage.options import SchemaNames, StoreOptions
 from smg_storage.records import Access, PageAsk, StoredResponse

@@ -10,7 +10,7 @@ import grpc
 from google.protobuf import json_format
 from smg_grpc_proto.generated import common_pb2
 
-from smg_chaos.engine.contracts import CONTRACTS
+from smg_chaos.engine.protocol.contracts import CONTRACTS
 
 WAIT_S = 30.0
 

@@ -17,12 +17,12 @@ from smg_grpc_proto.generated import (
 )
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import Sampling, token_ids
+from smg_node.core.generation.request import Sampling, token_ids
 from smg_node.engines.chunk import Chunk
-from smg_node.engines.detect import WIRES, open_engine
 from smg_node.engines.engine import Contract, EngineRequest
-from smg_node.engines.options import EngineOptions
-from smg_node.engines.remote import RemoteEngine
+from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.grpc.contract_detection import WIRES, open_engine
+from smg_node.engines.grpc.remote_engine import RemoteEngine
 from support.engine_server import EngineServer, StreamScript
 
 GENEROUS_S = 20.0

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from smg_mesh.escrow.auditor import Fault, audit, overspent
-from smg_mesh.escrow.effects import Difference, Effect, KeepRoster, Note, Persist, Send
-from smg_mesh.escrow.escrow import Escrow
-from smg_mesh.escrow.rows import Held, Row
-from smg_mesh.escrow.words import Life, Limit, Roster
+from smg_mesh.escrow.audit.auditor import Fault, audit, overspent
+from smg_mesh.escrow.book_rows import Held, Row
+from smg_mesh.escrow.escrow_core import Escrow
+from smg_mesh.escrow.limit_model import Life, Limit, Roster
+from smg_mesh.escrow.messages.effects import Difference, Effect, KeepRoster, Note, Persist, Send
 
 BEGIN_WALL_MS = 1_700_000_000_000
 DISK_MS = 3

@@ -7,8 +7,8 @@ from itertools import count as counting
 from typing import Any
 
 from smg_mesh.swim.messages import Address, Claim, Rank
-from smg_mesh.sync.exchange import Exchange, Frame, Opening, Step
-from smg_mesh.sync.pieces import Pieces
+from smg_mesh.sync.exchange.exchange_machine import Exchange, Frame, Opening, Step
+from smg_mesh.sync.exchange.piece_interface import Pieces
 
 
 def opening(node: str, **said: Any) -> Opening:

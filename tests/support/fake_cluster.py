@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.http.ports import ClusterCard, ClusterEvent, KeyringView, MemberRow
+from smg_node.http.ports.node import ClusterCard, ClusterEvent, KeyringView, MemberRow
 
 
 def member_row(name: str, state: str = "alive", **changes: Any) -> MemberRow:

@@ -4,8 +4,8 @@ import asyncio
 from array import array
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 
-from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.chunk_stream import ChunkStream, PulledChunks
 from smg_node.engines.engine import (
@@ -17,7 +17,7 @@ from smg_node.engines.engine import (
     ModelCard,
     Prefilled,
 )
-from smg_node.engines.kv import KvBatch
+from smg_node.engines.kv_events import KvBatch
 from smg_node.engines.load import Load
 
 Script = Callable[[EngineRequest], AsyncIterator[Sequence[Chunk]]]

@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from smg_mesh.sync.pieces import REGISTERS, PieceError, PieceState
+from smg_mesh.sync.exchange.piece_interface import REGISTERS, PieceError, PieceState
 
 Entry = tuple[int, bytes]
 """Version and value."""
@@ -15,7 +15,7 @@ _updates = msgspec.msgpack.Decoder(dict[str, tuple[int, bytes]])
 
 
 class FakePieces:
-    """Fulfils `smg_mesh.sync.pieces.Pieces`; `held` is changed by tests at will, through `put`.
+    """Fulfils `smg_mesh.sync.exchange.piece_interface.Pieces`; `held` is changed by tests at will, through `put`.
 
     Pieces whose names are in `unknown` cannot be here; updates of those in `poisoned` cannot be taken.
     """

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from smg_node.admission.door import Admission
+from smg_node.admission.admission import Admission
 from smg_node.admission.ports import Match, State, Unit
 
 MINUTE_MS = 60_000

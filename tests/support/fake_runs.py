@@ -6,13 +6,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from smg_node.admission.ticket import Ticket
-from smg_node.core.answer import Answer
-from smg_node.core.around import Through
-from smg_node.core.context import RequestContext
-from smg_node.core.events import Event
-from smg_node.core.request import GenerateRequest
-from smg_node.pipeline.run import told_whole
-from smg_node.pipeline.telling import Ready, Receive
+from smg_node.core.generation.answer import Answer
+from smg_node.core.generation.byte_sink import Through
+from smg_node.core.generation.events import Event
+from smg_node.core.generation.request import GenerateRequest
+from smg_node.core.request_context import RequestContext
+from smg_node.pipeline.generation.event_sink import Ready, Receive
+from smg_node.pipeline.generation.run_interface import told_whole
 
 Script = Callable[["FakeRun"], AsyncIterator[Sequence[Event]]]
 

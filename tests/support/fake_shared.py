@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from smg_mesh.escrow.report import Report
-from smg_mesh.escrow.rows import Row
-from smg_mesh.state.keys import Keys
-from smg_mesh.state.limits import LimitsView
+from smg_mesh.escrow.audit.report import Report
+from smg_mesh.escrow.book_rows import Row
+from smg_mesh.state.api_keys import Keys
+from smg_mesh.state.limits.limits_view import LimitsView
 from smg_mesh.state.settings import SettingsView
-from smg_node.cluster.desks import SharedDesks, build_desks
-from smg_node.cluster.port import Answer
-from smg_node.config.plain import Settings, plain_settings
+from smg_node.cluster.membership.mesh_port import Answer
+from smg_node.cluster.service_factory import SharedDesks, build_desks
+from smg_node.config.frozen_settings import Settings, plain_settings
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.http.shared_ports import SessionView
+from smg_node.http.ports.shared_state import SessionView
 from support.configuration import load
 from support.fake_namespace import EPOCH_MS, FakeNamespaces
 

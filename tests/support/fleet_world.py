@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
-from smg_mesh.state.workers import WorkerRegistry
-from smg_node.cluster.registry import ClusterRegistry
-from smg_node.cluster.sessions import Sessions
+from smg_mesh.state.workers.worker_registry import WorkerRegistry
+from smg_node.cluster.workers.sticky_sessions import Sessions
+from smg_node.cluster.workers.worker_registry import ClusterRegistry
 from smg_node.config.worker_url import parse_worker_url
-from smg_node.control import FleetDesk
 from smg_node.core.ids import WorkerId
 from smg_node.fleet.fleet import Fleet, FleetOptions
-from smg_node.fleet.networks import Networks
-from smg_node.fleet.worker import Worker
-from smg_node.world import SystemClock
+from smg_node.fleet.workers.allowed_networks import Networks
+from smg_node.fleet.workers.worker import Worker
+from smg_node.system_clock import SystemClock
+from smg_node.wiring.fleet_parts import FleetDesk
 from support.bindings import NodeBindings, World
 from support.fake_engine import FakeEngine
 from support.fake_namespace import FakeNamespaces

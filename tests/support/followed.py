@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.events import Event
-from smg_node.dialects.responses.ended import Ended
-from smg_node.dialects.responses.teller import ResponseTeller
-from smg_node.dialects.responses.told import Told
-from smg_node.history.event_log import packed
-from smg_node.history.following import Events, Followed, Following
+from smg_node.core.generation.events import Event
+from smg_node.dialects.responses.events.final_status import Ended
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.presenter import ResponseTeller
 from smg_node.history.ports import Direct, HistoryOptions
+from smg_node.history.runs.event_codec import packed
+from smg_node.history.runs.event_following import Events, Followed, Following
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds
 from smg_storage.records import Access, EventBlob, Status, StoredResponse, Turn

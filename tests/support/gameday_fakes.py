@@ -13,12 +13,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from smg_chaos.gameday.agent import Agent, Announced, Kind, Seen, State, View
-from smg_chaos.gameday.cluster import Cluster
-from smg_chaos.gameday.figures import Figure
-from smg_chaos.gameday.lab import Lab, Program
-from smg_chaos.gameday.rules import Rules
+from smg_chaos.gameday.agents.agent import Agent, Announced, Kind, Seen, State, View
+from smg_chaos.gameday.agents.cluster import Cluster
+from smg_chaos.gameday.lab.lab import Lab, Program
+from smg_chaos.gameday.lab.link_rules import Rules
 from smg_chaos.gameday.stage import Play, Stage
+from smg_chaos.statistics import Figure
 
 T = TypeVar("T")
 

@@ -8,28 +8,28 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from smg_node.admission.door import Admission
-from smg_node.core.answer import Answer, Collector
-from smg_node.core.context import RequestContext
+from smg_node.admission.admission import Admission
 from smg_node.core.errors import SmgError
-from smg_node.core.events import Event, Fail
-from smg_node.core.grammar import Grammar
-from smg_node.core.ids import IdSource
-from smg_node.core.outcome import Outcome
-from smg_node.core.request import (
+from smg_node.core.generation.answer import Answer, Collector
+from smg_node.core.generation.event_grammar import Grammar
+from smg_node.core.generation.events import Event, Fail
+from smg_node.core.generation.outcome import Outcome
+from smg_node.core.generation.request import (
     GenerateRequest,
     Prompt,
     Sampling,
     TextPrompt,
 )
+from smg_node.core.ids import IdSource
+from smg_node.core.request_context import RequestContext
 from smg_node.fleet.fleet import Fleet, FleetOptions
-from smg_node.pipeline.generate import GenerationParts, GenerationRun, Generator
-from smg_node.pipeline.journal import Journal
-from smg_node.pipeline.place import Placer, PlacerOptions
-from smg_node.pipeline.prepare import Preparer
-from smg_node.routing.known import OwnBindings, Policies
-from smg_node.routing.retry import RetryBudgets, RetryOptions
-from smg_node.world import SystemClock
+from smg_node.pipeline.generation.generator import GenerationParts, GenerationRun, Generator
+from smg_node.pipeline.observability.journey_log import Journal
+from smg_node.pipeline.placement.placer import Placer, PlacerOptions
+from smg_node.pipeline.prompt.preparation import Preparer
+from smg_node.routing.policy_registry import OwnBindings, Policies
+from smg_node.routing.retry_budget import RetryBudgets, RetryOptions
+from smg_node.system_clock import SystemClock
 from support.fake_engine import FakeEngine
 from support.node_parts import FAST, fleet_of, running
 

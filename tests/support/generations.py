@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import (
+from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
     BlockStart,
@@ -15,7 +15,7 @@ from smg_node.core.events import (
     FinishReason,
     Usage,
 )
-from smg_node.dialects.responses.told import Told
+from smg_node.dialects.responses.events.numbered_events import Told
 from support.responses import decoded
 
 BEGIN = Begin("1", "m", 5, 3)

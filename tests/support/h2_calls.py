@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from smg_node.engines.h2.transport import H2Transport
-from smg_node.engines.transport import MessageStream, Take, TransportError
+from smg_node.engines.transport.h2.h2_transport import H2Transport
+from smg_node.engines.transport.transport import MessageStream, Take, TransportError
 
 METHOD = "/t.T/Say"
 GENEROUS_S = 20.0

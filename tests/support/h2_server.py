@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Self, TypeAlias
 
-from smg_node.engines.h2 import frames
-from smg_node.engines.h2.hpack import literal
+from smg_node.engines.transport.h2.protocol import frames
+from smg_node.engines.transport.h2.protocol.hpack import literal
 
 HEAD = literal(b":status", b"200") + literal(b"content-type", b"application/grpc")
 FINE = literal(b"grpc-status", b"0")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from smg_node.dialects.responses.told import Told
+from smg_node.dialects.responses.events.numbered_events import Told
 from support.node import RunningNode
 
 WAIT_S: Final = 60.0

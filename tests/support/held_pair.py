@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.history.elsewhere import Elsewhere
-from smg_node.history.holders import Holders
-from smg_node.history.holding import Holding
-from smg_node.history.peers import STORE, Answer, Heard
+from smg_node.history.peers.peer_interface import STORE, Answer, Heard
+from smg_node.history.peers.remote_store import Elsewhere
+from smg_node.history.peers.remote_store_server import Holding
+from smg_node.history.peers.routed_store import Holders
+from smg_node.history.peers.thread_owners import Roster
 from smg_node.history.ports import Direct, Keeper
-from smg_node.history.roster import Roster
 from smg_storage.ids import holder_tag, new_id
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds

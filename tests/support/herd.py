@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from smg_node.engines.load import Load
-from smg_node.fleet.load import WorkerLoad
-from smg_node.routing.known import OwnBindings, Policies
+from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.routing.policy import Asked, PolicyOptions
+from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.pool import Pool
 
 TELL_S = 0.25

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Generic, Protocol, TypeVar
 
-from smg_mesh.crdt.hint_reader import HintReader
-from smg_mesh.crdt.hint_words import HintError
-from smg_mesh.crdt.hints import HintStream
-from smg_mesh.sync.hint_talk import HintTalk
+from smg_mesh.crdt.hints.hint_messages import HintError
+from smg_mesh.crdt.hints.hint_publisher import HintStream
+from smg_mesh.crdt.hints.hint_reader import HintReader
+from smg_mesh.sync.hint_sessions import HintTalk
 
 Deliver = Callable[[Sequence[bytes]], Sequence[bytes]]
 

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from smg_node.history.desks import HistoryDesks
 from smg_node.history.ports import HistoryOptions
-from smg_node.history.registered import Pace
-from smg_node.pipeline.run import Generations
+from smg_node.history.runs.background_run import Pace
+from smg_node.history.service.history_service import HistoryDesks
+from smg_node.pipeline.generation.run_interface import Generations
 from support.history_world import HistoryWorld, history_world
 from support.http_node import Node
 from support.raw_http import Response, ask

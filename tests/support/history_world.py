@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import (
+from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
     BlockKind,
@@ -20,21 +19,22 @@ from smg_node.core.events import (
     FinishReason,
     Usage,
 )
-from smg_node.core.request import ChatPrompt, Prompt, Turn
+from smg_node.core.generation.request import ChatPrompt, Prompt, Turn
+from smg_node.core.request_context import RequestContext
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.ask import ResponseAsk
-from smg_node.dialects.responses.reader import ResponsesReader
-from smg_node.history.background import RegisteredRuns
-from smg_node.history.desks import HistoryDesks
-from smg_node.history.history_parts import HistoryParts
+from smg_node.dialects.responses.request.reader import ResponsesReader
+from smg_node.dialects.responses.request.response_request import ResponseAsk
 from smg_node.history.ports import Direct, HistoryOptions, Keeper, Kept, Measure
-from smg_node.history.quotas import Quotas
-from smg_node.history.registered import Pace
-from smg_node.history.run import ResponseRun
-from smg_node.pipeline.run import Generations
+from smg_node.history.runs.background_run import Pace
+from smg_node.history.runs.run_registry import RegisteredRuns
+from smg_node.history.service.history_parts import HistoryParts
+from smg_node.history.service.history_service import HistoryDesks
+from smg_node.history.turns.quotas import Quotas
+from smg_node.history.turns.response_run import ResponseRun
+from smg_node.pipeline.generation.run_interface import Generations
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.memory.store import MemoryStore
-from smg_storage.nothing import open_store as open_nothing
+from smg_storage.no_store import open_store as open_nothing
 from smg_storage.options import Bounds, StoreOptions
 from smg_storage.records import Access
 from smg_storage.records import Turn as StoredTurn

@@ -10,11 +10,12 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from smg_node.cluster.draining import Draining
-from smg_node.cluster.explain import Explanations
-from smg_node.cluster.farewell import Farewell
+from smg_node.access.identity import KeyAuthenticator
+from smg_node.cluster.membership.drain_status import Draining
+from smg_node.cluster.membership.shutdown import Farewell
+from smg_node.cluster.reports.journey_search import Explanations
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.core.events import (
+from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
     BlockStart,
@@ -24,17 +25,16 @@ from smg_node.core.events import (
     Finish,
     Usage,
 )
+from smg_node.core.generation.request import Prompt
 from smg_node.core.ids import IdSource
-from smg_node.core.request import Prompt
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.completions.dialect import CompletionsDialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.app import Elsewhere, Server
-from smg_node.http.drain_ports import Duties, OpenWork
-from smg_node.http.identity import KeyAuthenticator
-from smg_node.http.options import HttpOptions
-from smg_node.http.parts import HttpParts, Identity
-from smg_node.http.ports import (
+from smg_node.http.http_options import HttpOptions
+from smg_node.http.http_parts import HttpParts, Identity
+from smg_node.http.ports.drain import Duties, OpenWork
+from smg_node.http.ports.node import (
     ClusterWorkerView,
     Health,
     ModelView,
@@ -46,14 +46,14 @@ from smg_node.http.ports import (
     WorkerView,
     WorkerWish,
 )
-from smg_node.pipeline.embed import Embedder
-from smg_node.pipeline.journal import Journal
-from smg_node.pipeline.relayed import Api
-from smg_node.pipeline.relays import Relays
-from smg_node.telemetry.access import AccessLog
-from smg_node.telemetry.metrics import Meters
-from smg_node.telemetry.tracing import TraceOptions, Tracer
-from smg_node.world import SystemClock
+from smg_node.pipeline.embeddings import Embedder
+from smg_node.pipeline.observability.journey_log import Journal
+from smg_node.pipeline.relay.relay_request import Api
+from smg_node.pipeline.relay.relays import Relays
+from smg_node.system_clock import SystemClock
+from smg_node.telemetry.logs.access_log import AccessLog
+from smg_node.telemetry.metrics.meters import Meters
+from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
 from support.fake_cluster import FakeCluster
 from support.fake_runs import FakeGenerations, FakeRun, Script
 from support.fake_shared import FakeSessions, SharedWorld

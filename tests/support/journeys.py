@@ -1,8 +1,8 @@
 """Journeys and outcomes for tests, small ones and the largest there can be."""
 
+from smg_node.core.generation.outcome import Outcome
 from smg_node.core.journey import RATED_MAX, STEPS_MAX, Broke, Chosen, Journey, Rated
-from smg_node.core.outcome import Outcome
-from smg_node.pipeline.journal import Journal, ended_as
+from smg_node.pipeline.observability.journey_log import Journal, ended_as
 
 BEGAN_MS = 1_754_000_000_000
 

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.keep import Keeper, Recalled
-from smg_mesh.io.state_files import StateFolder
-from smg_mesh.sync.pieces import PieceError
+from smg_mesh.io.shared_state.state_files import StateFolder
+from smg_mesh.io.shared_state.state_keeper import Keeper, Recalled
+from smg_mesh.sync.exchange.piece_interface import PieceError
 
 HOUR_MS = 3_600_000
 WEEK_MS = 7 * 24 * HOUR_MS

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.dialects.responses.keyed import AskedKey, Earlier
-from smg_node.history.idempotency import HeldKey
-from smg_node.history.run import ResponseRun
+from smg_node.dialects.responses.request.idempotency_key import AskedKey, Earlier
+from smg_node.history.turns.idempotency import HeldKey
+from smg_node.history.turns.response_run import ResponseRun
 from smg_storage.records import Access
 from support.history_world import HistoryWorld, ask_of, context
 

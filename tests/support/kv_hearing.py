@@ -3,14 +3,14 @@
 from array import array
 from collections.abc import Sequence
 
-from smg_chaos.engine.blocks import chain as engine_chain
-from smg_chaos.engine.memory import MemoryCall
+from smg_chaos.engine.cache.blocks import chain as engine_chain
+from smg_chaos.engine.servers.in_memory import MemoryCall
 from smg_node.core.errors import SmgError
-from smg_node.engines.kv_reader import KvReader, kv_error, kv_request
-from smg_node.engines.transport import StatusCode, TransportError
-from smg_node.routing.kv.chain import chain, root_of
-from smg_node.routing.kv.follower import KvFollower, Verdict
-from smg_node.routing.kv.index import PrefixIndex
+from smg_node.engines.grpc.kv_event_reader import KvReader, kv_error, kv_request
+from smg_node.engines.transport.transport import StatusCode, TransportError
+from smg_node.routing.kv_index.block_hash import chain, root_of
+from smg_node.routing.kv_index.kv_event_consumer import KvFollower, Verdict
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
 from support.simulated_engine import Simulation
 
 ROOT = root_of("m", "d", seed=1)

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from smg_node.engines.kv import KvBlock, KvEvent, KvRemoved, KvStored, Tier
+from smg_node.engines.kv_events import KvBlock, KvEvent, KvRemoved, KvStored, Tier
 
 Path = tuple[int, ...]
 """All ids from the beginning of a prompt to the end of an engine block."""

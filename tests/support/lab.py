@@ -16,12 +16,12 @@ from typing import Final
 
 import pytest
 
-from smg_chaos.gameday.cluster import Cluster, watched
-from smg_chaos.gameday.figures import Figure
-from smg_chaos.gameday.lab import Lab, LabError, opened
-from smg_chaos.gameday.smg_agent import HTTP_PORT, SmgAgent
+from smg_chaos.gameday.agents.cluster import Cluster, watched
+from smg_chaos.gameday.agents.smg_agent import HTTP_PORT, SmgAgent
+from smg_chaos.gameday.lab.lab import Lab, LabError, opened
 from smg_chaos.gameday.stage import Play, Stage
-from smg_node.world import SystemClock
+from smg_chaos.statistics import Figure
+from smg_node.system_clock import SystemClock
 from support.raw_http import RawClient
 from support.talk import CHAT, becomes, chat
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 
-from smg_mesh.escrow.messages import LeaseAsk
-from smg_mesh.escrow.words import Life
+from smg_mesh.escrow.limit_model import Life
+from smg_mesh.escrow.messages.messages import LeaseAsk
 
 AMOUNT = 10_000
 

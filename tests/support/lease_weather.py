@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from smg_mesh.escrow.words import Roster
+from smg_mesh.escrow.limit_model import Roster
 
 
 @dataclass

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
-from smg_mesh.escrow.holder import Holder
-from smg_mesh.escrow.keeper import RosterKeeper
-from smg_mesh.escrow.messages import (
+from smg_mesh.escrow.election.slot_holder import Holder
+from smg_mesh.escrow.election.voter import Voter
+from smg_mesh.escrow.limit_model import ROSTER_SLOT, Life, Roster, slot_of, window_of
+from smg_mesh.escrow.messages.messages import (
     LeaseAsk,
     LeaseVote,
     Message,
@@ -17,9 +18,8 @@ from smg_mesh.escrow.messages import (
     decode,
     encode,
 )
-from smg_mesh.escrow.rosters import first
-from smg_mesh.escrow.voter import Voter
-from smg_mesh.escrow.words import ROSTER_SLOT, Life, Roster, slot_of, window_of
+from smg_mesh.escrow.roster.roster_keeper import RosterKeeper
+from smg_mesh.escrow.roster.roster_values import first
 from support.lease_books import AMOUNT, Books
 from support.lease_weather import Disk, Weather
 

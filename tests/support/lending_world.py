@@ -3,11 +3,18 @@
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from smg_node.admission.share import admit, give_back
-from smg_node.processes.borrower import Borrower, Limit, Waits
-from smg_node.processes.lease_words import Said, Told, Word, pack, read_said, read_told
-from smg_node.processes.leased import Leased
-from smg_node.processes.lender import Lender
+from smg_node.admission.charging import admit, give_back
+from smg_node.processes.limit_leases.lease_client import Borrower, Limit, Waits
+from smg_node.processes.limit_leases.lease_messages import (
+    Said,
+    Told,
+    Word,
+    pack,
+    read_said,
+    read_told,
+)
+from smg_node.processes.limit_leases.lease_server import Lender
+from smg_node.processes.limit_leases.leased_share import Leased
 
 WINDOW_MS = 500
 LIMITS = {"w": Limit(20, WINDOW_MS), "c": Limit(5, 0)}

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines.kv import KvBatch
+from smg_node.engines.kv_events import KvBatch
 from smg_node.engines.load import Load
 from smg_node.fleet.fleet import Fleet, ListenOptions
-from smg_node.fleet.listening import Deaf
-from smg_node.fleet.worker import Worker
+from smg_node.fleet.workers.engine_subscriptions import Deaf
+from smg_node.fleet.workers.worker import Worker
 from support.fake_engine import FakeEngine, KvScript, no_kv_events
 from support.node_parts import fleet_of, running
 

@@ -1,9 +1,9 @@
 """A store in memory of which one sees the inside: are its sums right?"""
 
-from smg_storage.memory.alike import cost
+from smg_storage.memory.row_store import Shelf
 from smg_storage.memory.rows import Kind
-from smg_storage.memory.shelf import Shelf
 from smg_storage.memory.store import MemoryStore
+from smg_storage.memory.write_equality import cost
 from smg_storage.options import Bounds
 from support.store_contract.maker import Clock, Opened
 from support.store_contract.stage import Stage

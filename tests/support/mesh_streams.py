@@ -14,8 +14,8 @@ import grpc.aio
 from smg_mesh.io.streams import AskError, StreamClient, StreamServer, Turns
 from smg_mesh.io.tls import Credentials, DerivedMaterial, PlainCredentials, RingKeys, TlsCredentials
 from smg_mesh.swim.messages import Address, Claim
-from smg_mesh.sync.exchange import Exchange, Opening
-from smg_mesh.sync.pieces import Pieces
+from smg_mesh.sync.exchange.exchange_machine import Exchange, Opening
+from smg_mesh.sync.exchange.piece_interface import Pieces
 
 LABEL = "test"
 

@@ -5,20 +5,20 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
-from smg_node.core.around import Around
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import Event
+from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.events import Event
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.completions.dialect import CompletionsDialect
 from smg_node.dialects.dialect import Dialect, Presenter, Reading
 from smg_node.dialects.options import ReaderOptions
 from smg_node.engines.chunk_stream import ChunkStream
-from smg_node.engines.detect import WIRES
 from smg_node.engines.engine import Contract, EngineRequest
-from smg_node.engines.reader import StreamReader
-from smg_node.engines.remote_call import RemoteCall
-from smg_node.engines.transport import StatusCode, TransportError
-from smg_node.engines.watch import Watches
+from smg_node.engines.grpc.contract_detection import WIRES
+from smg_node.engines.grpc.generate_call import RemoteCall
+from smg_node.engines.grpc.stream_reader import StreamReader
+from smg_node.engines.transport.stream_timeouts import Watches
+from smg_node.engines.transport.transport import StatusCode, TransportError
 from support.engine_bench import PB
 from support.fake_engine import FakeEngine
 

@@ -6,8 +6,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import BigInteger, Connection, Float, LargeBinary, SmallInteger, insert
 
-from smg_storage.sql.tables import Tables
-from smg_storage.sql.types import Document, UtcTime
+from smg_storage.sql.schema.tables import Tables
+from smg_storage.sql.schema.types import Document, UtcTime
 
 _ROWS_AT_ONCE: Final = 500
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from smg_node.routing.kv.sets import ASSUMED_WEIGHT
+from smg_node.routing.kv_index.holder_sets import ASSUMED_WEIGHT
 
 RANK_0, RANK_1 = ("device0", "host0", "far0"), ("device1", "host1", "far1")
 CONFIRMED = (*RANK_0, *RANK_1)

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from smg_node.http.history_ports import History
-from smg_node.pipeline.run import Generations
+from smg_node.http.ports.history import History
+from smg_node.pipeline.generation.run_interface import Generations
 
 MakeHistory = Callable[[Generations], History]
 

@@ -42,12 +42,12 @@ def _import_all() -> None:
     import sqlalchemy.ext.asyncio
 
     import smg_node.cli
-    import smg_node.config.flags
-    import smg_node.config.load
     import smg_node.config.settings
-    import smg_node.history.building
-    import smg_node.history.desks
-    import smg_node.serve
+    import smg_node.config.sources.command_line
+    import smg_node.config.sources.loader
+    import smg_node.history.service.factory
+    import smg_node.history.service.history_service
+    import smg_node.wiring.node_process
     import smg_storage.redis.open
     import smg_storage.sql.open
 
@@ -58,8 +58,8 @@ def _live(order: dict[str, Any]) -> None:
     """Be a node, to its end."""
     import smg_storage.open
     from smg_node.cli import main
-    from smg_node.history import background
-    from smg_node.history.registered import Pace
+    from smg_node.history.runs import run_registry as background
+    from smg_node.history.runs.background_run import Pace
 
     ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL)
     out = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)

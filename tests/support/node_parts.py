@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import cast
 
 from smg_node.config.worker_url import WorkerUrl, parse_worker_url
-from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.engines.engine import Engine
-from smg_node.fleet.bundles import BundleCache
-from smg_node.fleet.declared import Declared
 from smg_node.fleet.fleet import Fleet, FleetOptions, OpenEngine
-from smg_node.fleet.model_options import ModelSettings
-from smg_node.fleet.models import ModelParts, Models, RenderWish
-from smg_node.fleet.recognition import Recognition
-from smg_node.fleet.worker import Worker
-from smg_node.parsers.recognise import Clues
-from smg_node.prompts.render import Renderer
-from smg_node.tokens.cached import CachedEncoder
-from smg_node.tokens.loaded import LoadedTokenizer
-from smg_node.world import SystemClock
+from smg_node.fleet.models.format_recognition import Recognition
+from smg_node.fleet.models.model_options import ModelSettings
+from smg_node.fleet.models.model_registry import ModelParts, Models, RenderWish
+from smg_node.fleet.models.tokenizer_bundles import BundleCache
+from smg_node.fleet.workers.worker import Worker
+from smg_node.fleet.workers.worker_spec import Declared
+from smg_node.parsers.selection.recognition import Clues
+from smg_node.prompts.renderer import Renderer
+from smg_node.system_clock import SystemClock
+from smg_node.tokens.caches.cached_encoder import CachedEncoder
+from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
 from support.bytewise import BytewiseTokenizer
 from support.fake_engine import FakeEngine
 

@@ -1,10 +1,10 @@
 """The desk that tells what a cluster counts, of a node whose inside is a script."""
 
-from smg_node.cluster.asking import Asking
-from smg_node.cluster.numbers import Numbers, own_numbers
-from smg_node.http.ports import Cluster, HealthReport
-from smg_node.telemetry.metrics import Meters
-from smg_node.world import SystemClock
+from smg_node.cluster.membership.member_query import Asking
+from smg_node.cluster.reports.cluster_metrics import Numbers, own_numbers
+from smg_node.http.ports.node import Cluster, HealthReport
+from smg_node.system_clock import SystemClock
+from smg_node.telemetry.metrics.meters import Meters
 
 
 def numbers_of(

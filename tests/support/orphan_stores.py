@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from smg_storage.around import AroundStore, Call
 from smg_storage.errors import StoreError, StoreErrorKind
+from smg_storage.store_wrapper import AroundStore, Call
 from support.orphans import OrphanWorld
 
 

@@ -10,16 +10,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from smg_node.core.events import Event
-from smg_node.dialects.responses.item import list_of
-from smg_node.dialects.responses.teller import ResponseTeller
-from smg_node.dialects.responses.told import Told
-from smg_node.history.adoption import LEASE_US, Adopter
-from smg_node.history.burial import Burial
-from smg_node.history.event_log import packed, terminal, unpacked
-from smg_node.history.lives import Lives
-from smg_node.history.peers import Answer, Nobody
+from smg_node.core.generation.events import Event
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.presenter import ResponseTeller
+from smg_node.dialects.responses.items.item_document import list_of
+from smg_node.history.peers.peer_interface import Answer, Nobody
 from smg_node.history.ports import HistoryOptions
+from smg_node.history.runs.event_codec import packed, terminal, unpacked
+from smg_node.history.runs.orphan_finalizer import Burial
+from smg_node.history.runs.orphan_recovery import LEASE_US, Adopter
+from smg_node.history.runs.predecessors import Lives
 from smg_storage.ids import new_id
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.chunk import Chunk, IdLogprob
+from smg_node.engines.disaggregation import Pairing, Role, Style
 from smg_node.engines.engine import EngineRequest, Prefilled
-from smg_node.engines.pairing import Pairing, Role, Style
 from support.fake_engine import FakeEngine, Script, card, says
 
 CACHED = 3

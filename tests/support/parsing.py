@@ -23,12 +23,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from smg_node.core.pieces import Arguments, Call, Piece, Reasoning, Text
-from smg_node.core.request import Tool
-from smg_node.parsers.answer import PLAIN, AnswerFormat
-from smg_node.parsers.format import Asked, JointFormat, start_of, varied
-from smg_node.parsers.known import known_joint, known_thoughts, known_tools
-from smg_node.parsers.scanner import Scanner
+from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
+from smg_node.core.generation.request import Tool
+from smg_node.parsers.reading.answer_grammar import PLAIN, AnswerFormat
+from smg_node.parsers.reading.format import Asked, JointFormat, start_of, varied
+from smg_node.parsers.reading.scanner import Scanner
+from smg_node.parsers.selection.registry import known_joint, known_thoughts, known_tools
 from support.transcripts import head_of, parse
 
 FOLDER: Final = Path(__file__).parents[1] / "transcripts" / "parsers"

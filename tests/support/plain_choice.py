@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from smg_node.core.ports import Rng
-from smg_node.fleet.load import WorkerLoad
-from smg_node.routing.burst import Burst
+from smg_node.fleet.load.worker_load import WorkerLoad
+from smg_node.routing.cold_work_limit import Burst
 from smg_node.routing.costs import COMPUTED, SLOT_S, about, prompt_tokens
-from smg_node.routing.keys import prefix_digest
+from smg_node.routing.peer_load_estimate import TRIES, Unseen
 from smg_node.routing.policies.cache_aware import (
     COLD_MARGIN_S,
     COLD_MARGIN_SHARE,
@@ -18,7 +18,7 @@ from smg_node.routing.policies.cache_aware import (
 )
 from smg_node.routing.policy import Asked
 from smg_node.routing.pool import Candidate, Pool
-from smg_node.routing.unseen import TRIES, Unseen
+from smg_node.routing.routing_keys import prefix_digest
 
 
 def cost(one: Candidate, tokens: float) -> float:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smg_node.core.ports import Rng
-from smg_node.fleet.load import WorkerLoad
-from smg_node.routing.known import OwnBindings, Policies
+from smg_node.fleet.load.worker_load import WorkerLoad
+from smg_node.routing.hash_ring import Ring
 from smg_node.routing.policy import Asked, Bindings, PolicyOptions
+from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.pool import Pool
-from smg_node.routing.ring import Ring
 
 
 def load(worker: str, inflight: int = 0, *, weight: float = 1.0) -> WorkerLoad:

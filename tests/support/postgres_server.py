@@ -18,7 +18,13 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from smg_chaos.stores import postgresql
-from smg_chaos.stores.ground import ServerError, User, readable_copy, server_folder, server_user
+from smg_chaos.stores.server_user import (
+    ServerError,
+    User,
+    readable_copy,
+    server_folder,
+    server_user,
+)
 from support.servers import Recipe, Server, first_that_runs, own_port
 
 URL_VARIABLE: Final = "SMG_TEST_POSTGRES_URL"

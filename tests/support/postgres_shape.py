@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from smg_storage.migrate import Migrations
 from smg_storage.options import SchemaNames, StoreOptions
-from smg_storage.sql.engines import postgresql_engine
+from smg_storage.sql.database_urls import postgresql_engine
 from smg_storage.url import parse_store_url
 from support.postgres_server import Postgres
 

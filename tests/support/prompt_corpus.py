@@ -11,11 +11,11 @@ from time import monotonic
 from types import MappingProxyType
 from typing import Any, Final
 
-from smg_node.core.request import ChatPrompt, TextPart, Tool, ToolCall, Turn
+from smg_node.core.generation.request import ChatPrompt, TextPart, Tool, ToolCall, Turn
+from smg_node.prompts.analysis.template_selection import TemplateTexts
+from smg_node.prompts.jinja.chat_template import ChatTemplate, TemplateLimits
 from smg_node.prompts.messages import Warn
-from smg_node.prompts.render import Renderer, RenderOptions
-from smg_node.prompts.select import TemplateTexts
-from smg_node.prompts.template import ChatTemplate, TemplateLimits
+from smg_node.prompts.renderer import Renderer, RenderOptions
 
 FOLDER: Final = Path(__file__).parent.parent / "unit" / "node" / "prompts"
 NOW: Final = datetime(2026, 11, 3, 9, 30, tzinfo=UTC)

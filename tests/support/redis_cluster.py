@@ -12,8 +12,8 @@ from typing import Final
 
 import redis
 
-from smg_chaos.stores.ground import ServerError
 from smg_chaos.stores.redis import Durability
+from smg_chaos.stores.server_user import ServerError
 from support.redis_server import Redis, running_redis
 from support.servers import own_port
 

@@ -9,8 +9,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from smg_chaos.stores import redis as programs
-from smg_chaos.stores.ground import ServerError, readable_copy, server_folder, server_user
 from smg_chaos.stores.redis import Durability
+from smg_chaos.stores.server_user import ServerError, readable_copy, server_folder, server_user
 from support.servers import Recipe, Server, first_that_runs, own_port
 
 URL_VARIABLE: Final = "SMG_TEST_REDIS_URL"

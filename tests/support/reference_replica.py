@@ -11,8 +11,8 @@ from smg_mesh.crdt.entry import Entry, Held
 from smg_mesh.crdt.namespace import Heard, StateError
 from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import News
-from smg_mesh.sync.pieces import PieceState
-from smg_mesh.sync.wishes import Converse, DigestIs, Keep, Say, Wake, Wish
+from smg_mesh.sync.exchange.piece_interface import PieceState
+from smg_mesh.sync.replica_effects import Converse, DigestIs, Keep, Say, Wake, Wish
 
 Roots = dict[str, dict[str, Entry]]
 """By key, then by owner."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smg_mesh.config import StateOptions
-from smg_mesh.crdt.registers import Registers
-from smg_mesh.sync.bound import BoundRegisters
+from smg_mesh.crdt.registers.ephemeral_registers import Registers
+from smg_mesh.sync.bound_views import BoundRegisters
 
 
 @dataclass(frozen=True, slots=True)

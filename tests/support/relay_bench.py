@@ -10,30 +10,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from smg_node.admission.door import Admission
+from smg_node.admission.admission import Admission
 from smg_node.config.worker_url import WorkerUrl
-from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.outcome import Outcome
 from smg_node.core.ids import IdSource
-from smg_node.core.outcome import Outcome
+from smg_node.core.request_context import RequestContext
 from smg_node.engines.engine import Engine
-from smg_node.engines.http_transport import HttpAnswer, HttpCall
-from smg_node.engines.http_worker import HttpEngine
-from smg_node.engines.options import EngineOptions
-from smg_node.engines.transport import StatusCode, TransportError
+from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.http.http_engine import HttpEngine
+from smg_node.engines.http.transport import HttpAnswer, HttpCall
+from smg_node.engines.transport.transport import StatusCode, TransportError
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.model_options import ModelSettings
-from smg_node.pipeline.embed import Embedder
-from smg_node.pipeline.journal import Journal
-from smg_node.pipeline.place import Placer, PlacerOptions
-from smg_node.pipeline.prepare import Preparer
-from smg_node.pipeline.relay import RelayParts, RelayRun
-from smg_node.pipeline.relay_call import Head
-from smg_node.pipeline.relayed import APIS, relayable
-from smg_node.pipeline.relays import Relays
-from smg_node.routing.known import OwnBindings, Policies
-from smg_node.routing.retry import RetryBudgets, RetryOptions
-from smg_node.world import SystemClock
+from smg_node.fleet.models.model_options import ModelSettings
+from smg_node.pipeline.embeddings import Embedder
+from smg_node.pipeline.observability.journey_log import Journal
+from smg_node.pipeline.placement.placer import Placer, PlacerOptions
+from smg_node.pipeline.prompt.preparation import Preparer
+from smg_node.pipeline.relay.relay_call import Head
+from smg_node.pipeline.relay.relay_request import APIS, relayable
+from smg_node.pipeline.relay.relay_run import RelayParts, RelayRun
+from smg_node.pipeline.relay.relays import Relays
+from smg_node.routing.policy_registry import OwnBindings, Policies
+from smg_node.routing.retry_budget import RetryBudgets, RetryOptions
+from smg_node.system_clock import SystemClock
 from support.fake_engine import FakeEngine
 from support.node_parts import FAST, fleet_of, running
 

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from smg_node.engines.http_transport import HttpCall
+from smg_node.engines.http.transport import HttpCall
 from support.relay_bench import JSON, SSE, FakeTransport, RelayBench, Told, listing, lost, told
 
 CACHED = 3

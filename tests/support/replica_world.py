@@ -10,9 +10,9 @@ from random import Random
 
 from smg_mesh.config import StateOptions
 from smg_mesh.swim.messages import News
-from smg_mesh.sync.pieces import REGISTERS, PieceState
+from smg_mesh.sync.exchange.piece_interface import REGISTERS, PieceState
 from smg_mesh.sync.replica import Replica
-from smg_mesh.sync.wishes import Converse, Count, Keep, Say, Wake, Wish
+from smg_mesh.sync.replica_effects import Converse, Count, Keep, Say, Wake, Wish
 
 SMALL = replace(
     StateOptions(),

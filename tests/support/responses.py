@@ -11,16 +11,16 @@ from openai.lib.streaming.responses._responses import ResponseStreamState
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from smg_node.core.cursor import Cursor, Problems
-from smg_node.core.events import Event
-from smg_node.dialects.openai.shelf import Shelf
+from smg_node.core.generation.events import Event
+from smg_node.core.json_cursor import Cursor, Problems
+from smg_node.dialects.openai.part_limits import Shelf
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.ask import ResponseAsk
-from smg_node.dialects.responses.item import ItemDoc
-from smg_node.dialects.responses.items import read_items
-from smg_node.dialects.responses.reader import ResponsesReader
-from smg_node.dialects.responses.teller import ResponseTeller
-from smg_node.dialects.responses.told import Told
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.presenter import ResponseTeller
+from smg_node.dialects.responses.items.item_document import ItemDoc
+from smg_node.dialects.responses.request.input_items import read_items
+from smg_node.dialects.responses.request.reader import ResponsesReader
+from smg_node.dialects.responses.request.response_request import ResponseAsk
 
 THREAD = "5eed5eed5eed"
 RESPONSE_ID = f"resp_0198c0ffee00{THREAD}0123456789abcdef01234567"

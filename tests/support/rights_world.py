@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
 
-from smg_mesh.escrow.auditor import audit
-from smg_mesh.escrow.ledger import Ledger
-from smg_mesh.escrow.messages import RightsAsk, RightsGive
-from smg_mesh.escrow.rows import Held, Minting
-from smg_mesh.escrow.share import Share
-from smg_mesh.escrow.treasury import Treasury
-from smg_mesh.escrow.words import Life, Limit, Roster
+from smg_mesh.escrow.audit.auditor import audit
+from smg_mesh.escrow.book_rows import Held, Minting
+from smg_mesh.escrow.limit_model import Life, Limit, Roster
+from smg_mesh.escrow.messages.messages import RightsAsk, RightsGive
+from smg_mesh.escrow.owning.treasury import Treasury
+from smg_mesh.escrow.spendable_share import Share
+from smg_mesh.escrow.spending.spending_ledger import Ledger
 
 WALL_MS = 1_700_000_000_000
 """A border of all windows up to a second; days begin elsewhere."""

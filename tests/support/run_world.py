@@ -10,24 +10,24 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from smg_node.core.context import RequestContext
-from smg_node.core.events import BlockEnd, BlockStart, Delta, Event
-from smg_node.dialects.responses.told import Told
-from smg_node.history.background import RegisteredRuns
-from smg_node.history.desks import HistoryDesks
-from smg_node.history.event_log import terminal, unpacked
-from smg_node.history.history_parts import HistoryParts
-from smg_node.history.hooked import HookedKeeping
+from smg_node.core.generation.events import BlockEnd, BlockStart, Delta, Event
+from smg_node.core.request_context import RequestContext
+from smg_node.dialects.responses.events.numbered_events import Told
 from smg_node.history.ports import Direct, HistoryOptions, Keeper
-from smg_node.history.quotas import Quotas
-from smg_node.history.registered import Pace, RegisteredRun
-from smg_node.world import SystemClock
-from smg_storage.around import AroundStore, Call
+from smg_node.history.runs.background_run import Pace, RegisteredRun
+from smg_node.history.runs.event_codec import terminal, unpacked
+from smg_node.history.runs.run_registry import RegisteredRuns
+from smg_node.history.service.history_parts import HistoryParts
+from smg_node.history.service.history_service import HistoryDesks
+from smg_node.history.store.hooked_store import HookedKeeping
+from smg_node.history.turns.quotas import Quotas
+from smg_node.system_clock import SystemClock
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.hooks import NamedHook
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds
 from smg_storage.records import Access, Status, StoredResponse
+from smg_storage.store_wrapper import AroundStore, Call
 from support.history_world import PlainVault, WordMeasures, ask_of, begin, finish
 from support.http_node import FakeGenerations, FakeRun
 

@@ -18,8 +18,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
-from smg_chaos.stores import become, postgresql
-from smg_chaos.stores.ground import readable_copy, server_folder, server_user
+from smg_chaos.stores import postgresql
+from smg_chaos.stores import run_as_user as become
+from smg_chaos.stores.server_user import readable_copy, server_folder, server_user
 
 BLOCK_S: Final = 90.0
 """How long a block may take that is not meant to stay."""

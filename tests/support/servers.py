@@ -26,9 +26,9 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Final
 
-from smg_chaos.stores import become
-from smg_chaos.stores.family import children_of, is_alive, kill_all
-from smg_chaos.stores.ground import ServerError, User
+from smg_chaos.stores import run_as_user as become
+from smg_chaos.stores.process_tree import children_of, is_alive, kill_all
+from smg_chaos.stores.server_user import ServerError, User
 from support.processes import Process, ProcessError
 
 _PORTS: Final = range(20_000, 32_000)

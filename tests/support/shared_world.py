@@ -1,13 +1,13 @@
 """Small worlds whose nodes share state, over the simplest replica."""
 
-from smg_chaos.simulate.agenda import SECOND
+from smg_chaos.simulate.base.virtual_clock import SECOND
 from smg_chaos.simulate.batch import real_core
 from smg_chaos.simulate.cluster import settled_cluster
-from smg_chaos.simulate.replicas.commons import Commons
-from smg_chaos.simulate.replicas.life import ReplicaLife
-from smg_chaos.simulate.replicas.replica import ReplicaFactory
-from smg_chaos.simulate.replicas.setting import StateSetting
-from smg_chaos.simulate.world import Setting, World
+from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory
+from smg_chaos.simulate.replicas.replica_life import ReplicaLife
+from smg_chaos.simulate.replicas.replica_setting import StateSetting
+from smg_chaos.simulate.replicas.shared_world import Commons
+from smg_chaos.simulate.world.world import Setting, World
 from smg_mesh.config import StateOptions
 from support.reference_replica import ReferenceReplica
 

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from smg_mesh.sync.hint_talk import HintTalk
-from smg_node.cluster.hint_ports import HintTaker
-from smg_node.cluster.hints import PrefixSharing
-from smg_node.engines.kv import Tier
-from smg_node.routing.kv.index import PrefixIndex
+from smg_mesh.sync.hint_sessions import HintTalk
+from smg_node.cluster.prefix_hints.hint_ports import HintTaker
+from smg_node.cluster.prefix_hints.prefix_sharing import PrefixSharing
+from smg_node.engines.kv_events import Tier
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
 from support.hint_world import HintWire
 
 
 class Door:
-    """The mesh's way for hints, as `smg_mesh.io.hinting.Hints` has it, for a time that a test tells."""
+    """The mesh's way for hints, as `smg_mesh.io.shared_state.hint_transport.Hints` has it, for a time that a test tells."""
 
     def __init__(self, boot: int, now_ms: Callable[[], int]) -> None:
         self._boot = boot

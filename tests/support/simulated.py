@@ -13,7 +13,7 @@ import grpc
 from smg_grpc_proto import vllm_engine_pb2 as words
 from smg_grpc_proto import vllm_engine_pb2_grpc as rpc
 
-from smg_chaos.engine.scripts import TEXTS
+from smg_chaos.engine.scripts.scripts import TEXTS
 from support.processes import Process, running
 
 SAYS: Final = TEXTS["fixed"]

@@ -10,16 +10,16 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from smg_chaos.engine.bundle import Bundle, tiny_bundle
-from smg_chaos.engine.engine import Engine
-from smg_chaos.engine.faults import parse_fault
 from smg_chaos.engine.host import Host
-from smg_chaos.engine.making import make_plan
-from smg_chaos.engine.memory import MemoryCall, MemoryFace
+from smg_chaos.engine.plan_builder import make_plan
 from smg_chaos.engine.plans import Wanted
-from smg_chaos.engine.scripts import script_of
+from smg_chaos.engine.protocol.faults import parse_fault
+from smg_chaos.engine.scripts.bundle import Bundle, tiny_bundle
+from smg_chaos.engine.scripts.scripts import script_of
+from smg_chaos.engine.servers.in_memory import MemoryCall, MemoryFace
 from smg_chaos.engine.settings import EngineSettings
-from smg_node.world import SystemClock
+from smg_chaos.engine.simulator.engine import Engine
+from smg_node.system_clock import SystemClock
 
 FLAVOURS = (
     ("mlx", "python"),

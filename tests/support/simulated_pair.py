@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from smg_chaos.engine.handover import Exchange
-from smg_chaos.engine.memory import MemoryCall
+from smg_chaos.engine.cache.shared_store import MemoryStore
+from smg_chaos.engine.pairs.handover import Exchange
 from smg_chaos.engine.plans import Wanted
-from smg_chaos.engine.store import MemoryStore
+from smg_chaos.engine.servers.in_memory import MemoryCall
 from support.simulated_engine import PROMPT, Served, Simulation, served
 
 PORT = 8998

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from smg_chaos.simulate.core import Core, CoreFactory
-from smg_chaos.simulate.world import Setting, World
+from smg_chaos.simulate.world.core_interface import Core, CoreFactory
+from smg_chaos.simulate.world.world import Setting, World
 from smg_mesh.config import SwimOptions
 from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import Address

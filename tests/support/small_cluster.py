@@ -30,7 +30,7 @@ from smg_mesh.swim.effects import (
     Superseded,
 )
 from smg_mesh.swim.messages import Address, Rank
-from smg_mesh.swim.swim import Identity, Swim
+from smg_mesh.swim.swim_core import Identity, Swim
 
 LATENCY_MS = 1
 EXCHANGE_MS = 5

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import (
+from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
     BlockStart,

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-from smg_node.admission.usage import Line, UsageBook
-from smg_node.cluster.asking import Asking
-from smg_node.cluster.usage import ClusterUsage
-from smg_node.core.outcome import Outcome, OutcomeKind
-from smg_node.http.ports import MemberRow
-from smg_node.world import SystemClock
+from smg_node.admission.usage_book import Line, UsageBook
+from smg_node.cluster.membership.member_query import Asking
+from smg_node.cluster.usage.usage_service import ClusterUsage
+from smg_node.core.generation.outcome import Outcome, OutcomeKind
+from smg_node.http.ports.node import MemberRow
+from smg_node.system_clock import SystemClock
 
 __all__ = ["HOUR_MS", "MIDNIGHT", "SpentDesk", "UsageBook", "Wall", "outcome"]
 

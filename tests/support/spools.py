@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from smg_node.history.spool import Spool, SpoolLimits
+from smg_node.history.spool.spool import Spool, SpoolLimits
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds

@@ -12,8 +12,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from smg_storage.options import StoreOptions
-from smg_storage.sql.naming import LOGICAL
 from smg_storage.sql.open import open_store
+from smg_storage.sql.schema.naming import LOGICAL
 from smg_storage.url import parse_store_url
 from support.postgres_server import Postgres
 from support.store_contract.maker import Clock, KeptMaker, Opened

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import (
+from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
     BlockKind,

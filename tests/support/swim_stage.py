@@ -32,7 +32,7 @@ from smg_mesh.swim.messages import (
     PingRequest,
     Rank,
 )
-from smg_mesh.swim.swim import Identity, Swim
+from smg_mesh.swim.swim_core import Identity, Swim
 from smg_mesh.swim.wire import decode, encode, sender_tag
 
 LAN = PROFILES["lan"]

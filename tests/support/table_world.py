@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from smg_mesh.config import StateOptions
-from smg_mesh.crdt.clock import HybridClock
-from smg_mesh.crdt.table import Row, Table
-from smg_mesh.sync.bound import BoundTable
+from smg_mesh.crdt.hybrid_clock import HybridClock
+from smg_mesh.crdt.tables.lww_table import Row, Table
+from smg_mesh.sync.bound_views import BoundTable
 
 
 class TableNode:

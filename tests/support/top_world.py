@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from smg_node.telemetry.watched import WATCHED
+from smg_node.telemetry.metrics.cluster_metrics import WATCHED
 
 BOUNDS: Final = {metric.name: metric.buckets for metric in WATCHED if metric.buckets}
 Rows = dict[str, dict[tuple[str, ...], list[float]]]

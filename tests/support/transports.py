@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from smg_node.engines.transport import Transport, TransportOptions
-from smg_node.engines.transports import open_transport
+from smg_node.engines.grpc.known_transports import open_transport
+from smg_node.engines.transport.transport import Transport, TransportOptions
 
 
 @asynccontextmanager

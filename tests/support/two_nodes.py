@@ -11,14 +11,14 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from smg_node.history.health import StoreHealth
-from smg_node.history.keeping import Keeping
-from smg_node.history.peers import FORETOLD, UNWRITTEN
-from smg_node.history.unwritten import Unwritten, answered
-from smg_storage.around import AroundStore, Call
+from smg_node.history.peers.peer_interface import FORETOLD, UNWRITTEN
+from smg_node.history.peers.pending_writes import Unwritten, answered
+from smg_node.history.store.resilient_store import Keeping
+from smg_node.history.store.store_health import StoreHealth
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.memory.store import MemoryStore
 from smg_storage.store import HistoryStore
+from smg_storage.store_wrapper import AroundStore, Call
 from support.held_pair import Net, memory
 from support.spools import spool_at
 from support.store_contract.maker import Clock

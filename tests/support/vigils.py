@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from smg_mesh.state.probers import probers
-from smg_node.fleet.outlook import Sight
-from smg_node.fleet.vigil import Vigil, VigilOptions
+from smg_mesh.state.prober_selection import probers
+from smg_node.fleet.health.peer_verdicts import Sight
+from smg_node.fleet.health.probe_schedule import Vigil, VigilOptions
 
 STEP_S = 0.05
 TRAVEL_S = 0.2

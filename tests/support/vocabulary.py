@@ -22,11 +22,11 @@ from typing import Any
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from smg_node.core.bundle import TokenizerBundle
-from smg_node.tokens.families import FAMILIES
-from smg_node.tokens.load import load
-from smg_node.tokens.loaded import LoadedTokenizer
-from smg_node.tokens.token_table import byte_alphabet
+from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.tokens.decoding.token_table import byte_alphabet
+from smg_node.tokens.files.tiktoken_families import FAMILIES
+from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
+from smg_node.tokens.loader import load
 from support.documents import prose
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "vocabulary"

@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from smg_chaos.engine.corpus import CHAT_TEMPLATE
+from smg_chaos.engine.scripts.corpus import CHAT_TEMPLATE
 
 
 def folder_files() -> dict[str, bytes]:

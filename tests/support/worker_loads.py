@@ -1,7 +1,7 @@
 """Workers' loads to try things on, and an engine that says it is idle."""
 
 from smg_node.engines.load import Load
-from smg_node.fleet.load import LoadOptions, WorkerLoad
+from smg_node.fleet.load.worker_load import LoadOptions, WorkerLoad
 
 IDLE = Load(
     rank=0,

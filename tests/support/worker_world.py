@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from smg_mesh.state.workers import WorkerRegistry, WorkerSpec
+from smg_mesh.state.workers.worker_registry import WorkerRegistry, WorkerSpec
 from support.fake_namespace import FakeNamespaces
 
 W = "w-1"

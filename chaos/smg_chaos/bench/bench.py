@@ -14,19 +14,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from smg_chaos.bench import engines, gateways
-from smg_chaos.bench.alone import first_tokens
-from smg_chaos.bench.cell import Lengths, measure
 from smg_chaos.bench.children import BenchError, Child
-from smg_chaos.bench.corpus import standard_library
-from smg_chaos.bench.engines import EngineChoice
-from smg_chaos.bench.gateways import Gateway, Wanted
-from smg_chaos.bench.progress import Progress
-from smg_chaos.bench.remote import Clients
-from smg_chaos.bench.rows import Row
-from smg_chaos.bench.script import Script, long_sizes
-from smg_chaos.bench.workloads import BURST_TOKENS, STEP_MS, WORKLOADS, Load, Workload
-from smg_chaos.engine.bundle import Bundle
+from smg_chaos.bench.figures.engine_alone import first_tokens
+from smg_chaos.bench.figures.measurement import Lengths, measure
+from smg_chaos.bench.figures.progress import Progress
+from smg_chaos.bench.figures.rows import Row
+from smg_chaos.bench.gateways import engines, gateways
+from smg_chaos.bench.gateways.engines import EngineChoice
+from smg_chaos.bench.gateways.gateways import Gateway, Wanted
+from smg_chaos.bench.load.corpus import standard_library
+from smg_chaos.bench.load.remote_client import Clients
+from smg_chaos.bench.load.script import Script, long_sizes
+from smg_chaos.bench.load.workloads import BURST_TOKENS, STEP_MS, WORKLOADS, Load, Workload
+from smg_chaos.engine.scripts.bundle import Bundle
 from smg_node.engines.engine import Contract
 
 _FIRST_RUN: Final = Lengths(warmup_s=0.5, duration_s=1.0)

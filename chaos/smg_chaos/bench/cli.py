@@ -183,8 +183,8 @@ def bench(
 
 def _measure(options: Options) -> None:
     """Run the benchmark and exit: 0 if every row counts, 1 if not, 2 for what makes no sense."""
-    from smg_chaos.bench.accounting import AccountingError
     from smg_chaos.bench.children import BenchError
+    from smg_chaos.bench.figures.process_accounting import AccountingError
     from smg_chaos.bench.session import run
 
     try:

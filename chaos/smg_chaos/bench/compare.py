@@ -21,14 +21,19 @@ from typing import Any, Final
 import msgspec
 from rich.console import Console
 
-from smg_chaos.bench import gateways, machine
-from smg_chaos.bench.accounting import AccountingError
 from smg_chaos.bench.bench import Bench, Plan
-from smg_chaos.bench.cell import Lengths
 from smg_chaos.bench.children import BenchError
 from smg_chaos.bench.compare_page import Page, page
-from smg_chaos.bench.engines import EngineChoice
-from smg_chaos.bench.gateways import EQUIPPED, KINDS, Wanted
+from smg_chaos.bench.figures import machine
+from smg_chaos.bench.figures.growth import PROCESSES, growths
+from smg_chaos.bench.figures.measurement import Lengths
+from smg_chaos.bench.figures.process_accounting import AccountingError
+from smg_chaos.bench.figures.profiling import profiled, said_of
+from smg_chaos.bench.figures.progress import Progress
+from smg_chaos.bench.figures.rows import Figure, Row, figures_of
+from smg_chaos.bench.gateways import gateways
+from smg_chaos.bench.gateways.engines import EngineChoice
+from smg_chaos.bench.gateways.gateways import EQUIPPED, KINDS, Wanted
 from smg_chaos.bench.goals import (
     COMMON,
     GOALS,
@@ -38,16 +43,12 @@ from smg_chaos.bench.goals import (
     Judged,
     judged,
 )
-from smg_chaos.bench.growth import PROCESSES, growths
+from smg_chaos.bench.load.workloads import Load, Workload, chosen
 from smg_chaos.bench.options import Options
-from smg_chaos.bench.profiling import profiled, said_of
-from smg_chaos.bench.progress import Progress
-from smg_chaos.bench.rows import Figure, Row, figures_of
 from smg_chaos.bench.session import bundle_of, facts_of, until_told
-from smg_chaos.bench.workloads import Load, Workload, chosen
-from smg_chaos.engine.bundle import Bundle
+from smg_chaos.engine.scripts.bundle import Bundle
 from smg_node.core.ports import Clock
-from smg_node.world import SystemClock
+from smg_node.system_clock import SystemClock
 
 _COMMON_STREAMS: Final = 32
 _GROWTH_ROUNDS: Final = 2

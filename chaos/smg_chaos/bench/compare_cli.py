@@ -82,9 +82,9 @@ def command(
     quiet machine: rounds that spread by more than a fifth are no result. As it comes it takes
     three quarters of an hour on two cores.
     """
-    from smg_chaos.bench.accounting import AccountingError
     from smg_chaos.bench.children import BenchError
     from smg_chaos.bench.compare import Wish, compare
+    from smg_chaos.bench.figures.process_accounting import AccountingError
 
     if quick:
         growth, rounds, laps, duration_s, warmup_s, anew = False, 2, 1, 1.5, 0.5, False

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from smg_chaos.bench import interpreter
+from smg_chaos.bench.figures import interpreter
+from smg_chaos.bench.figures.rows import Figure
 from smg_chaos.bench.goals import Judged
-from smg_chaos.bench.rows import Figure
 
 Growing = tuple[str, Sequence[tuple[int, Figure | None]]]
 

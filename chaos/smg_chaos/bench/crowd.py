@@ -17,16 +17,16 @@ from typing import Final
 
 import msgspec
 
-from smg_chaos.bench import engines, gateways
-from smg_chaos.bench.accounting import Memory, cpu_s, memory_of, tree_cpu_s, tree_of
 from smg_chaos.bench.children import BenchError, Child
-from smg_chaos.bench.engines import MODEL, EngineChoice
-from smg_chaos.bench.gateways import EQUIPPED, KINDS, OURS, Gateway, Place, Wanted
-from smg_chaos.bench.job import Flow, Job, Prompt, Tally
-from smg_chaos.bench.remote import Clients
-from smg_chaos.bench.rows import Times, times_of
-from smg_chaos.bench.script import Script
-from smg_chaos.engine.bundle import Bundle
+from smg_chaos.bench.figures.process_accounting import Memory, cpu_s, memory_of, tree_cpu_s, tree_of
+from smg_chaos.bench.figures.rows import Times, times_of
+from smg_chaos.bench.gateways import engines, gateways
+from smg_chaos.bench.gateways.engines import MODEL, EngineChoice
+from smg_chaos.bench.gateways.gateways import EQUIPPED, KINDS, OURS, Gateway, Place, Wanted
+from smg_chaos.bench.load.job import Flow, Job, Prompt, Tally
+from smg_chaos.bench.load.remote_client import Clients
+from smg_chaos.bench.load.script import Script
+from smg_chaos.engine.scripts.bundle import Bundle
 
 QUIET_MODEL: Final = "quiet"
 _ANSWER_S: Final = 30.0

@@ -61,11 +61,11 @@ def command(
     Every stream is read to its end and compared with what its engine said. Exits 0 if all were
     whole and neither engine nor client was the bottleneck, 1 if not.
     """
-    from smg_chaos.bench.accounting import AccountingError
     from smg_chaos.bench.children import BenchError
     from smg_chaos.bench.crowd import Crowd, Wish
+    from smg_chaos.bench.figures.process_accounting import AccountingError
     from smg_chaos.bench.session import bundle_of
-    from smg_node.world import SystemClock
+    from smg_node.system_clock import SystemClock
 
     wish = Wish(
         idle=idle,

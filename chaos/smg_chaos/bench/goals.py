@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from smg_chaos.bench.rows import SPREAD_MAX, Figure
-from smg_chaos.bench.workloads import DISTINCT
+from smg_chaos.bench.figures.rows import SPREAD_MAX, Figure
+from smg_chaos.bench.load.workloads import DISTINCT
 
 REFERENCE: Final = "smg"
 REFERENCE_CACHED: Final = "smg-cached"

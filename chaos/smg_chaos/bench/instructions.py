@@ -15,8 +15,8 @@ import msgspec
 import typer
 from rich.console import Console
 
-from smg_chaos.bench.counted import Counted
-from smg_chaos.bench.gateways import EQUIPPED, KINDS, Place, Wanted
+from smg_chaos.bench.figures.counted_gateway import Counted
+from smg_chaos.bench.gateways.gateways import EQUIPPED, KINDS, Place, Wanted
 
 WARM: Final = 100
 """Requests before the first that counts: the interpreter has specialised what is hot by then, and all that is made once is made."""
@@ -34,7 +34,14 @@ def counted(wanted: Wanted, path: Path, *, warm: int = WARM, count: int = COUNT)
         interpreter, dash, module, *arguments = kind.command(place)
         assert (interpreter, dash, module) == (sys.executable, "-m", "smg_node")
         numbers = (str(path), str(warm), str(count))
-        return [interpreter, "-m", "smg_chaos.bench.counted", *numbers, "--", *arguments]
+        return [
+            interpreter,
+            "-m",
+            "smg_chaos.bench.figures.counted_gateway",
+            *numbers,
+            "--",
+            *arguments,
+        ]
 
     return replace(wanted, kind=replace(kind, command=command))
 
@@ -90,13 +97,13 @@ def command(
     Takes half a minute. What the node does by the clock is overcounted, because a counted node is slow.
     """
     from smg_chaos.bench.bench import Bench, Plan
-    from smg_chaos.bench.cell import Lengths
     from smg_chaos.bench.children import BenchError
-    from smg_chaos.bench.engines import EngineChoice
-    from smg_chaos.bench.progress import Progress
+    from smg_chaos.bench.figures.measurement import Lengths
+    from smg_chaos.bench.figures.progress import Progress
+    from smg_chaos.bench.gateways.engines import EngineChoice
+    from smg_chaos.bench.load.workloads import Load, chosen
     from smg_chaos.bench.session import bundle_of, until_told
-    from smg_chaos.bench.workloads import Load, chosen
-    from smg_node.world import SystemClock
+    from smg_node.system_clock import SystemClock
 
     if workload not in ("short", "stream1"):
         raise typer.BadParameter(f"short or stream1, not {workload!r}", param_hint="--workload")

@@ -12,20 +12,22 @@ from urllib.parse import urlsplit
 import msgspec
 from rich.console import Console
 
-from smg_chaos.bench import gateways, machine, workloads
-from smg_chaos.bench.accounting import AccountingError, cpu_s
 from smg_chaos.bench.bench import Bench, Plan
-from smg_chaos.bench.cell import Lengths
 from smg_chaos.bench.children import BenchError
-from smg_chaos.bench.engines import EngineChoice
-from smg_chaos.bench.gateways import OURS, Gateway, Wanted
+from smg_chaos.bench.figures import machine
+from smg_chaos.bench.figures.measurement import Lengths
+from smg_chaos.bench.figures.process_accounting import AccountingError, cpu_s
+from smg_chaos.bench.figures.progress import Progress
+from smg_chaos.bench.figures.rows import Figure, figures_of
+from smg_chaos.bench.figures.table import table
+from smg_chaos.bench.gateways import gateways
+from smg_chaos.bench.gateways.engines import EngineChoice
+from smg_chaos.bench.gateways.gateways import OURS, Gateway, Wanted
+from smg_chaos.bench.load import workloads
 from smg_chaos.bench.options import Options
-from smg_chaos.bench.progress import Progress
-from smg_chaos.bench.rows import Figure, figures_of
-from smg_chaos.bench.table import table
-from smg_chaos.engine.bundle import Bundle, BundleError, folder_bundle, tiny_bundle
+from smg_chaos.engine.scripts.bundle import Bundle, BundleError, folder_bundle, tiny_bundle
 from smg_node.core.ports import Clock
-from smg_node.world import SystemClock
+from smg_node.system_clock import SystemClock
 
 _DEFAULT_WORKLOADS: Final = ("short", "stream1", "burst", "paced")
 _DEFAULT_PEER: Final = "smg"

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from smg_chaos.engine.faults import fault_table
 from smg_chaos.engine.knobs import KNOBS, Knob, wanted
+from smg_chaos.engine.protocol.faults import fault_table
 
 _EPILOG: Final = (
     "A fault SPEC is NAME or NAME:KEY=VALUE,KEY=VALUE and may be given several times. Faults of "
@@ -24,10 +24,10 @@ def engine(**given: Any) -> None:
     Prints one line per worker once it listens, and exits 0 on SIGTERM.
     """
     # Heavy imports wait until there is something to serve, so that --help is quick.
-    from smg_chaos.engine.bundle import BundleError
     from smg_chaos.engine.host import serve
-    from smg_chaos.engine.making import make_plan
-    from smg_node.world import SystemClock
+    from smg_chaos.engine.plan_builder import make_plan
+    from smg_chaos.engine.scripts.bundle import BundleError
+    from smg_node.system_clock import SystemClock
 
     try:
         plan = make_plan(wanted(given))

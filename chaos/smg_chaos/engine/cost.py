@@ -17,9 +17,9 @@ from typing import Final, Literal, cast
 
 import uvloop
 
-from smg_chaos.engine import frames
-from smg_chaos.engine.contracts import CONTRACTS
-from smg_chaos.engine.hpack import literal
+from smg_chaos.engine.protocol.contracts import CONTRACTS
+from smg_chaos.engine.servers import frames
+from smg_chaos.engine.servers.hpack import literal
 
 _WINDOW: Final = 1 << 30
 _PROMPT_TOKENS: Final = 40

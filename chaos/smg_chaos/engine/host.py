@@ -11,11 +11,11 @@ from typing import IO, Any, Protocol
 import msgspec
 import uvloop
 
-from smg_chaos.engine.account import Account
-from smg_chaos.engine.engine import Engine
+from smg_chaos.engine.cache.shared_store import FolderStore, MemoryStore, Store
 from smg_chaos.engine.plans import Plan
 from smg_chaos.engine.settings import EngineSettings
-from smg_chaos.engine.store import FolderStore, MemoryStore, Store
+from smg_chaos.engine.simulator.call_ledger import Account
+from smg_chaos.engine.simulator.engine import Engine
 from smg_node.core.ports import Clock
 
 
@@ -128,15 +128,15 @@ class Host:
 
     def _face(self, engine: Engine) -> Face:
         if self._plan.server == "h2":
-            from smg_chaos.engine.h2_face import H2Face
+            from smg_chaos.engine.servers.h2_server import H2Face
 
             return H2Face(engine, self._clock)
         if self._plan.server == "openai":
-            from smg_chaos.engine.http_face import HttpFace
+            from smg_chaos.engine.servers.http_server import HttpFace
 
             return HttpFace(engine, self._clock, api_key=self._plan.api_key)
-        from smg_chaos.engine.door import Door
-        from smg_chaos.engine.grpc_face import GrpcFace
+        from smg_chaos.engine.servers.call_gate import Door
+        from smg_chaos.engine.servers.grpcio_server import GrpcFace
 
         door = Door(self._plan.api_key, self._say if self._plan.tell_calls else None)
         return GrpcFace(engine, self._clock, door)

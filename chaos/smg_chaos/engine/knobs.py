@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from smg_chaos.engine.plans import SERVERS, Wanted
-from smg_chaos.engine.scripts import NAMES
+from smg_chaos.engine.scripts.scripts import NAMES
 from smg_chaos.engine.settings import (
     Connector,
     EngineSettings,

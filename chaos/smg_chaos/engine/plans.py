@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from smg_chaos.engine.faults import Fault
+from smg_chaos.engine.protocol.faults import Fault
 from smg_chaos.engine.settings import EngineSettings
 
 if TYPE_CHECKING:
-    from smg_chaos.engine.bundle import Bundle
-    from smg_chaos.engine.scripts import Script
+    from smg_chaos.engine.scripts.bundle import Bundle
+    from smg_chaos.engine.scripts.scripts import Script
 
 ServerKind: TypeAlias = Literal["grpc", "h2", "openai"]
 SERVERS: Final[tuple[ServerKind, ...]] = ("grpc", "h2")

@@ -3,8 +3,15 @@
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from smg_chaos.engine.manners import AnswerBlocks, Bad, Coalesce, KvEvents, LoadRecords, Manners
-from smg_chaos.engine.servicers import manners_of
+from smg_chaos.engine.protocol.servicer_behaviours import (
+    AnswerBlocks,
+    Bad,
+    Coalesce,
+    KvEvents,
+    LoadRecords,
+    Manners,
+)
+from smg_chaos.engine.protocol.servicers import manners_of
 
 Pace: TypeAlias = Literal["lockstep", "each"]
 Events: TypeAlias = Literal["contract", "none", "live", "memory"]

@@ -15,13 +15,14 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
-from smg_chaos.fuzz import inside, outside
-from smg_chaos.fuzz.inside import Insider
-from smg_chaos.fuzz.memory import resident_bytes
-from smg_chaos.fuzz.neighbours import NAMES, Neighbours, lived_in
-from smg_chaos.fuzz.outside import Listener
+from smg_chaos.fuzz import keyed_packets as inside
+from smg_chaos.fuzz import keyless_packets as outside
+from smg_chaos.fuzz.keyed_packets import Insider
+from smg_chaos.fuzz.keyless_packets import Listener
+from smg_chaos.fuzz.process_memory import resident_bytes
 from smg_chaos.fuzz.report import Report
-from smg_mesh.io.refused import REASONS, Refused
+from smg_chaos.fuzz.small_cluster import NAMES, Neighbours, lived_in
+from smg_mesh.io.security.rejected import REASONS, Refused
 from smg_mesh.swim.effects import Effect, Note, SendDatagram
 from smg_mesh.swim.messages import Address, Claim, Rank
 from smg_mesh.swim.wire import WireError, decode

@@ -178,7 +178,7 @@ def gameday(
 
 def _play(options: Options) -> None:
     """Play and exit: 0 if every target was met, 1 if not, 2 for what makes no sense."""
-    from smg_chaos.gameday.lab import LabError
+    from smg_chaos.gameday.lab.lab import LabError
     from smg_chaos.gameday.session import run
     from smg_chaos.gameday.systems import SystemMissingError
 

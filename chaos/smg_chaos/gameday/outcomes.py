@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from smg_chaos.gameday.figures import Figure
+from smg_chaos.statistics import Figure
 
 
 @dataclass(frozen=True, slots=True)

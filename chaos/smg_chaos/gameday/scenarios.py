@@ -4,21 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from smg_chaos.gameday import changes, crashes, failover, healing, idle, registry, weather
 from smg_chaos.gameday.history.cut_off import unwritten
+from smg_chaos.gameday.history.database_server import PLACE
 from smg_chaos.gameday.history.scenario import history_on
-from smg_chaos.gameday.history.server import PLACE
 from smg_chaos.gameday.limits.scenario import limits
 from smg_chaos.gameday.limits.scene import ENGINES, PLACES
 from smg_chaos.gameday.rolling.scenario import FLAGS as ROLLING_FLAGS
 from smg_chaos.gameday.rolling.scenario import PLACES as ROLLING_PLACES
 from smg_chaos.gameday.rolling.scenario import rolling
+from smg_chaos.gameday.scenes import changes, crashes, failover, healing, idle
+from smg_chaos.gameday.scenes import network_faults as weather
+from smg_chaos.gameday.scenes import worker_registry as registry
 from smg_chaos.gameday.stage import Play
 from smg_chaos.gameday.ten.scenario import FLAGS as TEN_FLAGS
 from smg_chaos.gameday.ten.scenario import PLACES as TEN_PLACES
 from smg_chaos.gameday.ten.scenario import ten
 from smg_chaos.gameday.whole.availability import KINDS, availability
-from smg_chaos.gameday.whole.play import whole
+from smg_chaos.gameday.whole.scenario import whole
 from smg_chaos.gameday.whole.scene import PLACES as WHOLE_PLACES
 
 ALL: Final = "all"

@@ -11,17 +11,17 @@ from random import Random
 from rich.console import Console
 from rich.markup import escape
 
-from smg_chaos.gameday.agent import AgentError
-from smg_chaos.gameday.cluster import Cluster, ClusterError, watched
-from smg_chaos.gameday.figures import Figure
-from smg_chaos.gameday.lab import LabError, opened
+from smg_chaos.gameday.agents.agent import AgentError
+from smg_chaos.gameday.agents.cluster import Cluster, ClusterError, watched
+from smg_chaos.gameday.lab.lab import LabError, opened
 from smg_chaos.gameday.options import Options
 from smg_chaos.gameday.outcomes import Outcome, as_json, table, verdict
 from smg_chaos.gameday.scenarios import ALL, SCENARIOS, Scenario, Size
 from smg_chaos.gameday.stage import Stage
 from smg_chaos.gameday.systems import SYSTEMS, Ground, System, check_installed
+from smg_chaos.statistics import Figure
 from smg_node.core.ports import Clock
-from smg_node.world import SystemClock
+from smg_node.system_clock import SystemClock
 
 
 def run(options: Options) -> int:

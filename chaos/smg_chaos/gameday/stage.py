@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from smg_chaos.gameday.agent import Agent, Announced, Kind
-from smg_chaos.gameday.cluster import Cluster, ClusterError
-from smg_chaos.gameday.figures import Figure
+from smg_chaos.gameday.agents.agent import Agent, Announced, Kind
+from smg_chaos.gameday.agents.cluster import Cluster, ClusterError
+from smg_chaos.statistics import Figure
 
 _SETTLE_S: Final = 1.0
 _STOP_LEAST_S: Final = 0.3

@@ -7,11 +7,11 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from smg_chaos.gameday.agent import Agent
-from smg_chaos.gameday.lab import Lab
-from smg_chaos.gameday.peer_gateway import PeerGateway
-from smg_chaos.gameday.serf_agent import SerfAgent
-from smg_chaos.gameday.smg_agent import SmgAgent
+from smg_chaos.gameday.agents.agent import Agent
+from smg_chaos.gameday.agents.peer_gateway import PeerGateway
+from smg_chaos.gameday.agents.serf_agent import SerfAgent
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.lab.lab import Lab
 from smg_node.core.ports import Clock
 
 OURS: Final = "smg-node"

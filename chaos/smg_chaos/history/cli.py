@@ -86,8 +86,8 @@ def history(
     One node per store, in front of one engine. Each case is asked with store:false and store:true in turn, every answer is
     looked at, and some are read back. Linux only: CPU is the kernel's account.
     """
-    from smg_chaos.bench.accounting import AccountingError
     from smg_chaos.bench.children import BenchError
+    from smg_chaos.bench.figures.process_accounting import AccountingError
     from smg_chaos.history.session import run
 
     options = Options(

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from smg_chaos.bench.accounting import tree_scheduled_s
 from smg_chaos.bench.children import BenchError
-from smg_chaos.gameday.figures import percentile
-from smg_chaos.history.turns import TurnMaker
+from smg_chaos.bench.figures.process_accounting import tree_scheduled_s
+from smg_chaos.history.sample_turns import TurnMaker
+from smg_chaos.statistics import percentile
 from smg_storage.errors import StoreError
 from smg_storage.open import open_store
 from smg_storage.options import StoreOptions

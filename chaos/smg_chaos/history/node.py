@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from smg_chaos.bench.children import Child, free_ports, spawn
-from smg_chaos.bench.gateways import Gateway, ready
-from smg_chaos.history.asking import MODEL
+from smg_chaos.bench.gateways.gateways import Gateway, ready
+from smg_chaos.history.response_clients import MODEL
 
 _READY_S: Final = 60.0
 

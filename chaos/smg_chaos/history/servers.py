@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from smg_chaos.bench.children import BenchError, Child, free_ports, spawn
-from smg_chaos.stores import become, postgresql, redis
-from smg_chaos.stores.ground import (
+from smg_chaos.stores import postgresql, redis
+from smg_chaos.stores import run_as_user as become
+from smg_chaos.stores.server_user import (
     ServerError,
     User,
     readable_copy,

@@ -8,17 +8,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from smg_chaos.bench import machine
-from smg_chaos.bench.engines import listening
-from smg_chaos.bench.gateways import Gateway
-from smg_chaos.history import calls, cells, commits, node, servers
-from smg_chaos.history.asking import Callers
-from smg_chaos.history.cells import Case, Cell
+from smg_chaos.bench.figures import machine
+from smg_chaos.bench.gateways.engines import listening
+from smg_chaos.bench.gateways.gateways import Gateway
+from smg_chaos.history import commits, node, servers
+from smg_chaos.history import measurement as cells
+from smg_chaos.history import store_calls as calls
+from smg_chaos.history.measurement import Case, Cell
 from smg_chaos.history.options import STORES, Options
+from smg_chaos.history.response_clients import Callers
 from smg_chaos.history.servers import StoreServer
 from smg_chaos.history.table import told
 from smg_node.core.ports import Clock
-from smg_node.world import SystemClock
+from smg_node.system_clock import SystemClock
 
 _SERVED: Final = ("postgresql", "redis")
 _WARMUP_S: Final = 0.7

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from smg_chaos.opinion.samples import Sample, shown
-from smg_node.core.pieces import Arguments, Call, Reasoning, Text
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.printing import Printing
+from smg_node.core.generation.pieces import Arguments, Call, Reasoning, Text
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Printing
 
 Wrong: TypeAlias = Literal["theirs", "ours", "both"]
 PARTS: Final = ("calls", "arguments", "text", "thought")

@@ -18,7 +18,7 @@ from typing import Final
 from smg_chaos.opinion.laws import Breach, Open, breach, seconds, shrunk
 from smg_chaos.opinion.mutating import mutated
 from smg_chaos.opinion.subjects import Setting, subjects
-from smg_node.core.pieces import Call
+from smg_node.core.generation.pieces import Call
 
 ROUND: Final = 250
 """Mutations of one format before it is another one's turn."""

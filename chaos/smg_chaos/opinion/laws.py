@@ -19,9 +19,9 @@ from types import FrameType
 from typing import Final, TypeAlias
 from zlib import crc32
 
-from smg_node.core.pieces import Arguments, Call, Piece
-from smg_node.parsers.parser import Parser
-from smg_node.parsers.reader import RESCAN_MAX
+from smg_node.core.generation.pieces import Arguments, Call, Piece
+from smg_node.parsers.reading.parser import Parser
+from smg_node.parsers.reading.text_reader import RESCAN_MAX
 
 Open: TypeAlias = Callable[[], Parser]
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from smg_node.core.request import Tool, ToolCall, Turn
+from smg_node.core.generation.request import Tool, ToolCall, Turn
 
 _MORE: Final[Mapping[str, Mapping[str, Any]]] = {
     "array": {"items": {"type": "string"}},

@@ -6,7 +6,7 @@ here can be put there as it is.
 
 from typing import Any, Final
 
-from smg_node.core.request import Tool
+from smg_node.core.generation.request import Tool
 
 
 def _tool(name: str, **properties: Any) -> Tool:

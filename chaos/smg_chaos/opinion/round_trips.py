@@ -15,12 +15,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 from smg_chaos.opinion.past_answers import ANSWERS, TOOLS
 from smg_node.core.errors import SmgError
-from smg_node.core.pieces import Arguments, Call, Piece, Reasoning, Text
-from smg_node.core.request import ChatPrompt, Thinking, Turn
-from smg_node.parsers.printing import Printing
-from smg_node.parsers.recognise import Clues, recognise
-from smg_node.prompts.render import Renderer, RenderOptions
-from smg_node.prompts.select import TemplateTexts
+from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
+from smg_node.core.generation.request import ChatPrompt, Thinking, Turn
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.parsers.selection.recognition import Clues, recognise
+from smg_node.prompts.analysis.template_selection import TemplateTexts
+from smg_node.prompts.renderer import Renderer, RenderOptions
 
 Verdict: TypeAlias = Literal["equal", "no calls", "refuses", "excused", "DIFFERENT"]
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, Final
 
 from smg_chaos.opinion.spellings import SPELLINGS, THOUGHTS, Called, Spelling
-from smg_node.core.request import Tool
+from smg_node.core.generation.request import Tool
 
 _WORDS: Final = ("Ghent", "tide tables", "Zürich", "東京", "🙂 ok", "a b", "x<y", "100%")
 _HARD: Final = (

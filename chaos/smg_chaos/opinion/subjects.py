@@ -16,10 +16,10 @@ from typing import Any, Final, Literal, TypeAlias
 from smg_chaos.opinion.laws import Losses
 from smg_chaos.opinion.printed import CALLS, JOINT, TOOLS
 from smg_chaos.opinion.spellings import SPELLINGS, Called
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.known import known_joint, known_thoughts, known_tools
-from smg_node.parsers.parser import Parser
-from smg_node.parsers.printing import Expect, Printing
+from smg_node.parsers.reading.parser import Parser
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Expect, Printing
+from smg_node.parsers.selection.registry import known_joint, known_thoughts, known_tools
 
 Kind: TypeAlias = Literal["thoughts", "tools", "joint"]
 

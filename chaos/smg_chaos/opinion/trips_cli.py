@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
-from smg_chaos.opinion.excused import EXCUSED
+from smg_chaos.opinion.known_exceptions import EXCUSED
 from smg_chaos.opinion.past_answers import ANSWERS
 from smg_chaos.opinion.round_trips import Journey, Trip, travel
 
@@ -30,7 +30,7 @@ excused    something came back otherwise for a known reason, which is told
 DIFFERENT  something came back otherwise; the reason is ours to find
 
 Exit code 1 if a template is DIFFERENT. Excuses are answers of one template
-for which smg_chaos/opinion/excused.py has a reason.
+for which smg_chaos/opinion/known_exceptions.py has a reason.
 
 The templates: some seventy published ones come with the source distribution
 of llama-cpp-python, in vendor/llama.cpp/models/templates. To get it:

@@ -9,7 +9,7 @@ import typer
 
 _EPILOG: Final = """
 Engines serve a 70B model on four H100s each; sizes and timings follow from the hardware and stand in
-chaos/smg_chaos/routing/sizes.py, the workload in workload.py, what nodes and engines tell each other in world.py.
+chaos/smg_chaos/routing/model/engine_sizes.py, the workload in workload.py, what nodes and engines tell each other in world.py.
 
 threshold is cache_aware by thresholds and a node's own dispatches alone, as gateways with a tree of their own have it;
 cache_aware-own is ours before engines without KV events; omniscient is one router that sees every engine as it is.
@@ -40,9 +40,9 @@ def routing(
 
     Prints a row per trial: cache hits, times to the first token, how evenly engines are loaded.
     """
-    from smg_chaos.routing.plan import POLICIES, Plan
+    from smg_chaos.routing.model.trial_plan import POLICIES, Plan
+    from smg_chaos.routing.model.world import tried
     from smg_chaos.routing.report import as_json, table, trials
-    from smg_chaos.routing.world import tried
 
     policies = list(dict.fromkeys(policy or POLICIES))
     for name in policies:

@@ -17,12 +17,12 @@ from statistics import fmean
 from typing import Any, Final
 
 from smg_chaos.bench.children import BenchError, Child, spawn
-from smg_chaos.bench.engines import MODEL, listening
-from smg_chaos.bench.gateways import Gateway, Wanted, ready, start
-from smg_chaos.gameday.figures import percentile
-from smg_chaos.gameday.listener import Connect
-from smg_chaos.routing.chats import Heard, Session, talk
-from smg_chaos.routing.sizes import EngineSize
+from smg_chaos.bench.gateways.engines import MODEL, listening
+from smg_chaos.bench.gateways.gateways import Gateway, Wanted, ready, start
+from smg_chaos.gameday.clients.stream_client import Connect
+from smg_chaos.routing.model.chat_texts import Heard, Session, talk
+from smg_chaos.routing.model.engine_sizes import EngineSize
+from smg_chaos.statistics import percentile
 from smg_node.core.ports import Clock
 
 _STEP_MS: Final = 22

@@ -38,10 +38,10 @@ def routing_live(
     In real time. `make bench-peers` installs the reference.
     """
     from smg_chaos.bench.children import BenchError
-    from smg_chaos.bench.gateways import check_installed, wanted_of
-    from smg_chaos.routing.chats import sessions
+    from smg_chaos.bench.gateways.gateways import check_installed, wanted_of
     from smg_chaos.routing.live import Live, as_json, table, tried
-    from smg_node.world import SystemClock
+    from smg_chaos.routing.model.chat_texts import sessions
+    from smg_node.system_clock import SystemClock
 
     chats = sessions(seed, sessions_per_s, seconds)
     live = Live(engines, chats, seconds, out.resolve(), peers.resolve(), SystemClock())

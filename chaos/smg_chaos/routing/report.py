@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from smg_chaos.routing.plan import OMNISCIENT, Plan
-from smg_chaos.routing.seen import Result
+from smg_chaos.routing.model.trial_plan import OMNISCIENT, Plan
+from smg_chaos.routing.model.trial_result import Result
 
 _BASE: Final = "round_robin"
 _COLUMNS: Final = (

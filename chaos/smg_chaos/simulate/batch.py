@@ -7,14 +7,14 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final
 
-from smg_chaos.simulate.core import CoreFactory
 from smg_chaos.simulate.outcome import Outcome
-from smg_chaos.simulate.replicas.replica import ReplicaFactory
+from smg_chaos.simulate.random_faults import random_plan
+from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory
 from smg_chaos.simulate.scenarios.catalogue import SCENARIOS
 from smg_chaos.simulate.scenarios.scenario import play
 from smg_chaos.simulate.trial import try_plan
-from smg_chaos.simulate.weather import random_plan
-from smg_chaos.simulate.world import Setting
+from smg_chaos.simulate.world.core_interface import CoreFactory
+from smg_chaos.simulate.world.world import Setting
 from smg_mesh.config import ProfileName
 
 _LARGE: Final = 100

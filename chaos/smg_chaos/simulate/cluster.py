@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from smg_chaos.simulate.agenda import MS, SECOND
-from smg_chaos.simulate.checkers import agreed, disagreements
-from smg_chaos.simulate.host import Host
-from smg_chaos.simulate.weather import name_of
-from smg_chaos.simulate.world import World
+from smg_chaos.simulate.base.virtual_clock import MS, SECOND
+from smg_chaos.simulate.random_faults import name_of
+from smg_chaos.simulate.world.checkers import agreed, disagreements
+from smg_chaos.simulate.world.host import Host
+from smg_chaos.simulate.world.world import World
 
 _COLD_MAX: Final = 48
 """A cluster up to that size joins by itself; a larger one is told who is there."""

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from smg_chaos.simulate.batch import Task, real_core, real_replica, run_all, seeds_of
+from smg_chaos.simulate.history_text import ending, story
 from smg_chaos.simulate.outcome import Outcome, gathered
+from smg_chaos.simulate.random_faults import Plan, random_plan
 from smg_chaos.simulate.scenarios.catalogue import ACCEPTANCE, SCENARIOS, Row, targets_of
 from smg_chaos.simulate.scenarios.scenario import Scenario, play
 from smg_chaos.simulate.shorten import shortened
-from smg_chaos.simulate.story import ending, story
 from smg_chaos.simulate.table import (
     acceptance_header,
     acceptance_lines,
@@ -22,8 +23,7 @@ from smg_chaos.simulate.table import (
     target_line,
 )
 from smg_chaos.simulate.trial import live, try_plan
-from smg_chaos.simulate.weather import Plan, random_plan
-from smg_chaos.simulate.world import Setting, World
+from smg_chaos.simulate.world.world import Setting, World
 from smg_mesh.config import ProfileName
 
 _SEEDS: Final = 200

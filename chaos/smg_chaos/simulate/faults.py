@@ -10,14 +10,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from smg_chaos.simulate.agenda import MS
-from smg_chaos.simulate.chance import chance
-from smg_chaos.simulate.network import Rough
+from smg_chaos.simulate.base.random_sources import chance
+from smg_chaos.simulate.base.virtual_clock import MS
+from smg_chaos.simulate.world.network import Rough
 
 if TYPE_CHECKING:
-    from smg_chaos.simulate.host import Host
-    from smg_chaos.simulate.node import Node
-    from smg_chaos.simulate.world import World
+    from smg_chaos.simulate.world.host import Host
+    from smg_chaos.simulate.world.node import Node
+    from smg_chaos.simulate.world.world import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,11 @@
 """The cores and replicas that real nodes run."""
 
-from smg_chaos.simulate.core import Core
-from smg_chaos.simulate.replicas.replica import ReplicaFactory
+from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory
+from smg_chaos.simulate.world.core_interface import Core
 from smg_mesh.config import SwimOptions
 from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import Address
-from smg_mesh.swim.swim import Identity, Swim
+from smg_mesh.swim.swim_core import Identity, Swim
 
 
 def make_core(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from smg_chaos.simulate.outcome import Outcome
-from smg_chaos.simulate.weather import Plan
+from smg_chaos.simulate.random_faults import Plan
 
 TRIES_MAX: Final = 150
 

@@ -5,15 +5,15 @@ from collections.abc import Callable
 from time import process_time
 from typing import Final
 
-from smg_chaos.simulate.agenda import MS, SECOND
-from smg_chaos.simulate.checkers import disagreements
+from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.cluster import put_up, settle
-from smg_chaos.simulate.core import CoreFactory
 from smg_chaos.simulate.faults import Garbage, Replay, plan_fault
 from smg_chaos.simulate.outcome import Figures, Outcome
-from smg_chaos.simulate.replicas.replica import ReplicaFactory
-from smg_chaos.simulate.weather import Plan
-from smg_chaos.simulate.world import Setting, World
+from smg_chaos.simulate.random_faults import Plan
+from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory
+from smg_chaos.simulate.world.checkers import disagreements
+from smg_chaos.simulate.world.core_interface import CoreFactory
+from smg_chaos.simulate.world.world import Setting, World
 
 _HELD_DOWN_S: Final = 130.0
 """Longest time a member that came back is held down before it is announced, and some."""

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from smg_mesh.escrow.words import Limit
+from smg_mesh.escrow.limit_model import Limit
 
 
 class Limits(Protocol):

@@ -8,32 +8,38 @@ from dataclasses import dataclass
 from typing import Final
 
 from smg_mesh.config import DEFAULT_PORT, MeshOptions
-from smg_mesh.io import rotation as rotating
-from smg_mesh.io.advertise import advertised_address
-from smg_mesh.io.around import Around
-from smg_mesh.io.carrier import Carrier
-from smg_mesh.io.conversations import Answers, Conversations
+from smg_mesh.io.blocking_threads import Threads
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.doors import Doors, is_closed, load_keys, open_doors, stream_credentials
+from smg_mesh.io.discovery.advertise import advertised_address
+from smg_mesh.io.discovery.discovery_context import Around
+from smg_mesh.io.discovery.host_address import Place, numeric_host, parse_place
+from smg_mesh.io.discovery.resolver import ResolveError, Resolver
+from smg_mesh.io.discovery.seed_search import Seeds, parse_seeds
 from smg_mesh.io.driver import Driver, Step
+from smg_mesh.io.effect_listener import Listener
 from smg_mesh.io.errors import MeshError
-from smg_mesh.io.hosts import Place, numeric_host, parse_place
-from smg_mesh.io.journal import Journal
-from smg_mesh.io.keyring import Keyring
-from smg_mesh.io.listener import Listener
-from smg_mesh.io.parts import Parts
-from smg_mesh.io.replicated import Replicated
-from smg_mesh.io.resolve import ResolveError, Resolver
-from smg_mesh.io.ring import VersionedRing
-from smg_mesh.io.rotation import Rotation
-from smg_mesh.io.seeds import Seeds, parse_seeds
-from smg_mesh.io.snapshot import KeptPeer, Memory, seeds_of
-from smg_mesh.io.threads import Threads
+from smg_mesh.io.event_journal import Journal
+from smg_mesh.io.gossip_bridge import Carrier
+from smg_mesh.io.mesh_parts import Parts
+from smg_mesh.io.network.listen_sockets import (
+    Doors,
+    is_closed,
+    load_keys,
+    open_doors,
+    stream_credentials,
+)
+from smg_mesh.io.peer_snapshot import KeptPeer, Memory, seeds_of
+from smg_mesh.io.security import key_rotation as rotating
+from smg_mesh.io.security.key_rotation import Rotation
+from smg_mesh.io.security.keyring import Keyring
+from smg_mesh.io.security.versioned_ring import VersionedRing
+from smg_mesh.io.shared_state.state_interface import Replicated
+from smg_mesh.io.stream_sessions import Answers, Conversations
 from smg_mesh.io.views import pack_meta
-from smg_mesh.swim.boots import first_boot
+from smg_mesh.swim.boot_numbers import first_boot
 from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import Address, Rank
-from smg_mesh.swim.swim import Identity, Swim
+from smg_mesh.swim.swim_core import Identity, Swim
 
 OLD_PEERS_MAX: Final = 64
 """Of an earlier life, greeted after a restart."""

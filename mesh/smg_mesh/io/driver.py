@@ -25,8 +25,8 @@ from typing import Final, Protocol, TypeAlias
 
 from smg_mesh.config import SwimOptions
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.letters import is_letter
-from smg_mesh.io.refused import Refused
+from smg_mesh.io.network.side_datagrams import is_letter
+from smg_mesh.io.security.rejected import Refused
 from smg_mesh.swim.effects import (
     Effect,
     Note,

@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from smg_mesh.crdt.clock import hlc_ms
 from smg_mesh.crdt.entry import Held
+from smg_mesh.crdt.hybrid_clock import hlc_ms
 from smg_mesh.state.json_value import Json, read_json, write_json
-from smg_mesh.state.unreadable import read_map
+from smg_mesh.state.unknown_versions import read_map
 
 VALUE_BYTES_MAX: Final = 4096
 """Of `before` and of `after`; what is larger is cut to its digest."""

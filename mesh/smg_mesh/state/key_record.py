@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 
 from smg_mesh.crdt.entry import Held
-from smg_mesh.state.unreadable import read_map
+from smg_mesh.state.unknown_versions import read_map
 
 Role: TypeAlias = Literal["user", "operator", "admin"]
 """What a key may do; each may what the ones before it may."""

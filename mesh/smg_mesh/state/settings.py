@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
-from smg_mesh.crdt.clock import hlc_ms
 from smg_mesh.crdt.entry import Held
+from smg_mesh.crdt.hybrid_clock import hlc_ms
 from smg_mesh.crdt.namespace import Heard, Namespace
 from smg_mesh.state.json_value import Json, read_json, write_json
-from smg_mesh.state.unreadable import Unreadable, unreadable
+from smg_mesh.state.unknown_versions import Unreadable, unreadable
 
 __all__ = ["Json", "SettingValue", "SettingsView"]
 

@@ -8,6 +8,7 @@ returns every few seconds is announced down once, and up when it is well. A doub
 
 from typing import Final
 
+from smg_mesh.swim.dissemination.packet_sender import Voice
 from smg_mesh.swim.effects import (
     MemberChanged,
     MemberDown,
@@ -16,10 +17,9 @@ from smg_mesh.swim.effects import (
     MemberSuspected,
     MemberUp,
 )
-from smg_mesh.swim.flaps import Hold, hold_down_ms
+from smg_mesh.swim.members.flap_damping import Hold, hold_down_ms
+from smg_mesh.swim.members.member_row import Row
 from smg_mesh.swim.messages import Ping, Rank
-from smg_mesh.swim.row import Row
-from smg_mesh.swim.voice import Voice
 
 _BACK_OFF_MAX: Final = 4
 """A held member that does not answer is asked after 2, 4, … 16 intervals."""

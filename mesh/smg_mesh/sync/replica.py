@@ -19,23 +19,23 @@ from hashlib import blake2b
 from typing import Final
 
 from smg_mesh.config import StateOptions
-from smg_mesh.crdt.clock import HybridClock
-from smg_mesh.crdt.document import DocumentError
+from smg_mesh.crdt.documents.document import DocumentError
+from smg_mesh.crdt.documents.owned_registers import OwnedRegisters, Written
+from smg_mesh.crdt.hybrid_clock import HybridClock
 from smg_mesh.crdt.namespace import Namespace
-from smg_mesh.crdt.register import OwnedRegisters, Written
-from smg_mesh.crdt.registers import Registers
-from smg_mesh.crdt.table import Row
+from smg_mesh.crdt.registers.ephemeral_registers import Registers
+from smg_mesh.crdt.tables.lww_table import Row
 from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import News
-from smg_mesh.sync.absence import Absence
-from smg_mesh.sync.bound import BoundRegisters, BoundTable
-from smg_mesh.sync.caretaker import Caretaker
-from smg_mesh.sync.ears import REGISTER, TABLE, Ears
-from smg_mesh.sync.pieces import REGISTERS, PieceError, PieceState
-from smg_mesh.sync.shelf import DocumentPiece, NamespaceState, ShardPiece, Shelf
-from smg_mesh.sync.spreader import PASS_ON_COUNT, PUSH_COUNT, Spreader
-from smg_mesh.sync.wall import Wall
-from smg_mesh.sync.wishes import Count, Wake, Wish
+from smg_mesh.sync.bound_views import BoundRegisters, BoundTable
+from smg_mesh.sync.change_spreader import PASS_ON_COUNT, PUSH_COUNT, Spreader
+from smg_mesh.sync.exchange.piece_interface import REGISTERS, PieceError, PieceState
+from smg_mesh.sync.piece_store import DocumentPiece, NamespaceState, ShardPiece, Shelf
+from smg_mesh.sync.replica_effects import Count, Wake, Wish
+from smg_mesh.sync.rumor_receiver import REGISTER, TABLE, Ears
+from smg_mesh.sync.stale_absence import Absence
+from smg_mesh.sync.upkeep_schedule import Caretaker
+from smg_mesh.sync.wall_clock import Wall
 
 __all__ = ["NamespaceState", "Replica"]
 

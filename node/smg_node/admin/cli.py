@@ -15,22 +15,22 @@ from typer.completion import (  # type: ignore[attr-defined]  # public, but in n
 )
 
 from smg_node import __version__
-from smg_node.admin.audit import audit, sessions_app
 from smg_node.admin.client import AdminClient, AdminError
-from smg_node.admin.cluster import cluster_app
-from smg_node.admin.completion import PROGRAM, completion
-from smg_node.admin.config import config_app
-from smg_node.admin.db import db_app
-from smg_node.admin.explain import explain
-from smg_node.admin.keys import keys_app
-from smg_node.admin.limits import limits_app
+from smg_node.admin.commands.audit import audit, sessions_app
+from smg_node.admin.commands.cluster import cluster_app
+from smg_node.admin.commands.completion import PROGRAM, completion
+from smg_node.admin.commands.config import config_app
+from smg_node.admin.commands.db import db_app
+from smg_node.admin.commands.explain import explain
+from smg_node.admin.commands.keys import keys_app
+from smg_node.admin.commands.limits import limits_app
+from smg_node.admin.commands.overview import loads, models_app, status
+from smg_node.admin.commands.usage import usage
+from smg_node.admin.commands.workers import workers_app
 from smg_node.admin.options import Options, hoisted
-from smg_node.admin.overview import loads, models_app, status
-from smg_node.admin.said import read_key
-from smg_node.admin.screen import tell
 from smg_node.admin.top.command import top
-from smg_node.admin.usage import usage
-from smg_node.admin.workers import workers_app
+from smg_node.admin.views.output import tell
+from smg_node.admin.views.value_text import read_key
 
 _FAILED: Final = 1
 _URL: Final = "http://127.0.0.1:30000"

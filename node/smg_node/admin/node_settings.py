@@ -30,11 +30,11 @@ def settings_of(
     *, store: str = "", config: str = "", data_dir: str = "", name: str = ""
 ) -> "Settings":
     """Return its settings; AdminError says what is wrong with them."""
-    from smg_node.config.flags import parse_flags
-    from smg_node.config.knob import Schema
-    from smg_node.config.load import load_settings
-    from smg_node.config.problem import ConfigurationError
+    from smg_node.config.schema.knob import Schema
+    from smg_node.config.schema.problems import ConfigurationError
     from smg_node.config.settings import Settings
+    from smg_node.config.sources.command_line import parse_flags
+    from smg_node.config.sources.loader import load_settings
 
     said = {"--store": store, "--config": config, "--data-dir": data_dir, "--name": name}
     words = [word for flag, value in said.items() if value for word in (flag, value)]

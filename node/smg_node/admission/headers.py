@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+from smg_node.admission.header_values import GROUPS, Family, duration, group_names, moment
 from smg_node.admission.ports import Share, State, Unit
-from smg_node.admission.told import GROUPS, Family, duration, group_names, moment
 
 HEARD: Final[tuple[State, ...]] = ("exact", "alone")
 """States in which what an owner said it has left is there for everybody."""

@@ -16,13 +16,13 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from smg_node.admission.charge import Charge, Short, reserve
-from smg_node.admission.matching import Matched
+from smg_node.admission.charging import admit, give_back
+from smg_node.admission.header_values import Family
+from smg_node.admission.limit_counters import Tallies
+from smg_node.admission.limit_matching import Matched
 from smg_node.admission.ports import Share
-from smg_node.admission.share import admit, give_back
-from smg_node.admission.tally import Tallies
-from smg_node.admission.told import Family
-from smg_node.core.around import Room
+from smg_node.admission.token_reservation import Charge, Short, reserve
+from smg_node.core.generation.byte_sink import Room
 
 ENDLESS_TOKENS: Final = 32_768
 """What an answer may have at most where nobody said."""

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from smg_node.cluster.asking import ask_member
-from smg_node.cluster.life import SPOOLED, ClusterLife
-from smg_node.cluster.member_errors import no_member
-from smg_node.cluster.port import Answer
-from smg_node.history.peers import Heard
+from smg_node.cluster.membership.cluster_interface import SPOOLED, ClusterLife
+from smg_node.cluster.membership.errors import no_member
+from smg_node.cluster.membership.member_query import ask_member
+from smg_node.cluster.membership.mesh_port import Answer
+from smg_node.history.peers.peer_interface import Heard
 
 _GONE: Final = ("dead", "left")
 

@@ -10,10 +10,10 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from smg_mesh.config import NAME_PATTERN
-from smg_node.config.declare import number, place, switch, text
-from smg_node.config.live import LiveKnob, live_knobs
-from smg_node.config.model_name import check_model_name
 from smg_node.config.plugins import installed
+from smg_node.config.schema.declaration import number, place, switch, text
+from smg_node.config.schema.live_settings import LiveKnob, live_knobs
+from smg_node.config.schema.model_name import check_model_name
 from smg_node.config.sections.admission import Admission
 from smg_node.config.sections.auth import Auth
 from smg_node.config.sections.engine import EngineCalls

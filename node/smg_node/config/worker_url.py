@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from smg_node.config.address import join_host_port, split_host_port
-from smg_node.config.near import did_you_mean
+from smg_node.config.schema.suggestions import did_you_mean
 from smg_node.core.errors import invalid
 
 ROLES: Final = ("regular", "prefill", "decode")

@@ -10,11 +10,11 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from smg_node.core.answer import Answer
-from smg_node.core.around import Around
 from smg_node.core.errors import SmgError
-from smg_node.core.events import Event
-from smg_node.core.request import GenerateRequest
+from smg_node.core.generation.answer import Answer
+from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.events import Event
+from smg_node.core.generation.request import GenerateRequest
 
 PLAIN_LEVELS: Final = 3
 """How deep a plain body nests at most: messages in a list in an object."""

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.core.cursor import kind_of
 from smg_node.core.errors import SmgError, invalid
+from smg_node.core.json_cursor import kind_of
 
 NESTING_MAX: Final = 128
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import ClassVar, Protocol, TypeAlias
 
 from smg_node.engines.chunk import Chunk
-from smg_node.packing.chunks import ChunkReader
+from smg_node.native.stream_messages import ChunkReader
 
 Take: TypeAlias = Callable[[Sequence[Chunk]], bool]
 """Told what one wake-up brought, at least one chunk; says whether it wants more."""

@@ -13,13 +13,13 @@ from typing import Final, Protocol
 
 import msgspec
 
-from smg_node.core.bundle import TokenizerBundle
-from smg_node.core.request import Sampling, TokenIds
+from smg_node.core.generation.request import Sampling, TokenIds
+from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.engines.chunk import Chunk, IdLogprob
 from smg_node.engines.chunk_stream import ChunkStream
-from smg_node.engines.kv import KvBatch
+from smg_node.engines.disaggregation import Pairing, Role, Room
+from smg_node.engines.kv_events import KvBatch
 from smg_node.engines.load import Load
-from smg_node.engines.pairing import Pairing, Role, Room
 
 
 class Contract(Enum):

@@ -14,18 +14,24 @@ from typing import Any, Final
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ids import WorkerId
 from smg_node.core.ports import Rng
-from smg_node.fleet.breaker import Breaker
-from smg_node.fleet.bundles import BundleCache
-from smg_node.fleet.declared import Declared, worker_id_of
-from smg_node.fleet.ground import FleetOptions, Ground, OpenEngine
-from smg_node.fleet.listening import TICK_S, Ear, Listening, ListenOptions, note_quiet
-from smg_node.fleet.load import WorkerLoad
-from smg_node.fleet.model import AnyModel, RelayedModel, ServedModel
-from smg_node.fleet.models import Models
-from smg_node.fleet.outlook import Alone, Outlook
-from smg_node.fleet.prefill_rate import UsualRates
-from smg_node.fleet.tender import Tender, close_engine
-from smg_node.fleet.worker import Status, Worker
+from smg_node.fleet.health.circuit_breaker import Breaker
+from smg_node.fleet.health.peer_verdicts import Alone, Outlook
+from smg_node.fleet.load.prefill_rate import UsualRates
+from smg_node.fleet.load.worker_load import WorkerLoad
+from smg_node.fleet.models.model_registry import Models
+from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedModel
+from smg_node.fleet.models.tokenizer_bundles import BundleCache
+from smg_node.fleet.workers.engine_subscriptions import (
+    TICK_S,
+    Ear,
+    Listening,
+    ListenOptions,
+    note_quiet,
+)
+from smg_node.fleet.workers.lifecycle_context import FleetOptions, Ground, OpenEngine
+from smg_node.fleet.workers.worker import Status, Worker
+from smg_node.fleet.workers.worker_lifecycle import Tender, close_engine
+from smg_node.fleet.workers.worker_spec import Declared, worker_id_of
 
 __all__ = ["Fleet", "FleetOptions", "ListenOptions", "OpenEngine", "worker_id_of"]
 

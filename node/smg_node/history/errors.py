@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from smg_node.core.cursor import quoted
 from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.core.json_cursor import quoted
 from smg_storage.errors import StoreError, StoreErrorKind
 
 RETRY_AFTER_S: Final = 2.0

@@ -6,8 +6,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from smg_node.core.request import Prompt
-from smg_node.dialects.responses.teller import ReasoningEvents
+from smg_node.core.generation.request import Prompt
+from smg_node.dialects.responses.events.presenter import ReasoningEvents
 from smg_storage.ids import Chance, new_thread, thread_of
 from smg_storage.records import Access, Turn
 from smg_storage.store import HistoryStore

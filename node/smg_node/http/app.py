@@ -12,22 +12,22 @@ from typing import Final, Protocol
 import msgspec
 
 from smg_node.config.address import Address
-from smg_node.http.actions import build_actions
-from smg_node.http.body import BodyReader
-from smg_node.http.connection import ConnectionLimits, Door, Listener
-from smg_node.http.direct import DirectConnection
-from smg_node.http.drain import Drain, FarewellTimes, Phase, Step
-from smg_node.http.drain_ports import OpenWork
-from smg_node.http.inflight import Inflight, Outliving
-from smg_node.http.joining import Joining
-from smg_node.http.listening import bound, listen
-from smg_node.http.middleware import Action, Middleware
-from smg_node.http.options import HttpOptions
-from smg_node.http.parts import HttpParts
-from smg_node.http.probers import Probers
-from smg_node.http.pulse import Pulse
-from smg_node.http.routes import METRICS_ROUTES, ROUTES, Router
-from smg_node.telemetry import declared
+from smg_node.http.http_options import HttpOptions
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.message.body_reader import BodyReader
+from smg_node.http.message.delta_coalescing import Joining
+from smg_node.http.message.keepalive import Pulse
+from smg_node.http.middleware.drain_phases import Drain, FarewellTimes, Phase, Step
+from smg_node.http.middleware.inflight import Inflight, Outliving
+from smg_node.http.middleware.middleware import Action, Middleware
+from smg_node.http.middleware.readiness_probers import Probers
+from smg_node.http.ports.drain import OpenWork
+from smg_node.http.route_actions import build_actions
+from smg_node.http.route_table import METRICS_ROUTES, ROUTES, Router
+from smg_node.http.server.connections import ConnectionLimits, Door, Listener
+from smg_node.http.server.http1_connection import DirectConnection
+from smg_node.http.server.listen_sockets import bound, listen
+from smg_node.telemetry.metrics.declared import node as declared
 
 _FAREWELL_S: Final = 1.0
 """How long a stopping server waits for requests to end, and then for their last bytes to leave."""
@@ -230,7 +230,7 @@ def _listener(door: Door, options: HttpOptions) -> Listener:
     limits = _limits(options)
     if options.server == "direct":
         return Listener(door, limits, DirectConnection)
-    from smg_node.http.framework import framework_listener
+    from smg_node.http.server.aiohttp_connection import framework_listener
 
     return framework_listener(door, limits)
 

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from smg_node.core.request import ToolCall, Turn
+from smg_node.core.generation.request import ToolCall, Turn
 
 _LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _MISTRAL_LENGTH: Final = 9

@@ -11,9 +11,9 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from smg_node.core.errors import unsupported
-from smg_node.core.request import MediaPart, Part, TextPart, Tool, ToolCall, Turn
-from smg_node.prompts.facts import REASONING_KEYS, ContentForm, TemplateFacts
-from smg_node.prompts.unseen import Notes, Place, Unseen
+from smg_node.core.generation.request import MediaPart, Part, TextPart, Tool, ToolCall, Turn
+from smg_node.prompts.analysis.template_facts import REASONING_KEYS, ContentForm, TemplateFacts
+from smg_node.prompts.jinja.symbolic_text import Notes, Place, Unseen
 
 Message = dict[str, Any]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from smg_node.routing.ring import Ring
+from smg_node.routing.hash_ring import Ring
 
 
 class Candidate(Protocol):

@@ -10,8 +10,8 @@ from typing import Final, Protocol
 import fastokens
 import tokenizers
 
-from smg_node.core.request import TokenIds
-from smg_node.tokens.foreign import encode_failed
+from smg_node.core.generation.request import TokenIds
+from smg_node.tokens.library_errors import encode_failed
 
 ID_BYTES: Final = array("I").itemsize
 assert ID_BYTES == 4, "token ids are uint32 from end to end"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from smg_node.core.request import TokenIds
+from smg_node.core.generation.request import TokenIds
 
 
 class Detokenizer(Protocol):

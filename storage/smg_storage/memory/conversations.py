@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from smg_storage.located import located_item
-from smg_storage.memory.alike import (
+from smg_storage.located_item import located_item
+from smg_storage.memory.row_store import Shelf, home_of
+from smg_storage.memory.rows import ConversationRow, ItemRow, Key, Kind, ResponseRow
+from smg_storage.memory.write_equality import (
     bad_reference,
     conflict,
     cost,
     same_conversation,
     same_item,
 )
-from smg_storage.memory.rows import ConversationRow, ItemRow, Key, Kind, ResponseRow
-from smg_storage.memory.shelf import Shelf, home_of
 from smg_storage.records import (
     NEVER_US,
     Access,

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from smg_storage.errors import StoreError, StoreErrorKind
-from smg_storage.memory.alike import bad_reference, conflict, cost, patched, same_response
 from smg_storage.memory.conversations import MemoryConversations
-from smg_storage.memory.ordered import Ordered
+from smg_storage.memory.row_store import home_of
 from smg_storage.memory.rows import (
     ROW_BYTES,
     Key,
@@ -16,7 +15,8 @@ from smg_storage.memory.rows import (
     LocationRow,
     ResponseRow,
 )
-from smg_storage.memory.shelf import home_of
+from smg_storage.memory.sorted_list import Ordered
+from smg_storage.memory.write_equality import bad_reference, conflict, cost, patched, same_response
 from smg_storage.records import (
     NEVER_US,
     Access,

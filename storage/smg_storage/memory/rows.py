@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from smg_storage.memory.ordered import Ordered
+from smg_storage.memory.sorted_list import Ordered
 from smg_storage.records import Conversation, EventBlob, Idempotency, Item, Location, StoredResponse
 
 Key = tuple[str, str]

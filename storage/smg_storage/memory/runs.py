@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from smg_storage.errors import StoreError, StoreErrorKind
-from smg_storage.memory.alike import cost
 from smg_storage.memory.responses import MemoryResponses
+from smg_storage.memory.row_store import home_of
 from smg_storage.memory.rows import ROW_BYTES, Key, Kind, LogRow, ResponseRow
-from smg_storage.memory.shelf import home_of
+from smg_storage.memory.write_equality import cost
 from smg_storage.records import (
     EVENTS_BYTES_MAX,
     NEVER_US,

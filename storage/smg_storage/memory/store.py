@@ -7,9 +7,9 @@ is the oldest thread goes first. Other nodes see nothing of it.
 from collections.abc import Callable
 
 from smg_storage.errors import StoreError, StoreErrorKind
+from smg_storage.memory.row_store import Shelf
 from smg_storage.memory.rows import Tally
 from smg_storage.memory.runs import MemoryRuns
-from smg_storage.memory.shelf import Shelf
 from smg_storage.options import Bounds, StoreOptions
 from smg_storage.records import Access, PoolFigures, StoreFigures
 from smg_storage.store import HistoryStore

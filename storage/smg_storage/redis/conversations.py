@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from smg_storage.ids import thread_of
-from smg_storage.located import located_item
+from smg_storage.located_item import located_item
 from smg_storage.records import (
     NEVER_US,
     Access,
@@ -14,7 +14,6 @@ from smg_storage.records import (
     PageAsk,
     StoredResponse,
 )
-from smg_storage.redis.appending import Additions, Appending
 from smg_storage.redis.codec import (
     check_size,
     open_conversation,
@@ -25,9 +24,10 @@ from smg_storage.redis.codec import (
     unbundle,
 )
 from smg_storage.redis.errors import door
-from smg_storage.redis.library import Effect
-from smg_storage.redis.part import by_thread, found, link
+from smg_storage.redis.item_append import Additions, Appending
+from smg_storage.redis.lua_library import Effect
 from smg_storage.redis.server import Ask
+from smg_storage.redis.store_part import by_thread, found, link
 
 PAGE_MAX: Final = 2_000
 """Of what one call may look at, so that no call keeps the server busy for long."""

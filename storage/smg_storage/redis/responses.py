@@ -18,9 +18,9 @@ from smg_storage.records import (
 from smg_storage.redis.codec import open_response, pack_document, unbundle
 from smg_storage.redis.errors import door, refuse
 from smg_storage.redis.keys import person_member
-from smg_storage.redis.library import Effect
-from smg_storage.redis.part import by_thread, found
+from smg_storage.redis.lua_library import Effect
 from smg_storage.redis.server import Ask
+from smg_storage.redis.store_part import by_thread, found
 from smg_storage.redis.turns import RedisTurns
 
 CHAIN_MAX: Final = 2_000

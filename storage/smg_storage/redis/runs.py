@@ -27,9 +27,9 @@ from smg_storage.redis.codec import (
 )
 from smg_storage.redis.errors import corrupt, door
 from smg_storage.redis.keys import run_of
-from smg_storage.redis.library import Effect
-from smg_storage.redis.part import Part, found
+from smg_storage.redis.lua_library import Effect
 from smg_storage.redis.server import Ask
+from smg_storage.redis.store_part import Part, found
 
 EVENTS_MAX: Final = 1_000
 """Of parts of a stream in one read."""

@@ -19,12 +19,12 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 from redis.maint_notifications import MaintNotificationsConfig
 
-from smg_storage.lines import Line
+from smg_storage.connection_queue import Line
 from smg_storage.options import StoreOptions
 from smg_storage.records import PoolFigures
 from smg_storage.redis.errors import corrupt, refuse, unavailable
 from smg_storage.redis.keys import DEFAULT_PREFIX, Keys
-from smg_storage.redis.library import Effect, Library
+from smg_storage.redis.lua_library import Effect, Library
 from smg_storage.url import StoreUrl, StoreUrlError
 
 DEFAULT_PORT: Final = 6379

@@ -6,14 +6,14 @@ from typing import Final
 from smg_storage.errors import StoreError
 from smg_storage.options import StoreOptions
 from smg_storage.records import Access, PoolFigures, StoreFigures
-from smg_storage.redis.checks import look
 from smg_storage.redis.conversations import RedisConversations
 from smg_storage.redis.errors import door
-from smg_storage.redis.library import Effect
-from smg_storage.redis.part import found
+from smg_storage.redis.lua_library import Effect
 from smg_storage.redis.responses import RedisResponses
 from smg_storage.redis.runs import RedisRuns
 from smg_storage.redis.server import RedisServer
+from smg_storage.redis.server_checks import look
+from smg_storage.redis.store_part import found
 from smg_storage.url import StoreUrl
 
 _SCAN: Final = 1_000

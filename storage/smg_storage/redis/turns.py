@@ -11,7 +11,6 @@ import msgspec
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.ids import thread_of
 from smg_storage.records import Access, Committed, Location, StoredResponse, Turn
-from smg_storage.redis.appending import Additions, Appending, Held
 from smg_storage.redis.codec import (
     check_size,
     location_text,
@@ -20,10 +19,11 @@ from smg_storage.redis.codec import (
     response_digest,
 )
 from smg_storage.redis.errors import door
+from smg_storage.redis.item_append import Additions, Appending, Held
 from smg_storage.redis.keys import person_member
-from smg_storage.redis.library import Effect
-from smg_storage.redis.part import by_thread, found, link
+from smg_storage.redis.lua_library import Effect
 from smg_storage.redis.server import Ask
+from smg_storage.redis.store_part import by_thread, found, link
 
 
 class RedisTurns(Appending):

@@ -15,11 +15,11 @@ from typing import Final, Protocol, TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from smg_storage.connection_queue import Line, Place, together
 from smg_storage.errors import StoreError, StoreErrorKind
-from smg_storage.lines import Line, Place, together
 from smg_storage.records import PoolFigures
 from smg_storage.sql.errors import is_ours, translated
-from smg_storage.sql.transact import Asked, Operation, consult, transact
+from smg_storage.sql.transaction import Asked, Operation, consult, transact
 
 T = TypeVar("T")
 

@@ -5,17 +5,17 @@ from collections.abc import Callable
 from importlib import import_module
 
 from smg_storage.options import StoreOptions
-from smg_storage.sql.databases import Connections, Database, Threads
-from smg_storage.sql.engines import (
+from smg_storage.sql.database_urls import (
     journal_mover,
     oracle_engine,
     postgresql_engine,
     sqlite_engine,
     sqlite_path,
 )
-from smg_storage.sql.naming import Naming
+from smg_storage.sql.databases import Connections, Database, Threads
+from smg_storage.sql.schema.naming import Naming
+from smg_storage.sql.schema.tables import Tables
 from smg_storage.sql.store import Migrate, SqlStore
-from smg_storage.sql.tables import Tables
 from smg_storage.url import StoreUrl
 
 

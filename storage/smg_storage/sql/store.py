@@ -7,17 +7,18 @@ from typing import Final
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.options import StoreOptions
 from smg_storage.records import Access, Committed, PoolFigures, StoreFigures, Turn
-from smg_storage.sql import turns, upkeep
+from smg_storage.sql.commit_grouping import Grouping, Outcome
+from smg_storage.sql.database_urls import make_private
 from smg_storage.sql.databases import Database
-from smg_storage.sql.door import Door
-from smg_storage.sql.engines import make_private
-from smg_storage.sql.grouping import Grouping, Outcome
-from smg_storage.sql.revision import is_older
-from smg_storage.sql.statements.all import Statements
+from smg_storage.sql.executor import Door
+from smg_storage.sql.operations import housekeeping as upkeep
+from smg_storage.sql.operations import turns
+from smg_storage.sql.schema.revision import is_older
+from smg_storage.sql.schema.tables import Tables
+from smg_storage.sql.statements.all_statements import Statements
 from smg_storage.sql.store_conversations import SqlConversations
 from smg_storage.sql.store_responses import SqlResponses
 from smg_storage.sql.store_runs import SqlRuns
-from smg_storage.sql.tables import Tables
 
 Migrate = Callable[[], Awaitable[None]]
 """Bring the tables of this store's database up to date; StoreError if that does not work."""

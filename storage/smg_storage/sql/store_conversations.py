@@ -10,9 +10,9 @@ from smg_storage.records import (
     ItemPage,
     PageAsk,
 )
-from smg_storage.sql import conversations
-from smg_storage.sql.door import Door
-from smg_storage.sql.plan import Growth
+from smg_storage.sql.executor import Door
+from smg_storage.sql.operations import conversations
+from smg_storage.sql.operations.turn_plan import Growth
 
 
 class SqlConversations:

@@ -11,8 +11,8 @@ from smg_storage.records import (
     Status,
     StoredResponse,
 )
-from smg_storage.sql import responses
-from smg_storage.sql.door import Door
+from smg_storage.sql.executor import Door
+from smg_storage.sql.operations import responses
 
 
 class SqlResponses:

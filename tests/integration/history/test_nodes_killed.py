@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from smg_node.history.unwritten import GOING_S
+from smg_node.history.peers.pending_writes import GOING_S
 from support.doomed_store import Fate
 from support.dying_nodes import (
     FOREGROUND,

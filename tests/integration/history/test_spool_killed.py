@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.history.replay import Replay
-from smg_node.history.spool_format import SpooledTurn
+from smg_node.history.spool.spool_format import SpooledTurn
+from smg_node.history.spool.spool_replay import Replay
 from support.spools import in_order, response_id, spool_at, turn
 
 pytestmark = pytest.mark.integration

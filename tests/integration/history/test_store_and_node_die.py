@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from smg_chaos.gameday.history.database_server import PLACE, Kind
 from smg_chaos.gameday.history.scenario import history_on
-from smg_chaos.gameday.history.server import PLACE, Kind
 from support.lab import played
 
 pytestmark = pytest.mark.integration

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.gameday.failover import FLAGS, failover
+from smg_chaos.gameday.scenes.failover import FLAGS, failover
 from support.lab import played
 
 pytestmark = pytest.mark.integration

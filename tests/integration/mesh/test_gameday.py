@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.bench.accounting import tree_of
+from smg_chaos.bench.figures.process_accounting import tree_of
 from support.lab import running_lab
 from support.processes import running
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_mesh.io.carrier import Carrier
-from smg_mesh.io.hinting import UnheardError
+from smg_mesh.io.gossip_bridge import Carrier
+from smg_mesh.io.shared_state.hint_transport import UnheardError
 from support.hint_world import DictStore
 from support.mesh_cluster import Cluster, agree, cluster, key_file, make_mesh, until
 from support.shared_nodes import Node, make_shared

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.bench.accounting import tree_of
-from smg_chaos.gameday.lab import Lab, LabError, Program, opened
-from smg_chaos.gameday.rules import BLOCKED, LinkRule, cut
+from smg_chaos.bench.figures.process_accounting import tree_of
+from smg_chaos.gameday.lab.lab import Lab, LabError, Program, opened
+from smg_chaos.gameday.lab.link_rules import BLOCKED, LinkRule, cut
 from support.lab import running_lab
 from support.processes import running
 
@@ -253,7 +253,7 @@ def test_nothing_survives_the_lab_not_even_what_is_stopped(tmp_path: Path) -> No
 USER = """
 import sys, time
 from pathlib import Path
-from smg_chaos.gameday.lab import opened
+from smg_chaos.gameday.lab.lab import opened
 with opened(["a", "b"]) as lab, open("program.log", "wb") as out:
     program = lab.spawn("a", ["sleep", "100"], out, folder=Path("."))
     print("pid", program.pid, flush=True)
@@ -279,7 +279,7 @@ def test_nothing_survives_whoever_is_killed(victim: str, tmp_path: Path) -> None
 
 def keeper_and_switch(user: int) -> tuple[int, int]:
     """Return the keeper that `user` started, and the switch that the keeper forked."""
-    pair = [pid for pid in tree_of(user) if b"smg_chaos.gameday.keeper" in command_of(pid)]
+    pair = [pid for pid in tree_of(user) if b"smg_chaos.gameday.lab.lab_process" in command_of(pid)]
     (keeper,) = (pid for pid in pair if parent_of(pid) == user)
     (switch,) = (pid for pid in pair if parent_of(pid) == keeper)
     return keeper, switch
@@ -325,7 +325,7 @@ def test_a_rule_for_a_place_that_does_not_exist_is_refused() -> None:
 NO_NAMESPACES = """
 import ctypes, os
 from pathlib import Path
-from smg_chaos.gameday.lab import unavailable
+from smg_chaos.gameday.lab.lab import unavailable
 user = os.geteuid()
 assert not ctypes.CDLL(None).unshare(0x10000000)  # into a user namespace of its own
 Path("/proc/self/uid_map").write_text(f"0 {user} 1")

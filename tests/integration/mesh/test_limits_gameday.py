@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.gameday.figures import Figure
 from smg_chaos.gameday.limits import budget
 from smg_chaos.gameday.limits.engines import Speech
 from smg_chaos.gameday.limits.light import burst
@@ -13,6 +12,7 @@ from smg_chaos.gameday.limits.overload import Lengths, Overload
 from smg_chaos.gameday.limits.scenario import begun
 from smg_chaos.gameday.limits.scene import PLACES, Scene
 from smg_chaos.gameday.stage import Stage
+from smg_chaos.statistics import Figure
 from support.lab import played
 
 pytestmark = pytest.mark.integration

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.gameday import changes, crashes, healing, registry, weather
-from smg_chaos.gameday.figures import Figure
+from smg_chaos.gameday.scenes import changes, crashes, healing
+from smg_chaos.gameday.scenes import network_faults as weather
+from smg_chaos.gameday.scenes import worker_registry as registry
+from smg_chaos.statistics import Figure
 from support.lab import played
 
 pytestmark = pytest.mark.integration

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from smg_mesh.io import advertise, snapshot
+from smg_mesh.io import peer_snapshot as snapshot
+from smg_mesh.io.discovery import advertise
 from smg_mesh.mesh import MeshError
 from support.mesh_cluster import (
     agree,

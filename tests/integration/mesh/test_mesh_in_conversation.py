@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_mesh.io.rotation import Operation
+from smg_mesh.io.security.key_rotation import Operation
 from smg_mesh.mesh import AskError, Mesh, MeshError, make_key
 from support.mesh_cluster import (
     agree,

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from smg_mesh.io import assembly, seeds
-from smg_mesh.io.conversations import JOIN_MS
-from smg_mesh.io.resolve import LOOKUP_TIMEOUT_S, Resolver
+from smg_mesh.io import assembly
+from smg_mesh.io.discovery import seed_search as seeds
+from smg_mesh.io.discovery.resolver import LOOKUP_TIMEOUT_S, Resolver
+from smg_mesh.io.stream_sessions import JOIN_MS
 from smg_mesh.mesh import AskError
 from support.mesh_cluster import (
     agree,

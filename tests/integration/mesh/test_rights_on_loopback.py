@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from smg_mesh.escrow.auditor import overspent
+from smg_mesh.escrow.audit.auditor import overspent
 from smg_mesh.shared import Rights, Shared
-from smg_mesh.state.limit_rule import Amount, LimitRule
+from smg_mesh.state.limits.limit_rule import Amount, LimitRule
 from support.mesh_cluster import Cluster, agree, cluster, key_file, until
 from support.shared_nodes import Node, add_node, make_shared
 

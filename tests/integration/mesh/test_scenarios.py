@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.gameday.agent import Announced, Kind
-from smg_chaos.gameday.cluster import Cluster, Views
-from smg_chaos.gameday.smg_agent import SmgAgent
+from smg_chaos.gameday.agents.agent import Announced, Kind
+from smg_chaos.gameday.agents.cluster import Cluster, Views
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
 from support.lab import answers_chat, asked_all_the_time, client_of, nodes, ready
 from support.talk import begin, chat, finishes_of, text_of
 

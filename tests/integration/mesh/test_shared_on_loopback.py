@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_mesh.io import caring
-from smg_mesh.io.secret_marks import sealed_with
+from smg_mesh.io.security.secret_marks import sealed_with
+from smg_mesh.io.shared_state import state_upkeep as caring
 from smg_mesh.mesh import MeshError, make_key
 from smg_mesh.shared import Shared, WorkerSpec
 from support.mesh_cluster import agree, cluster, free_port, key_file, make_mesh, until

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from smg_chaos.gameday.cluster import Cluster
-from smg_chaos.gameday.pool import Operator, agreed, until
-from smg_chaos.gameday.rules import LinkRule, cut
-from smg_chaos.gameday.smg_agent import METRICS_PORT, SmgAgent
-from smg_chaos.gameday.talk import Talk
+from smg_chaos.gameday.agents.cluster import Cluster
+from smg_chaos.gameday.agents.engine_pool import Operator, agreed, until
+from smg_chaos.gameday.agents.smg_agent import METRICS_PORT, SmgAgent
+from smg_chaos.gameday.lab.http_client import Talk
+from smg_chaos.gameday.lab.link_rules import LinkRule, cut
 from support.lab import ENGINES_LOG, answers_chat, engine_urls, nodes
 
 pytestmark = pytest.mark.integration

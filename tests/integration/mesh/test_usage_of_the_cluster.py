@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from smg_node.cluster.usage_keep import WRITE_EVERY_S
+from smg_node.cluster.usage.usage_writer import WRITE_EVERY_S
 from support.mesh_nodes import WAIT_S, MeshNode, flags_of, make_key, mesh_node, smg_admin, until
 from support.node_api import Answer, call, ready_at
 from support.simulated import running_simulated

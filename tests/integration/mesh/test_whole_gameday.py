@@ -9,11 +9,11 @@ from typing import IO
 
 import pytest
 
-from smg_chaos.gameday.figures import Figure
-from smg_chaos.gameday.lab import Lab
+from smg_chaos.gameday.lab.lab import Lab
 from smg_chaos.gameday.stage import Stage
-from smg_chaos.gameday.whole.play import whole
+from smg_chaos.gameday.whole.scenario import whole
 from smg_chaos.gameday.whole.scene import PLACES
+from smg_chaos.statistics import Figure
 from support.lab import nodes, running_lab
 
 pytestmark = pytest.mark.integration

@@ -11,7 +11,7 @@ from smg_storage.errors import OldTablesError, StoreError
 from smg_storage.options import SchemaNames, StoreOptions, TableNames
 from smg_storage.records import Access, PageAsk, Status
 from smg_storage.sql.open import open_store
-from smg_storage.sql.tables import Tables
+from smg_storage.sql.schema.tables import Tables
 from smg_storage.store import HistoryStore
 from smg_storage.url import parse_store_url
 from support.migrations import differences

@@ -13,10 +13,10 @@ from smg_node.admin.cli import main
 from smg_storage.errors import StoreError
 from smg_storage.migrate import Called
 from smg_storage.options import SchemaNames, StoreOptions, TableNames
-from smg_storage.sql.engines import postgresql_engine
-from smg_storage.sql.naming import Naming
+from smg_storage.sql.database_urls import postgresql_engine
 from smg_storage.sql.open import open_store
-from smg_storage.sql.tables import Tables
+from smg_storage.sql.schema.naming import Naming
+from smg_storage.sql.schema.tables import Tables
 from smg_storage.url import parse_store_url
 from support.migrations import differences, fill
 from support.more_revisions import three_revisions

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.options import SchemaNames, StoreOptions
 from smg_storage.records import Access, EventBlob, Turn
-from smg_storage.sql.engines import postgresql_engine
+from smg_storage.sql.database_urls import postgresql_engine
 from smg_storage.sql.open import open_store
 from smg_storage.url import parse_store_url
 from support.postgres_server import Postgres, running_postgres

@@ -18,7 +18,7 @@ from smg_storage.records import (
     StoredResponse,
     Turn,
 )
-from smg_storage.redis.library import Effect
+from smg_storage.redis.lua_library import Effect
 from smg_storage.redis.server import Ask, RedisServer
 from support.redis_cluster import running_cluster
 from support.redis_stores import RedisMaker

@@ -19,7 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from smg_chaos.stores import postgresql
 from smg_chaos.stores import redis as redis_programs
-from smg_chaos.stores.ground import (
+from smg_chaos.stores.server_user import (
     ServerError,
     User,
     is_readable,

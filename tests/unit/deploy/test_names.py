@@ -12,12 +12,12 @@ from typer.main import get_command
 from smg_chaos.cli import app as chaos_app
 from smg_node.admin.cli import build_app
 from smg_node.admin.options import hoisted
-from smg_node.config.environment import read_environment
-from smg_node.config.flags import parse_flags
-from smg_node.config.knob import Schema
+from smg_node.config.schema.knob import Schema
 from smg_node.config.settings import Settings
-from smg_node.http.routes import ROUTES
-from smg_node.telemetry.declared import METRICS
+from smg_node.config.sources.command_line import parse_flags
+from smg_node.config.sources.environment import read_environment
+from smg_node.http.route_table import ROUTES
+from smg_node.telemetry.metrics.declared.node import METRICS
 
 _ROOT = Path(__file__).parents[3]
 _DEPLOY = _ROOT / "deploy"

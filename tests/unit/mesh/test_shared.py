@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from smg_mesh.io.hinting import UnheardError
-from smg_mesh.io.keyring import Keyring
-from smg_mesh.io.keys import RingKey
+from smg_mesh.io.security.keyring import Keyring
+from smg_mesh.io.security.ring_key import RingKey
+from smg_mesh.io.shared_state.hint_transport import UnheardError
 from smg_mesh.shared import NOTES, Shared, StateError, WorkerSpec
 from smg_mesh.swim.messages import News
-from smg_mesh.sync.arrival import SETTLE_MS
-from smg_mesh.sync.notes import NOTES as REPLICA_NOTES
-from smg_mesh.sync.wishes import Converse, DigestIs, Say
+from smg_mesh.sync.counter_names import NOTES as REPLICA_NOTES
+from smg_mesh.sync.join_progress import SETTLE_MS
+from smg_mesh.sync.replica_effects import Converse, DigestIs, Say
 from support.shared_nodes import QUICK, make_shared
 
 DAY_MS = 86_400_000
@@ -290,7 +290,7 @@ async def test_who_joins_says_when_it_has_arrived_and_with_what() -> None:
 async def test_who_meets_only_one_that_arrives_as_well_waits_a_second_and_asks_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("smg_mesh.sync.arrival.SETTLE_MS", 30)
+    monkeypatch.setattr("smg_mesh.sync.join_progress.SETTLE_MS", 30)
     assert SETTLE_MS == 1_000
     gossip = Gossip()
     shared = await opened(make_shared("b"), gossip)

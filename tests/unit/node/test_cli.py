@@ -14,7 +14,7 @@ import pytest
 
 from smg_node import __version__
 from smg_node.cli import main
-from smg_node.config.problem import ConfigurationError, Problem
+from smg_node.config.schema.problems import ConfigurationError, Problem
 from smg_node.config.settings import Settings
 from smg_node.core.errors import ErrorKind, SmgError
 
@@ -33,9 +33,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
     """Put a serve of the test's own in the place of the wiring's."""
 
     def put(serve: Serve) -> None:
-        module = ModuleType("smg_node.serve")
+        module = ModuleType("smg_node.wiring.node_process")
         vars(module)["serve"] = serve
-        monkeypatch.setitem(sys.modules, "smg_node.serve", module)
+        monkeypatch.setitem(sys.modules, "smg_node.wiring.node_process", module)
 
     return put
 

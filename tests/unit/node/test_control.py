@@ -3,19 +3,19 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.cluster.life import Doubts
-from smg_node.cluster.registry import ClusterRegistry
-from smg_node.cluster.sessions import Sessions
-from smg_node.config.problem import ConfigurationError
-from smg_node.control import FleetDesk, build_placer
+from smg_node.cluster.membership.cluster_interface import Doubts
+from smg_node.cluster.workers.sticky_sessions import Sessions
+from smg_node.cluster.workers.worker_registry import ClusterRegistry
+from smg_node.config.schema.problems import ConfigurationError
 from smg_node.core.errors import SmgError
+from smg_node.engines.disaggregation import Pairing
 from smg_node.engines.engine import Contract
-from smg_node.engines.pairing import Pairing
-from smg_node.fleet.networks import Networks
-from smg_node.http.ports import WorkerWish
-from smg_node.pipeline.choosing import build_policies
-from smg_node.routing.known import OwnBindings
-from smg_node.world import SystemClock
+from smg_node.fleet.workers.allowed_networks import Networks
+from smg_node.http.ports.node import WorkerWish
+from smg_node.pipeline.placement.policy_settings import build_policies
+from smg_node.routing.policy_registry import OwnBindings
+from smg_node.system_clock import SystemClock
+from smg_node.wiring.fleet_parts import FleetDesk, build_placer
 from support.configuration import load
 from support.fake_engine import card
 from support.fleet_world import Board, FakeSharedWorkers, fleet_world

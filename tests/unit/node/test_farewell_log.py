@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from smg_node import serve
-from smg_node.base import running
-from smg_node.cluster.farewell import Farewell
+from smg_node.cluster.membership.shutdown import Farewell
 from smg_node.http.app import Server
-from smg_node.http.drain_ports import OpenWork
+from smg_node.http.ports.drain import OpenWork
+from smg_node.wiring import node_process as serve
+from smg_node.wiring.base import running
 from support.raw_http import until
 
 if TYPE_CHECKING:
-    from smg_node.processes.controlling import Controlling
+    from smg_node.processes.control_process import Controlling
 
 SAID = "draining: 3 streams, 1 requests and 2 background responses are open; cut off in 90 s"
 

@@ -10,29 +10,29 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from smg_mesh.shared import Shared
-from smg_node.admission.door import Admission
-from smg_node.base import Base
-from smg_node.cluster.desks import listen
-from smg_node.cluster.life import ClusterLife
-from smg_node.cluster.settings import LiveSettings
-from smg_node.cluster.usage_build import build_usage
-from smg_node.config.live import LIVE, LiveError, LiveKnob
-from smg_node.config.plain import is_section
-from smg_node.control import FleetDesk
+from smg_node.admission.admission import Admission
+from smg_node.cluster.membership.cluster_interface import ClusterLife
+from smg_node.cluster.service_factory import listen
+from smg_node.cluster.settings.live_settings import LiveSettings
+from smg_node.cluster.usage.usage_factory import build_usage
+from smg_node.config.frozen_settings import is_section
+from smg_node.config.schema.live_settings import LIVE, LiveError, LiveKnob
 from smg_node.core.ids import IdSource
-from smg_node.data import build_admission, build_http_parts
 from smg_node.fleet.fleet import Fleet
-from smg_node.history.door import HistoryDoor
-from smg_node.http.parts import HttpParts
-from smg_node.pipeline.place import Placer
-from smg_node.pipeline.prepare import Preparer
-from smg_node.routing.known import OwnBindings, Policies
-from smg_node.routing.retry import RetryBudgets
-from smg_node.telemetry.access import AccessLog
-from smg_node.telemetry.logs import Logs
-from smg_node.telemetry.metrics import Meters
-from smg_node.telemetry.tracing import TraceOptions, Tracer
-from smg_node.world import SystemClock
+from smg_node.history.service.lazy_history import HistoryDoor
+from smg_node.http.http_parts import HttpParts
+from smg_node.pipeline.placement.placer import Placer
+from smg_node.pipeline.prompt.preparation import Preparer
+from smg_node.routing.policy_registry import OwnBindings, Policies
+from smg_node.routing.retry_budget import RetryBudgets
+from smg_node.system_clock import SystemClock
+from smg_node.telemetry.logs.access_log import AccessLog
+from smg_node.telemetry.logs.logs import Logs
+from smg_node.telemetry.metrics.meters import Meters
+from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
+from smg_node.wiring.base import Base
+from smg_node.wiring.fleet_parts import FleetDesk
+from smg_node.wiring.serving_parts import build_admission, build_http_parts
 from support.fake_cluster import FakeCluster
 from support.fake_rights import FakeRights, FakeRules
 from support.fake_shared import SharedWorld

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.memory import unchanged_mappings, without_certificates
+from smg_node.process_memory import unchanged_mappings, without_certificates
 from support.authority import Authority
 
 
@@ -54,7 +54,7 @@ def test_each_mapping_is_judged_by_its_own_lines() -> None:
 def test_a_process_that_settled_works_on_and_is_smaller() -> None:
     code = """
 import asyncio, gc, hashlib, json, ssl
-from smg_node.memory import COLLECTED_AFTER, settle
+from smg_node.process_memory import COLLECTED_AFTER, settle
 
 def file_kb():
     with open("/proc/self/status") as status:
@@ -81,7 +81,7 @@ print(before, after)
 def test_what_was_spared_is_not_looked_at_again() -> None:
     program = """
 import gc
-from smg_node.memory import spare
+from smg_node.process_memory import spare
 rows = [[number] for number in range(50_000)]
 before = len(gc.get_objects())
 spare()
@@ -121,7 +121,7 @@ from smg_node.cli import _import_framework
 _import_framework()
 from aiohttp import connector
 print(len(connector._SSL_CONTEXT_VERIFIED.get_ca_certs()))
-from smg_node.engines.http_client import trusting
+from smg_node.engines.http.aiohttp_client import trusting
 print(len(trusting().get_ca_certs()))
 """
     done = subprocess.run(

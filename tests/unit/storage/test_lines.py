@@ -1,7 +1,7 @@
 import asyncio
 from threading import Thread
 
-from smg_storage.lines import Line, together
+from smg_storage.connection_queue import Line, together
 from smg_storage.records import PoolFigures
 
 

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from smg_storage.errors import StoreErrorKind
-from smg_storage.located import located_item
+from smg_storage.located_item import located_item
 from smg_storage.records import Item, Location, Side, Status, StoredResponse
 from support.store_contract.documents import DOCUMENTS
 from support.store_contract.stage import refused

@@ -1,8 +1,8 @@
 import msgspec
 
 from smg_storage.errors import StoreErrorKind
-from smg_storage.memory.alike import cost
 from smg_storage.memory.rows import ROW_BYTES
+from smg_storage.memory.write_equality import cost
 from smg_storage.options import Bounds
 from smg_storage.records import (
     DOCUMENT_BYTES_MAX,

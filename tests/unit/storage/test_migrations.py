@@ -16,10 +16,10 @@ from smg_migrations.running import WAIT_S, History
 from smg_storage.errors import OldTablesError, StoreError
 from smg_storage.migrate import Migrations, head
 from smg_storage.options import SchemaNames, StoreOptions, TableNames
-from smg_storage.sql.naming import Naming, NamingError
 from smg_storage.sql.open import open_store
-from smg_storage.sql.revision import NEEDED, VERSION_TABLE
-from smg_storage.sql.tables import Tables
+from smg_storage.sql.schema.naming import Naming, NamingError
+from smg_storage.sql.schema.revision import NEEDED, VERSION_TABLE
+from smg_storage.sql.schema.tables import Tables
 from smg_storage.url import StoreUrlError, parse_store_url
 from support.house.tree import sources
 from support.migrations import differences, fill

@@ -17,8 +17,8 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from smg_migrations.locks import only_one
 from smg_storage.migrate import Called, Migrations
 from smg_storage.options import SchemaNames, StoreOptions, TableNames
-from smg_storage.sql.naming import Naming
-from smg_storage.sql.tables import Tables
+from smg_storage.sql.schema.naming import Naming
+from smg_storage.sql.schema.tables import Tables
 from smg_storage.url import parse_store_url
 from support.transcripts import REWRITE_VARIABLE
 

@@ -12,8 +12,8 @@ from sqlalchemy.pool import NullPool
 from smg_migrations import running
 from smg_migrations.running import History
 from smg_storage.migrate import Called
-from smg_storage.sql.naming import Naming
-from smg_storage.sql.tables import Tables
+from smg_storage.sql.schema.naming import Naming
+from smg_storage.sql.schema.tables import Tables
 from support.migrations import differences, fill
 from support.more_revisions import three_revisions
 

@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from smg_storage.errors import StoreErrorKind
-from smg_storage.nothing import NoStore
+from smg_storage.no_store import NoStore
 from smg_storage.records import (
     EventBlob,
     Idempotency,

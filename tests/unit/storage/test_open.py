@@ -4,9 +4,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from smg_storage import nothing
+from smg_storage import no_store as nothing
 from smg_storage.memory.store import MemoryStore
-from smg_storage.nothing import NoStore
+from smg_storage.no_store import NoStore
 from smg_storage.open import StoreRegistry, known_stores, open_store
 from smg_storage.options import Bounds, StoreOptions
 from smg_storage.store import HistoryStore

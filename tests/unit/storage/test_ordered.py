@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_storage.memory.ordered import Ordered
+from smg_storage.memory.sorted_list import Ordered
 
 
 def test_nothing_is_in_an_empty_one() -> None:

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from smg_storage.around import AroundStore
 from smg_storage.hooks import HookedStore, NamedHook
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds
+from smg_storage.store_wrapper import AroundStore
 from support.storage_hooks import Witness
 from support.store_contract.maker import Clock, Opened, StoreMaker
 from support.store_contract.suite import HistoryStoreContract

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.events import Event
-from smg_node.dialects.responses.told import DONE, frame
+from smg_node.core.generation.events import Event
+from smg_node.dialects.responses.events.numbered_events import DONE, frame
 from support.history_world import begin, block, finish
 from support.open_responses import SHAPES, wrong_with, wrong_with_event
 from support.responses import SAMPLES, ask_of, told_whole

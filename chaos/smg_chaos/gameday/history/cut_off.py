@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.figures import Figure, percentile
-from smg_chaos.gameday.history.asking import RESPONSES, Answer, ask
-from smg_chaos.gameday.history.server import StoreServer, prepared
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.engine_pool import MODEL, Operator, nodes_of, until
+from smg_chaos.gameday.agents.engine_processes import EngineProcess
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.history.database_server import StoreServer, prepared
+from smg_chaos.gameday.history.response_request import RESPONSES, Answer, ask
+from smg_chaos.gameday.lab.link_rules import cut
 from smg_chaos.gameday.limits.scene import ENGINES
-from smg_chaos.gameday.pool import MODEL, Operator, nodes_of, until
-from smg_chaos.gameday.processes import EngineProcess
-from smg_chaos.gameday.rules import cut
-from smg_chaos.gameday.smg_agent import SmgAgent
 from smg_chaos.gameday.stage import Stage
+from smg_chaos.statistics import Figure, percentile
 
 _ENGINE: Final = ("--contract", "vllm", "--script", "fixed", "--itl-ms", "1", "--ttft-ms", "1")
 _READY_S: Final = 60.0

@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from smg_chaos.gameday.agent import AgentError
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.figures import Figure
-from smg_chaos.gameday.history.callers import Callers
-from smg_chaos.gameday.history.checking import checked, figures
-from smg_chaos.gameday.history.server import Kind, StoreServer, prepared
-from smg_chaos.gameday.load import Balancer
-from smg_chaos.gameday.pool import Operator, nodes_of, until
-from smg_chaos.gameday.processes import EngineProcess
-from smg_chaos.gameday.smg_agent import METRICS_PORT, SmgAgent
+from smg_chaos.gameday.agents.agent import AgentError
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.engine_pool import Operator, nodes_of, until
+from smg_chaos.gameday.agents.engine_processes import EngineProcess
+from smg_chaos.gameday.agents.smg_agent import METRICS_PORT, SmgAgent
+from smg_chaos.gameday.clients.load import Balancer
+from smg_chaos.gameday.history.chat_clients import Callers
+from smg_chaos.gameday.history.database_server import Kind, StoreServer, prepared
+from smg_chaos.gameday.history.final_check import checked, figures
+from smg_chaos.gameday.lab.http_client import Talk
 from smg_chaos.gameday.stage import Play, Stage
-from smg_chaos.gameday.talk import Talk
+from smg_chaos.statistics import Figure
 
 PEOPLE: Final = 10
 _ENGINE: Final = (

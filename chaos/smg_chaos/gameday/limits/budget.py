@@ -16,16 +16,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from smg_chaos.gameday.figures import Figure
+from smg_chaos.gameday.limits.clients.client_messages import TALK, Asks
+from smg_chaos.gameday.limits.clients.trial_records import UNKNOWN, Answer, Arrival
 from smg_chaos.gameday.limits.definition import Definer, Rule
 from smg_chaos.gameday.limits.engines import Speech
 from smg_chaos.gameday.limits.gauges import OPEN, gauges
 from smg_chaos.gameday.limits.judge import Allowance, Amount, Run, fullest, most_open
-from smg_chaos.gameday.limits.orders import TALK, Asks
-from smg_chaos.gameday.limits.records import UNKNOWN, Answer, Arrival
 from smg_chaos.gameday.limits.report import SMEAR_US, failures
 from smg_chaos.gameday.limits.scene import Scene
 from smg_chaos.gameday.limits.story import ADMITTED, Record
+from smg_chaos.statistics import Figure
 
 _LESSONS: Final = 24
 """Answers that each node sees before; all are as short as this many tokens."""

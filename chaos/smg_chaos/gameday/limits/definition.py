@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from smg_chaos.gameday.agent import AgentError
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.limits.orders import MODEL, Asks
+from smg_chaos.gameday.agents.agent import AgentError
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.engine_pool import nodes_of
+from smg_chaos.gameday.limits.clients.client_messages import MODEL, Asks
 from smg_chaos.gameday.limits.scene import Scene
-from smg_chaos.gameday.pool import nodes_of
 
 _PATH: Final = "/v1/cluster/limits/model="
 _LIMIT_S: Final = 60.0

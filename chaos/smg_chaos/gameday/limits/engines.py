@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from smg_chaos.gameday.cluster import Cluster, ClusterError
-from smg_chaos.gameday.lab import Program
+from smg_chaos.gameday.agents.cluster import Cluster, ClusterError
+from smg_chaos.gameday.lab.lab import Program
 
 _FIRST_PORT: Final = 61000
 _START_S: Final = 60.0

@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from smg_chaos.gameday.cluster import Cluster
-from smg_chaos.gameday.figures import Figure
-from smg_chaos.gameday.smg_agent import METRICS_PORT
-from smg_chaos.gameday.talk import Talk
+from smg_chaos.gameday.agents.cluster import Cluster
+from smg_chaos.gameday.agents.smg_agent import METRICS_PORT
+from smg_chaos.gameday.lab.http_client import Talk
+from smg_chaos.statistics import Figure
 
 OPEN = "smg_node_limited_requests_open"
 """Requests that limits apply to and that are not settled yet."""

@@ -3,13 +3,13 @@
 from statistics import median
 from typing import Final
 
-from smg_chaos.gameday.figures import Figure, percentile
+from smg_chaos.gameday.lab.link_rules import LinkRule
 from smg_chaos.gameday.limits.definition import Definer, Rule
 from smg_chaos.gameday.limits.judge import Allowance, Amount
 from smg_chaos.gameday.limits.report import failures, within
 from smg_chaos.gameday.limits.scene import Scene, evenly, mostly
 from smg_chaos.gameday.limits.story import ADMITTED, Record
-from smg_chaos.gameday.rules import LinkRule
+from smg_chaos.statistics import Figure, percentile
 
 _WINDOW_US: Final = 2_000_000
 _AMOUNT: Final = 400

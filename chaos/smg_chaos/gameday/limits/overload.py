@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from smg_chaos.gameday.figures import Figure
+from smg_chaos.gameday.lab.link_rules import cut
+from smg_chaos.gameday.limits.clients.header_checks import read_headers
 from smg_chaos.gameday.limits.definition import Definer, Rule
 from smg_chaos.gameday.limits.gauges import PACKETS, gauges, packets
-from smg_chaos.gameday.limits.headers import read_headers
 from smg_chaos.gameday.limits.judge import Allowance, Amount
 from smg_chaos.gameday.limits.report import (
     excess,
@@ -27,7 +27,7 @@ from smg_chaos.gameday.limits.report import (
 )
 from smg_chaos.gameday.limits.scene import Scene, evenly, mostly
 from smg_chaos.gameday.limits.story import Chapter
-from smg_chaos.gameday.rules import cut
+from smg_chaos.statistics import Figure
 
 LIMIT: Final = 40
 LOWERED: Final = 20

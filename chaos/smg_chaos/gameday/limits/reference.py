@@ -4,15 +4,15 @@ import signal
 from collections.abc import Sequence
 from typing import Final
 
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.figures import Figure
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.peer_gateway import PeerGateway
 from smg_chaos.gameday.limits.judge import Allowance, Amount
 from smg_chaos.gameday.limits.light import burst_of
 from smg_chaos.gameday.limits.overload import LIMIT, TIMES, WINDOW_US
 from smg_chaos.gameday.limits.report import excess, failures, loaded, unused, within
 from smg_chaos.gameday.limits.scene import Scene, evenly, mostly
-from smg_chaos.gameday.peer_gateway import PeerGateway
 from smg_chaos.gameday.stage import Stage
+from smg_chaos.statistics import Figure
 
 GATEWAYS: Final = 2
 _FEW: Final = 10

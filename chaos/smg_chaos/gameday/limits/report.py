@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from smg_chaos.gameday.figures import Figure
-from smg_chaos.gameday.limits.headers import Headers
+from smg_chaos.gameday.limits.clients.client_messages import Reply
+from smg_chaos.gameday.limits.clients.header_checks import Headers
 from smg_chaos.gameday.limits.judge import (
     Allowance,
     Run,
@@ -13,8 +13,8 @@ from smg_chaos.gameday.limits.judge import (
     use_by_window,
     used,
 )
-from smg_chaos.gameday.limits.orders import Reply
 from smg_chaos.gameday.limits.story import Chapter, Hurt, Record
+from smg_chaos.statistics import Figure
 
 SMEAR_US: Final = 10_000
 """Two ticks: so late may a node notice that a window is over. What is asked meanwhile, the judge cannot tell apart."""

@@ -8,16 +8,16 @@ is asked what it can be asked (`reference`).
 from collections.abc import Sequence
 from typing import Final
 
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.figures import Figure
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.engine_pool import nodes_of
+from smg_chaos.gameday.agents.peer_gateway import PeerGateway
 from smg_chaos.gameday.limits import budget, light, overload
 from smg_chaos.gameday.limits.definition import Definer
 from smg_chaos.gameday.limits.reference import reference
 from smg_chaos.gameday.limits.report import loaded
 from smg_chaos.gameday.limits.scene import Scene
-from smg_chaos.gameday.peer_gateway import PeerGateway
-from smg_chaos.gameday.pool import nodes_of
 from smg_chaos.gameday.stage import Stage
+from smg_chaos.statistics import Figure
 
 NODES_MIN: Final = 5
 """Two can be cut off, and the others are still a majority."""

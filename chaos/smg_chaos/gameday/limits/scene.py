@@ -7,16 +7,16 @@ from typing import Final
 
 import msgspec
 
-from smg_chaos.gameday.agent import Agent
-from smg_chaos.gameday.cluster import ClusterError
+from smg_chaos.gameday.agents.agent import Agent
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.engine_pool import Operator, until
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.limits.clients.client_messages import MODEL, TALK, Asks, Command, Reply
+from smg_chaos.gameday.limits.clients.process_control import Clients
+from smg_chaos.gameday.limits.clients.trial_records import Arrival, read_answers, read_arrivals
 from smg_chaos.gameday.limits.engines import Engines, Speech
 from smg_chaos.gameday.limits.headroom import Headroom
-from smg_chaos.gameday.limits.orders import MODEL, TALK, Asks, Command, Reply
-from smg_chaos.gameday.limits.records import Arrival, read_answers, read_arrivals
-from smg_chaos.gameday.limits.steering import Clients
 from smg_chaos.gameday.limits.story import Chapter, Hurt, Record
-from smg_chaos.gameday.pool import Operator, until
-from smg_chaos.gameday.smg_agent import SmgAgent
 from smg_chaos.gameday.stage import Stage
 
 ENGINES: Final = "engines"

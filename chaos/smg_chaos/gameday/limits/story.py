@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from smg_chaos.gameday.limits.clients.trial_records import Answer, Arrival
 from smg_chaos.gameday.limits.judge import Allowance, Span
-from smg_chaos.gameday.limits.records import Answer, Arrival
 
 ADMITTED = 200
 REFUSED = 429

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, Literal, TypeAlias
 
-from smg_chaos.gameday.cluster import Cluster, ClusterError
-from smg_chaos.gameday.pool import Operator, until
-from smg_chaos.gameday.smg_agent import HTTP_PORT, SmgAgent
-from smg_chaos.gameday.whole.balancer import Balancer
+from smg_chaos.gameday.agents.cluster import Cluster, ClusterError
+from smg_chaos.gameday.agents.engine_pool import Operator, until
+from smg_chaos.gameday.agents.smg_agent import HTTP_PORT, SmgAgent
+from smg_chaos.gameday.whole.clients.balancer import Balancer
 
 Means: TypeAlias = Literal["drain", "signal"]
 

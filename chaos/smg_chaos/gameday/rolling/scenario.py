@@ -13,18 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.figures import Figure
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.engine_pool import Operator, agreed, nodes_of, until
+from smg_chaos.gameday.agents.engine_processes import EngineProcess
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
 from smg_chaos.gameday.limits.scene import CLIENTS, ENGINES
-from smg_chaos.gameday.pool import Operator, agreed, nodes_of, until
-from smg_chaos.gameday.processes import EngineProcess
 from smg_chaos.gameday.rolling.restart import Means, Restart, Restarting
 from smg_chaos.gameday.rolling.streams import TOKENS_PER_S, Streams
-from smg_chaos.gameday.smg_agent import SmgAgent
 from smg_chaos.gameday.stage import Stage
-from smg_chaos.gameday.whole.balancer import Balancer
-from smg_chaos.gameday.whole.capped import Capped
-from smg_chaos.gameday.whole.day import mistakes_in
+from smg_chaos.gameday.whole.clients.balancer import Balancer
+from smg_chaos.gameday.whole.clients.limited_model import Capped
+from smg_chaos.gameday.whole.day_run import mistakes_in
+from smg_chaos.statistics import Figure
 
 PLACES: Final = (ENGINES, CLIENTS)
 """Places beside those of the nodes."""

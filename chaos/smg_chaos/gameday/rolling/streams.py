@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.hearing import Hearing, problems
-from smg_chaos.gameday.listener import listen
-from smg_chaos.gameday.pool import MODEL
-from smg_chaos.gameday.smg_agent import SmgAgent
-from smg_chaos.gameday.whole.balancer import Balancer
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.engine_pool import MODEL
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.clients.stream_check import Hearing, problems
+from smg_chaos.gameday.clients.stream_client import listen
+from smg_chaos.gameday.whole.clients.balancer import Balancer
 
 _QUESTIONS: Final = 12
 TOKENS_PER_S: Final = 10

@@ -4,17 +4,17 @@ import asyncio
 import signal
 from typing import Any, Final
 
-from smg_chaos.gameday.agent import MESH_PORT
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.figures import Figure
-from smg_chaos.gameday.healing import whole_after_start
-from smg_chaos.gameday.hearing import Hearing, problems
+from smg_chaos.gameday.agents.agent import MESH_PORT
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.engine_pool import MODEL, Operator, chat_once, nodes_of, until
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.clients.stream_check import Hearing, problems
+from smg_chaos.gameday.clients.stream_client import at_place, listen
 from smg_chaos.gameday.limits.scene import ENGINES
-from smg_chaos.gameday.listener import at_place, listen
-from smg_chaos.gameday.pool import MODEL, Operator, chat_once, nodes_of, until
-from smg_chaos.gameday.registry import everywhere
-from smg_chaos.gameday.smg_agent import SmgAgent
+from smg_chaos.gameday.scenes.healing import whole_after_start
+from smg_chaos.gameday.scenes.worker_registry import everywhere
 from smg_chaos.gameday.stage import Stage
+from smg_chaos.statistics import Figure
 
 _LIMIT_S: Final = 30.0
 _STREAM: Final[dict[str, Any]] = {

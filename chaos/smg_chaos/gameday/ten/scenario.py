@@ -9,16 +9,17 @@ conversation made at one node. j: one key, or one beginning of a prompt, at ever
 from collections.abc import Sequence
 from typing import Final
 
-from smg_chaos.gameday import healing, registry
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.figures import Figure
-from smg_chaos.gameday.history.server import PLACE as STORE
-from smg_chaos.gameday.history.server import prepared
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.engine_pool import Operator, nodes_of, until
+from smg_chaos.gameday.agents.engine_processes import EngineProcess
+from smg_chaos.gameday.history.database_server import PLACE as STORE
+from smg_chaos.gameday.history.database_server import prepared
 from smg_chaos.gameday.limits.scene import ENGINES
-from smg_chaos.gameday.pool import Operator, nodes_of, until
-from smg_chaos.gameday.processes import EngineProcess
+from smg_chaos.gameday.scenes import healing
+from smg_chaos.gameday.scenes import worker_registry as registry
 from smg_chaos.gameday.stage import Stage
 from smg_chaos.gameday.ten import lives, uses
+from smg_chaos.statistics import Figure
 
 PLACES: Final = (ENGINES, STORE)
 """Places beside those of the nodes."""

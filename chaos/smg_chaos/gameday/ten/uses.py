@@ -6,17 +6,17 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.figures import Figure
-from smg_chaos.gameday.hearing import Hearing
-from smg_chaos.gameday.history.asking import CONVERSATIONS, RESPONSES, ask
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.engine_pool import CHAT, MODEL, Operator, nodes_of, until
+from smg_chaos.gameday.agents.engine_processes import EngineProcess
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.clients.stream_check import Hearing
+from smg_chaos.gameday.clients.stream_client import at_place, listen
+from smg_chaos.gameday.history.response_request import CONVERSATIONS, RESPONSES, ask
 from smg_chaos.gameday.limits.definition import Rule
 from smg_chaos.gameday.limits.scene import ENGINES
-from smg_chaos.gameday.listener import at_place, listen
-from smg_chaos.gameday.pool import CHAT, MODEL, Operator, nodes_of, until
-from smg_chaos.gameday.processes import EngineProcess
-from smg_chaos.gameday.smg_agent import SmgAgent
 from smg_chaos.gameday.stage import Stage
+from smg_chaos.statistics import Figure
 
 _LIMIT_S: Final = 30.0
 _CAPPED: Final = "capped"

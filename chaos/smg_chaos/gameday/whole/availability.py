@@ -12,20 +12,20 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
 
-from smg_chaos.gameday.agent import Agent
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.figures import Figure, percentile
+from smg_chaos.gameday.agents.agent import Agent
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.engine_pool import until
+from smg_chaos.gameday.agents.engine_processes import EngineProcess
+from smg_chaos.gameday.agents.peer_gateway import PeerGateway
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.lab.link_rules import cut
 from smg_chaos.gameday.limits.scene import CLIENTS, ENGINES
-from smg_chaos.gameday.peer_gateway import PeerGateway
-from smg_chaos.gameday.pool import until
-from smg_chaos.gameday.processes import EngineProcess
-from smg_chaos.gameday.rules import cut
-from smg_chaos.gameday.smg_agent import SmgAgent
 from smg_chaos.gameday.stage import Stage
-from smg_chaos.gameday.whole.balancer import Balancer
+from smg_chaos.gameday.whole.clients.balancer import Balancer
+from smg_chaos.gameday.whole.clients.stream_traffic import Traffic
 from smg_chaos.gameday.whole.excuses import CROWD, Excuses
 from smg_chaos.gameday.whole.plan import Kind, Planned, chosen, plan
-from smg_chaos.gameday.whole.traffic import Traffic
+from smg_chaos.statistics import Figure, percentile
 
 KINDS: Final = ("kill", "pause", "partition", "engine", "engine-stall", "crowd")
 _TIMES: Final = 10.0

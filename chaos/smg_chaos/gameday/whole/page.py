@@ -5,10 +5,10 @@ from html import escape
 from itertools import groupby
 from typing import Final
 
-from smg_chaos.gameday.figures import Figure
-from smg_chaos.gameday.whole.happened import Happened
-from smg_chaos.gameday.whole.series import Graph
+from smg_chaos.gameday.whole.fault_record import Happened
+from smg_chaos.gameday.whole.second_series import Graph
 from smg_chaos.gameday.whole.surprises import Story
+from smg_chaos.statistics import Figure
 
 _WIDTH: Final = 1100
 _HEIGHT: Final = 130

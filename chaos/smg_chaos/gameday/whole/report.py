@@ -10,12 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from smg_chaos.bench.machine import describe
-from smg_chaos.gameday.figures import Figure, percentile
-from smg_chaos.gameday.whole.day import Day
+from smg_chaos.bench.figures.machine import describe
+from smg_chaos.gameday.whole.day_run import Day
 from smg_chaos.gameday.whole.page import page
 from smg_chaos.gameday.whole.scene import Scene
-from smg_chaos.gameday.whole.series import of_nodes, of_streams
+from smg_chaos.gameday.whole.second_series import of_nodes, of_streams
+from smg_chaos.statistics import Figure, percentile
 from smg_node import __version__
 
 

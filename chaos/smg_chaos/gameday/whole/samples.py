@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from smg_chaos.gameday.smg_agent import SmgAgent
-from smg_chaos.stores.family import children_of
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.stores.process_tree import children_of
 
 _EVERY_S: Final = 1.0
 _WARM_S: Final = 30.0

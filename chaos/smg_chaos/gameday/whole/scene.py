@@ -5,25 +5,25 @@ from contextlib import ExitStack, asynccontextmanager
 from random import Random
 from typing import Final
 
-from smg_chaos.gameday.cluster import ClusterError, all_alive
-from smg_chaos.gameday.history.asking import CONVERSATIONS
-from smg_chaos.gameday.history.server import PLACE as STORE
-from smg_chaos.gameday.history.server import Kind, StoreServer, prepared
-from smg_chaos.gameday.lab import LabError
+from smg_chaos.gameday.agents.cluster import ClusterError, all_alive
+from smg_chaos.gameday.agents.engine_pool import Operator, nodes_of, until
+from smg_chaos.gameday.agents.engine_processes import EngineProcess
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.history.database_server import PLACE as STORE
+from smg_chaos.gameday.history.database_server import Kind, StoreServer, prepared
+from smg_chaos.gameday.history.response_request import CONVERSATIONS
+from smg_chaos.gameday.lab.lab import LabError
+from smg_chaos.gameday.lab.link_rules import LinkRule
 from smg_chaos.gameday.limits.scene import CLIENTS, ENGINES
-from smg_chaos.gameday.pool import Operator, nodes_of, until
-from smg_chaos.gameday.processes import EngineProcess
-from smg_chaos.gameday.rules import LinkRule
-from smg_chaos.gameday.smg_agent import SmgAgent
 from smg_chaos.gameday.stage import Stage
-from smg_chaos.gameday.whole.balancer import Balancer
-from smg_chaos.gameday.whole.capped import Capped
+from smg_chaos.gameday.whole.clients.balancer import Balancer
+from smg_chaos.gameday.whole.clients.chat_users import People
+from smg_chaos.gameday.whole.clients.limited_model import Capped
+from smg_chaos.gameday.whole.clients.operators import Operators
+from smg_chaos.gameday.whole.clients.stream_traffic import Traffic
+from smg_chaos.gameday.whole.clock_skew import Skew, compiled
 from smg_chaos.gameday.whole.excuses import Excuses
-from smg_chaos.gameday.whole.operators import Operators
-from smg_chaos.gameday.whole.people import People
-from smg_chaos.gameday.whole.skew import Skew, compiled
 from smg_chaos.gameday.whole.surprises import Surprises
-from smg_chaos.gameday.whole.traffic import Traffic
 from smg_node.core.ports import Clock
 
 PLACES: Final = (ENGINES, CLIENTS, STORE)

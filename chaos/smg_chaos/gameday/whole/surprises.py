@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from smg_chaos.gameday.whole.happened import Happened
+from smg_chaos.gameday.whole.fault_record import Happened
 
 OF_A_KIND_MAX: Final = 20
 """More of one kind say nothing new."""

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from smg_chaos.gameday.figures import Figure, percentile
-from smg_chaos.gameday.history.checking import figures as history_figures
-from smg_chaos.gameday.whole.day import AGREE_MAX_S, HEAL_MAX_S, Day
-from smg_chaos.gameday.whole.happened import Happened
+from smg_chaos.gameday.history.final_check import figures as history_figures
+from smg_chaos.gameday.whole.clients.stream_traffic import FAILURES, Stream
+from smg_chaos.gameday.whole.day_run import AGREE_MAX_S, HEAL_MAX_S, Day
+from smg_chaos.gameday.whole.fault_record import Happened
 from smg_chaos.gameday.whole.scene import Scene
-from smg_chaos.gameday.whole.traffic import FAILURES, Stream
+from smg_chaos.statistics import Figure, percentile
 
 ENGINES: Final = ("engine", "engine-stall")
 _MEMORY_MAX_MB: Final = 48.0

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from smg_chaos.simulate.agenda import MS
+from smg_chaos.simulate.base.virtual_clock import MS
 from smg_chaos.simulate.replicas.checkers import is_old_removal
-from smg_chaos.simulate.replicas.deeds import REGISTER_TTL_MS, read_published
-from smg_chaos.simulate.replicas.ledger import WORKERS, Write
-from smg_chaos.simulate.replicas.replica import Cell
-from smg_chaos.simulate.replicas.views import LOAD, SETTINGS, STICKY
+from smg_chaos.simulate.replicas.recorded_views import LOAD, SETTINGS, STICKY
+from smg_chaos.simulate.replicas.replica_interface import Cell
+from smg_chaos.simulate.replicas.state_events import REGISTER_TTL_MS, read_published
+from smg_chaos.simulate.replicas.write_ledger import WORKERS, Write
 
 if TYPE_CHECKING:
-    from smg_chaos.simulate.replicas.commons import Commons
-    from smg_chaos.simulate.replicas.life import ReplicaLife
+    from smg_chaos.simulate.replicas.replica_life import ReplicaLife
+    from smg_chaos.simulate.replicas.shared_world import Commons
 
 SUBJECTS_MAX: Final = 12
 """How many differences a report lists."""

@@ -12,12 +12,12 @@ After every call into a replica its pieces that changed are looked at, cell by c
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from smg_chaos.simulate.replicas.ledger import Write
-from smg_chaos.simulate.replicas.replica import Cell
+from smg_chaos.simulate.replicas.replica_interface import Cell
+from smg_chaos.simulate.replicas.write_ledger import Write
 
 if TYPE_CHECKING:
-    from smg_chaos.simulate.replicas.commons import Commons
-    from smg_chaos.simulate.replicas.life import ReplicaLife
+    from smg_chaos.simulate.replicas.replica_life import ReplicaLife
+    from smg_chaos.simulate.replicas.shared_world import Commons
 
 _CAPS_EVERY: Final = 16
 """Looks at one node after which its sizes are looked at."""

@@ -15,10 +15,11 @@ from random import Random
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
-from smg_chaos.simulate.chance import chance
+from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.faults import Fault, Pause, Restart, Slow, Storm
-from smg_chaos.simulate.network import Rough
-from smg_chaos.simulate.replicas.deeds import (
+from smg_chaos.simulate.random_faults import Plan, mortal_fault, name_of
+from smg_chaos.simulate.replicas.replica_setting import StateSetting
+from smg_chaos.simulate.replicas.state_events import (
     AddWorker,
     Away,
     BindKey,
@@ -35,10 +36,9 @@ from smg_chaos.simulate.replicas.deeds import (
     Spoken,
     TouchKey,
 )
-from smg_chaos.simulate.replicas.setting import StateSetting
-from smg_chaos.simulate.weather import Plan, mortal_fault, name_of
+from smg_chaos.simulate.world.network import Rough
 from smg_mesh.config import ProfileName, StateOptions
-from smg_mesh.state.worker_keys import Listing
+from smg_mesh.state.workers.worker_keys import Listing
 
 Temper: TypeAlias = Literal["calm", "epochs", "full", "forgetful", "wild"]
 TEMPERS: Final[tuple[Temper, ...]] = ("calm", "epochs", "full", "forgetful", "wild")

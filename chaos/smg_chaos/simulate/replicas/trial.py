@@ -7,13 +7,14 @@ until they are everywhere is measured; and what nodes publish of themselves has 
 
 from typing import Final
 
-from smg_chaos.simulate.agenda import MS, SECOND
+from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.cluster import put_up, settle
 from smg_chaos.simulate.faults import Garbage, Replay, plan_fault
 from smg_chaos.simulate.outcome import Figures
+from smg_chaos.simulate.random_faults import Plan
 from smg_chaos.simulate.replicas.agreement import differences, registers_differ, sums_agree
-from smg_chaos.simulate.replicas.commons import Commons
-from smg_chaos.simulate.replicas.deeds import (
+from smg_chaos.simulate.replicas.shared_world import Commons
+from smg_chaos.simulate.replicas.state_events import (
     AddWorker,
     Deed,
     Publish,
@@ -22,8 +23,7 @@ from smg_chaos.simulate.replicas.deeds import (
     do_now,
     plan_deed,
 )
-from smg_chaos.simulate.weather import Plan
-from smg_chaos.simulate.world import World
+from smg_chaos.simulate.world.world import World
 
 HEALED_S: Final = 12.0
 """From the end of the last fault until all replicas are alike, once the members agree."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from smg_mesh.escrow.words import Limit
+from smg_mesh.escrow.limit_model import Limit
 
 _FOREVER_US: Final = 1 << 60
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self
 
+from smg_mesh.escrow.audit.report import Report
+from smg_mesh.escrow.book_rows import Row
 from smg_mesh.escrow.definitions import Limits
-from smg_mesh.escrow.effects import Effect, Rng
-from smg_mesh.escrow.lived import Lived
-from smg_mesh.escrow.report import Report
-from smg_mesh.escrow.rows import Row
-from smg_mesh.escrow.share import Share
-from smg_mesh.escrow.words import Life, Roster
+from smg_mesh.escrow.limit_model import Life, Roster
+from smg_mesh.escrow.messages.effects import Effect, Rng
+from smg_mesh.escrow.spendable_share import Share
+from smg_mesh.escrow.spending.lived_time import Lived
 
 
 class RightsCore(Protocol):

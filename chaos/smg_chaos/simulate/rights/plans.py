@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, TypeAlias
 
-from smg_chaos.simulate.chance import chance
+from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.faults import (
     ClockJump,
     Crash,
@@ -17,12 +17,18 @@ from smg_chaos.simulate.faults import (
     Slow,
     Storm,
 )
-from smg_chaos.simulate.network import Rough
-from smg_chaos.simulate.rights.deeds import ChangeLimit, KillOwner, PauseOwner, RestartAll, Ruled
-from smg_chaos.simulate.rights.setting import Flow, RightsSetting
-from smg_chaos.simulate.weather import Plan, name_of
+from smg_chaos.simulate.random_faults import Plan, name_of
+from smg_chaos.simulate.rights.rights_faults import (
+    ChangeLimit,
+    KillOwner,
+    PauseOwner,
+    RestartAll,
+    Ruled,
+)
+from smg_chaos.simulate.rights.rights_setting import Flow, RightsSetting
+from smg_chaos.simulate.world.network import Rough
 from smg_mesh.config import ProfileName
-from smg_mesh.escrow.words import Limit, Mode
+from smg_mesh.escrow.limit_model import Limit, Mode
 
 HEAL_MS: Final = 16_000
 _FIRST_MS: Final = 2_500

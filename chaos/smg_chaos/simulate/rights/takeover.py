@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from smg_chaos.simulate.agenda import MS, SECOND
+from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.outcome import Figures
-from smg_chaos.simulate.rights.deeds import KillOwner, owner_of
+from smg_chaos.simulate.rights.rights_faults import KillOwner, owner_of
 
 if TYPE_CHECKING:
-    from smg_chaos.simulate.rights.market import Market
-    from smg_chaos.simulate.world import World
+    from smg_chaos.simulate.rights.rights_world import Market
+    from smg_chaos.simulate.world.world import World
 
 _LOOK_US: Final = 10 * MS
 _LIMIT_US: Final = 10 * SECOND

@@ -7,17 +7,17 @@ seconds later every limit that is asked for too much has to be used again: what 
 from collections.abc import Iterator
 from typing import Final
 
-from smg_chaos.simulate.agenda import MS, SECOND
+from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.cluster import put_up, settle
 from smg_chaos.simulate.faults import plan_fault
 from smg_chaos.simulate.outcome import Figures
-from smg_chaos.simulate.rights.books import Page
-from smg_chaos.simulate.rights.deeds import KillOwner, Ruled, plan_ruled
-from smg_chaos.simulate.rights.market import Market
+from smg_chaos.simulate.random_faults import Plan
+from smg_chaos.simulate.rights.admission_books import Page
+from smg_chaos.simulate.rights.rights_faults import KillOwner, Ruled, plan_ruled
+from smg_chaos.simulate.rights.rights_world import Market
 from smg_chaos.simulate.rights.takeover import Takeovers
-from smg_chaos.simulate.weather import Plan
-from smg_chaos.simulate.world import World
-from smg_mesh.escrow.standing import standing_right
+from smg_chaos.simulate.world.world import World
+from smg_mesh.escrow.spending.standing_rights import standing_right
 
 OVERLOADED: Final = 1.3
 """Asked for that many times the amount, a limit should be used up."""

@@ -7,16 +7,22 @@ The figures are parts of the amount of a window: `unused` of windows that were a
 from collections.abc import Sequence
 from typing import Final
 
-from smg_chaos.simulate.chance import chance
+from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.faults import Restart, Storm
-from smg_chaos.simulate.network import Rough
-from smg_chaos.simulate.rights.deeds import ChangeLimit, KillOwner, PauseOwner, RestartAll, Ruled
+from smg_chaos.simulate.random_faults import Plan, name_of
 from smg_chaos.simulate.rights.plans import random_limits_plan, random_places_plan
-from smg_chaos.simulate.rights.setting import Flow, RightsSetting
+from smg_chaos.simulate.rights.rights_faults import (
+    ChangeLimit,
+    KillOwner,
+    PauseOwner,
+    RestartAll,
+    Ruled,
+)
+from smg_chaos.simulate.rights.rights_setting import Flow, RightsSetting
 from smg_chaos.simulate.scenarios.scenario import PlanOf, Scenario, Target
-from smg_chaos.simulate.weather import Plan, name_of
+from smg_chaos.simulate.world.network import Rough
 from smg_mesh.config import ProfileName
-from smg_mesh.escrow.words import Limit, Mode
+from smg_mesh.escrow.limit_model import Limit, Mode
 
 _KEY: Final = "model=m#requests/1000"
 _AMOUNT: Final = 1_000

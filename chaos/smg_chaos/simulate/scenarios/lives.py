@@ -4,12 +4,11 @@ import math
 from functools import partial
 from typing import Final
 
-from smg_chaos.simulate import chronicle
-from smg_chaos.simulate.agenda import MS, SECOND
-from smg_chaos.simulate.checkers import agreed
+from smg_chaos.simulate.base import event_log as chronicle
+from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.cluster import put_up, settle, settled_cluster, warm_cluster
-from smg_chaos.simulate.network import Rough
 from smg_chaos.simulate.outcome import Figures
+from smg_chaos.simulate.random_faults import name_of
 from smg_chaos.simulate.scenarios.measure import (
     LARGE,
     LARGE_TURNS,
@@ -22,8 +21,9 @@ from smg_chaos.simulate.scenarios.measure import (
     some_hosts,
 )
 from smg_chaos.simulate.scenarios.scenario import Scenario, Target
-from smg_chaos.simulate.weather import name_of
-from smg_chaos.simulate.world import World
+from smg_chaos.simulate.world.checkers import agreed
+from smg_chaos.simulate.world.network import Rough
+from smg_chaos.simulate.world.world import World
 
 _NOTICE_LIMIT_S: Final = 40.0
 """Longest that a scenario waits for something all must notice; every target is far below."""

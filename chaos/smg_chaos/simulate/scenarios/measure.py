@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from smg_chaos.simulate import chronicle
-from smg_chaos.simulate.agenda import MS, SECOND
-from smg_chaos.simulate.host import Host
-from smg_chaos.simulate.network import Rough
-from smg_chaos.simulate.node import Node
-from smg_chaos.simulate.world import World
+from smg_chaos.simulate.base import event_log as chronicle
+from smg_chaos.simulate.base.virtual_clock import MS, SECOND
+from smg_chaos.simulate.world.host import Host
+from smg_chaos.simulate.world.network import Rough
+from smg_chaos.simulate.world.node import Node
+from smg_chaos.simulate.world.world import World
 from smg_mesh.swim.messages import Rank
 
 LARGE: Final = 500

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from time import process_time
 from typing import Literal, TypeAlias
 
-from smg_chaos.simulate.core import CoreFactory
 from smg_chaos.simulate.outcome import STATISTICS, Figures, Outcome
-from smg_chaos.simulate.replicas.replica import ReplicaFactory
-from smg_chaos.simulate.replicas.setting import StateSetting
+from smg_chaos.simulate.random_faults import Plan
+from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory
+from smg_chaos.simulate.replicas.replica_setting import StateSetting
 from smg_chaos.simulate.trial import live
-from smg_chaos.simulate.weather import Plan
-from smg_chaos.simulate.world import Setting, World
+from smg_chaos.simulate.world.core_interface import CoreFactory
+from smg_chaos.simulate.world.world import Setting, World
 from smg_mesh.config import ProfileName
 
 Play: TypeAlias = Callable[[World, int], Figures]

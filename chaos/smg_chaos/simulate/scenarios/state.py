@@ -4,20 +4,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from smg_chaos.simulate.agenda import MS, SECOND
+from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.cluster import settle, settled_cluster
-from smg_chaos.simulate.host import Host
 from smg_chaos.simulate.outcome import Figures
-from smg_chaos.simulate.replicas.setting import StateSetting
+from smg_chaos.simulate.random_faults import Plan
+from smg_chaos.simulate.replicas.replica_setting import StateSetting
 from smg_chaos.simulate.scenarios.measure import any_host, cut, must_s, some_hosts, until_s
 from smg_chaos.simulate.scenarios.scenario import Scenario, Target
-from smg_chaos.simulate.weather import Plan
-from smg_chaos.simulate.world import World
+from smg_chaos.simulate.world.host import Host
+from smg_chaos.simulate.world.world import World
 from smg_mesh.config import ProfileName, StateOptions
 
 if TYPE_CHECKING:
-    from smg_chaos.simulate.replicas.commons import Commons
-    from smg_chaos.simulate.replicas.life import ReplicaLife
+    from smg_chaos.simulate.replicas.replica_life import ReplicaLife
+    from smg_chaos.simulate.replicas.shared_world import Commons
 
 _CALM_WRITES: Final = 20
 _DAY_MS: Final = 86_400_000
@@ -61,7 +61,7 @@ def _is_alike(world: World) -> bool:
 
 
 def _add(host: Host, worker: str) -> None:
-    from smg_mesh.state.workers import WorkerSpec
+    from smg_mesh.state.workers.worker_registry import WorkerSpec
 
     life = _life(host)
     spec = WorkerSpec(url=f"grpc://{worker}:50051", model="m", labels={"rack": worker[-2:]})

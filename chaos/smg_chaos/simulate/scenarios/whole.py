@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from smg_chaos.simulate.random_faults import Plan
 from smg_chaos.simulate.scenarios.scenario import Scenario
-from smg_chaos.simulate.weather import Plan
 from smg_mesh.config import ProfileName
 
 

@@ -9,19 +9,19 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from smg_chaos.engine.bundle import Bundle, tiny_bundle
-from smg_chaos.engine.calls import GONE, Call, End
-from smg_chaos.engine.engine import Engine
-from smg_chaos.engine.memory import MemoryFace
-from smg_chaos.engine.scripts import Continuing
+from smg_chaos.engine.protocol.rpc_call import GONE, Call, End
+from smg_chaos.engine.scripts.bundle import Bundle, tiny_bundle
+from smg_chaos.engine.scripts.scripts import Continuing
+from smg_chaos.engine.servers.in_memory import MemoryFace
 from smg_chaos.engine.settings import EngineSettings
-from smg_chaos.simulate.agenda import ARRIVAL, MS, SECOND
-from smg_chaos.simulate.whole.letters import IDS
-from smg_chaos.simulate.whole.setting import MODEL, TrafficSetting
+from smg_chaos.engine.simulator.engine import Engine
+from smg_chaos.simulate.base.virtual_clock import ARRIVAL, MS, SECOND
+from smg_chaos.simulate.whole.letter_vocabulary import IDS
+from smg_chaos.simulate.whole.traffic_setting import MODEL, TrafficSetting
 
 if TYPE_CHECKING:
-    from smg_chaos.simulate.node import Node
-    from smg_chaos.simulate.world import World
+    from smg_chaos.simulate.world.node import Node
+    from smg_chaos.simulate.world.world import World
 
 _WAY_US: Final = 300
 """From an engine to a node."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, TypeAlias
 
-from smg_chaos.simulate.chance import chance
+from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.faults import (
     ClockJump,
     Crash,
@@ -17,8 +17,9 @@ from smg_chaos.simulate.faults import (
     Slow,
     Storm,
 )
-from smg_chaos.simulate.network import Rough
-from smg_chaos.simulate.replicas.deeds import (
+from smg_chaos.simulate.random_faults import Plan, name_of
+from smg_chaos.simulate.replicas.replica_setting import StateSetting
+from smg_chaos.simulate.replicas.state_events import (
     AddWorker,
     BindKey,
     ChangeWorker,
@@ -27,14 +28,19 @@ from smg_chaos.simulate.replicas.deeds import (
     RemoveWorker,
     SetSetting,
 )
-from smg_chaos.simulate.replicas.setting import StateSetting
-from smg_chaos.simulate.rights.deeds import ChangeLimit, KillOwner, PauseOwner, Ruled
-from smg_chaos.simulate.rights.setting import RightsSetting
-from smg_chaos.simulate.weather import Plan, name_of
-from smg_chaos.simulate.whole.deeds import Crowd, EngineDies, EngineStalls, EngineUnreached, Trouble
-from smg_chaos.simulate.whole.setting import KEY, TrafficSetting
+from smg_chaos.simulate.rights.rights_faults import ChangeLimit, KillOwner, PauseOwner, Ruled
+from smg_chaos.simulate.rights.rights_setting import RightsSetting
+from smg_chaos.simulate.whole.traffic_events import (
+    Crowd,
+    EngineDies,
+    EngineStalls,
+    EngineUnreached,
+    Trouble,
+)
+from smg_chaos.simulate.whole.traffic_setting import KEY, TrafficSetting
+from smg_chaos.simulate.world.network import Rough
 from smg_mesh.config import ProfileName, StateOptions
-from smg_mesh.escrow.words import Limit, Mode
+from smg_mesh.escrow.limit_model import Limit, Mode
 
 HEAL_MS: Final = 20_000
 _FIRST_MS: Final = 4_000

@@ -6,17 +6,17 @@ again, at another node if there is one, a few times. One in twenty hangs up befo
 
 from typing import TYPE_CHECKING, Final
 
-from smg_chaos.simulate.agenda import ARRIVAL, MS, SECOND
-from smg_chaos.simulate.chance import chance
+from smg_chaos.simulate.base.random_sources import chance
+from smg_chaos.simulate.base.virtual_clock import ARRIVAL, MS, SECOND
+from smg_chaos.simulate.whole.client_request import Ending, Request
 from smg_chaos.simulate.whole.engines import VirtualEngine, bundle
-from smg_chaos.simulate.whole.front import Front
-from smg_chaos.simulate.whole.judge import Judge
-from smg_chaos.simulate.whole.request import Ending, Request
-from smg_chaos.simulate.whole.setting import TrafficSetting
+from smg_chaos.simulate.whole.request_front import Front
+from smg_chaos.simulate.whole.request_judge import Judge
+from smg_chaos.simulate.whole.traffic_setting import TrafficSetting
 
 if TYPE_CHECKING:
-    from smg_chaos.simulate.node import Node
-    from smg_chaos.simulate.world import World
+    from smg_chaos.simulate.world.node import Node
+    from smg_chaos.simulate.world.world import World
 
 _WAY_US: Final = (200, 4 * MS)
 """From a client to a node."""

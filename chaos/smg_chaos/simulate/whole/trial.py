@@ -6,19 +6,19 @@ registered again; in calm weather requests succeed; and when nobody asks any mor
 
 from typing import Final
 
-from smg_chaos.simulate.agenda import MS, SECOND
+from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.cluster import put_up, settle
 from smg_chaos.simulate.faults import plan_fault
 from smg_chaos.simulate.outcome import Figures
+from smg_chaos.simulate.random_faults import Plan
 from smg_chaos.simulate.replicas.agreement import differences
-from smg_chaos.simulate.replicas.deeds import AddWorker, Deed, DrainWorker, do_now, plan_deed
-from smg_chaos.simulate.rights.deeds import ChangeLimit, Ruled, plan_ruled
-from smg_chaos.simulate.weather import Plan
-from smg_chaos.simulate.whole.deeds import Trouble, plan_trouble
-from smg_chaos.simulate.whole.request import Request
-from smg_chaos.simulate.whole.setting import KEY
+from smg_chaos.simulate.replicas.state_events import AddWorker, Deed, DrainWorker, do_now, plan_deed
+from smg_chaos.simulate.rights.rights_faults import ChangeLimit, Ruled, plan_ruled
+from smg_chaos.simulate.whole.client_request import Request
 from smg_chaos.simulate.whole.traffic import Traffic
-from smg_chaos.simulate.world import World
+from smg_chaos.simulate.whole.traffic_events import Trouble, plan_trouble
+from smg_chaos.simulate.whole.traffic_setting import KEY
+from smg_chaos.simulate.world.world import World
 
 ALIKE_S: Final = 15.0
 """From when the members agree until all replicas are alike."""

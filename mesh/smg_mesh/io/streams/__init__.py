@@ -7,9 +7,9 @@ stream open: connections are made when something is to be said and closed after 
 from smg_mesh.io.streams.channels import Channels
 from smg_mesh.io.streams.client import StreamClient
 from smg_mesh.io.streams.errors import AskError, StreamError
+from smg_mesh.io.streams.loop_turns import Turns
 from smg_mesh.io.streams.server import StreamServer
 from smg_mesh.io.streams.service import StreamService
-from smg_mesh.io.streams.turns import Turns
 
 __all__ = [
     "AskError",

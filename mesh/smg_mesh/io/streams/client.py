@@ -11,9 +11,10 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from smg_mesh.io.streams.channels import Channel, Channels
-from smg_mesh.io.streams.conversation import Conversation
 from smg_mesh.io.streams.errors import AskError, StreamError, failure
+from smg_mesh.io.streams.exchange_stream import Conversation
 from smg_mesh.io.streams.frames import decode_frame
+from smg_mesh.io.streams.loop_turns import Turns
 from smg_mesh.io.streams.service import (
     ASK,
     EXCHANGE,
@@ -22,11 +23,10 @@ from smg_mesh.io.streams.service import (
     PING,
     TOPIC_CHARS_MAX,
 )
-from smg_mesh.io.streams.turns import Turns
 from smg_mesh.io.tls import Credentials
 from smg_mesh.swim.effects import StreamAnswer
 from smg_mesh.swim.messages import Address, Claim
-from smg_mesh.sync.exchange import Exchange, ExchangeError, Opening
+from smg_mesh.sync.exchange.exchange_machine import Exchange, ExchangeError, Opening
 from smg_proto import mesh_pb2
 
 _OPERATORS_BUSINESS: Final = frozenset({"key", "plain", "name"})

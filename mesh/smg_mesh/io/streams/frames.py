@@ -5,10 +5,10 @@ from typing import Final
 import msgspec
 from google.protobuf.message import DecodeError
 
-from smg_mesh.io.streams.packing import pack, unpack
+from smg_mesh.io.streams.compression import pack, unpack
 from smg_mesh.swim.messages import Claim
 from smg_mesh.swim.wire import WireError, decode_claims, encode_claims
-from smg_mesh.sync.frames import (
+from smg_mesh.sync.exchange.exchange_frames import (
     CHUNK_BYTES_MAX,
     REQUEST_PIECES_MAX,
     SUMMARY_BYTES_MAX,
@@ -24,7 +24,7 @@ from smg_mesh.sync.frames import (
     Rows,
     Update,
 )
-from smg_mesh.sync.pieces import PieceState
+from smg_mesh.sync.exchange.piece_interface import PieceState
 from smg_proto import mesh_pb2
 
 MESSAGE_BYTES_MAX: Final = 1_048_576

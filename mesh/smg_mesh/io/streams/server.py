@@ -18,8 +18,8 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from smg_mesh.io.errors import MeshError
-from smg_mesh.io.streams.conversation import Conversation
 from smg_mesh.io.streams.errors import AskError
+from smg_mesh.io.streams.exchange_stream import Conversation
 from smg_mesh.io.streams.frames import MESSAGE_BYTES_MAX
 from smg_mesh.io.streams.service import (
     EXCHANGE_S,
@@ -30,7 +30,7 @@ from smg_mesh.io.streams.service import (
 )
 from smg_mesh.io.tls import Credentials, dns_name
 from smg_mesh.swim.messages import Address
-from smg_mesh.sync.exchange import ExchangeError, Opening
+from smg_mesh.sync.exchange.exchange_machine import ExchangeError, Opening
 from smg_proto import mesh_pb2
 
 EXCHANGES_MAX: Final = 16

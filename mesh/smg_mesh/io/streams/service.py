@@ -2,9 +2,9 @@
 
 from typing import Final, Protocol
 
-from smg_mesh.io.streams.turns import Turns
+from smg_mesh.io.streams.loop_turns import Turns
 from smg_mesh.swim.messages import Claim
-from smg_mesh.sync.exchange import Exchange, Opening
+from smg_mesh.sync.exchange.exchange_machine import Exchange, Opening
 
 SERVICE: Final = "smg.mesh.v1.Mesh"
 PING: Final = f"/{SERVICE}/Ping"

@@ -66,9 +66,9 @@ def top(
     # What reads and draws is loaded here: help and completion do without it.
     from smg_node.admin.top.frame import Wish
     from smg_node.admin.top.panes import PANES
-    from smg_node.admin.top.reading import Reading
+    from smg_node.admin.top.poller import Reading
     from smg_node.admin.top.terminal import is_terminal, opened
-    from smg_node.admin.top.watching import watch
+    from smg_node.admin.top.watch_loop import watch
 
     options = options_of(context)
     reading = Reading(options.client, options.urls)
@@ -93,9 +93,9 @@ def _told(
 ) -> Iterator[str]:
     """Yield each look as it is printed, for ever; AdminError if no node can be asked."""
     from smg_node.admin.top.frame import Scene, draw_all
-    from smg_node.admin.top.lines import plain
     from smg_node.admin.top.panes import PANES
-    from smg_node.admin.top.watching import Past
+    from smg_node.admin.top.terminal_lines import plain
+    from smg_node.admin.top.watch_loop import Past
 
     shown = [one for one in PANES if pane is None or one.name == pane.value]
     names = {one.name for one in PANES} if options.as_json else {one.name for one in shown}

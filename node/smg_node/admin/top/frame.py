@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from smg_node.admin.top.figures import say_number, say_part, say_time
-from smg_node.admin.top.lines import Line, Span, Style, cut_to, joined, printable
+from smg_node.admin.top.number_text import say_number, say_part, say_time
 from smg_node.admin.top.panes import PANES, Pane, Section
 from smg_node.admin.top.table import laid_out, ordered
+from smg_node.admin.top.terminal_lines import Line, Span, Style, cut_to, joined, printable
 from smg_node.admin.top.view import NodeLine, View
 
 _HINT: Final = "q quit  s sort  r turn round  1-4 panes  p pause  ? keys"

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from smg_node.admin.top.figures import say_bytes, say_number, say_part, say_time
-from smg_node.admin.top.lines import Style
+from smg_node.admin.top.number_text import say_bytes, say_number, say_part, say_time
 from smg_node.admin.top.table import Column
+from smg_node.admin.top.terminal_lines import Style
 from smg_node.admin.top.view import (
     Flow,
     LimitLine,

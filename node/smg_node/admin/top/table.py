@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from smg_node.admin.top.lines import Line, Span, Style, fitted, joined, printable, width_of
+from smg_node.admin.top.terminal_lines import Line, Span, Style, fitted, joined, printable, width_of
 
 Row = TypeVar("Row")
 Shown = TypeVar("Shown", contravariant=True)

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-from smg_node.admin.top.keys import Keys
-from smg_node.admin.top.lines import Line, plain, styled
+from smg_node.admin.top.key_input import Keys
+from smg_node.admin.top.terminal_lines import Line, plain, styled
 
 _OTHER_SCREEN: Final = "\x1b[?1049h\x1b[?25l"
 _OWN_SCREEN: Final = "\x1b[?25h\x1b[?1049l"

@@ -1,6 +1,6 @@
 """Knobs of how requests are let in where limits of the cluster apply to them."""
 
-from smg_node.config.declare import Section, number, switch
+from smg_node.config.schema.declaration import Section, number, switch
 
 
 class Admission(Section):

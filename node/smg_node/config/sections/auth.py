@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from smg_node.config.declare import Section, choice, place
+from smg_node.config.schema.declaration import Section, choice, place
 
 
 class Auth(Section):

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from smg_node.config.declare import Section, choice, number, place
+from smg_node.config.schema.declaration import Section, choice, number, place
 
 
 class EngineTls(Section):

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from smg_node.config.declare import Section, choice, number
+from smg_node.config.schema.declaration import Section, choice, number
 
 _DAYS_WHY = "0 keeps it for ever; a century is longer than any of us plans"
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import field_validator
 
-from smg_node.config.declare import (
+from smg_node.config.schema.declaration import (
     ListenAddress,
     Section,
     address,

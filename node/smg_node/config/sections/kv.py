@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from smg_node.config.declare import Section, choice, number, switch
+from smg_node.config.schema.declaration import Section, choice, number, switch
 
 
 class Kv(Section):

@@ -1,6 +1,6 @@
 """Knobs of starting and stopping: when the node counts as ready, how it leaves."""
 
-from smg_node.config.declare import Section, number
+from smg_node.config.schema.declaration import Section, number
 
 
 class Readiness(Section):

@@ -1,6 +1,6 @@
 """Knobs of how much one request may ask for; over each of them the answer is 400 and names the limit."""
 
-from smg_node.config.declare import Section, number
+from smg_node.config.schema.declaration import Section, number
 
 _MEMORY_WHY = "at least 1; above a million entries the request alone would block everybody else"
 

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from smg_mesh.config import DEFAULT_PORT, PROFILES, ProfileName
 from smg_node.config.address import split_peer
-from smg_node.config.declare import (
+from smg_node.config.schema.declaration import (
     ListenAddress,
     Section,
     address,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from pydantic import field_validator
 
-from smg_node.config.declare import Section, number, place, text, words
-from smg_node.config.model_name import check_model_name
+from smg_node.config.schema.declaration import Section, number, place, text, words
+from smg_node.config.schema.model_name import check_model_name
 
 _PRICE_WHY = "nobody pays to be asked; a unit of currency a token is beyond any model"
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from smg_node.config.declare import Section, choice, number, switch
+from smg_node.config.schema.declaration import Section, choice, number, switch
 
 _PLACES_WHY = "0 refuses at once; each who waits holds a connection and a prompt"
 _WAIT_WHY = "below 0.1 s nobody would wait for a place to become free; no client waits for an hour"

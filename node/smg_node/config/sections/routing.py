@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from smg_node.config.declare import Section, choice, number, switch, text, words
+from smg_node.config.schema.declaration import Section, choice, number, switch, text, words
 
 _HEADER = re.compile(r"[a-z0-9-]{1,64}", re.ASCII)
 _POLICY = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)

@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 from pydantic import Field, field_validator
 
-from smg_node.config.declare import Section, choice, number, text, words
 from smg_node.config.plugins import installed
+from smg_node.config.schema.declaration import Section, choice, number, text, words
 from smg_storage.url import StoreUrlError, parse_store_url
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}", re.ASCII)

@@ -1,6 +1,6 @@
 """Knobs of streamed answers."""
 
-from smg_node.config.declare import Section, number
+from smg_node.config.schema.declaration import Section, number
 
 
 class Stream(Section):

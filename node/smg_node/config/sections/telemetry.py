@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import field_validator
 
-from smg_node.config.declare import Section, choice, number, switch, text
+from smg_node.config.schema.declaration import Section, choice, number, switch, text
 
 
 class Telemetry(Section):

@@ -1,6 +1,6 @@
 """Knobs of chat templates, which are programs somebody else wrote."""
 
-from smg_node.config.declare import Section, number, switch
+from smg_node.config.schema.declaration import Section, number, switch
 
 
 class Templates(Section):

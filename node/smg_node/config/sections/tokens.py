@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from smg_node.config.declare import Section, choice, number
+from smg_node.config.schema.declaration import Section, choice, number
 
 _CACHE_WHY = "0 turns the cache off; above 64 GiB it competes with the engines on the machine"
 

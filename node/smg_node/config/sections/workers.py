@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 from pydantic import field_validator, model_validator
 
-from smg_node.config.declare import Section, number, words
+from smg_node.config.schema.declaration import Section, number, words
 from smg_node.config.worker_url import parse_worker_url, prefill_urls, with_role
 from smg_node.core.errors import SmgError
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from smg_node.core.errors import SmgError
 from smg_node.dialects import openai_errors
-from smg_node.dialects.chat.plain_presenter import PlainPresenter
+from smg_node.dialects.chat.fast_presenter import PlainPresenter
 from smg_node.dialects.chat.presenter import ChatPresenter
 from smg_node.dialects.chat.reader import ChatReader
 from smg_node.dialects.chat.view import ChatView

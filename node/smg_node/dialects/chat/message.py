@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from smg_node.core.answer import Choice
-from smg_node.core.events import BlockEnd, FinishReason
+from smg_node.core.generation.answer import Choice
+from smg_node.core.generation.events import BlockEnd, FinishReason
 from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.options import ReasoningField
 

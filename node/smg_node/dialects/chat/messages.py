@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.core.cursor import Cursor, kind_of, quoted
-from smg_node.core.request import Part, Role, ToolCall, Turn
-from smg_node.dialects.chat.parts import read_content
-from smg_node.dialects.openai.shelf import Shelf
+from smg_node.core.generation.request import Part, Role, ToolCall, Turn
+from smg_node.core.json_cursor import Cursor, kind_of, quoted
+from smg_node.dialects.chat.content_parts import read_content
+from smg_node.dialects.openai.part_limits import Shelf
 from smg_node.dialects.options import ReaderOptions
 
 _ROLES: Final[dict[str, Role]] = {

@@ -10,9 +10,9 @@ way through `_frame`.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from smg_node.core.answer import Answer, Choice
-from smg_node.core.around import Around
-from smg_node.core.events import (
+from smg_node.core.generation.answer import Answer, Choice
+from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
     BlockStart,
@@ -25,8 +25,8 @@ from smg_node.core.events import (
     TokenLogprob,
     Usage,
 )
-from smg_node.dialects.chat.block import OpenBlock, open_block
 from smg_node.dialects.chat.message import finish_reason, message_of
+from smg_node.dialects.chat.open_block import OpenBlock, open_block
 from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.dialect import Reading
 from smg_node.dialects.openai.frames import (

@@ -7,16 +7,16 @@ module the row comes from.
 from collections.abc import Callable
 from typing import Any, Final
 
-from smg_node.core.cursor import Cursor, Problems
-from smg_node.core.request import GenerateRequest
-from smg_node.dialects.chat.plain import PlainReader
-from smg_node.dialects.chat.template import TEMPLATE, prompt_of, settle_prompt
+from smg_node.core.generation.request import GenerateRequest
+from smg_node.core.json_cursor import Cursor, Problems
+from smg_node.dialects.chat.fast_reader import PlainReader
+from smg_node.dialects.chat.template_parameters import TEMPLATE, prompt_of, settle_prompt
 from smg_node.dialects.chat.tools import TOOLS
 from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.dialect import Reading
 from smg_node.dialects.openai.constraint import CONSTRAINTS
-from smg_node.dialects.openai.draft import Draft, Take, refused, shown, take_all
 from smg_node.dialects.openai.extras import EXTRAS
+from smg_node.dialects.openai.request_draft import Draft, Take, refused, shown, take_all
 from smg_node.dialects.openai.sampling import SAMPLING, sampling_of, settle_sampling
 from smg_node.dialects.openai.streaming import STREAMING
 from smg_node.dialects.openai.tool_choice import settle_choice

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from smg_node.core.cursor import Cursor, quoted
-from smg_node.dialects.openai.draft import Draft, Take
+from smg_node.core.json_cursor import Cursor, quoted
 from smg_node.dialects.openai.functions import read_functions
+from smg_node.dialects.openai.request_draft import Draft, Take
 from smg_node.dialects.openai.tool_choice import (
     take_function_call,
     take_parallel,

@@ -7,9 +7,9 @@ deltas go through a prepared head and tail per choice, as in Chat Completions.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from smg_node.core.answer import Answer, Choice
-from smg_node.core.around import Around
-from smg_node.core.events import (
+from smg_node.core.generation.answer import Answer, Choice
+from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
     BlockStart,

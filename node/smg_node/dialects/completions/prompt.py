@@ -3,8 +3,8 @@
 from array import array
 from typing import Any
 
-from smg_node.core.cursor import Cursor, kind_of
-from smg_node.core.request import Prompt, TextPrompt, TokenPrompt
+from smg_node.core.generation.request import Prompt, TextPrompt, TokenPrompt
+from smg_node.core.json_cursor import Cursor, kind_of
 
 
 def read_prompts(

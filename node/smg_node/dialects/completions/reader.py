@@ -2,13 +2,13 @@
 
 from typing import Any, Final
 
-from smg_node.core.cursor import Cursor, Problems
-from smg_node.core.request import GenerateRequest
+from smg_node.core.generation.request import GenerateRequest
+from smg_node.core.json_cursor import Cursor, Problems
 from smg_node.dialects.completions.prompt import read_prompts
 from smg_node.dialects.dialect import Reading
 from smg_node.dialects.openai.constraint import CONSTRAINTS
-from smg_node.dialects.openai.draft import Draft, Take, refused, take_all
 from smg_node.dialects.openai.extras import EXTRAS
+from smg_node.dialects.openai.request_draft import Draft, Take, refused, take_all
 from smg_node.dialects.openai.sampling import SAMPLING, sampling_of, settle_sampling
 from smg_node.dialects.openai.streaming import STREAMING
 from smg_node.dialects.openai.view import View

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from smg_node.core.cursor import Cursor, Problems
-from smg_node.core.request import Prompt
+from smg_node.core.generation.request import Prompt
+from smg_node.core.json_cursor import Cursor, Problems
 from smg_node.dialects.completions.prompt import read_prompts
-from smg_node.dialects.openai.draft import Draft, Take, take_all
 from smg_node.dialects.openai.extras import take_model
+from smg_node.dialects.openai.request_draft import Draft, Take, take_all
 from smg_node.dialects.options import ReaderOptions
 
 INPUTS_MAX: Final = 2_048

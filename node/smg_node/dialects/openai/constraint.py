@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.core.cursor import Cursor
 from smg_node.core.errors import SmgError
-from smg_node.core.request import Constraint, ConstraintKind
+from smg_node.core.generation.request import Constraint, ConstraintKind
+from smg_node.core.json_cursor import Cursor
 from smg_node.dialects.json_body import read_json
-from smg_node.dialects.openai.draft import Draft, Take, take_all, take_unknown
 from smg_node.dialects.openai.json_schema import check_schema
+from smg_node.dialects.openai.request_draft import Draft, Take, take_all, take_unknown
 
 _encode: Final = msgspec.json.Encoder().encode
 

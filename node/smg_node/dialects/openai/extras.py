@@ -6,8 +6,8 @@ or the safety of the answer if it were dropped is refused, unless its value asks
 
 from typing import Any, Final
 
-from smg_node.core.cursor import Cursor
-from smg_node.dialects.openai.draft import OURS, Draft, Take, refused, shown
+from smg_node.core.json_cursor import Cursor
+from smg_node.dialects.openai.request_draft import OURS, Draft, Take, refused, shown
 
 _LABEL_MAX: Final = 128
 _KEY_MAX: Final = 256

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.core.events import Begin, Usage
+from smg_node.core.generation.events import Begin, Usage
 from smg_node.dialects.openai.view import View
 
 DONE: Final = b"data: [DONE]\n\n"

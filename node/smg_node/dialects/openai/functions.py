@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
-from smg_node.core.cursor import Cursor, quoted
-from smg_node.core.request import Tool
-from smg_node.dialects.openai.draft import Draft
+from smg_node.core.generation.request import Tool
+from smg_node.core.json_cursor import Cursor, quoted
+from smg_node.dialects.openai.request_draft import Draft
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _encode: Final = msgspec.json.Encoder().encode

@@ -7,7 +7,7 @@ the document: nothing here, and nothing behind us, shall fetch a schema from som
 
 from typing import Any, Final
 
-from smg_node.core.cursor import Cursor
+from smg_node.core.json_cursor import Cursor
 
 _CODE: Final = "invalid_json_schema"
 _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})

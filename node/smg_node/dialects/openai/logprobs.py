@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from smg_node.core.events import TokenLogprob, TopLogprob
+from smg_node.core.generation.events import TokenLogprob, TopLogprob
 
 NOT_KNOWN: Final = -9999.0
 

@@ -3,9 +3,9 @@
 import re
 from typing import Any, Final
 
-from smg_node.core.cursor import Cursor
-from smg_node.core.request import Sampling
-from smg_node.dialects.openai.draft import Draft, Take, flag, integer, number
+from smg_node.core.generation.request import Sampling
+from smg_node.core.json_cursor import Cursor
+from smg_node.dialects.openai.request_draft import Draft, Take, flag, integer, number
 
 # Engines keep lengths in 32 bits. Whatever is longer means "as long as fits" just the same.
 _INT32_MAX: Final = 2**31 - 1

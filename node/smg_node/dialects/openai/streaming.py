@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from smg_node.core.cursor import Cursor
-from smg_node.dialects.openai.draft import Draft, Take, shown, take_all
+from smg_node.core.json_cursor import Cursor
+from smg_node.dialects.openai.request_draft import Draft, Take, shown, take_all
 
 
 def take_stream(draft: Draft, cursor: Cursor, key: str) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, get_args
 
-from smg_node.core.cursor import Cursor, kind_of
-from smg_node.core.request import Effort, Thinking
-from smg_node.dialects.openai.draft import Draft, Take
+from smg_node.core.generation.request import Effort, Thinking
+from smg_node.core.json_cursor import Cursor, kind_of
+from smg_node.dialects.openai.request_draft import Draft, Take
 
 _EFFORTS: Final[Mapping[str, Effort]] = {effort: effort for effort in get_args(Effort)}
 _NUMBER_MAX: Final = 1e9

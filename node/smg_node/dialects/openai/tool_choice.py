@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from smg_node.core.cursor import Cursor, kind_of, quoted
-from smg_node.core.request import ToolChoice, ToolMode
-from smg_node.dialects.openai.draft import Draft
+from smg_node.core.generation.request import ToolChoice, ToolMode
+from smg_node.core.json_cursor import Cursor, kind_of, quoted
+from smg_node.dialects.openai.request_draft import Draft
 
 _WORDS: Final[dict[str, ToolMode]] = {"none": "none", "auto": "auto", "required": "required"}
 _MODES: Final = ("auto", "required")

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.core.cursor import Cursor, Problems
-from smg_node.core.request import Tool
+from smg_node.core.generation.request import Tool
+from smg_node.core.json_cursor import Cursor, Problems
 from smg_node.dialects.chat.tools import take_tools
-from smg_node.dialects.openai.draft import Draft, Take, take_all
+from smg_node.dialects.openai.request_draft import Draft, Take, take_all
 from smg_node.dialects.options import ReaderOptions
 
 

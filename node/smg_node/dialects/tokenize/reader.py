@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.core.cursor import Cursor, Problems, kind_of
-from smg_node.core.request import Prompt, TokenIds, TokenPrompt
-from smg_node.dialects.chat.template import TEMPLATE, prompt_of, settle_prompt
+from smg_node.core.generation.request import Prompt, TokenIds, TokenPrompt
+from smg_node.core.json_cursor import Cursor, Problems, kind_of
+from smg_node.dialects.chat.template_parameters import TEMPLATE, prompt_of, settle_prompt
 from smg_node.dialects.chat.tools import TOOLS
 from smg_node.dialects.completions.prompt import read_prompts
-from smg_node.dialects.openai.draft import Draft, Take, take_all
 from smg_node.dialects.openai.extras import take_model
+from smg_node.dialects.openai.request_draft import Draft, Take, take_all
 from smg_node.dialects.options import ReaderOptions
 
 

@@ -8,10 +8,10 @@ may stand in an action, whose tokens mean nothing more.
 
 from typing import Final
 
-from smg_node.parsers.elements import Attributes, Elements
-from smg_node.parsers.format import Tag, ToolFormat
-from smg_node.parsers.pairs import type_named
-from smg_node.parsers.typed import JSON, Types, not_string
+from smg_node.parsers.notations.key_value_pairs import type_named
+from smg_node.parsers.notations.schema_types import JSON, Types, not_string
+from smg_node.parsers.notations.xml_elements import Attributes, Elements
+from smg_node.parsers.reading.format import Tag, ToolFormat
 
 _ACTION: Final = "<|START_ACTION|>"
 _ACTION_END: Final = "<|END_ACTION|>"

@@ -7,9 +7,9 @@ The printed ids count the calls of a conversation; clients get ids that are uniq
 
 from typing import Final
 
-from smg_node.parsers.format import Tag
-from smg_node.parsers.json_calls import Shape
-from smg_node.parsers.json_wrapped import Wrapped
+from smg_node.parsers.notations.json_calls import Shape
+from smg_node.parsers.notations.json_wrapped import Wrapped
+from smg_node.parsers.reading.format import Tag
 
 _OPENER: Final = "<|START_ACTION|>"
 _CLOSER: Final = "<|END_ACTION|>"

@@ -9,10 +9,10 @@ the kind of tool, of which there is only one.
 
 from typing import Final
 
-from smg_node.parsers.format import Asked, Tag
-from smg_node.parsers.json_calls import behind_name
-from smg_node.parsers.reader import Machine, Reader
-from smg_node.parsers.sections import Section
+from smg_node.parsers.notations.call_sections import Section
+from smg_node.parsers.notations.json_calls import behind_name
+from smg_node.parsers.reading.format import Asked, Tag
+from smg_node.parsers.reading.text_reader import Machine, Reader
 
 _BEGIN: Final = "<｜tool▁calls▁begin｜>"
 _END: Final = "<｜tool▁calls▁end｜>"

@@ -12,9 +12,9 @@ The attribute `string` says whether a value is text or JSON, and is believed bef
 
 from typing import Final
 
-from smg_node.parsers.elements import Attributes, Elements
-from smg_node.parsers.format import Tag, ToolFormat
-from smg_node.parsers.typed import STRING, Types, not_string
+from smg_node.parsers.notations.schema_types import STRING, Types, not_string
+from smg_node.parsers.notations.xml_elements import Attributes, Elements
+from smg_node.parsers.reading.format import Tag, ToolFormat
 
 _TOKENS: Final = ("｜DSML｜", "｜GCML｜")
 _WRAPPERS: Final = ("function_calls", "tool_calls", "toolcalls", "calls")

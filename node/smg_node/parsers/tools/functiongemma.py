@@ -5,8 +5,8 @@
 
 from typing import Final
 
-from smg_node.parsers.format import ToolFormat
-from smg_node.parsers.own_calls import own_calls
+from smg_node.parsers.notations.brace_calls import own_calls
+from smg_node.parsers.reading.format import ToolFormat
 
 FORMATS: Final = (
     ToolFormat(

@@ -8,7 +8,7 @@ The role is spelled in plain words, and the turn before it ends with a token tha
 
 from typing import Final
 
-from smg_node.parsers.json_wrapped import Wrapped
+from smg_node.parsers.notations.json_wrapped import Wrapped
 
 _CALLS: Final = Wrapped(("function call<|role_sep|>", "<|function_call|>"), ("<|message_sep|>",))
 

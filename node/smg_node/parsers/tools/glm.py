@@ -10,11 +10,11 @@ behind it is a brace, the call is an object as in `hermes`: some fine-tunes prin
 import re
 from typing import Final
 
-from smg_node.parsers.format import Asked, Tag, ToolFormat
-from smg_node.parsers.markers import Markers
-from smg_node.parsers.pairs import Pairs
-from smg_node.parsers.reader import RESCAN_MAX, Machine, Reader
-from smg_node.parsers.tagged import Parameters
+from smg_node.parsers.notations.key_value_pairs import Pairs
+from smg_node.parsers.notations.tagged_arguments import Parameters
+from smg_node.parsers.reading.format import Asked, Tag, ToolFormat
+from smg_node.parsers.reading.markers import Markers
+from smg_node.parsers.reading.text_reader import RESCAN_MAX, Machine, Reader
 from smg_node.parsers.tools import hermes
 
 _OPENER: Final = "<tool_call>"

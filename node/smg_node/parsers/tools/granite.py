@@ -9,7 +9,7 @@ The array's last bracket is the end.
 
 from typing import Final
 
-from smg_node.parsers.json_wrapped import Wrapped
+from smg_node.parsers.notations.json_wrapped import Wrapped
 
 _CALLS: Final = Wrapped(
     ("<|tool_call|>", "<tool_call>", "<function_call>"),

@@ -8,8 +8,8 @@ object follows was text.
 
 from typing import Final
 
-from smg_node.parsers.format import Tag
-from smg_node.parsers.json_wrapped import Wrapped
+from smg_node.parsers.notations.json_wrapped import Wrapped
+from smg_node.parsers.reading.format import Tag
 
 OPENER: Final = "<tool_call>"
 CLOSER: Final = "</tool_call>"

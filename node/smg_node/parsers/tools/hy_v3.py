@@ -10,11 +10,11 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from smg_node.parsers.format import Asked, ToolFormat
-from smg_node.parsers.markers import Markers
-from smg_node.parsers.pairs import Pairs
-from smg_node.parsers.reader import CALLS_MAX, Machine, Reader
-from smg_node.parsers.tagged import Parameters, skip
+from smg_node.parsers.notations.key_value_pairs import Pairs
+from smg_node.parsers.notations.tagged_arguments import Parameters, skip
+from smg_node.parsers.reading.format import Asked, ToolFormat
+from smg_node.parsers.reading.markers import Markers
+from smg_node.parsers.reading.text_reader import CALLS_MAX, Machine, Reader
 from smg_node.parsers.tools.glm import named
 
 _SUFFIX: Final = re.compile(r"[A-Za-z0-9_-]*")

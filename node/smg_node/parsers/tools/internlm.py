@@ -7,7 +7,7 @@ Code for its own interpreter stands between the same tokens; nobody declared tha
 
 from typing import Final
 
-from smg_node.parsers.json_wrapped import Wrapped
+from smg_node.parsers.notations.json_wrapped import Wrapped
 
 _CALLS: Final = Wrapped(("<|action_start|>",), ("<|action_end|>",), before=("<|plugin|>",))
 

@@ -9,9 +9,9 @@ type or an id stands before the arguments; anything else is text at once.
 
 from typing import Final
 
-from smg_node.parsers.format import Asked, ToolFormat
-from smg_node.parsers.json_calls import Shape, calls
-from smg_node.parsers.reader import Machine, Reader
+from smg_node.parsers.notations.json_calls import Shape, calls
+from smg_node.parsers.reading.format import Asked, ToolFormat
+from smg_node.parsers.reading.text_reader import Machine, Reader
 
 STARTS: Final = ("{", "[")
 NAMES: Final = ("name", "function")

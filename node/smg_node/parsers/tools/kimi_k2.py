@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.parsers.format import Asked, Tag
-from smg_node.parsers.json_calls import Shape, behind_name, call_object, is_id
-from smg_node.parsers.json_text import value
-from smg_node.parsers.reader import Machine, Reader
-from smg_node.parsers.sections import Section
+from smg_node.parsers.notations.call_sections import Section
+from smg_node.parsers.notations.json_calls import Shape, behind_name, call_object, is_id
+from smg_node.parsers.notations.json_text import value
+from smg_node.parsers.reading.format import Asked, Tag
+from smg_node.parsers.reading.text_reader import Machine, Reader
 
 _BEGINS: Final = ("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>")
 _ENDS: Final = ("<|tool_calls_section_end|>", "<|tool_call_section_end|>")

@@ -7,10 +7,10 @@ Its templates print strings in single quotes and escape nothing in them, so its 
 
 from typing import Final
 
-from smg_node.parsers.format import Asked, ToolFormat
-from smg_node.parsers.markers import Markers
-from smg_node.parsers.python_calls import any_calls
-from smg_node.parsers.reader import Machine, Reader
+from smg_node.parsers.notations.python_calls import any_calls
+from smg_node.parsers.reading.format import Asked, ToolFormat
+from smg_node.parsers.reading.markers import Markers
+from smg_node.parsers.reading.text_reader import Machine, Reader
 
 _OPENER: Final = "<|tool_call_start|>"
 _CLOSER: Final = "<|tool_call_end|>"

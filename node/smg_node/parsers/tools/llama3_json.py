@@ -11,15 +11,15 @@ declared a function of that name, or one for code; else they are text.
 
 from typing import Final
 
-from smg_node.parsers.format import Asked, Tag, ToolFormat
-from smg_node.parsers.json_calls import EMPTY, Shape, behind_name, calls
-from smg_node.parsers.markers import Markers
-from smg_node.parsers.python_calls import call
-from smg_node.parsers.python_text import PYTHON
-from smg_node.parsers.reader import Machine, Reader
-from smg_node.parsers.tagged import ESCAPED, Parameters, parameter
+from smg_node.parsers.notations.json_calls import EMPTY, Shape, behind_name, calls
+from smg_node.parsers.notations.python_calls import call
+from smg_node.parsers.notations.python_literals import PYTHON
+from smg_node.parsers.notations.schema_types import STRING
+from smg_node.parsers.notations.tagged_arguments import ESCAPED, Parameters, parameter
+from smg_node.parsers.reading.format import Asked, Tag, ToolFormat
+from smg_node.parsers.reading.markers import Markers
+from smg_node.parsers.reading.text_reader import Machine, Reader
 from smg_node.parsers.tools import json
-from smg_node.parsers.typed import STRING
 
 _TAG: Final = "<|python_tag|>"
 _FUNCTION: Final = "<function="

@@ -5,6 +5,6 @@
 
 from typing import Final
 
-from smg_node.parsers.json_wrapped import Wrapped
+from smg_node.parsers.notations.json_wrapped import Wrapped
 
 FORMATS: Final = (Wrapped(("<longcat_tool_call>",), ("</longcat_tool_call>",)).form("longcat"),)

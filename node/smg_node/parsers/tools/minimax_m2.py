@@ -9,8 +9,8 @@ Another family has the same elements in `<dots_function_call>`.
 
 from typing import Final
 
-from smg_node.parsers.elements import Elements
-from smg_node.parsers.format import Tag, ToolFormat
+from smg_node.parsers.notations.xml_elements import Elements
+from smg_node.parsers.reading.format import Tag, ToolFormat
 
 _OPENER: Final = "<minimax:tool_call>"
 _CLOSER: Final = "</minimax:tool_call>"

@@ -12,13 +12,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from smg_node.parsers.elements import Elements
-from smg_node.parsers.format import Tag, ToolFormat
-from smg_node.parsers.markers import Markers
-from smg_node.parsers.nested import Nesting
-from smg_node.parsers.reader import HELD_MAX, Machine, Reader
-from smg_node.parsers.tagged import ESCAPED, Followed, Parameters, begun, parameter, taken
-from smg_node.parsers.typed import STRING, escaped, schema_of
+from smg_node.parsers.notations.nested_elements import Nesting
+from smg_node.parsers.notations.schema_types import STRING, escaped, schema_of
+from smg_node.parsers.notations.tagged_arguments import (
+    ESCAPED,
+    Followed,
+    Parameters,
+    begun,
+    parameter,
+    taken,
+)
+from smg_node.parsers.notations.xml_elements import Elements
+from smg_node.parsers.reading.format import Tag, ToolFormat
+from smg_node.parsers.reading.markers import Markers
+from smg_node.parsers.reading.text_reader import HELD_MAX, Machine, Reader
 
 _PREFIX: Final = "]<]minimax[>["
 _OPENER: Final = f"{_PREFIX}<tool_call>"

@@ -11,10 +11,10 @@ digits, so new ones are.
 import hashlib
 from typing import Final
 
-from smg_node.parsers.format import Asked, Tag, ToolFormat
-from smg_node.parsers.json_calls import Shape, behind_name, calls, is_id
-from smg_node.parsers.outlet import NewId
-from smg_node.parsers.reader import Machine, Reader
+from smg_node.parsers.notations.json_calls import Shape, behind_name, calls, is_id
+from smg_node.parsers.reading.format import Asked, Tag, ToolFormat
+from smg_node.parsers.reading.piece_writer import NewId
+from smg_node.parsers.reading.text_reader import Machine, Reader
 
 _OPENER: Final = "[TOOL_CALLS]"
 _ARGUMENTS: Final = "[ARGS]"

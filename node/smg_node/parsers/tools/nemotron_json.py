@@ -5,6 +5,6 @@
 
 from typing import Final
 
-from smg_node.parsers.json_wrapped import Wrapped
+from smg_node.parsers.notations.json_wrapped import Wrapped
 
 FORMATS: Final = (Wrapped(("<TOOLCALL>",), ("</TOOLCALL>",)).form("nemotron_json"),)

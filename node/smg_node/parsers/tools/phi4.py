@@ -8,7 +8,7 @@ The word is one of Python's too: it opens calls only before a bracket and a call
 
 from typing import Final
 
-from smg_node.parsers.json_wrapped import Wrapped
+from smg_node.parsers.notations.json_wrapped import Wrapped
 
 _CALLS: Final = Wrapped(("functools[", "<|tool_call|>"), ("<|/tool_call|>",))
 

@@ -8,10 +8,10 @@ With B(x) for `<|plamo:begin_x:plamo|>` and E(x) for `<|plamo:end_x:plamo|>`:
 
 from typing import Final
 
-from smg_node.parsers.format import Asked
-from smg_node.parsers.json_calls import EMPTY, OPEN, behind_name
-from smg_node.parsers.reader import Machine, Reader
-from smg_node.parsers.sections import Section, cut_short
+from smg_node.parsers.notations.call_sections import Section, cut_short
+from smg_node.parsers.notations.json_calls import EMPTY, OPEN, behind_name
+from smg_node.parsers.reading.format import Asked
+from smg_node.parsers.reading.text_reader import Machine, Reader
 
 
 def _begin(name: str) -> str:

@@ -14,10 +14,17 @@ before the first parameter, none of a value's is layout either.
 import re
 from typing import Final
 
-from smg_node.parsers.format import Asked, Tag, ToolFormat
-from smg_node.parsers.markers import Markers
-from smg_node.parsers.reader import Machine, Reader
-from smg_node.parsers.tagged import ESCAPED, Parameters, breaks_off, closed, followers, parameter
+from smg_node.parsers.notations.tagged_arguments import (
+    ESCAPED,
+    Parameters,
+    breaks_off,
+    closed,
+    followers,
+    parameter,
+)
+from smg_node.parsers.reading.format import Asked, Tag, ToolFormat
+from smg_node.parsers.reading.markers import Markers
+from smg_node.parsers.reading.text_reader import Machine, Reader
 
 _OPENER: Final = "<tool_call>"
 _CLOSER: Final = "</tool_call>"

@@ -5,8 +5,8 @@
 
 from typing import Final
 
-from smg_node.parsers.elements import Elements
-from smg_node.parsers.format import ToolFormat
+from smg_node.parsers.notations.xml_elements import Elements
+from smg_node.parsers.reading.format import ToolFormat
 
 _OPENER: Final = "<｜tool_calls_begin｜>"
 _CLOSER: Final = "<｜tool_calls_end｜>"

@@ -7,7 +7,7 @@ Each object is a call as soon as it comes; the end of the array is not waited fo
 
 from typing import Final
 
-from smg_node.parsers.json_wrapped import Wrapped
+from smg_node.parsers.notations.json_wrapped import Wrapped
 
 _CALLS: Final = Wrapped(("<tool_calls>",), ("</tool_calls>",), lines=True)
 

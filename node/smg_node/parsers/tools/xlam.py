@@ -11,10 +11,10 @@ answers have code in fences too.
 
 from typing import Final
 
-from smg_node.parsers.format import Asked, ToolFormat
-from smg_node.parsers.json_calls import Shape, calls
-from smg_node.parsers.json_wrapped import Wrapped
-from smg_node.parsers.reader import Machine, Reader
+from smg_node.parsers.notations.json_calls import Shape, calls
+from smg_node.parsers.notations.json_wrapped import Wrapped
+from smg_node.parsers.reading.format import Asked, ToolFormat
+from smg_node.parsers.reading.text_reader import Machine, Reader
 from smg_node.parsers.tools import json
 
 _FENCE: Final = "```"

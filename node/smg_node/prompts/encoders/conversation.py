@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from smg_node.prompts.sandbox import Today
+from smg_node.prompts.jinja.sandbox import Today
 
 Message = Mapping[str, Any]
 

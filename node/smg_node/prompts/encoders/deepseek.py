@@ -8,6 +8,8 @@ keeps it as soon as tools are about, and takes the results of calls for a part o
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from smg_node.prompts.analysis.template_facts import TemplateFacts
+from smg_node.prompts.analysis.thinking_variables import Switch
 from smg_node.prompts.encoders.conversation import (
     Conversation,
     Message,
@@ -18,8 +20,6 @@ from smg_node.prompts.encoders.conversation import (
     thought_of,
 )
 from smg_node.prompts.encoders.deepseek_texts import EFFORT_MAX, V4_TOOLS, V32_TOOLS
-from smg_node.prompts.facts import TemplateFacts
-from smg_node.prompts.thinking import Switch
 
 _SWITCH: Final = Switch(key="thinking", on=True, off=False, default="off", thinks=True)
 V32_FACTS: Final = TemplateFacts(switch=_SWITCH)

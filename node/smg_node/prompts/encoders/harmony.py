@@ -9,6 +9,8 @@ makes one call at a time.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from smg_node.prompts.analysis.template_facts import TemplateFacts
+from smg_node.prompts.analysis.thinking_variables import Switch
 from smg_node.prompts.encoders.conversation import (
     Conversation,
     Message,
@@ -19,8 +21,6 @@ from smg_node.prompts.encoders.conversation import (
     thought_of,
 )
 from smg_node.prompts.encoders.typescript import namespace
-from smg_node.prompts.facts import TemplateFacts
-from smg_node.prompts.thinking import Switch
 
 FACTS: Final = TemplateFacts(
     arguments="string",

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from smg_node.prompts.analysis.template_facts import TemplateFacts
+from smg_node.prompts.analysis.thinking_variables import Switch
 from smg_node.prompts.encoders.conversation import (
     Conversation,
     Message,
@@ -14,8 +16,6 @@ from smg_node.prompts.encoders.conversation import (
     packed_json,
     thought_of,
 )
-from smg_node.prompts.facts import TemplateFacts
-from smg_node.prompts.thinking import Switch
 
 _LEVELS: Final = ("low", "high", "max")
 _END: Final = "<|end_of_msg|>"

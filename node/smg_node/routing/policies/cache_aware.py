@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from smg_node.core.ports import Rng
-from smg_node.routing.burst import Burst
-from smg_node.routing.cheapest import Cheapest
+from smg_node.routing.cold_work_limit import Burst
+from smg_node.routing.cost_sampling import Cheapest
 from smg_node.routing.costs import cost, costs, prompt_tokens, rate
-from smg_node.routing.keys import prefix_digest
 from smg_node.routing.policies.threshold import Threshold
 from smg_node.routing.policy import Asked, Policy, PolicyParts
 from smg_node.routing.pool import Candidate, Pool
+from smg_node.routing.routing_keys import prefix_digest
 
 COLD_TOKENS: Final = 64.0
 """A shorter overlap, less than a block, is none."""

@@ -1,7 +1,7 @@
 """To the worker that is expected to begin soonest, whatever it has cached."""
 
 from smg_node.core.ports import Rng
-from smg_node.routing.cheapest import Cheapest
+from smg_node.routing.cost_sampling import Cheapest
 from smg_node.routing.costs import prompt_tokens, rate, uncached, waits
 from smg_node.routing.policy import Asked, PolicyParts
 from smg_node.routing.pool import Pool

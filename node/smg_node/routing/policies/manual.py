@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from smg_node.core.ports import Rng
-from smg_node.routing.keys import key_digest
 from smg_node.routing.policy import Asked, Policy, PolicyParts
 from smg_node.routing.pool import Pool
+from smg_node.routing.routing_keys import key_digest
 
 
 class Manual:

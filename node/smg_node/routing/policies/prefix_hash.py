@@ -3,9 +3,9 @@
 from typing import Final
 
 from smg_node.core.ports import Rng
-from smg_node.routing.keys import prefix_digest
 from smg_node.routing.policy import Asked, PolicyParts
 from smg_node.routing.pool import Pool
+from smg_node.routing.routing_keys import prefix_digest
 
 FLOOR: Final = 10
 """So many open calls never make a worker full; see `consistent_hashing`."""

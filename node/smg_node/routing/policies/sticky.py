@@ -9,9 +9,9 @@ for the load: two nodes with slightly different numbers must not send one key to
 """
 
 from smg_node.core.ports import Rng
-from smg_node.routing.keys import key_digest
 from smg_node.routing.policy import Asked, Bindings, Policy
 from smg_node.routing.pool import Pool
+from smg_node.routing.routing_keys import key_digest
 
 
 class Sticky:

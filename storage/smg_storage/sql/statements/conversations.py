@@ -20,8 +20,10 @@ from sqlalchemy import (
     update,
 )
 
-from smg_storage.sql.naming import LOGICAL
-from smg_storage.sql.statements.parts import (
+from smg_storage.sql.schema.naming import LOGICAL
+from smg_storage.sql.schema.tables import Tables
+from smg_storage.sql.schema.types import Document, UtcTime, Word
+from smg_storage.sql.statements.expressions import (
     alive,
     always,
     among,
@@ -32,8 +34,6 @@ from smg_storage.sql.statements.parts import (
     shown,
     small,
 )
-from smg_storage.sql.tables import Tables
-from smg_storage.sql.types import Document, UtcTime, Word
 
 
 class ConversationStatements:

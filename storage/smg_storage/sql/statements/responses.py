@@ -16,8 +16,10 @@ from sqlalchemy import (
     update,
 )
 
-from smg_storage.sql.naming import LOGICAL
-from smg_storage.sql.statements.parts import (
+from smg_storage.sql.schema.naming import LOGICAL
+from smg_storage.sql.schema.tables import Tables
+from smg_storage.sql.schema.types import UtcTime
+from smg_storage.sql.statements.expressions import (
     alive,
     among,
     given,
@@ -28,8 +30,6 @@ from smg_storage.sql.statements.parts import (
     shown,
     small,
 )
-from smg_storage.sql.tables import Tables
-from smg_storage.sql.types import UtcTime
 
 KEPT_BY_ROW: Final = (
     "tenant",

@@ -21,7 +21,9 @@ from sqlalchemy import (
     update,
 )
 
-from smg_storage.sql.statements.parts import (
+from smg_storage.sql.schema.tables import Tables
+from smg_storage.sql.schema.types import UtcTime, Word, octets
+from smg_storage.sql.statements.expressions import (
     OPEN,
     alive,
     among,
@@ -34,8 +36,6 @@ from smg_storage.sql.statements.parts import (
     small,
     yes,
 )
-from smg_storage.sql.tables import Tables
-from smg_storage.sql.types import UtcTime, Word, octets
 
 
 class RunStatements:

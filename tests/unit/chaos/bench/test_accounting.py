@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.bench.accounting import (
+from smg_chaos.bench.figures.process_accounting import (
     AccountingError,
     Memory,
     cpu_s,

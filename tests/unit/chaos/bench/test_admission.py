@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from smg_chaos.bench.admission import CASES, Scene, admission, measure, table
+from smg_chaos.bench.micro.admission import CASES, Scene, admission, measure, table
 
 
 def test_every_case_is_what_its_row_says() -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from smg_chaos.bench import gateways
 from smg_chaos.bench.bench import Bench
 from smg_chaos.bench.children import BenchError
 from smg_chaos.bench.compare import Wish, compare
-from smg_chaos.bench.gateways import EQUIPPED
+from smg_chaos.bench.figures.rows import Row
+from smg_chaos.bench.gateways import gateways
+from smg_chaos.bench.gateways.gateways import EQUIPPED
 from smg_chaos.bench.goals import REFERENCE
 from smg_chaos.bench.options import Options
-from smg_chaos.bench.rows import Row
 
 FACTS = {
     "at": "2026-11-26T15:12:00+00:00",

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from smg_chaos.bench.alone import first_tokens
 from smg_chaos.bench.children import BenchError, free_ports
-from smg_chaos.bench.workloads import WORKLOADS
-from smg_chaos.engine.bundle import tiny_bundle
+from smg_chaos.bench.figures.engine_alone import first_tokens
+from smg_chaos.bench.load.workloads import WORKLOADS
+from smg_chaos.engine.scripts.bundle import tiny_bundle
 from smg_node.engines.engine import Contract
 
 BUNDLE = tiny_bundle("m", vocabulary=1000, context=100)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_chaos.bench.answers import (
+from smg_chaos.bench.load.answer_check import (
     Answer,
     Judge,
     WrongAnswerError,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.bench.accounting import tree_of
 from smg_chaos.bench.children import BenchError, free_ports, spawn
+from smg_chaos.bench.figures.process_accounting import tree_of
 
 # A parent that ignores the polite way, with a child that outlives it.
 STUBBORN = """

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.bench.connection import Connection, Exchange
+from smg_chaos.bench.load.connection import Connection, Exchange
 
 EVENT = b'data: {"choices":[{"delta":{"content":"word"}}]}\n\n'
 ROLE = b'data: {"choices":[{"delta":{"role":"assistant","content":""}}]}\n\n'

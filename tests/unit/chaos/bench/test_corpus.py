@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.bench.corpus import corpus_of, prose, standard_library
+from smg_chaos.bench.load.corpus import corpus_of, prose, standard_library
 
 TEXTS = [f'def f{n}():\n    """Say "hé" \\ {n}."""\n    return "\t{n}"\n' for n in range(200)]
 

@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from smg_chaos.bench import crowd
-from smg_chaos.bench.accounting import Memory
 from smg_chaos.bench.children import BenchError
 from smg_chaos.bench.crowd import QUIET_MODEL, Found, Wish, crowded, files_of, flows_of, found_of
 from smg_chaos.bench.crowd_cli import told
-from smg_chaos.bench.gateways import Place
-from smg_chaos.bench.job import Tally
-from smg_chaos.bench.script import Script
-from smg_chaos.engine.bundle import tiny_bundle
+from smg_chaos.bench.figures.process_accounting import Memory
+from smg_chaos.bench.gateways.gateways import Place
+from smg_chaos.bench.load.job import Tally
+from smg_chaos.bench.load.script import Script
+from smg_chaos.engine.scripts.bundle import tiny_bundle
 
 MB = 1024 * 1024
 WISH = Wish(idle=10, active=2, processes=1)

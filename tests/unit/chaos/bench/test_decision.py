@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 from typer.testing import CliRunner
 
-from smg_chaos.bench.decision import Case, Prompt, Scene, app, measure, table
+from smg_chaos.bench.micro.decision import Case, Prompt, Scene, app, measure, table
 from smg_chaos.cli import app as chaos
 from smg_node.core.journey import Chosen, Journey
-from smg_node.pipeline.decide import Wish
+from smg_node.pipeline.placement.decider import Wish
 
 
 class Heard(Scene):

@@ -4,7 +4,7 @@ import json
 
 from typer.testing import CliRunner
 
-from smg_chaos.bench.decision_growth import STREAMS, WORKERS, Crowd, app
+from smg_chaos.bench.micro.decision_growth import STREAMS, WORKERS, Crowd, app
 from smg_chaos.cli import app as chaos
 
 

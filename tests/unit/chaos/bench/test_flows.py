@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from smg_chaos.bench.flows import FlowRun, Samples
-from smg_chaos.bench.http_engine import Face, Said, Wheel, Words
-from smg_chaos.bench.job import Flow, Job, Prompt, Tally
-from smg_chaos.bench.requests import requests_of
+from smg_chaos.bench.gateways.http_engine import Face, Said, Wheel, Words
+from smg_chaos.bench.load.job import Flow, Job, Prompt, Tally
+from smg_chaos.bench.load.load_flows import FlowRun, Samples
+from smg_chaos.bench.load.requests import requests_of
 
 PIECES = ("One", " two", " three", " four")
 TEXT = "One two three"

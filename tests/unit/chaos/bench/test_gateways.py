@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from smg_chaos.bench.children import BenchError
-from smg_chaos.bench.engines import EngineChoice, grpc_command
-from smg_chaos.bench.gateways import (
+from smg_chaos.bench.gateways.engines import EngineChoice, grpc_command
+from smg_chaos.bench.gateways.gateways import (
     KINDS,
     Place,
     check_installed,

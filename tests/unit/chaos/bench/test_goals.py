@@ -3,10 +3,10 @@ from datetime import UTC, datetime
 import pytest
 
 from smg_chaos.bench.compare_page import Page, page
-from smg_chaos.bench.gateways import EQUIPPED, KINDS
+from smg_chaos.bench.figures.rows import Figure
+from smg_chaos.bench.gateways.gateways import EQUIPPED, KINDS
 from smg_chaos.bench.goals import COMMON, GOALS, Goal, Verdict, judged
-from smg_chaos.bench.rows import Figure
-from smg_chaos.bench.workloads import WORKLOADS, chosen
+from smg_chaos.bench.load.workloads import WORKLOADS, chosen
 
 SHORT = Goal("short", "short", 0.6, 0.35)
 MEMORY = Goal("memory", "short", 1.1, 0.9, of="memory")

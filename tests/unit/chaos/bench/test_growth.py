@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.bench.gateways import EQUIPPED, KINDS, Place, Wanted
-from smg_chaos.bench.growth import WORKERS, growths, with_workers
-from smg_chaos.bench.profiling import profiled, said_of
-from smg_chaos.bench.rows import Figure
-from smg_chaos.bench.workloads import Load, prompts
+from smg_chaos.bench.figures.growth import WORKERS, growths, with_workers
+from smg_chaos.bench.figures.profiling import profiled, said_of
+from smg_chaos.bench.figures.rows import Figure
+from smg_chaos.bench.gateways.gateways import EQUIPPED, KINDS, Place, Wanted
+from smg_chaos.bench.load.workloads import Load, prompts
 
 
 def place(tmp_path: Path) -> Place:

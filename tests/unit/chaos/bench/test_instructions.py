@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from smg_chaos.bench.counted import Counted, Function, counting
-from smg_chaos.bench.gateways import KINDS, Place, Wanted
+from smg_chaos.bench.figures.counted_gateway import Counted, Function, counting
+from smg_chaos.bench.gateways.gateways import KINDS, Place, Wanted
 from smg_chaos.bench.instructions import counted, told
 
 
@@ -70,7 +70,7 @@ def test_the_same_node_runs_under_count(tmp_path: Path) -> None:
     assert command[:7] == [
         sys.executable,
         "-m",
-        "smg_chaos.bench.counted",
+        "smg_chaos.bench.figures.counted_gateway",
         str(tmp_path / "f"),
         "3",
         "4",

@@ -1,6 +1,6 @@
 """How quick an interpreter is: the least of its tries, and said in words beside its version."""
 
-from smg_chaos.bench.interpreter import step_ns, told
+from smg_chaos.bench.figures.interpreter import step_ns, told
 
 
 def test_the_least_of_all_tries_counts() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.bench import machine
+from smg_chaos.bench.figures import machine
 
 _TOLD = """processor\t: 0
 cpu family\t: 25

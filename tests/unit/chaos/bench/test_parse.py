@@ -2,12 +2,12 @@ import json
 
 import pytest
 
-from smg_chaos.bench.parse import formats, long_row, measure, parse, scenes_of, table
-from smg_chaos.bench.parse_texts import Vocabulary, garbage, speeches
-from smg_node.core.pieces import Arguments, Call, Reasoning, Text
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.known import known_tools
-from smg_node.parsers.printing import Printing
+from smg_chaos.bench.micro.parse import formats, long_row, measure, parse, scenes_of, table
+from smg_chaos.bench.micro.parse_texts import Vocabulary, garbage, speeches
+from smg_node.core.generation.pieces import Arguments, Call, Reasoning, Text
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.parsers.selection.registry import known_tools
 
 
 def test_every_answer_says_what_its_row_claims() -> None:

@@ -2,7 +2,7 @@ import json
 
 from typer.testing import CliRunner
 
-from smg_chaos.bench.prefix_index import Load, app, measure_follower, measure_index, table
+from smg_chaos.bench.micro.prefix_index import Load, app, measure_follower, measure_index, table
 from smg_chaos.cli import app as chaos
 
 LOAD = Load(prompts=150, families=4)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_chaos.bench.children import BenchError
-from smg_chaos.bench.http_engine import Face, Said, Wheel, Words
-from smg_chaos.bench.job import Flow, Job, Prompt, Reply, Tally
-from smg_chaos.bench.remote import Clients, merged, share_of
+from smg_chaos.bench.gateways.http_engine import Face, Said, Wheel, Words
+from smg_chaos.bench.load.job import Flow, Job, Prompt, Reply, Tally
+from smg_chaos.bench.load.remote_client import Clients, merged, share_of
 
 FLOW = Flow(
     name="main",

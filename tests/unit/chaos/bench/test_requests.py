@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from smg_chaos.bench.corpus import Corpus, corpus_of
-from smg_chaos.bench.job import Flow, Job, Prompt
-from smg_chaos.bench.requests import TURNS, requests_of
+from smg_chaos.bench.load.corpus import Corpus, corpus_of
+from smg_chaos.bench.load.job import Flow, Job, Prompt
+from smg_chaos.bench.load.requests import TURNS, requests_of
 
 JOB = Job(host="127.0.0.1", port=81, model='a "model"', flows=())
 

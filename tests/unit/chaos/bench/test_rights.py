@@ -4,7 +4,7 @@ import json
 
 from typer.testing import CliRunner
 
-from smg_chaos.bench.rights import Case, Scene, app, measure, table
+from smg_chaos.bench.micro.rights import Case, Scene, app, measure, table
 
 
 def test_a_row_has_its_figures_and_they_can_be_read() -> None:

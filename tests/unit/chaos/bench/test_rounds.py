@@ -7,12 +7,12 @@ import pytest
 from rich.console import Console
 
 from smg_chaos.bench.bench import Bench, Plan
-from smg_chaos.bench.cell import Lengths
-from smg_chaos.bench.gateways import Gateway
-from smg_chaos.bench.progress import Progress
-from smg_chaos.bench.rows import Row
+from smg_chaos.bench.figures.measurement import Lengths
+from smg_chaos.bench.figures.progress import Progress
+from smg_chaos.bench.figures.rows import Row
+from smg_chaos.bench.gateways.gateways import Gateway
+from smg_chaos.bench.load.workloads import Load, Workload, chosen
 from smg_chaos.bench.session import bundle_of
-from smg_chaos.bench.workloads import Load, Workload, chosen
 
 
 def gateway(label: str) -> Gateway:

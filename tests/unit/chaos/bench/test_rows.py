@@ -4,9 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.bench.rows import ALONE, Figure, Row, Times, figures_of, times_of, void_reasons
-from smg_chaos.bench.table import table
-from smg_chaos.bench.workloads import WORKLOADS, paced
+from smg_chaos.bench.figures.rows import (
+    ALONE,
+    Figure,
+    Row,
+    Times,
+    figures_of,
+    times_of,
+    void_reasons,
+)
+from smg_chaos.bench.figures.table import table
+from smg_chaos.bench.load.workloads import WORKLOADS, paced
 
 SHORT, STREAM1, BURST = (WORKLOADS[name] for name in ("short", "stream1", "burst"))
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from smg_chaos.bench import machine
 from smg_chaos.bench.bench import Plan, turned
-from smg_chaos.bench.cell import Lengths
 from smg_chaos.bench.children import BenchError
-from smg_chaos.bench.gateways import Gateway
+from smg_chaos.bench.figures import machine
+from smg_chaos.bench.figures.measurement import Lengths
+from smg_chaos.bench.gateways.gateways import Gateway
+from smg_chaos.bench.load.workloads import WORKLOADS, paced
 from smg_chaos.bench.options import Options
 from smg_chaos.bench.session import base_of, plan_of
-from smg_chaos.bench.workloads import WORKLOADS, paced
 
 
 def planned(tmp_path: Path, **given: Any) -> tuple[Plan, str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from smg_chaos.bench.state_soak import Cost, app, soak
+from smg_chaos.bench.micro.state_soak import Cost, app, soak
 
 
 def test_a_soak_does_every_update_and_counts_what_it_cost() -> None:

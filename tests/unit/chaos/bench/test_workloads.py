@@ -3,10 +3,10 @@ from typing import cast
 
 import pytest
 
-from smg_chaos.bench.job import Flow
-from smg_chaos.bench.script import Script
-from smg_chaos.bench.workloads import NAMES, ROUND, WORKLOADS, Load, Workload, chosen, paced
-from smg_chaos.engine.bundle import tiny_bundle
+from smg_chaos.bench.load.job import Flow
+from smg_chaos.bench.load.script import Script
+from smg_chaos.bench.load.workloads import NAMES, ROUND, WORKLOADS, Load, Workload, chosen, paced
+from smg_chaos.engine.scripts.bundle import tiny_bundle
 
 LOAD = Load(clients=5, held_s=2.0, long_sizes=(3000, 3100))
 

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import msgspec
 
-from smg_chaos.engine.account import Account, Line
-from smg_chaos.engine.asked import Asked
-from smg_chaos.engine.bundle import tiny_bundle
-from smg_chaos.engine.engine import Engine
-from smg_chaos.engine.faults import parse_fault
 from smg_chaos.engine.host import Host
-from smg_chaos.engine.making import make_plan
+from smg_chaos.engine.plan_builder import make_plan
 from smg_chaos.engine.plans import Wanted
-from smg_chaos.engine.scripts import script_of
+from smg_chaos.engine.protocol.faults import parse_fault
+from smg_chaos.engine.protocol.generate_request import Asked
+from smg_chaos.engine.scripts.bundle import tiny_bundle
+from smg_chaos.engine.scripts.scripts import script_of
 from smg_chaos.engine.settings import EngineSettings
-from smg_node.world import SystemClock
+from smg_chaos.engine.simulator.call_ledger import Account, Line
+from smg_chaos.engine.simulator.engine import Engine
+from smg_node.system_clock import SystemClock
 
 EPOCH_S = 1_700_000_000.0
 STEP_S = 0.010

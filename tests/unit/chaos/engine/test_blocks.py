@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from smg_chaos.engine.blocks import BlockTable, Cleared, PlainBlocks, Removed, Stored, chain
+from smg_chaos.engine.cache.blocks import BlockTable, Cleared, PlainBlocks, Removed, Stored, chain
 
 SIZE = 4
 COUNT = 12

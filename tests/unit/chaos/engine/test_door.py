@@ -7,8 +7,8 @@ import pytest
 from smg_grpc_proto import vllm_engine_pb2 as words
 from smg_grpc_proto import vllm_engine_pb2_grpc as rpc
 
-from smg_chaos.engine.calls import Code
-from smg_chaos.engine.door import Door
+from smg_chaos.engine.protocol.rpc_call import Code
+from smg_chaos.engine.servers.call_gate import Door
 from support.simulated import running_simulated
 
 HEALTH = "/vllm.grpc.engine.VllmEngine/HealthCheck"

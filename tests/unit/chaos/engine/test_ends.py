@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from smg_chaos.engine.calls import Code, How
+from smg_chaos.engine.protocol.rpc_call import Code, How
 from support.simulated_engine import FLAVOURS, PROMPT, Simulation
 
 EVERYONE = [pytest.param(*flavour, id="-".join(flavour)) for flavour in FLAVOURS]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from smg_grpc_proto.generated import common_pb2
 
-from smg_chaos.engine.calls import Code
+from smg_chaos.engine.protocol.rpc_call import Code
 from support.simulated_engine import FLAVOURS, Simulation, bundle
 
 EVERYONE = [pytest.param(*flavour, id="-".join(flavour)) for flavour in FLAVOURS]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.engine.calls import Code, How
-from smg_chaos.engine.faults import FAULTS, fault_table, parse_fault
+from smg_chaos.engine.protocol.faults import FAULTS, fault_table, parse_fault
+from smg_chaos.engine.protocol.rpc_call import Code, How
 from support.simulated_engine import PROMPT, Simulation, bundle
 
 ENDLESS: dict[str, Any] = {"max_tokens": 1500, "ignore_eos": True}

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_chaos.engine.handover import Asking, Exchange, Gone, Handed, Shelf, Thing
-from smg_chaos.engine.store import FolderStore, MemoryStore
+from smg_chaos.engine.cache.shared_store import FolderStore, MemoryStore
+from smg_chaos.engine.pairs.handover import Asking, Exchange, Gone, Handed, Shelf, Thing
 
 THING = Handed(1, 70, 32)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.engine.hpack import HeaderReader, HpackError, huffman, huffman_codes, literal
+from smg_chaos.engine.servers.hpack import HeaderReader, HpackError, huffman, huffman_codes, literal
 
 # Appendix C of the RFC: requests on one connection, plain and Huffman-coded.
 PLAIN = (

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from aiohttp import ClientError, ClientSession
 
-from smg_chaos.engine.engine import Engine
-from smg_chaos.engine.http_face import HttpFace
-from smg_chaos.engine.making import make_plan
+from smg_chaos.engine.plan_builder import make_plan
 from smg_chaos.engine.plans import Wanted
-from smg_chaos.engine.scripts import TEXTS
-from smg_node.world import SystemClock
+from smg_chaos.engine.scripts.scripts import TEXTS
+from smg_chaos.engine.servers.http_server import HttpFace
+from smg_chaos.engine.simulator.engine import Engine
+from smg_node.system_clock import SystemClock
 
 CLOCK = SystemClock()
 SAYS = TEXTS["fixed"]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from smg_grpc_proto.generated import common_pb2
 
-from smg_chaos.engine.calls import Code
-from smg_chaos.engine.memory import MemoryCall
+from smg_chaos.engine.protocol.rpc_call import Code
+from smg_chaos.engine.servers.in_memory import MemoryCall
 from support.simulated_engine import PROMPT, Simulation
 
 WITH_EVENTS = [("vllm", "python"), ("vllm", "rust"), ("sglang", "python"), ("tokenspeed", "python")]
@@ -218,8 +218,8 @@ def test_a_publisher_with_memory_replays_all_or_from_a_cursor() -> None:
 def test_a_publisher_that_forgot_the_beginning_hands_out_a_snapshot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("smg_chaos.engine.kv.HISTORY_BATCHES", 5)
-    monkeypatch.setattr("smg_chaos.engine.kv.SNAPSHOT_BLOCKS", 3)
+    monkeypatch.setattr("smg_chaos.engine.cache.kv.HISTORY_BATCHES", 5)
+    monkeypatch.setattr("smg_chaos.engine.cache.kv.SNAPSHOT_BLOCKS", 3)
     simulation = Simulation("vllm", "rust", blocks=64, block_size=32)
     for at in range(9):
         simulation.generate([40 + at] * 70, max_tokens=1)
@@ -285,7 +285,7 @@ def test_batches_can_be_late() -> None:
 
 
 def test_a_subscriber_that_reads_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("smg_chaos.engine.kv._WAITING_MAX", 4)
+    monkeypatch.setattr("smg_chaos.engine.cache.kv._WAITING_MAX", 4)
     simulation = Simulation("vllm")
     listener = Listener(simulation)
     listener.call.call.bell = lambda _: None

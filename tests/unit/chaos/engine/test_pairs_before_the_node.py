@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import Sampling, TokenIds, token_ids
-from smg_node.engines.detect import open_engine
+from smg_node.core.generation.request import Sampling, TokenIds, token_ids
+from smg_node.engines.disaggregation import Room
 from smg_node.engines.engine import Engine, EngineRequest
-from smg_node.engines.options import EngineOptions
-from smg_node.engines.pairing import Room
+from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.grpc.contract_detection import open_engine
 from support.simulated_engine import PROMPT, Simulation
 from support.simulated_pair import ids_of, served_pair
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from smg_grpc_proto.generated import common_pb2
 
-from smg_chaos.engine.calls import Code
-from smg_chaos.engine.memory import MemoryCall
+from smg_chaos.engine.protocol.rpc_call import Code
+from smg_chaos.engine.servers.in_memory import MemoryCall
 from support.simulated_engine import PROMPT, Simulation
 from support.simulated_pair import ROOM, SimulatedPair, ids_of
 

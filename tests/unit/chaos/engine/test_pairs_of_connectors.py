@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_chaos.engine.calls import Code
-from smg_chaos.engine.memory import MemoryCall
+from smg_chaos.engine.protocol.rpc_call import Code
+from smg_chaos.engine.servers.in_memory import MemoryCall
 from smg_chaos.engine.settings import EngineSettings
 from support.simulated_engine import PROMPT, Simulation
 from support.simulated_pair import PORT, SimulatedPair, ids_of

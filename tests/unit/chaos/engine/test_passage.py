@@ -13,7 +13,7 @@ import pytest
 from aiohttp import ClientSession
 
 from smg_chaos.engine.plans import Wanted
-from smg_chaos.engine.scripts import TEXTS
+from smg_chaos.engine.scripts.scripts import TEXTS
 from support.engine_asking import Heard, asking
 from support.simulated_engine import PROMPT, Served, served
 from support.simulated_pair import served_pair

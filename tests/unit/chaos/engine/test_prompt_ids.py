@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_chaos.engine.contracts import CONTRACTS
-from smg_chaos.engine.prompt_ids import PACKED_FROM_BYTES, Greatest, PackedIds, cut_out
-from smg_chaos.engine.wire import Field, varint
+from smg_chaos.engine.protocol.contracts import CONTRACTS
+from smg_chaos.engine.protocol.prompt_ids import PACKED_FROM_BYTES, Greatest, PackedIds, cut_out
+from smg_chaos.engine.protocol.wire import Field, varint
 from support.simulated_engine import Simulation
 
 # Numbers around the borders between one, two, three and more digits in base 128.

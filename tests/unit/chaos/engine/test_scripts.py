@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.engine.answers import Answer, Following
-from smg_chaos.engine.bundle import Bundle, BundleError, folder_bundle, pieces, zipped
-from smg_chaos.engine.scripts import NAMES, TEXTS, script_of
-from smg_chaos.engine.vocabulary import MARKERS, SPECIAL, byte_letters, tiny_files
+from smg_chaos.engine.protocol.answers import Answer, Following
+from smg_chaos.engine.scripts.bundle import Bundle, BundleError, folder_bundle, pieces, zipped
+from smg_chaos.engine.scripts.scripts import NAMES, TEXTS, script_of
+from smg_chaos.engine.scripts.vocabulary import MARKERS, SPECIAL, byte_letters, tiny_files
 from support.simulated_engine import Simulation, bundle
 
 # Of tokenizer.json. It changes only when somebody changes the tokenizer on purpose: answers, and

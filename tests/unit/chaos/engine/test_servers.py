@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from smg_chaos.engine import frames
 from smg_chaos.engine.plans import SERVERS, ServerKind, Wanted
+from smg_chaos.engine.servers import frames
 from support.engine_asking import Asker, asking, in_background, listen
 from support.simulated_engine import FLAVOURS, PROMPT, Served, served
 
@@ -281,8 +281,8 @@ def test_the_lean_server_serves_on_after_garbage(lean: tuple[Served, Asker]) -> 
 
 def test_nothing_is_raised_into_the_loop_by_garbage() -> None:
     from smg_chaos.engine.host import Host
-    from smg_chaos.engine.making import make_plan
-    from smg_node.world import SystemClock
+    from smg_chaos.engine.plan_builder import make_plan
+    from smg_node.system_clock import SystemClock
 
     async def run() -> list[dict[str, Any]]:
         raised: list[dict[str, Any]] = []

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.engine.answers import Answer
-from smg_chaos.engine.contracts import CONTRACTS
-from smg_chaos.engine.manners import Flavour
-from smg_chaos.engine.servicers import MANNERS
-from smg_chaos.engine.wire import Field, string_field, varint
-from smg_chaos.engine.writer import Ending, Writer
+from smg_chaos.engine.protocol.answers import Answer
+from smg_chaos.engine.protocol.contracts import CONTRACTS
+from smg_chaos.engine.protocol.response_writer import Ending, Writer
+from smg_chaos.engine.protocol.servicer_behaviours import Flavour
+from smg_chaos.engine.protocol.servicers import MANNERS
+from smg_chaos.engine.protocol.wire import Field, string_field, varint
 
 NUMBER = st.integers(0, 2**32 - 1)
 NAMES = {"trtllm": ("output_token_ids", "sequence_index")}

@@ -6,18 +6,20 @@ import pytest
 from typer.testing import CliRunner
 
 from smg_chaos.cli import app
-from smg_chaos.fuzz import attack, inside, outside
+from smg_chaos.fuzz import attack
+from smg_chaos.fuzz import keyed_packets as inside
+from smg_chaos.fuzz import keyless_packets as outside
 from smg_chaos.fuzz.attack import Attack
-from smg_chaos.fuzz.memory import resident_bytes
-from smg_chaos.fuzz.neighbours import Neighbours, lived_in
+from smg_chaos.fuzz.process_memory import resident_bytes
 from smg_chaos.fuzz.report import BROKEN_SHOWN, Report
-from smg_mesh.io.keyring import Keyring
-from smg_mesh.io.refused import REASONS, Refused
-from smg_mesh.io.replay import Replays
+from smg_chaos.fuzz.small_cluster import Neighbours, lived_in
+from smg_mesh.io.security.keyring import Keyring
+from smg_mesh.io.security.rejected import REASONS, Refused
+from smg_mesh.io.security.replay_window import Replays
 from smg_mesh.swim import wire
 from smg_mesh.swim.effects import Effect, Note
 from smg_mesh.swim.messages import Address
-from smg_mesh.swim.swim import Swim
+from smg_mesh.swim.swim_core import Swim
 
 
 def attack_of(packets: int, seed: int = 1) -> Report:

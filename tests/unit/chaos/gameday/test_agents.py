@@ -12,12 +12,12 @@ from typing import IO, Any
 
 import pytest
 
-from smg_chaos.gameday import smg_agent
-from smg_chaos.gameday.agent import Announced, Seen
-from smg_chaos.gameday.lab import Program
-from smg_chaos.gameday.serf_agent import SerfAgent
-from smg_chaos.gameday.smg_agent import SmgAgent
-from smg_chaos.gameday.talk import Talk
+from smg_chaos.gameday.agents import smg_agent
+from smg_chaos.gameday.agents.agent import Announced, Seen
+from smg_chaos.gameday.agents.serf_agent import SerfAgent
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.lab.http_client import Talk
+from smg_chaos.gameday.lab.lab import Program
 from support.gameday_fakes import FakeLab, Manners, VirtualClock
 from support.talk import becomes
 

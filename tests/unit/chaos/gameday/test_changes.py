@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_chaos.gameday.changes import Doings, growth
+from smg_chaos.gameday.scenes.changes import Doings, growth
 
 
 def test_memory_that_grows_all_the_time_is_seen_and_a_warm_up_is_not() -> None:

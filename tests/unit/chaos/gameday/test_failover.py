@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from smg_chaos.gameday.casts import CASTS, Harm, questions
-from smg_chaos.gameday.cluster import Cluster, ClusterError
-from smg_chaos.gameday.failover import Tally, failover, is_clear
-from smg_chaos.gameday.failover_scene import stop_in
-from smg_chaos.gameday.hearing import Hearing
+from smg_chaos.gameday.agents.cluster import Cluster, ClusterError
+from smg_chaos.gameday.clients.stream_check import Hearing
+from smg_chaos.gameday.scenes.failover import Tally, failover, is_clear
+from smg_chaos.gameday.scenes.failover_scene import stop_in
+from smg_chaos.gameday.scenes.roles import CASTS, Harm, questions
 from smg_chaos.gameday.stage import Stage
 from support.gameday_fakes import FakeAgent, FakeLab, Manners, VirtualClock
 

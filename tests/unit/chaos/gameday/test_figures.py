@@ -4,11 +4,11 @@ import json
 import pytest
 from rich.console import Console
 
-from smg_chaos.gameday.figures import Figure, percentile, times
 from smg_chaos.gameday.options import Options
 from smg_chaos.gameday.outcomes import Outcome, as_json, table, verdict
 from smg_chaos.gameday.scenarios import SCENARIOS, Size
 from smg_chaos.gameday.session import run, size_of
+from smg_chaos.statistics import Figure, percentile, times
 
 
 def test_a_percentile_is_one_of_the_values() -> None:

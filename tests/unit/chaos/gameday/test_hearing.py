@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.gameday.hearing import Hearing, problems
+from smg_chaos.gameday.clients.stream_check import Hearing, problems
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it does so once more."
 USAGE = {"prompt_tokens": 3, "completion_tokens": 9, "total_tokens": 12}

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.gameday.ledger import Ledger
+from smg_chaos.gameday.clients.change_ledger import Ledger
 
 
 def test_what_nobody_changed_is_as_it_was() -> None:

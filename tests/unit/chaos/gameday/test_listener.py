@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from smg_chaos.gameday import listener
-from smg_chaos.gameday.hearing import Hearing
-from smg_chaos.gameday.lab import Lab
+from smg_chaos.gameday.clients import stream_client as listener
+from smg_chaos.gameday.clients.stream_check import Hearing
+from smg_chaos.gameday.lab.lab import Lab
 
 Said = Sequence[bytes | float]
 """Bytes to send, and seconds to wait."""

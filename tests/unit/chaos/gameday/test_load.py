@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.gameday import load as load_module
-from smg_chaos.gameday.load import Balancer, Load, Tally
-from smg_chaos.gameday.smg_agent import SmgAgent
-from smg_chaos.gameday.talk import Talk
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.clients import load as load_module
+from smg_chaos.gameday.clients.load import Balancer, Load, Tally
+from smg_chaos.gameday.lab.http_client import Talk
 from support.gameday_fakes import FakeLab, Manners, VirtualClock, on_virtual_time
 
 NAMES = ("n0", "n1", "n2")

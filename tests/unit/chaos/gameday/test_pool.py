@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from smg_chaos.gameday.agent import AgentError
-from smg_chaos.gameday.cluster import Cluster
-from smg_chaos.gameday.pool import Operator, agreed, nodes_of, until
-from smg_chaos.gameday.registry import Witness
-from smg_chaos.gameday.smg_agent import SmgAgent
+from smg_chaos.gameday.agents.agent import AgentError
+from smg_chaos.gameday.agents.cluster import Cluster
+from smg_chaos.gameday.agents.engine_pool import Operator, agreed, nodes_of, until
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.scenes.worker_registry import Witness
 from support.gameday_fakes import FakeAgent, FakeLab, Manners, VirtualClock, on_virtual_time
 
 Said = tuple[int, Any]

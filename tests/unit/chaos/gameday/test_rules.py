@@ -1,6 +1,6 @@
 import pytest
 
-from smg_chaos.gameday.rules import (
+from smg_chaos.gameday.lab.link_rules import (
     BLOCKED,
     CLEAR,
     LinkRule,

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.gameday import crashes, healing, weather
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.rules import BLOCKED, LinkRule
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.lab.link_rules import BLOCKED, LinkRule
+from smg_chaos.gameday.scenes import crashes, healing
+from smg_chaos.gameday.scenes import network_faults as weather
 from smg_chaos.gameday.stage import Play
 from support.gameday_fakes import Manners, played
 

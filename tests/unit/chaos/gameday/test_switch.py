@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.gameday import switch as module
-from smg_chaos.gameday.rules import BLOCKED, LinkRule, RuleError
-from smg_chaos.gameday.switch import HELD_BACK_MS, Delivery, Switch
+from smg_chaos.gameday.lab import ethernet_switch as module
+from smg_chaos.gameday.lab.ethernet_switch import HELD_BACK_MS, Delivery, Switch
+from smg_chaos.gameday.lab.link_rules import BLOCKED, LinkRule, RuleError
 
 NAMES = ("a", "b", "c")
 HARDWARE = tuple(bytes([2, 0, 0, 0, 0, number]) for number in range(3))

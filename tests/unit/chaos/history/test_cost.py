@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 
 from smg_chaos.bench.children import BenchError
 from smg_chaos.cli import app
-from smg_chaos.history import calls, commits
-from smg_chaos.history.asking import Callers, Heard, check_kept, request_of
-from smg_chaos.history.cells import Case, Cell, Slice
+from smg_chaos.history import commits
+from smg_chaos.history import store_calls as calls
+from smg_chaos.history.measurement import Case, Cell, Slice
+from smg_chaos.history.response_clients import Callers, Heard, check_kept, request_of
 from smg_chaos.history.table import aligned, told
 
 KEPT = "0" * 48

@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 from smg_chaos.stores import postgresql, redis
-from smg_chaos.stores.family import children_of, is_alive, kill_all
+from smg_chaos.stores.process_tree import children_of, is_alive, kill_all
 
 
 def test_a_family_is_found_and_dies_at_once() -> None:

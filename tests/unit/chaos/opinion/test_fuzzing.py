@@ -15,9 +15,9 @@ from smg_chaos.opinion.mutating import SIZE_MAX, mutated
 from smg_chaos.opinion.printed import CALLS, JOINT
 from smg_chaos.opinion.spellings import SPELLINGS
 from smg_chaos.opinion.subjects import Setting, subjects
-from smg_node.core.pieces import Arguments, Call, Piece, Text
-from smg_node.parsers.known import known_joint, known_thoughts, known_tools
-from smg_node.parsers.parser import Parser
+from smg_node.core.generation.pieces import Arguments, Call, Piece, Text
+from smg_node.parsers.reading.parser import Parser
+from smg_node.parsers.selection.registry import known_joint, known_thoughts, known_tools
 
 
 class Broken:

@@ -9,7 +9,7 @@ from smg_chaos.opinion.cli import app, table
 from smg_chaos.opinion.differing import Heard, compare, ours, theirs, truth
 from smg_chaos.opinion.samples import Sample, as_openai, samples
 from smg_chaos.opinion.spellings import SPELLINGS, THOUGHTS
-from smg_node.core.request import Tool
+from smg_node.core.generation.request import Tool
 
 
 @pytest.mark.parametrize("seed", range(3))

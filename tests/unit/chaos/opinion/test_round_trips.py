@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from smg_chaos.opinion.excused import EXCUSED
+from smg_chaos.opinion.known_exceptions import EXCUSED
 from smg_chaos.opinion.past_answers import ANSWERS
 from smg_chaos.opinion.round_trips import travel
 from smg_chaos.opinion.trips_cli import app

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.engine.blocks import Change, Removed, Stored
-from smg_chaos.routing.agenda import Agenda
-from smg_chaos.routing.engine import Engine, Job, keys_of
-from smg_chaos.routing.sizes import EngineSize
+from smg_chaos.engine.cache.blocks import Change, Removed, Stored
+from smg_chaos.routing.model.engine import Engine, Job, keys_of
+from smg_chaos.routing.model.engine_sizes import EngineSize
+from smg_chaos.routing.model.virtual_clock import Agenda
 
 SIZE = EngineSize()
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from smg_chaos.bench.children import BenchError
-from smg_chaos.bench.gateways import KINDS, Wanted
+from smg_chaos.bench.gateways.gateways import KINDS, Wanted
 from smg_chaos.routing import live
-from smg_chaos.routing.chats import Heard, Session, Turn, sessions, talk
-from smg_node.world import SystemClock
+from smg_chaos.routing.model.chat_texts import Heard, Session, Turn, sessions, talk
+from smg_node.system_clock import SystemClock
 
 TURNS = (Turn("one", 8, 0.0), Turn("two", 9, 0.0), Turn("three", 10, 0.0))
 

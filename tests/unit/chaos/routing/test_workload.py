@@ -5,9 +5,9 @@ from statistics import fmean
 
 import pytest
 
-from smg_chaos.routing.engine import keys_of
-from smg_chaos.routing.sizes import EngineSize
-from smg_chaos.routing.workload import Turn, Workload
+from smg_chaos.routing.model.engine import keys_of
+from smg_chaos.routing.model.engine_sizes import EngineSize
+from smg_chaos.routing.model.workload import Turn, Workload
 
 SIZE = EngineSize()
 

@@ -4,14 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from smg_chaos.engine.blocks import Change
-from smg_chaos.routing.hints import Hints
-from smg_chaos.routing.knowledge import Indexed, batch_of
-from smg_chaos.routing.plan import CACHE_AWARE, OMNISCIENT, OWN, POLICIES, THRESHOLD, Plan
+from smg_chaos.engine.cache.blocks import Change
+from smg_chaos.routing.model.cache_knowledge import Indexed, batch_of
+from smg_chaos.routing.model.prefix_hints import Hints
+from smg_chaos.routing.model.trial_plan import (
+    CACHE_AWARE,
+    OMNISCIENT,
+    OWN,
+    POLICIES,
+    THRESHOLD,
+    Plan,
+)
+from smg_chaos.routing.model.trial_result import Result, Seen, spread
+from smg_chaos.routing.model.workload import Workload
+from smg_chaos.routing.model.world import World, tried
 from smg_chaos.routing.report import as_json, table, trials
-from smg_chaos.routing.seen import Result, Seen, spread
-from smg_chaos.routing.workload import Workload
-from smg_chaos.routing.world import World, tried
 
 PLAN = Plan("round_robin", engine_count=4, per_engine_s=2.0, seconds=60.0, warm_s=20.0)
 

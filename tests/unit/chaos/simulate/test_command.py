@@ -9,13 +9,13 @@ from smg_chaos.cli import app
 from smg_chaos.simulate.batch import Task, run_all, seeds_of
 from smg_chaos.simulate.command import Asked, run
 from smg_chaos.simulate.faults import Crash, Pause
+from smg_chaos.simulate.history_text import ending, story
 from smg_chaos.simulate.outcome import Outcome, gathered, percentile
+from smg_chaos.simulate.random_faults import random_plan
 from smg_chaos.simulate.scenarios.catalogue import SCENARIOS, targets_of
 from smg_chaos.simulate.scenarios.scenario import Target
-from smg_chaos.simulate.story import ending, story
 from smg_chaos.simulate.table import acceptance_lines, cost_line, figures_table, number
 from smg_chaos.simulate.trial import live
-from smg_chaos.simulate.weather import random_plan
 from support.simulated_world import fake_core
 
 OUTCOMES = [

@@ -2,7 +2,7 @@ from typing import get_args
 
 import pytest
 
-from smg_chaos.simulate.agenda import MS, SECOND
+from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.faults import (
     ClockJump,
     Crash,
@@ -21,8 +21,8 @@ from smg_chaos.simulate.faults import (
     described,
     plan_fault,
 )
-from smg_chaos.simulate.network import Rough
-from smg_chaos.simulate.world import World
+from smg_chaos.simulate.world.network import Rough
+from smg_chaos.simulate.world.world import World
 from support.simulated_world import core_of, inputs_of, small_world
 
 AT_MS = 2_000

@@ -1,9 +1,9 @@
 import pytest
 
-from smg_chaos.simulate.agenda import SECOND, Agenda
-from smg_chaos.simulate.chance import chance
-from smg_chaos.simulate.host import Host, numbered_address
-from smg_chaos.simulate.network import Network, Rough, Wire, combined
+from smg_chaos.simulate.base.random_sources import chance
+from smg_chaos.simulate.base.virtual_clock import SECOND, Agenda
+from smg_chaos.simulate.world.host import Host, numbered_address
+from smg_chaos.simulate.world.network import Network, Rough, Wire, combined
 
 PACKETS = 4_000
 

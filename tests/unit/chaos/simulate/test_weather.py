@@ -4,12 +4,12 @@ from typing import get_args
 
 from smg_chaos.simulate.faults import Crash, Fault, Leave, Pause, Slow, Storm, Twin
 from smg_chaos.simulate.outcome import Outcome
-from smg_chaos.simulate.replicas.deeds import Deed
-from smg_chaos.simulate.rights.deeds import Ruled
+from smg_chaos.simulate.random_faults import Plan, random_plan
+from smg_chaos.simulate.replicas.state_events import Deed
+from smg_chaos.simulate.rights.rights_faults import Ruled
 from smg_chaos.simulate.shorten import shortened
 from smg_chaos.simulate.trial import live, try_plan
-from smg_chaos.simulate.weather import Plan, random_plan
-from smg_chaos.simulate.whole.deeds import Trouble
+from smg_chaos.simulate.whole.traffic_events import Trouble
 from support.simulated_world import fake_core
 
 PLANS = [random_plan(seed, nodes=2 + seed % 9) for seed in range(300)]

@@ -1,4 +1,4 @@
-from smg_mesh.crdt.clock import HybridClock, hlc_ms
+from smg_mesh.crdt.hybrid_clock import HybridClock, hlc_ms
 
 MINUTE_MS = 60_000
 

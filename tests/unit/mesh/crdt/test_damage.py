@@ -2,8 +2,8 @@ from random import Random
 
 import pytest
 
-from smg_mesh.crdt.document import DocumentError
-from smg_mesh.crdt.register import OwnedRegisters
+from smg_mesh.crdt.documents.document import DocumentError
+from smg_mesh.crdt.documents.owned_registers import OwnedRegisters
 from support.document_world import SMALL, DocumentWorld
 
 

@@ -1,6 +1,6 @@
 import random
 
-from smg_mesh.crdt.deadlines import Deadlines
+from smg_mesh.crdt.deadline_heap import Deadlines
 
 
 def drained(deadlines: Deadlines[str, int]) -> list[tuple[int, str]]:

@@ -6,7 +6,7 @@ from typing import Any
 import pycrdt
 import pytest
 
-from smg_mesh.crdt.document import Change, Document, DocumentError
+from smg_mesh.crdt.documents.document import Change, Document, DocumentError
 from smg_mesh.crdt.entry import Entry, encode_entry
 
 

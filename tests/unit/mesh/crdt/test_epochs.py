@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from smg_mesh.config import StateOptions
-from smg_mesh.crdt.leftovers import place_of
-from smg_mesh.crdt.slot import Slot
+from smg_mesh.crdt.documents.document_slot import Slot
+from smg_mesh.crdt.documents.epoch_leftovers import place_of
 from support.document_world import SMALL, DocumentWorld, Node
 
 UNION_MS = SMALL.union_ms

@@ -2,8 +2,7 @@
 
 import pytest
 
-from smg_mesh.crdt.hint_reader import FETCH_MS, HintReader
-from smg_mesh.crdt.hint_words import (
+from smg_mesh.crdt.hints.hint_messages import (
     ADD,
     MENTION,
     PART_HASHES,
@@ -20,6 +19,7 @@ from smg_mesh.crdt.hint_words import (
     pack_delta,
     pack_hashes,
 )
+from smg_mesh.crdt.hints.hint_reader import FETCH_MS, HintReader
 from support.hint_world import DictStore, Publisher
 
 

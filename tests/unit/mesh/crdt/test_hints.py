@@ -2,8 +2,7 @@
 
 import pytest
 
-from smg_mesh.crdt.hint_reader import HintReader
-from smg_mesh.crdt.hint_words import (
+from smg_mesh.crdt.hints.hint_messages import (
     PART_HASHES,
     AskDigests,
     AskPart,
@@ -16,7 +15,8 @@ from smg_mesh.crdt.hint_words import (
     encode_word,
     pack_delta,
 )
-from smg_mesh.crdt.hints import DIGESTS_IDLE_MS, SERVED_MS, HintStream
+from smg_mesh.crdt.hints.hint_publisher import DIGESTS_IDLE_MS, SERVED_MS, HintStream
+from smg_mesh.crdt.hints.hint_reader import HintReader
 from support.hint_world import DictStore, HintLink, Publisher
 
 

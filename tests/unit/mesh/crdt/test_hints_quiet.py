@@ -1,6 +1,6 @@
 """Publishers that keep quiet, hints that are only mentioned, and lives that begin."""
 
-from smg_mesh.crdt.hint_words import AskPart, Part, decode_word, encode_word
+from smg_mesh.crdt.hints.hint_messages import AskPart, Part, decode_word, encode_word
 from support.hint_world import HintLink, Publisher
 
 

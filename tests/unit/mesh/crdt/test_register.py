@@ -5,10 +5,10 @@ from random import Random
 import pytest
 
 from smg_mesh.config import StateOptions
+from smg_mesh.crdt.documents.document_slot import Slot
+from smg_mesh.crdt.documents.owned_registers import OwnedRegisters
 from smg_mesh.crdt.entry import Entry
 from smg_mesh.crdt.namespace import StateError
-from smg_mesh.crdt.register import OwnedRegisters
-from smg_mesh.crdt.slot import Slot
 from support.document_world import SMALL, DocumentWorld
 
 DAY_MS = 86_400_000

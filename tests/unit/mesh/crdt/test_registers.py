@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from smg_mesh.config import StateOptions
-from smg_mesh.crdt.registers import (
+from smg_mesh.crdt.registers.ephemeral_registers import (
     ENDED_KEEP_MS,
     REGISTER_BYTES_MAX,
     Register,

@@ -2,14 +2,14 @@ import msgspec
 import pytest
 
 from smg_mesh.config import StateOptions
-from smg_mesh.crdt.registers import (
+from smg_mesh.crdt.registers.ephemeral_registers import (
     ENDED_KEEP_MS,
     REGISTER_BYTES_MAX,
     Register,
     RegisterError,
     Registers,
 )
-from smg_mesh.crdt.saying import DUMP_BYTES_MAX
+from smg_mesh.crdt.registers.register_codec import DUMP_BYTES_MAX
 from support.register_world import RegisterWorld, Rumor
 
 

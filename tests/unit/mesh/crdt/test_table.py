@@ -2,8 +2,8 @@ import msgspec
 import pytest
 
 from smg_mesh.config import StateOptions
-from smg_mesh.crdt.rows import ROW_BYTES_MAX, UPDATE_BYTES_MAX
-from smg_mesh.crdt.table import TableError
+from smg_mesh.crdt.tables.lww_table import TableError
+from smg_mesh.crdt.tables.table_rows import ROW_BYTES_MAX, UPDATE_BYTES_MAX
 from support.table_world import TableWorld
 
 HOUR_MS = 3_600_000

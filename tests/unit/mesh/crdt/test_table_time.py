@@ -4,8 +4,8 @@ import tracemalloc
 import msgspec
 
 from smg_mesh.config import StateOptions
-from smg_mesh.crdt.shard import FLOOR_STEP_MS
-from smg_mesh.crdt.table import Row
+from smg_mesh.crdt.tables.lww_table import Row
+from smg_mesh.crdt.tables.table_shard import FLOOR_STEP_MS
 from support.table_world import TableWorld
 
 HOUR_MS = 3_600_000

@@ -1,7 +1,7 @@
 import pytest
 
-from smg_mesh.crdt.document import Document
-from smg_mesh.crdt.vector import VectorError, beginning, read_vector
+from smg_mesh.crdt.documents.document import Document
+from smg_mesh.crdt.documents.state_vector import VectorError, beginning, read_vector
 
 
 def test_a_vector_says_how_far_each_writer_has_come() -> None:

@@ -3,8 +3,8 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec.structs import replace
 
-from smg_mesh.escrow.auditor import add_up, audit, overspent
-from smg_mesh.escrow.rows import Held, Minting, Row
+from smg_mesh.escrow.audit.auditor import add_up, audit, overspent
+from smg_mesh.escrow.book_rows import Held, Minting, Row
 
 KEY = "k#requests/1000"
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from smg_mesh.escrow.leases import WANTED_MS
-from smg_mesh.escrow.words import Limit, Mode
+from smg_mesh.escrow.election.slot_leases import WANTED_MS
+from smg_mesh.escrow.limit_model import Limit, Mode
 from support.escrow_world import Defined, World, load
 
 KEY = "#requests/1000"

@@ -1,8 +1,8 @@
-from smg_mesh.escrow.holder import Holder
-from smg_mesh.escrow.messages import LeaseAsk, LeaseVote, Stored
-from smg_mesh.escrow.rosters import first
-from smg_mesh.escrow.voter import PROMISED, Promise
-from smg_mesh.escrow.words import Life, score
+from smg_mesh.escrow.election.slot_holder import Holder
+from smg_mesh.escrow.election.voter import PROMISED, Promise
+from smg_mesh.escrow.limit_model import Life, score
+from smg_mesh.escrow.messages.messages import LeaseAsk, LeaseVote, Stored
+from smg_mesh.escrow.roster.roster_values import first
 
 NAMES = ("a", "b", "c")
 ROSTER = first(bytes(16), NAMES)

@@ -1,11 +1,18 @@
 """Permits that move between whole nodes, on virtual time: with their disks, rosters and same-process lives."""
 
-from smg_mesh.escrow.lending import QUIET_MS, Lending
-from smg_mesh.escrow.loans import LENT, WHOLE_KEY
-from smg_mesh.escrow.messages import LentRow, LoanAsk, LoanGive, LoanLook, LoanRow, LoanTell
-from smg_mesh.escrow.permits import Permits
-from smg_mesh.escrow.share import Share
-from smg_mesh.escrow.words import Life, Limit, Roster
+from smg_mesh.escrow.limit_model import Life, Limit, Roster
+from smg_mesh.escrow.messages.messages import (
+    LentRow,
+    LoanAsk,
+    LoanGive,
+    LoanLook,
+    LoanRow,
+    LoanTell,
+)
+from smg_mesh.escrow.permits.concurrency_permits import Permits
+from smg_mesh.escrow.permits.permit_exchange import QUIET_MS, Lending
+from smg_mesh.escrow.permits.permit_loans import LENT, WHOLE_KEY
+from smg_mesh.escrow.spendable_share import Share
 from support.escrow_world import Defined, Node, World
 
 KEY = "tenant=t#concurrent/0"

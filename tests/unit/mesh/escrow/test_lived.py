@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_mesh.escrow.footing import NOTHING, Footing
-from smg_mesh.escrow.lived import LIVED_KEY, SLACK_MS, WRITE_MS, Lived, without_lived
-from smg_mesh.escrow.words import Limit, Roster
+from smg_mesh.escrow.limit_model import Limit, Roster
+from smg_mesh.escrow.spending.lived_time import LIVED_KEY, SLACK_MS, WRITE_MS, Lived, without_lived
+from smg_mesh.escrow.spending.node_footing import NOTHING, Footing
 from support.escrow_world import Defined, World
 
 NOON_MS = 1_700_000_400_000

@@ -1,9 +1,23 @@
 """Loans between two names, and permits by what was lent: values, and what a process knows of those before it."""
 
-from smg_mesh.escrow.loans import LENT, WHOLE_KEY, Borrowed, Lent, Loans, row_of, without_lent
-from smg_mesh.escrow.messages import Minted
-from smg_mesh.escrow.permits import OVER_MS, PLACES_MAX, Ignorance, Permits, permits_of
-from smg_mesh.escrow.words import Life, Limit, Roster
+from smg_mesh.escrow.limit_model import Life, Limit, Roster
+from smg_mesh.escrow.messages.messages import Minted
+from smg_mesh.escrow.permits.concurrency_permits import (
+    OVER_MS,
+    PLACES_MAX,
+    Ignorance,
+    Permits,
+    permits_of,
+)
+from smg_mesh.escrow.permits.permit_loans import (
+    LENT,
+    WHOLE_KEY,
+    Borrowed,
+    Lent,
+    Loans,
+    row_of,
+    without_lent,
+)
 from support.rights_world import Defined
 
 OPEN = Limit("#concurrent/0", "concurrent", 8, 0, mode="strict")

@@ -2,12 +2,20 @@
 
 import msgspec
 
-from smg_mesh.escrow.ledger import Ledger
-from smg_mesh.escrow.messages import AskRow, GiveRow, Message, RightsAsk, RightsGive, decode, encode
-from smg_mesh.escrow.pool import Customer, Pool
-from smg_mesh.escrow.rosters import changed
-from smg_mesh.escrow.share import Share
-from smg_mesh.escrow.words import Life, Limit, Roster
+from smg_mesh.escrow.limit_model import Life, Limit, Roster
+from smg_mesh.escrow.messages.messages import (
+    AskRow,
+    GiveRow,
+    Message,
+    RightsAsk,
+    RightsGive,
+    decode,
+    encode,
+)
+from smg_mesh.escrow.owning.window_pool import Customer, Pool
+from smg_mesh.escrow.roster.roster_values import changed
+from smg_mesh.escrow.spendable_share import Share
+from smg_mesh.escrow.spending.spending_ledger import Ledger
 from support.rights_world import Defined
 
 SHORT = Limit("#requests/1000", "requests", 1_000, 1_000, mode="strict")

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_mesh.escrow.pacing import CALM_MS, enough_ms, pace_ms
-from smg_mesh.escrow.share import Share
-from smg_mesh.escrow.words import Limit
+from smg_mesh.escrow.limit_model import Limit
+from smg_mesh.escrow.spendable_share import Share
+from smg_mesh.escrow.spending.check_interval import CALM_MS, enough_ms, pace_ms
 
 
 def share(left: int, low: int = 0) -> Share:

@@ -4,7 +4,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_mesh.escrow.messages import (
+from smg_mesh.escrow.limit_model import AMOUNT_MAX, KEY_CHARS_MAX
+from smg_mesh.escrow.messages.messages import (
     PACKET_BYTES_MAX,
     ROWS_MAX,
     AskRow,
@@ -21,8 +22,7 @@ from smg_mesh.escrow.messages import (
     decode,
     encode,
 )
-from smg_mesh.escrow.packing import fitting, packets
-from smg_mesh.escrow.words import AMOUNT_MAX, KEY_CHARS_MAX
+from smg_mesh.escrow.messages.packetizer import fitting, packets
 
 ID = b"r" * 16
 TERM = (1 << 44) - 1

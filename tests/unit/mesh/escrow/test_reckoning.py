@@ -2,11 +2,11 @@
 
 import pytest
 
-from smg_mesh.escrow.holder import Holder
-from smg_mesh.escrow.messages import AskRow
-from smg_mesh.escrow.pool import Pool
-from smg_mesh.escrow.reckoning import reckon
-from smg_mesh.escrow.words import Life, Limit, Roster
+from smg_mesh.escrow.election.slot_holder import Holder
+from smg_mesh.escrow.limit_model import Life, Limit, Roster
+from smg_mesh.escrow.messages.messages import AskRow
+from smg_mesh.escrow.owning.overspend_check import reckon
+from smg_mesh.escrow.owning.window_pool import Pool
 from support.escrow_world import Defined, World, load
 
 KEY = "tenant=a#requests/1000"

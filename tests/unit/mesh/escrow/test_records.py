@@ -5,9 +5,14 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_mesh.escrow.forgotten import Forgotten
-from smg_mesh.escrow.messages import Minted
-from smg_mesh.escrow.records import FORGOTTEN_KEPT_MS, KEPT_MIN_MS, LEVEL_MARK, Records
+from smg_mesh.escrow.election.forgotten_windows import Forgotten
+from smg_mesh.escrow.election.minted_records import (
+    FORGOTTEN_KEPT_MS,
+    KEPT_MIN_MS,
+    LEVEL_MARK,
+    Records,
+)
+from smg_mesh.escrow.messages.messages import Minted
 
 KEY = "tenant=a#requests/1000"
 MINUTE = "tenant=a#requests/60000"

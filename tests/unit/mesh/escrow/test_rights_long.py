@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_mesh.escrow.words import Limit
+from smg_mesh.escrow.limit_model import Limit
 from support.rights_world import WALL_MS, World, rate
 
 MINUTE = "tenant=t#tokens/60000"

@@ -5,13 +5,18 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_mesh.escrow.footing import NOTHING, Footing
-from smg_mesh.escrow.ledger import Ledger
-from smg_mesh.escrow.permits import permits_of
-from smg_mesh.escrow.pool import Pool
-from smg_mesh.escrow.standing import Accrual, borrowed_right, slices_of, standing_right
-from smg_mesh.escrow.visited import Visited
-from smg_mesh.escrow.words import Life, Limit, Roster
+from smg_mesh.escrow.limit_model import Life, Limit, Roster
+from smg_mesh.escrow.owning.window_pool import Pool
+from smg_mesh.escrow.permits.concurrency_permits import permits_of
+from smg_mesh.escrow.spending.node_footing import NOTHING, Footing
+from smg_mesh.escrow.spending.spending_ledger import Ledger
+from smg_mesh.escrow.spending.standing_rights import (
+    Accrual,
+    borrowed_right,
+    slices_of,
+    standing_right,
+)
+from smg_mesh.escrow.spending.visited_windows import Visited
 from support.rights_world import Defined
 
 SHORT = Limit("#requests/1000", "requests", 1_000, 1_000, mode="strict")

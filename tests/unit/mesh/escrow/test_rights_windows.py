@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_mesh.escrow.words import Limit
+from smg_mesh.escrow.limit_model import Limit
 from support.rights_world import World, rate
 
 KEY = "model=m#requests/1000"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from smg_mesh.escrow.messages import AskRow
-from smg_mesh.escrow.pool import Pool
-from smg_mesh.escrow.words import Life, Limit
+from smg_mesh.escrow.limit_model import Life, Limit
+from smg_mesh.escrow.messages.messages import AskRow
+from smg_mesh.escrow.owning.window_pool import Pool
 
 ME = Life("a", 1)
 AMOUNT = 100_000

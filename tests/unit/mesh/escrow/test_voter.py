@@ -1,9 +1,9 @@
 from collections.abc import Mapping
 
-from smg_mesh.escrow.messages import LeaseAsk, LeaseVote, Minted, RecordsAsk, Stored
-from smg_mesh.escrow.rosters import first
-from smg_mesh.escrow.voter import BLIND_KEY, SIGHT_KEY, Promise, Voter
-from smg_mesh.escrow.words import Life
+from smg_mesh.escrow.election.voter import BLIND_KEY, SIGHT_KEY, Promise, Voter
+from smg_mesh.escrow.limit_model import Life
+from smg_mesh.escrow.messages.messages import LeaseAsk, LeaseVote, Minted, RecordsAsk, Stored
+from smg_mesh.escrow.roster.roster_values import first
 
 ROSTER = first(bytes(16), ["a", "b", "c"])
 WALL_MS = 1_700_000_000_000

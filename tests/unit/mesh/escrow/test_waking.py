@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from smg_mesh.escrow.words import Limit
+from smg_mesh.escrow.limit_model import Limit
 from support.escrow_world import Defined, World, load
 
 DAY = "model=m#requests/86400000"

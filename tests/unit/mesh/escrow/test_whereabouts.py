@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_mesh.escrow.whereabouts import HEARD_FOR_MS, TURN_MS, Whereabouts
+from smg_mesh.escrow.election.owner_directory import HEARD_FOR_MS, TURN_MS, Whereabouts
 
 NAMES = ("a", "b", "c")
 SLOT = 7

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from smg_mesh.io import advertise
-from smg_mesh.io.advertise import advertised_address, route_host
+from smg_mesh.io.discovery import advertise
+from smg_mesh.io.discovery.advertise import advertised_address, route_host
+from smg_mesh.io.discovery.resolver import Resolver
+from smg_mesh.io.discovery.seed_search import parse_seeds
 from smg_mesh.io.errors import MeshError
-from smg_mesh.io.resolve import Resolver
-from smg_mesh.io.seeds import parse_seeds
 from smg_mesh.swim.messages import Address
 
 

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from smg_mesh.io.around import Around
+from smg_mesh.io.discovery.discovery_context import Around
 from smg_mesh.swim.effects import Effect, Isolated, Member
 from smg_mesh.swim.messages import Address, Rank
 

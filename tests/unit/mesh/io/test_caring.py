@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from smg_mesh.crdt.namespace import Heard, StateError
-from smg_mesh.io import caring
-from smg_mesh.io.caring import Caring
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.vault import Vault
+from smg_mesh.io.security.secret_vault import Vault
+from smg_mesh.io.shared_state import state_upkeep as caring
+from smg_mesh.io.shared_state.state_upkeep import Caring
 
 
 class Workers:

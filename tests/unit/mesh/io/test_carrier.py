@@ -6,19 +6,19 @@ from typing import Any, cast
 import pytest
 
 from smg_mesh.config import PROFILES
-from smg_mesh.escrow.words import Life
-from smg_mesh.io.carrier import Carrier
-from smg_mesh.io.conversations import Conversations
+from smg_mesh.escrow.limit_model import Life
 from smg_mesh.io.driver import Step
-from smg_mesh.io.journal import Journal
-from smg_mesh.io.keyring import Keyring
-from smg_mesh.io.letters import read_letter, write_letter
-from smg_mesh.io.replicated import Replicated
+from smg_mesh.io.event_journal import Journal
+from smg_mesh.io.gossip_bridge import Carrier
+from smg_mesh.io.network.side_datagrams import read_letter, write_letter
+from smg_mesh.io.security.keyring import Keyring
+from smg_mesh.io.shared_state.state_interface import Replicated
+from smg_mesh.io.stream_sessions import Conversations
 from smg_mesh.swim.effects import Effect, NewsHeard, OpenExchange
 from smg_mesh.swim.messages import Address, Claim, Rank
-from smg_mesh.swim.swim import Identity, Swim
+from smg_mesh.swim.swim_core import Identity, Swim
 from smg_mesh.swim.wire import sender_tag
-from smg_mesh.sync.wishes import Converse, DigestIs, Say
+from smg_mesh.sync.replica_effects import Converse, DigestIs, Say
 
 
 class RightsHeard:

@@ -3,13 +3,13 @@ from typing import Any, cast
 
 import pytest
 
-from smg_mesh.io.conversations import JOIN_MS, TOPICS_MAX, Answers, Conversations
-from smg_mesh.io.seeds import ExchangeFailedError
+from smg_mesh.io.discovery.seed_search import ExchangeFailedError
+from smg_mesh.io.stream_sessions import JOIN_MS, TOPICS_MAX, Answers, Conversations
 from smg_mesh.io.streams import AskError, StreamClient, StreamError, Turns
 from smg_mesh.swim.effects import Effect, Isolated
 from smg_mesh.swim.messages import Address, Claim, Rank
-from smg_mesh.sync.exchange import Exchange, ExchangeError, Opening, Rows, Step
-from smg_mesh.sync.frames import Holdings
+from smg_mesh.sync.exchange.exchange_frames import Holdings
+from smg_mesh.sync.exchange.exchange_machine import Exchange, ExchangeError, Opening, Rows, Step
 from support.exchanges import converse, opening
 from support.fake_pieces import FakePieces
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.datagrams import DATAGRAM_BYTES_MAX, RECEIVE_BUFFER_BYTES, Datagrams
+from smg_mesh.io.network.datagrams import DATAGRAM_BYTES_MAX, RECEIVE_BUFFER_BYTES, Datagrams
 from smg_mesh.swim.messages import Address
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from smg_mesh.config import PROFILES, SwimOptions
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.datagrams import Datagrams
 from smg_mesh.io.driver import EXCHANGES_MAX, STREAM_PINGS_MAX, TIMERS_A_TURN, Driver
-from smg_mesh.io.letters import write_letter
-from smg_mesh.io.refused import Refused
+from smg_mesh.io.network.datagrams import Datagrams
+from smg_mesh.io.network.side_datagrams import write_letter
+from smg_mesh.io.security.rejected import Refused
 from smg_mesh.swim.effects import (
     Effect,
     Isolated,

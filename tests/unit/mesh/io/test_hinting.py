@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from smg_mesh.config import StateOptions
-from smg_mesh.crdt.hint_words import HintError
+from smg_mesh.crdt.hints.hint_messages import HintError
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.hinting import CALLS_MAX, Hints, UnheardError
+from smg_mesh.io.shared_state.hint_transport import CALLS_MAX, Hints, UnheardError
 from support.hint_world import DictStore
 
 NOTHING = msgspec.msgpack.encode([])

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_mesh.io.hosts import Place, is_local, numeric_host, parse_place
+from smg_mesh.io.discovery.host_address import Place, is_local, numeric_host, parse_place
 from smg_mesh.swim.messages import Address
 
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from smg_mesh.io.journal import EVENTS_MAX, Journal, MemberEffect
+from smg_mesh.io.event_journal import EVENTS_MAX, Journal, MemberEffect
 from smg_mesh.swim.effects import (
     Member,
     MemberChanged,

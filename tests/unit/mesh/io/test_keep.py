@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from smg_mesh.io import keep
-from smg_mesh.io.keep import Recalled
-from smg_mesh.io.state_files import StateFolder, When
+from smg_mesh.io.shared_state import state_keeper as keep
+from smg_mesh.io.shared_state.state_files import StateFolder, When
+from smg_mesh.io.shared_state.state_keeper import Recalled
 from support.keep_world import HOUR_MS, KeepWorld, on_disk, running, until
 
 

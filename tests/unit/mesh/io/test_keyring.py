@@ -4,9 +4,9 @@ from hashlib import blake2b
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from smg_mesh.io.keyring import Keyring
-from smg_mesh.io.keys import RingKey
-from smg_mesh.io.refused import REASONS, Refused
+from smg_mesh.io.security.keyring import Keyring
+from smg_mesh.io.security.rejected import REASONS, Refused
+from smg_mesh.io.security.ring_key import RingKey
 from smg_mesh.swim import wire
 from smg_mesh.swim.messages import Ack, Packet
 
@@ -172,7 +172,7 @@ def test_a_second_ring_of_the_same_boot_counts_elsewhere() -> None:
 
 def test_a_ring_made_later_counts_higher(monkeypatch: pytest.MonkeyPatch) -> None:
     uptime_ns = 10**15
-    monkeypatch.setattr("smg_mesh.io.keyring.time.monotonic_ns", lambda: uptime_ns)
+    monkeypatch.setattr("smg_mesh.io.security.keyring.time.monotonic_ns", lambda: uptime_ns)
     before = counter_of(ring().seal(packet_of()))
     uptime_ns += 2 * 10**9
     assert counter_of(ring().seal(packet_of())) > before

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from smg_mesh.io.key_files import KeyFileError, read_key_file
-from smg_mesh.io.keyring import Keyring
-from smg_mesh.io.keys import KEY_BYTES, RingKey, make_key, parse_key
+from smg_mesh.io.security.key_files import KeyFileError, read_key_file
+from smg_mesh.io.security.keyring import Keyring
+from smg_mesh.io.security.ring_key import KEY_BYTES, RingKey, make_key, parse_key
 
 ONE = bytes(range(32))
 TWO = bytes(range(1, 33))

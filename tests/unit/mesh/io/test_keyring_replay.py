@@ -1,6 +1,6 @@
 import random
 
-from smg_mesh.io.replay import SENDERS_MAX, WINDOW, Replays, Window
+from smg_mesh.io.security.replay_window import SENDERS_MAX, WINDOW, Replays, Window
 
 A = b"aaaaaaaa"
 B = b"bbbbbbbb"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from smg_mesh.io.keyring import Keyring, KeyringError, KeyringUnsavedError
-from smg_mesh.io.keys import RingKey, make_key, parse_key
-from smg_mesh.io.refused import Refused
+from smg_mesh.io.security.keyring import Keyring, KeyringError, KeyringUnsavedError
+from smg_mesh.io.security.rejected import Refused
+from smg_mesh.io.security.ring_key import RingKey, make_key, parse_key
 from smg_mesh.swim import wire
 from smg_mesh.swim.messages import Gossip, Packet
 
@@ -131,7 +131,7 @@ def test_two_keys_of_one_fingerprint_cannot_be_in_one_ring(one: RingKey, two: Ri
     twin = RingKey(two.secret)
     object.__setattr__(twin, "id", one.id)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("smg_mesh.io.keyring.RingKey", lambda secret: twin)
+        patched.setattr("smg_mesh.io.security.keyring.RingKey", lambda secret: twin)
         with pytest.raises(KeyringError, match="fingerprint"):
             keyring.install(two.secret)
 
@@ -224,7 +224,7 @@ def test_a_full_disk_changes_nothing_and_says_so(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("smg_mesh.io.snapshot.os.fsync", full)
+    monkeypatch.setattr("smg_mesh.io.peer_snapshot.os.fsync", full)
     steps: tuple[Callable[[], bool], ...] = (
         lambda: keyring.install(new_key().secret),
         lambda: keyring.use(two.fingerprint),

@@ -1,8 +1,8 @@
 import pytest
 
-from smg_mesh.io.keyring import Keyring
-from smg_mesh.io.keys import make_key, parse_key
-from smg_mesh.io.refused import Refused
+from smg_mesh.io.security.keyring import Keyring
+from smg_mesh.io.security.rejected import Refused
+from smg_mesh.io.security.ring_key import make_key, parse_key
 
 ONE = parse_key(make_key())
 TWO = parse_key(make_key())

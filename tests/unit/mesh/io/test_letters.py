@@ -1,8 +1,13 @@
 import pytest
 
-from smg_mesh.io.keyring import Keyring
-from smg_mesh.io.keys import RingKey
-from smg_mesh.io.letters import LETTER_BYTES_MAX, is_letter, read_letter, write_letter
+from smg_mesh.io.network.side_datagrams import (
+    LETTER_BYTES_MAX,
+    is_letter,
+    read_letter,
+    write_letter,
+)
+from smg_mesh.io.security.keyring import Keyring
+from smg_mesh.io.security.ring_key import RingKey
 from smg_mesh.swim import wire
 from smg_mesh.swim.messages import Gossip, Packet
 from smg_mesh.swim.wire import WireError, sender_tag

@@ -4,10 +4,10 @@ from typing import cast
 import pytest
 
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.journal import Journal
-from smg_mesh.io.listener import Listener
-from smg_mesh.io.replicated import Replicated
-from smg_mesh.io.snapshot import Memory
+from smg_mesh.io.effect_listener import Listener
+from smg_mesh.io.event_journal import Journal
+from smg_mesh.io.peer_snapshot import Memory
+from smg_mesh.io.shared_state.state_interface import Replicated
 from smg_mesh.swim.effects import (
     BootChanged,
     Effect,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_mesh.escrow.words import Roster
-from smg_mesh.io import mint_log
-from smg_mesh.io.mint_log import Line, MintLog, Recalled, frame, read_frames
+from smg_mesh.escrow.limit_model import Roster
+from smg_mesh.io.rights import mint_log
+from smg_mesh.io.rights.mint_log import Line, MintLog, Recalled, frame, read_frames
 
 LATE_MS = 1 << 50
 """When nothing of these tests is over yet."""

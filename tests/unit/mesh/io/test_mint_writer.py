@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from smg_mesh.escrow.effects import KeepRoster, Persist
-from smg_mesh.escrow.messages import Minted
-from smg_mesh.escrow.words import Roster
-from smg_mesh.io import mint_writer
+from smg_mesh.escrow.limit_model import Roster
+from smg_mesh.escrow.messages.effects import KeepRoster, Persist
+from smg_mesh.escrow.messages.messages import Minted
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.mint_writer import MintWriter, kept_until_ms
+from smg_mesh.io.rights import mint_writer
+from smg_mesh.io.rights.mint_writer import MintWriter, kept_until_ms
 from support.mesh_cluster import until
 
 KEY = "k#tokens/60000"

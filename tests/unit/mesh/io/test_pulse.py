@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from smg_mesh.io import pulse
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.pulse import Pulse
+from smg_mesh.io.rights import wakeup as pulse
+from smg_mesh.io.rights.wakeup import Pulse
 
 
 class World:

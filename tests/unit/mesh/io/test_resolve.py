@@ -6,10 +6,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from smg_mesh.io import resolve
-from smg_mesh.io.hosts import parse_place
-from smg_mesh.io.resolve import LOOKUPS_MAX, Resolved, ResolveError, Resolver, system_hosts
-from smg_mesh.io.srv import DnsError, Srv
+from smg_mesh.io.discovery import resolver as resolve
+from smg_mesh.io.discovery.dns_srv import DnsError, Srv
+from smg_mesh.io.discovery.host_address import parse_place
+from smg_mesh.io.discovery.resolver import (
+    LOOKUPS_MAX,
+    Resolved,
+    ResolveError,
+    Resolver,
+    system_hosts,
+)
 from smg_mesh.swim.messages import Address
 
 

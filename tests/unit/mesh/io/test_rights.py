@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from smg_mesh.escrow.effects import Effect, Note, Send
-from smg_mesh.escrow.escrow import Escrow
-from smg_mesh.escrow.words import Life, Limit
+from smg_mesh.escrow.escrow_core import Escrow
+from smg_mesh.escrow.limit_model import Life, Limit
+from smg_mesh.escrow.messages.effects import Effect, Note, Send
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.rights import Rights
+from smg_mesh.io.rights.rights import Rights
 from support.escrow_world import Defined
 from support.mesh_cluster import until
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from smg_mesh.io.keyring import Keyring, KeyringError, KeyringUnsavedError
-from smg_mesh.io.keys import RingKey
-from smg_mesh.io.ring import VersionedRing
-from smg_mesh.io.rotation import Operation, Peer, Rotation
-from smg_mesh.io.rotation_report import KeyringReport, RotationError
+from smg_mesh.io.security.key_rotation import Operation, Peer, Rotation
+from smg_mesh.io.security.keyring import Keyring, KeyringError, KeyringUnsavedError
+from smg_mesh.io.security.ring_key import RingKey
+from smg_mesh.io.security.rotation_report import KeyringReport, RotationError
+from smg_mesh.io.security.versioned_ring import VersionedRing
 from smg_mesh.io.streams import AskError
 from smg_mesh.swim.messages import Address
 from support.mesh_streams import key

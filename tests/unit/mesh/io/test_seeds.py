@@ -6,9 +6,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from smg_mesh.io import seeds as module
-from smg_mesh.io.resolve import Resolver
-from smg_mesh.io.seeds import AT_A_TIME, SEEDS_MAX, ExchangeFailedError, Seeds, parse_seeds
+from smg_mesh.io.discovery import seed_search as module
+from smg_mesh.io.discovery.resolver import Resolver
+from smg_mesh.io.discovery.seed_search import (
+    AT_A_TIME,
+    SEEDS_MAX,
+    ExchangeFailedError,
+    Seeds,
+    parse_seeds,
+)
 from smg_mesh.swim.messages import Address
 
 A, B, C = (Address("10.0.0.1", 7946), Address("10.0.0.2", 7946), Address("10.0.0.3", 7946))

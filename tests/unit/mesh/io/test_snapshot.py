@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_mesh.io import snapshot
+from smg_mesh.io import peer_snapshot as snapshot
+from smg_mesh.io.atomic_files import write_durably
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.durable import write_durably
 from smg_mesh.io.errors import MeshError
-from smg_mesh.io.snapshot import (
+from smg_mesh.io.peer_snapshot import (
     PEERS_MAX,
     DataDir,
     Kept,

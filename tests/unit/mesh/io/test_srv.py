@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_mesh.io.srv import (
+from smg_mesh.io.discovery.dns_srv import (
     RECORDS_MAX,
     DnsError,
     Srv,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_mesh.io import state_files
-from smg_mesh.io.state_files import (
+from smg_mesh.io.shared_state import state_files
+from smg_mesh.io.shared_state.state_files import (
     Found,
     StateFileError,
     StateFolder,

@@ -7,16 +7,15 @@ from random import Random
 import msgspec
 import pytest
 
+from smg_mesh.io.streams.compression import PACK_ABOVE_BYTES
 from smg_mesh.io.streams.frames import (
     HOLDINGS_BYTES_MAX,
     MESSAGE_BYTES_MAX,
     decode_frame,
     encode_frame,
 )
-from smg_mesh.io.streams.packing import PACK_ABOVE_BYTES
 from smg_mesh.swim.messages import Address, Claim, Rank
-from smg_mesh.sync.exchange import SLICE_ROWS_MAX, ExchangeError, Frame, Novel, Rows
-from smg_mesh.sync.frames import (
+from smg_mesh.sync.exchange.exchange_frames import (
     CHUNK_BYTES_MAX,
     EPOCH_MAX,
     HOLDINGS_MAX,
@@ -29,7 +28,14 @@ from smg_mesh.sync.frames import (
     Request,
     Update,
 )
-from smg_mesh.sync.pieces import PieceState
+from smg_mesh.sync.exchange.exchange_machine import (
+    SLICE_ROWS_MAX,
+    ExchangeError,
+    Frame,
+    Novel,
+    Rows,
+)
+from smg_mesh.sync.exchange.piece_interface import PieceState
 from smg_proto import mesh_pb2
 from support.exchanges import claims, opening
 

@@ -16,7 +16,7 @@ from smg_mesh.io.streams.frames import MESSAGE_BYTES_MAX, encode_frame
 from smg_mesh.io.streams.server import EXCHANGES_MAX, QUESTIONS_MAX
 from smg_mesh.io.streams.service import ASK, EXCHANGE, PING
 from smg_mesh.swim.messages import Address
-from smg_mesh.sync.exchange import Frame, Novel, Rows
+from smg_mesh.sync.exchange.exchange_machine import Frame, Novel, Rows
 from smg_proto import mesh_pb2
 from support.exchanges import claims, opening
 from support.mesh_streams import Gate, Node, impostor, plain, stranger, until, up

@@ -13,7 +13,7 @@ import pytest
 from smg_mesh.io.streams import StreamError, Turns
 from smg_mesh.io.streams.frames import decode_frame, encode_frame
 from smg_mesh.io.streams.service import EXCHANGE
-from smg_mesh.sync.frames import (
+from smg_mesh.sync.exchange.exchange_frames import (
     BATCH_BYTES_MAX,
     Asked,
     Declined,
@@ -23,7 +23,7 @@ from smg_mesh.sync.frames import (
     Request,
     Update,
 )
-from smg_mesh.sync.pieces import REGISTERS, PieceState
+from smg_mesh.sync.exchange.piece_interface import REGISTERS, PieceState
 from support.exchanges import claims, opening
 from support.fake_pieces import FakePieces, names, union
 from support.mesh_streams import Node, derived, impostor, plain, stranger, until, up

@@ -9,7 +9,7 @@ from smg_mesh.config import StateOptions
 from smg_mesh.io.streams import StreamError
 from smg_mesh.io.streams.frames import decode_frame, encode_frame
 from smg_mesh.sync.replica import Replica
-from smg_mesh.sync.wishes import Wish
+from smg_mesh.sync.replica_effects import Wish
 from support.exchanges import converse, sides
 from support.mesh_streams import Node, derived, impostor, plain, up
 from support.replica_world import WALL_MS

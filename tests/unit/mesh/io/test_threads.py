@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from smg_mesh.io.threads import Threads, ThreadsBusyError
+from smg_mesh.io.blocking_threads import Threads, ThreadsBusyError
 
 
 async def test_results_and_errors_come_back() -> None:

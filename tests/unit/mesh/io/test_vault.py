@@ -2,10 +2,10 @@ import secrets
 
 import pytest
 
-from smg_mesh.io.keyring import Keyring
-from smg_mesh.io.keys import RingKey
-from smg_mesh.io.secret_marks import sealed_with
-from smg_mesh.io.vault import Vault
+from smg_mesh.io.security.keyring import Keyring
+from smg_mesh.io.security.ring_key import RingKey
+from smg_mesh.io.security.secret_marks import sealed_with
+from smg_mesh.io.security.secret_vault import Vault
 
 SECRET = "sk-very-sécret"
 OLD, NEW = RingKey(secrets.token_bytes(32)), RingKey(secrets.token_bytes(32))

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from smg_mesh.escrow.share import Share
-from smg_mesh.escrow.words import Limit
-from smg_mesh.io import waiting
-from smg_mesh.io.waiting import Waiting
+from smg_mesh.escrow.limit_model import Limit
+from smg_mesh.escrow.spendable_share import Share
+from smg_mesh.io.rights import rights_queue as waiting
+from smg_mesh.io.rights.rights_queue import Waiting
 
 SOON_S = 30.0
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from smg_mesh.crdt.namespace import StateError
-from smg_mesh.state.audit import Audit, AuditRow
+from smg_mesh.state.audit_log import Audit, AuditRow
 from support.fake_namespace import EPOCH_MS, FakeNamespaces
 
 

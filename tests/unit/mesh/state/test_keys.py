@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_mesh.crdt.namespace import StateError
+from smg_mesh.state.api_keys import KEYS_MAX, REVOKED_KEEP_MS, Keys
 from smg_mesh.state.key_record import KeyRecord, Role, encode_key
-from smg_mesh.state.keys import KEYS_MAX, REVOKED_KEEP_MS, Keys
 from support.fake_namespace import EPOCH_MS, Cell, FakeNamespaces
 
 DIGEST = bytes(range(32))

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from smg_mesh.state.limit_rule import Amount, LimitRule
-from smg_mesh.state.limit_scope import Scope, ScopeError, patterns, read_scope
-from smg_mesh.state.limit_window import read_window, say_window
-from smg_mesh.state.limit_words import LimitError, read_rule
+from smg_mesh.state.limits.limit_parser import LimitError, read_rule
+from smg_mesh.state.limits.limit_rule import Amount, LimitRule
+from smg_mesh.state.limits.limit_scope import Scope, ScopeError, patterns, read_scope
+from smg_mesh.state.limits.limit_window import read_window, say_window
 
 REQUESTS = {"unit": "requests", "amount": 60, "window": "minute"}
 

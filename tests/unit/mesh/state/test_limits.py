@@ -3,10 +3,10 @@
 import pytest
 
 from smg_mesh.crdt.namespace import StateError
-from smg_mesh.escrow.words import KEY_CHARS_MAX, Limit, Roster, slot_of
-from smg_mesh.state.limit_rule import OLDER_MAX, Amount, LimitRule
-from smg_mesh.state.limit_window import WINDOWS
-from smg_mesh.state.limits import LimitError, LimitsView, Matched
+from smg_mesh.escrow.limit_model import KEY_CHARS_MAX, Limit, Roster, slot_of
+from smg_mesh.state.limits.limit_rule import OLDER_MAX, Amount, LimitRule
+from smg_mesh.state.limits.limit_window import WINDOWS
+from smg_mesh.state.limits.limits_view import LimitError, LimitsView, Matched
 from support.fake_namespace import DAY_MS, FakeNamespaces
 
 SECOND = WINDOWS["second"]

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from smg_mesh.crdt.namespace import StateError
-from smg_mesh.state.limit_rule import Amount, LimitRule
-from smg_mesh.state.limits import LimitsView
+from smg_mesh.state.limits.limit_rule import Amount, LimitRule
+from smg_mesh.state.limits.limits_view import LimitsView
 from support.replica_world import SMALL, WALL_MS, ReplicaWorld
 
 KEY = "tenant=t#requests/1000"

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from smg_mesh.state.load import (
+from smg_mesh.state.workers.shared_load import (
     REQUESTS_MAX,
     TOKENS_MAX,
     Load,

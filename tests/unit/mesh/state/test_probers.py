@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from smg_mesh.state.probers import probers
+from smg_mesh.state.prober_selection import probers
 
 WORKERS = [f"w-{number}" for number in range(400)]
 TEN = [(f"n{number}", "") for number in range(10)]

@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
-from smg_mesh.crdt.saying import RegisterError
-from smg_mesh.state.running import Running
+from smg_mesh.crdt.registers.register_codec import RegisterError
+from smg_mesh.state.running_config import Running
 from support.register_world import RegisterWorld
 
 

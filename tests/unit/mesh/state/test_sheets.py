@@ -1,7 +1,7 @@
 import random
 from collections.abc import Mapping
 
-from smg_mesh.state.sheets import Pace, Sheets
+from smg_mesh.state.workers.statement_writer import Pace, Sheets
 from support.register_world import RegisterWorld
 
 PACE = Pace(

@@ -1,6 +1,6 @@
 from collections.abc import Mapping
 
-from smg_mesh.state.statements import Statements
+from smg_mesh.state.workers.statement_reader import Statements
 from support.register_world import RegisterWorld, Rumor
 
 

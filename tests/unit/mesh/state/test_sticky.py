@@ -3,7 +3,7 @@ import random
 import pytest
 
 from smg_mesh.config import StateOptions
-from smg_mesh.state.sticky import Sticky, StickyRow
+from smg_mesh.state.workers.sticky_keys import Sticky, StickyRow
 from support.table_world import TableWorld
 
 HOUR_MS = 3_600_000

@@ -2,8 +2,13 @@ import random
 
 import pytest
 
-from smg_mesh.crdt.saying import REGISTER_BYTES_MAX
-from smg_mesh.state.verdicts import Verdict, Verdicts, decode_verdicts, encode_verdicts
+from smg_mesh.crdt.registers.register_codec import REGISTER_BYTES_MAX
+from smg_mesh.state.workers.health_verdicts import (
+    Verdict,
+    Verdicts,
+    decode_verdicts,
+    encode_verdicts,
+)
 from support.register_world import RegisterWorld, Rumor
 
 WORKERS = tuple(f"w-{number:012x}" for number in range(10_000))

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from smg_mesh.crdt.namespace import StateError
-from smg_mesh.state.audit import Audit
+from smg_mesh.state.audit_log import Audit
 from smg_mesh.state.settings import SettingsView
-from smg_mesh.state.workers import Source, WorkerRegistry
+from smg_mesh.state.workers.worker_registry import Source, WorkerRegistry
 from support.fake_namespace import DAY_MS
 from support.replica_world import SMALL, WALL_MS, ReplicaWorld
 from support.worker_world import W, spec_at

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_mesh.state.workers import Listed, Listing, WorkerSpec
+from smg_mesh.state.workers.worker_registry import Listed, Listing, WorkerSpec
 from support.fake_namespace import DAY_MS
 from support.worker_world import Nodes, W, spec_at
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_mesh.state.workers import Source, WorkerRegistry
+from smg_mesh.state.workers.worker_registry import Source, WorkerRegistry
 from support.fake_namespace import DAY_MS
 from support.worker_world import Nodes, W, spec_at
 

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from smg_mesh.state.unreadable import Unreadable
-from smg_mesh.state.workers import WorkerRegistry
+from smg_mesh.state.unknown_versions import Unreadable
+from smg_mesh.state.workers.worker_registry import WorkerRegistry
 from support.worker_world import Nodes, W, spec_at
 
 

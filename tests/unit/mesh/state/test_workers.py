@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from smg_mesh.crdt.namespace import StateError
-from smg_mesh.state.workers import WorkerRegistry, WorkerSpec
+from smg_mesh.state.workers.worker_registry import WorkerRegistry, WorkerSpec
 from support.fake_namespace import FakeNamespace
 from support.worker_world import Nodes, W, spec_at
 

@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_mesh.swim.boots import BOOT_MAX, boot_after, first_boot
+from smg_mesh.swim.boot_numbers import BOOT_MAX, boot_after, first_boot
 
 WALLS = st.integers(min_value=-(1 << 41), max_value=1 << 42)
 BOOTS = st.integers(min_value=0, max_value=BOOT_MAX - (1 << 17))

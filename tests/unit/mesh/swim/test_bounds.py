@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from smg_mesh.swim import members
+from smg_mesh.swim.detection.indirect_probes import RELAYED_MAX
+from smg_mesh.swim.detection.tcp_pings import STREAM_PINGS_MAX
+from smg_mesh.swim.members import member_table as members
 from smg_mesh.swim.messages import Address, Gossip, Hello, PingRequest, Rank
-from smg_mesh.swim.relays import RELAYED_MAX
-from smg_mesh.swim.streams import STREAM_PINGS_MAX
 from support.swim_stage import LAN, Actor, Stage
 
 MANY = 10_000

@@ -2,10 +2,10 @@
 
 import pytest
 
-from smg_mesh.swim.boots import BOOT_MAX
+from smg_mesh.swim.boot_numbers import BOOT_MAX
+from smg_mesh.swim.dissemination.packet_sender import INCARNATION_MAX
 from smg_mesh.swim.effects import BootChanged, SendDatagram, StreamAnswer, StreamPing, Superseded
 from smg_mesh.swim.messages import Ack, Address, Claim, Gossip, Hello, Ping, Rank, Told
-from smg_mesh.swim.voice import INCARNATION_MAX
 from support.swim_stage import ME, Actor, Stage, messages, packets
 
 ELSEWHERE = Address("10.9.9.9", 7946)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from smg_mesh.swim.dissemination.exchange_schedule import AGREED_EVERY, WAITING_MAX
 from smg_mesh.swim.effects import MemberDown, MemberUp
-from smg_mesh.swim.exchanges import AGREED_EVERY, WAITING_MAX
 from smg_mesh.swim.messages import Claim, Rank, Told
 from support.swim_stage import Actor, Stage
 

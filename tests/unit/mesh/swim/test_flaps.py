@@ -3,7 +3,7 @@
 import pytest
 
 from smg_mesh.swim.effects import MemberChanged, MemberDown, MemberUp
-from smg_mesh.swim.flaps import Flaps, hold_down_ms
+from smg_mesh.swim.members.flap_damping import Flaps, hold_down_ms
 from smg_mesh.swim.messages import Hello, Rank
 from support.swim_stage import Actor, Stage
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from smg_mesh.swim.bucket import ORIGINS_MAX, Bucket, Buckets, OncePer
+from smg_mesh.swim.detection.local_health import Health
 from smg_mesh.swim.effects import Isolated, MemberDown, MemberSuspected
-from smg_mesh.swim.health import Health
 from smg_mesh.swim.messages import Ack, Ping, Rank
+from smg_mesh.swim.rate_limits import ORIGINS_MAX, Bucket, Buckets, OncePer
 from support.swim_stage import LAN, Stage
 
 

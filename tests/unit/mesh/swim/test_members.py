@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_mesh.config import PROFILES
-from smg_mesh.swim.members import Members, digest_piece
+from smg_mesh.swim.members.member_table import Members, digest_piece
 from smg_mesh.swim.messages import Address, Claim, Rank
 
 LAN = PROFILES["lan"]

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from smg_mesh.swim import notes
-from smg_mesh.swim.notes import NOTES
+from smg_mesh.swim import counter_names as notes
+from smg_mesh.swim.counter_names import NOTES
 
 ROOM = Path(notes.__file__).parent
 

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from smg_mesh.swim.chance import below, sample, shuffle
 from smg_mesh.swim.effects import MemberSuspected, SetTimer, StreamPing, Timer
+from smg_mesh.swim.members.round_trips import SAMPLES_MAX, RoundTrips
 from smg_mesh.swim.messages import Ack, Gossip, Nack, Ping, PingRequest, Rank
-from smg_mesh.swim.round_trips import SAMPLES_MAX, RoundTrips
+from smg_mesh.swim.random_draws import below, sample, shuffle
 from support.swim_stage import LAN, ME, Actor, Stage, messages
 
 

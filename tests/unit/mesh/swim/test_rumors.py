@@ -5,8 +5,8 @@ import msgspec
 import pytest
 
 from smg_mesh.config import PROFILES
+from smg_mesh.swim.dissemination.rumors import Rumors
 from smg_mesh.swim.messages import Address, Claim, News, Rank
-from smg_mesh.swim.rumors import Rumors
 from smg_mesh.swim.wire import RUMORS_MAX, claim_bytes, news_bytes
 
 OPTIONS = PROFILES["lan"]

@@ -6,7 +6,7 @@ from math import log
 
 import pytest
 
-from smg_mesh.swim.doubts import HEARD_MAX
+from smg_mesh.swim.detection.running_suspicions import HEARD_MAX
 from smg_mesh.swim.effects import (
     MemberDown,
     MemberRefuted,
@@ -14,14 +14,14 @@ from smg_mesh.swim.effects import (
     StreamAnswer,
     StreamPing,
 )
-from smg_mesh.swim.messages import Ack, Address, Gossip, Ping, Rank
-from smg_mesh.swim.suspicion import (
+from smg_mesh.swim.members.suspicion_timeout import (
     REMINDERS,
     Suspicion,
     base_ms,
     confirmations_wanted,
     timeout_ms,
 )
+from smg_mesh.swim.messages import Ack, Address, Gossip, Ping, Rank
 from support.swim_stage import LAN, Actor, Stage
 
 

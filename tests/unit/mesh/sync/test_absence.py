@@ -1,4 +1,4 @@
-from smg_mesh.sync.absence import STALE_MS, Absence
+from smg_mesh.sync.stale_absence import STALE_MS, Absence
 
 KEEP_MS = 100_000
 

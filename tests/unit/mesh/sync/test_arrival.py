@@ -1,6 +1,6 @@
 import itertools
 
-from smg_mesh.sync.arrival import ASK_APART_MAX_MS, EQUALS_ENOUGH, SETTLE_MS, Arrival
+from smg_mesh.sync.join_progress import ASK_APART_MAX_MS, EQUALS_ENOUGH, SETTLE_MS, Arrival
 
 GRACE_MS = 15_000
 

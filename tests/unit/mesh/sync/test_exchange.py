@@ -3,7 +3,7 @@
 import pytest
 
 from smg_mesh.swim.messages import Address, Claim, Rank
-from smg_mesh.sync.exchange import (
+from smg_mesh.sync.exchange.exchange_machine import (
     NOVEL_MAX,
     ROWS_MAX,
     SLICE_ROWS_MAX,

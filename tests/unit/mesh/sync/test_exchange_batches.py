@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_mesh.sync.frames import (
+from smg_mesh.sync.exchange.exchange_frames import (
     BATCH_BYTES_MAX,
     CHUNK_BYTES_MAX,
     HOLDINGS_MAX,
@@ -12,7 +12,7 @@ from smg_mesh.sync.frames import (
     Request,
     Update,
 )
-from smg_mesh.sync.pieces import PIECES_MAX, UPDATE_BYTES_MAX
+from smg_mesh.sync.exchange.piece_interface import PIECES_MAX, UPDATE_BYTES_MAX
 from support.exchanges import (
     Talk,
     claims,

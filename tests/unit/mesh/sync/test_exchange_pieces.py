@@ -4,15 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from smg_mesh.sync.asking import AGAIN_MAX
-from smg_mesh.sync.exchange import Exchange, Opening, Rows
-from smg_mesh.sync.frames import (
+from smg_mesh.sync.exchange.exchange_frames import (
     Frame,
     Holdings,
     Request,
     Update,
 )
-from smg_mesh.sync.pieces import REGISTERS
+from smg_mesh.sync.exchange.exchange_machine import Exchange, Opening, Rows
+from smg_mesh.sync.exchange.exchange_opener import AGAIN_MAX
+from smg_mesh.sync.exchange.piece_interface import REGISTERS
 from support.exchanges import claims, converse, kinds, opening, side, sides, talk_over
 from support.fake_pieces import FakePieces, names, union
 

@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from smg_mesh.sync.exchange import Exchange, ExchangeError, Rows
-from smg_mesh.sync.frames import (
+from smg_mesh.sync.exchange.exchange_frames import (
     CHUNK_BYTES_MAX,
     HOLDINGS_MAX,
     REQUEST_PIECES_MAX,
@@ -19,7 +18,13 @@ from smg_mesh.sync.frames import (
     Request,
     Update,
 )
-from smg_mesh.sync.pieces import PIECES_MAX, UPDATE_BYTES_MAX, PieceError, PieceState
+from smg_mesh.sync.exchange.exchange_machine import Exchange, ExchangeError, Rows
+from smg_mesh.sync.exchange.piece_interface import (
+    PIECES_MAX,
+    UPDATE_BYTES_MAX,
+    PieceError,
+    PieceState,
+)
 from support.exchanges import (
     claims,
     converse,

@@ -5,7 +5,7 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from smg_mesh.crdt.hint_words import (
+from smg_mesh.crdt.hints.hint_messages import (
     PART_HASHES,
     AskPart,
     Digest,
@@ -13,8 +13,8 @@ from smg_mesh.crdt.hint_words import (
     HintError,
     encode_word,
 )
-from smg_mesh.crdt.hints import DIGESTS_IDLE_MS
-from smg_mesh.sync.hint_talk import (
+from smg_mesh.crdt.hints.hint_publisher import DIGESTS_IDLE_MS
+from smg_mesh.sync.hint_sessions import (
     AGAIN_MS,
     AGAIN_MS_MAX,
     CALLS_PER_S_MAX,

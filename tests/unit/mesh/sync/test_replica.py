@@ -7,7 +7,7 @@ import pytest
 
 from smg_mesh.crdt.namespace import StateError
 from smg_mesh.swim.messages import News
-from smg_mesh.sync.pieces import REGISTERS, PieceError
+from smg_mesh.sync.exchange.piece_interface import REGISTERS, PieceError
 from support.replica_world import SMALL, ReplicaWorld
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from smg_node.world import SystemClock
+from smg_node.system_clock import SystemClock
 from support.admin_api import Asked, RunAdmin, Script, admin_api
 
 _NOW_MS = SystemClock().now_ms()
@@ -157,7 +157,7 @@ def seen_enough(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
             if left[0] == 0:
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr("smg_node.admin.live.time.sleep", sleep)
+        monkeypatch.setattr("smg_node.admin.views.watch_loop.time.sleep", sleep)
 
     return after
 

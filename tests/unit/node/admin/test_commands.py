@@ -165,7 +165,7 @@ def _becoming(*views: dict[str, Any]) -> Script:
 def test_adding_can_wait_until_the_worker_is_ready_and_tells_each_state_once(
     run: RunAdmin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("smg_node.admin.workers._POLL_S", 0.001)
+    monkeypatch.setattr("smg_node.admin.commands.workers._POLL_S", 0.001)
     pending = {**_READY, "status": "pending", "reason": "asking its tokenizer"}
     with admin_api(_becoming(pending, pending, pending, _READY)) as api:
         code, out, err = run("--url", api.url, "workers", "add", "grpc://h:1", "--wait")

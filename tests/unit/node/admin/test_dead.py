@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.history.dead import DeadTurns
-from smg_node.history.spool_format import encode, spooled
+from smg_node.history.spool.dead_letters import DeadTurns
+from smg_node.history.spool.spool_format import encode, spooled
 from support.admin_api import RunAdmin
 from support.spools import ACCESS, SaltSource, response_id, spool_at, turn
 
@@ -82,7 +82,7 @@ def test_what_cannot_be_read_is_left_alone(root: Path, tmp_path: Path, run: RunA
 
 
 def test_no_more_are_set_aside_than_may_be(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("smg_node.history.dead.DEAD_MAX", 3)
+    monkeypatch.setattr("smg_node.history.spool.dead_letters.DEAD_MAX", 3)
     one = spooled(ACCESS, turn(9, 1), now_us=1)
     turns = DeadTurns(root, salt=SaltSource())
     assert not turns.bury(one, encode(one), kind="conflict", reason="other", now_us=2)

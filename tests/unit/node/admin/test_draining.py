@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from smg_node.admin import draining
-from smg_node.admin.draining import outcome_of, step
+from smg_node.admin.commands import drain_wait as draining
+from smg_node.admin.commands.drain_wait import outcome_of, step
 from support.admin_api import Asked, RunAdmin, Script, admin_api
 
 LOST = -1

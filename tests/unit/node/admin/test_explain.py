@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from smg_node.admin.journey import draw_explained
+from smg_node.admin.views.journey_view import draw_explained
 from smg_node.core.journey import Broke, Chosen, Rated
-from smg_node.http.explain_shape import EXPLAIN_EXAMPLE
+from smg_node.http.openapi.explain import EXPLAIN_EXAMPLE
 from support.admin_api import RunAdmin, admin_api
 from support.http_node import Node, node
 from support.journeys import BEGAN_MS, broke, chosen, outcome, told
@@ -214,7 +214,7 @@ def test_watching_shows_it_again_until_somebody_has_seen_enough(
         if left % 3 == 0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("smg_node.admin.live.time.sleep", sleep)
+    monkeypatch.setattr("smg_node.admin.views.watch_loop.time.sleep", sleep)
     with admin_api(lambda _: (200, EXPLAIN_EXAMPLE)) as api:
         code, out, _ = run("--url", api.url, "explain", "req_1", "--watch", "--node", "b")
         _, lines, _ = run("--url", api.url, "explain", "req_1", "--watch", "--json")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from smg_node.cluster.key_file import read_admin_keys
-from smg_node.core.key_text import read_key_text
+from smg_node.access.api_key import read_key_text
+from smg_node.cluster.admin_key_file import read_admin_keys
 from support.admin_api import Asked, RunAdmin, admin_api
 
 KEY = "smg-k3x9q0a7m2bd-" + "s" * 43

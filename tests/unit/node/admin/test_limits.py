@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import pytest
 
-from smg_mesh.escrow.report import Report
-from smg_mesh.state.limit_rule import Amount, LimitRule
-from smg_node.admin.limit_views import read_amount
+from smg_mesh.escrow.audit.report import Report
+from smg_mesh.state.limits.limit_rule import Amount, LimitRule
+from smg_node.admin.views.limit_views import read_amount
 from support.admin_api import RunAdmin
 from support.http_node import Node, node
 
@@ -294,7 +294,7 @@ async def test_watching_shows_it_again_until_somebody_has_seen_enough(
         admin = typed(run, served)
         await admin("set", "--scope", "tenant=acme", "--requests", "600/minute")
         use(served, "node-a", "tenant=acme#requests/60000")
-        monkeypatch.setattr("smg_node.admin.live.time.sleep", sleep)
+        monkeypatch.setattr("smg_node.admin.views.watch_loop.time.sleep", sleep)
         code, out, err = await admin("show", "tenant=acme", "--watch", *form)
         monkeypatch.undo()
     assert (code, err) == (0, "")

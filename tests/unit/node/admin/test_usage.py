@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 
-from smg_node.admission.matching import Price
+from smg_node.admission.limit_matching import Price
 from support.admin_api import RunAdmin, admin_api
 from support.http_node import Node, node
 from support.spending import outcome

@@ -3,9 +3,15 @@ from typing import Literal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.admission.charge import Charge, Short, reserve, reserve_warily
-from smg_node.admission.matching import EARLY_TOKENS, LEAST_TOKENS, STEP_TOKENS, Measure, Tariff
-from smg_node.admission.tally import Tally
+from smg_node.admission.limit_counters import Tally
+from smg_node.admission.limit_matching import (
+    EARLY_TOKENS,
+    LEAST_TOKENS,
+    STEP_TOKENS,
+    Measure,
+    Tariff,
+)
+from smg_node.admission.token_reservation import Charge, Short, reserve, reserve_warily
 from support.fake_rights import FakeShare, limit, whole
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from smg_node.admission.door import Admission
+from smg_node.admission.admission import Admission
 from smg_node.admission.ticket import Ticket
-from smg_node.core.context import RequestContext
+from smg_node.core.request_context import RequestContext
 from support.fake_rights import FakeMatch, LimitWorld, door_of, limit
 
 CONTEXT = RequestContext("r", 0.0, 600.0, tenant="acme", key_id="k")

@@ -3,10 +3,10 @@ from collections.abc import Awaitable
 
 import pytest
 
-from smg_node.admission.door import Admission, AdmissionOptions
-from smg_node.admission.refusal import LimitedError
+from smg_node.admission.admission import Admission, AdmissionOptions
+from smg_node.admission.limit_errors import LimitedError
 from smg_node.admission.ticket import Ticket
-from smg_node.core.context import RequestContext
+from smg_node.core.request_context import RequestContext
 from support.fake_rights import (
     FakeShare,
     LimitWorld,

@@ -4,7 +4,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.admission.estimate import (
+from smg_node.admission.length_estimate import (
     ANSWERS_KEPT,
     AT_ONCE_MAX,
     BATCH_MAX,

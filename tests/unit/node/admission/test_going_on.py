@@ -4,9 +4,9 @@ from typing import Literal
 
 import pytest
 
-from smg_node.admission.door import Admission
+from smg_node.admission.admission import Admission
 from smg_node.admission.ticket import Ticket
-from smg_node.core.context import RequestContext
+from smg_node.core.request_context import RequestContext
 from support.fake_rights import FakeShare, LimitWorld, door_of, gives, limit, whole
 
 CONTEXT = RequestContext("r", 0.0, 600.0, tenant="acme", key_id="k")

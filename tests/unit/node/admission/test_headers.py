@@ -5,11 +5,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smg_node.admission.header_values import Family, limit_headers
 from smg_node.admission.headers import LimitHeaders
-from smg_node.admission.matching import Measure
+from smg_node.admission.limit_counters import Tally
+from smg_node.admission.limit_matching import Measure
 from smg_node.admission.ports import State, Unit
-from smg_node.admission.tally import Tally
-from smg_node.admission.told import Family, limit_headers
 from support.fake_rights import FakeMatch, FakeShare
 
 UNITS: list[Unit] = ["requests", "tokens", "input_tokens", "output_tokens", "concurrent", "cost"]

@@ -1,7 +1,7 @@
 import pytest
 
-from smg_node.admission.matching import Matched, Matcher, Price
-from smg_node.admission.tally import Tallies
+from smg_node.admission.limit_counters import Tallies
+from smg_node.admission.limit_matching import Matched, Matcher, Price
 from support.fake_rights import FakeShare, LimitWorld, limit
 
 

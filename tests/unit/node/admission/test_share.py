@@ -3,7 +3,7 @@ from copy import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.admission.share import admit, admit_warily, give_back, take
+from smg_node.admission.charging import admit, admit_warily, give_back, take
 from support.fake_rights import FakeShare, whole
 
 

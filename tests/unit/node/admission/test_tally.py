@@ -1,8 +1,8 @@
 from prometheus_client import CollectorRegistry
 
-from smg_node.admission.tally import LIMITS_MAX, Tallies
-from smg_node.pipeline.admitting import watch_admission
-from smg_node.telemetry.metrics import Meters
+from smg_node.admission.admission_settings import watch_admission
+from smg_node.admission.limit_counters import LIMITS_MAX, Tallies
+from smg_node.telemetry.metrics.meters import Meters
 
 
 def test_so_many_limits_are_counted_apart_and_the_rest_together() -> None:

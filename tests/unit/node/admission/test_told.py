@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.admission.ports import Unit
-from smg_node.admission.told import (
+from smg_node.admission.header_values import (
     Family,
     Told,
     duration,
@@ -11,6 +10,7 @@ from smg_node.admission.told import (
     limit_name,
     window_name,
 )
+from smg_node.admission.ports import Unit
 
 END_MS = 1_700_000_000_000
 UNITS: tuple[Unit, ...] = (

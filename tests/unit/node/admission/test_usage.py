@@ -4,8 +4,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from smg_node.admission.matching import Price
-from smg_node.admission.usage import (
+from smg_node.admission.admission_settings import Counting, prices
+from smg_node.admission.limit_matching import Price
+from smg_node.admission.usage_book import (
     AT_ONCE,
     HOURS_MAX,
     NONE,
@@ -16,10 +17,9 @@ from smg_node.admission.usage import (
     UsageBook,
     merged,
 )
-from smg_node.core.outcome import Outcome, OutcomeKind
-from smg_node.pipeline.admitting import Counting, prices
-from smg_node.telemetry import usage_metrics
-from smg_node.telemetry.metrics import Meters
+from smg_node.core.generation.outcome import Outcome, OutcomeKind
+from smg_node.telemetry.metrics.declared import usage as usage_metrics
+from smg_node.telemetry.metrics.meters import Meters
 from support.spending import MIDNIGHT, Wall, outcome
 
 PRICES = {"m": Price(2.0, 0.5, 10.0)}

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.cluster.alone import LoneNode
-from smg_node.cluster.build import build_cluster, build_shared
-from smg_node.cluster.farewell import Farewell
+from smg_node.cluster.factory import build_cluster, build_shared
+from smg_node.cluster.membership.shutdown import Farewell
+from smg_node.cluster.membership.standalone import LoneNode
 from smg_node.config.address import Address
 from smg_node.config.settings import Settings
 from smg_node.core.errors import SmgError
-from smg_node.world import SystemClock
+from smg_node.system_clock import SystemClock
 from support.http_node import node
 from support.shared_nodes import make_shared
 
@@ -101,8 +101,8 @@ async def test_nothing_ever_happens_to_a_node_alone() -> None:
 def test_without_a_keyring_a_node_is_alone(tmp_path: Path) -> None:
     from prometheus_client import CollectorRegistry
 
-    from smg_node.telemetry.metrics import Meters
-    from smg_node.world import system_rng
+    from smg_node.system_clock import system_rng
+    from smg_node.telemetry.metrics.meters import Meters
 
     meters = Meters(CollectorRegistry(), version="1")
     settings, clock, rng = Settings(data_dir=tmp_path), SystemClock(), system_rng()

@@ -3,11 +3,11 @@ from typing import Any
 import pytest
 
 from smg_mesh.shared import StateError
-from smg_mesh.state.audit import Audit
-from smg_node.cluster.audit import AuditLog, without_secrets
+from smg_mesh.state.audit_log import Audit
+from smg_node.cluster.reports.audit_log import AuditLog, without_secrets
 from smg_node.core.errors import SmgError
-from smg_node.http.history import change_of
-from smg_node.http.shared_ports import AuditQuery, Caller
+from smg_node.http.ports.shared_state import AuditQuery, Caller
+from smg_node.http.routes.cluster.settings_history import change_of
 from support.fake_namespace import FakeNamespaces
 from support.fake_shared import SharedWorld
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from smg_mesh.mesh import AskError, KeyringReport, MeshError
-from smg_node.cluster.desk import ASIDE, FORGET, ClusterDesk
-from smg_node.cluster.farewell import Farewell
+from smg_node.cluster.membership.cluster_service import ASIDE, FORGET, ClusterDesk
+from smg_node.cluster.membership.shutdown import Farewell
 from smg_node.core.errors import ErrorKind, SmgError
 from support.fake_mesh import FakeMesh, member_view
 from support.http_node import node
@@ -16,7 +16,7 @@ class _Server:
     """As much of a server as a farewell sees."""
 
     def __init__(self) -> None:
-        from smg_node.http.drain import Phase
+        from smg_node.http.middleware.drain_phases import Phase
 
         self.phase = Phase.SERVING
         self.aside = False

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from smg_mesh.mesh import AskError
-from smg_node.cluster.desk import ClusterDesk
-from smg_node.cluster.draining import DRAIN, Draining
-from smg_node.cluster.farewell import Farewell
+from smg_node.cluster.membership.cluster_service import ClusterDesk
+from smg_node.cluster.membership.drain_status import DRAIN, Draining
+from smg_node.cluster.membership.shutdown import Farewell
 from smg_node.core.errors import SmgError
 from smg_node.http.app import Server
-from smg_node.http.drain import FarewellTimes, Phase
-from smg_node.http.drain_ports import DrainView, Duties, OpenWork
+from smg_node.http.middleware.drain_phases import FarewellTimes, Phase
+from smg_node.http.ports.drain import DrainView, Duties, OpenWork
 from support.fake_mesh import FakeMesh, member_view
 
 

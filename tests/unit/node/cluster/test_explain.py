@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from smg_node.cluster.explain import EXPLAIN, Explanations
+from smg_node.cluster.reports.journey_search import EXPLAIN, Explanations
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.http.ports import Explained, MemberRow
-from smg_node.pipeline.journal import SAME_ID_MAX, Journal
+from smg_node.http.ports.node import Explained, MemberRow
+from smg_node.pipeline.observability.journey_log import SAME_ID_MAX, Journal
 from support.fake_cluster import member_row
 from support.fake_shared import SharedWorld
 from support.journeys import BEGAN_MS, told, vast

@@ -3,7 +3,7 @@ import signal
 
 import pytest
 
-from smg_node.cluster.farewell import OK, SUPERSEDED, Farewell
+from smg_node.cluster.membership.shutdown import OK, SUPERSEDED, Farewell
 from smg_node.core.errors import SmgError
 from support.http_node import node
 

@@ -1,7 +1,7 @@
 """What nodes that are new, or back in another life, are told of engines' caches by the others."""
 
-from smg_node.cluster.hints import NOT_HERE, SETTLED_S, YOUNG_S
-from smg_node.cluster.life import Doubts
+from smg_node.cluster.membership.cluster_interface import Doubts
+from smg_node.cluster.prefix_hints.prefix_sharing import NOT_HERE, SETTLED_S, YOUNG_S
 from support.sharing_world import SharingWorld
 
 BLOCKS = tuple(range(100, 110))

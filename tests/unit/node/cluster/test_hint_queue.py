@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.cluster.hint_queue import SLICE, WAITING_MAX, HintQueue, What
+from smg_node.cluster.prefix_hints.hint_queue import SLICE, WAITING_MAX, HintQueue, What
 
 
 class Index:

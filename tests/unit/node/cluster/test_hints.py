@@ -6,10 +6,10 @@ from itertools import pairwise
 import pytest
 from prometheus_client import CollectorRegistry
 
-from smg_node.cluster.hints import ARRIVE_MAX_S, NOT_HERE, SETTLED_S, YOUNG_S
-from smg_node.cluster.life import Doubts
-from smg_node.routing.kv.index import ASSUMED_S
-from smg_node.telemetry.metrics import Meters
+from smg_node.cluster.membership.cluster_interface import Doubts
+from smg_node.cluster.prefix_hints.prefix_sharing import ARRIVE_MAX_S, NOT_HERE, SETTLED_S, YOUNG_S
+from smg_node.routing.kv_index.prefix_index import ASSUMED_S
+from smg_node.telemetry.metrics.meters import Meters
 from support.sharing_world import SharingNode, SharingWorld
 
 BLOCKS = tuple(range(100, 110))

@@ -6,7 +6,7 @@ import pytest
 
 from smg_node.cluster.history_peers import HistoryPeers
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.history.peers import Heard, Nobody, Peers
+from smg_node.history.peers.peer_interface import Heard, Nobody, Peers
 from support.fake_cluster import FakeCluster, member_row
 from support.fake_mesh import FakeMesh
 

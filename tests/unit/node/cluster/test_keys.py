@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.cluster.key_file import FileKeys, read_admin_keys
-from smg_node.cluster.keys import ClusterKeys, KeyGround
-from smg_node.config.problem import ConfigurationError
+from smg_node.access.api_key import digest_of, read_key_text
+from smg_node.access.identity import KeyAuthenticator
+from smg_node.cluster.admin_key_file import FileKeys, read_admin_keys
+from smg_node.cluster.api_keys import ClusterKeys, KeyGround
+from smg_node.config.schema.problems import ConfigurationError
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.key_text import digest_of, read_key_text
-from smg_node.http.identity import KeyAuthenticator
-from smg_node.http.key_ports import KeyWish
+from smg_node.http.ports.keys import KeyWish
 from support.fake_namespace import EPOCH_MS
 from support.fake_shared import SharedWorld
 

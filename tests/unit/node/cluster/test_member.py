@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from smg_mesh.mesh import MeshError
-from smg_node.cluster.farewell import OK, SUPERSEDED, Farewell
-from smg_node.cluster.member import Member
+from smg_node.cluster.membership.member import Member
+from smg_node.cluster.membership.shutdown import OK, SUPERSEDED, Farewell
 from smg_node.config.address import Address
 from smg_node.core.errors import SmgError
 from support.fake_mesh import FakeMesh

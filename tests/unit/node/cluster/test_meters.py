@@ -5,13 +5,19 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from smg_mesh.shared import NOTES as STATE_NOTES
 from smg_mesh.shared import NamespaceState
-from smg_mesh.swim.notes import NOTES
-from smg_node.cluster.meters import PLACES, SAID_TWICE, STATE_PLACES, watch_mesh, watch_state
-from smg_node.telemetry.hint_metrics import HINT_METRICS
-from smg_node.telemetry.mesh_metrics import MESH_METRICS, MESH_OTHER
-from smg_node.telemetry.metrics import Meters
-from smg_node.telemetry.rights_metrics import RIGHTS_METRICS
-from smg_node.telemetry.state_metrics import STATE_METRICS
+from smg_mesh.swim.counter_names import NOTES
+from smg_node.cluster.cluster_meters import (
+    PLACES,
+    SAID_TWICE,
+    STATE_PLACES,
+    watch_mesh,
+    watch_state,
+)
+from smg_node.telemetry.metrics.declared.mesh import MESH_METRICS, MESH_OTHER
+from smg_node.telemetry.metrics.declared.prefix_hints import HINT_METRICS
+from smg_node.telemetry.metrics.declared.rights import RIGHTS_METRICS
+from smg_node.telemetry.metrics.declared.shared_state import STATE_METRICS
+from smg_node.telemetry.metrics.meters import Meters
 from support.fake_mesh import FakeMesh
 
 

@@ -10,14 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from smg_node.cluster import numbers as told
-from smg_node.cluster.numbers import ASKING_MAX, NUMBERS, Numbers, own_numbers, rows_of
+from smg_node.cluster.reports import cluster_metrics as told
+from smg_node.cluster.reports.cluster_metrics import (
+    ASKING_MAX,
+    NUMBERS,
+    Numbers,
+    own_numbers,
+    rows_of,
+)
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.http.numbers_ports import ClusterNumbers, NodeNumbers
-from smg_node.http.ports import Health, MemberRow
-from smg_node.telemetry import declared
-from smg_node.telemetry.metrics import Meters
-from smg_node.telemetry.watched import KNOWN, WATCHED
+from smg_node.http.ports.cluster_metrics import ClusterNumbers, NodeNumbers
+from smg_node.http.ports.node import Health, MemberRow
+from smg_node.telemetry.metrics.cluster_metrics import KNOWN, WATCHED
+from smg_node.telemetry.metrics.declared import node as declared
+from smg_node.telemetry.metrics.meters import Meters
 from support.fake_cluster import member_row
 from support.fake_shared import SharedWorld
 

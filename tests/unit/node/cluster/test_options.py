@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from smg_node.cluster.options import mesh_options, state_homes
+from smg_node.cluster.membership.mesh_options import mesh_options, state_homes
 from smg_node.config.sections.mesh import MeshSection
 from smg_node.config.settings import Settings
 

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from smg_node.http.ports import WorkerWish
+from smg_node.http.ports.node import WorkerWish
 from support.fake_engine import card
 from support.fleet_world import fleet_world
 

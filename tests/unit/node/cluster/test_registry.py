@@ -8,9 +8,9 @@ import pytest
 
 from smg_mesh.shared import StateError, WorkerSpec
 from smg_node.core.errors import SmgError
+from smg_node.engines.disaggregation import Pairing
 from smg_node.engines.engine import Contract
-from smg_node.engines.pairing import Pairing
-from smg_node.http.ports import WorkerChange, WorkerWish
+from smg_node.http.ports.node import WorkerChange, WorkerWish
 from support.fake_engine import card
 from support.fleet_world import FleetNode, fleet_world
 
@@ -179,7 +179,7 @@ async def test_a_key_that_cannot_travel_is_refused_and_not_repeated(
 async def test_a_key_this_node_cannot_open_keeps_the_worker_from_it_until_it_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("smg_node.cluster.registry.SWEEP_S", 0.1)
+    monkeypatch.setattr("smg_node.cluster.workers.worker_registry.SWEEP_S", 0.1)
     async with fleet_world(tmp_path, "n1", "n2") as world:
         world["n1"].shared.keyring = ["two", "one"]
         view = world["n1"].desk.add(wish("a", api_key="k"))
@@ -331,7 +331,7 @@ async def test_a_worker_of_a_newer_version_is_left_alone(tmp_path: Path) -> None
 
 
 async def test_sessions_show_and_end_what_is_written_down(tmp_path: Path) -> None:
-    from smg_node.routing.keys import sticky_id
+    from smg_node.routing.routing_keys import sticky_id
 
     async with fleet_world(tmp_path, "n1", "n2") as world:
         key = sticky_id("user", model="m")

@@ -3,9 +3,9 @@ import logging
 
 import pytest
 
-from smg_node.cluster.settings import LiveSettings
-from smg_node.config.live import LiveError
-from smg_node.config.plain import Settings
+from smg_node.cluster.settings.live_settings import LiveSettings
+from smg_node.config.frozen_settings import Settings
+from smg_node.config.schema.live_settings import LiveError
 from smg_node.core.errors import SmgError
 from support.fake_shared import SharedWorld
 

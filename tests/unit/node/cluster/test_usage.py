@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from smg_node.admission.usage import NONE, OTHER, Line, UsageBook
-from smg_node.cluster import usage as module
-from smg_node.cluster.usage import ASKING_MAX, USAGE, ClusterUsage
-from smg_node.cluster.usage_log import DAYS_KEPT
+from smg_node.admission.usage_book import NONE, OTHER, Line, UsageBook
+from smg_node.cluster.usage import usage_service as module
+from smg_node.cluster.usage.usage_log import DAYS_KEPT
+from smg_node.cluster.usage.usage_service import ASKING_MAX, USAGE, ClusterUsage
 from smg_node.core.errors import SmgError
-from smg_node.http.usage_ports import Amounts, Aspect, UsageRow, UsageWish
+from smg_node.http.ports.usage import Amounts, Aspect, UsageRow, UsageWish
 from support.fake_cluster import member_row
 from support.fake_shared import SharedWorld
 from support.spending import MIDNIGHT, Wall, outcome

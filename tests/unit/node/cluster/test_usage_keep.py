@@ -7,11 +7,11 @@ from threading import Event
 
 import pytest
 
-from smg_node.admission.usage import Line, UsageBook
-from smg_node.cluster import usage_keep
-from smg_node.cluster.disk_thread import DiskThread
-from smg_node.cluster.usage_keep import UsageKeeper
-from smg_node.cluster.usage_log import UsageLog
+from smg_node.admission.usage_book import Line, UsageBook
+from smg_node.cluster.usage import usage_writer as usage_keep
+from smg_node.cluster.usage.disk_thread import DiskThread
+from smg_node.cluster.usage.usage_log import UsageLog
+from smg_node.cluster.usage.usage_writer import UsageKeeper
 from support.raw_http import until
 from support.spending import MIDNIGHT, Wall, outcome
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.admission.usage import Line
-from smg_node.cluster import usage_log
-from smg_node.cluster.usage_log import DAYS_KEPT, UsageLog
+from smg_node.admission.usage_book import Line
+from smg_node.cluster.usage import usage_log
+from smg_node.cluster.usage.usage_log import DAYS_KEPT, UsageLog
 from support.spending import MIDNIGHT
 
 DAY = MIDNIGHT // 24

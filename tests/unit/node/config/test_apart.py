@@ -6,7 +6,7 @@ import pytest
 
 HEAD: Final = """
 import os, signal, sys
-from smg_node.config.apart import Apart
+from smg_node.config.child_process import Apart
 
 def work():
     {work}

@@ -1,7 +1,7 @@
 import pytest
 
-from smg_node.config.environment import read_environment
-from smg_node.config.knob import ANY_NAME
+from smg_node.config.schema.knob import ANY_NAME
+from smg_node.config.sources.environment import read_environment
 from support.configuration import SCHEMA, load, refusal
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from smg_node.config.file import read_file
-from smg_node.config.problem import ConfigurationError
+from smg_node.config.schema.problems import ConfigurationError
+from smg_node.config.sources.yaml_file import read_file
 from support.configuration import SCHEMA, load, refusal, write_yaml
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.config.flags import ACTIONS, all_flags, parse_flags
+from smg_node.config.sources.command_line import ACTIONS, all_flags, parse_flags
 from support.configuration import SCHEMA, load, refusal
 
 

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from smg_node.config.knob import ANY_NAME, Knob, Schema
-from smg_node.config.live import LIVE, LiveError, LiveTable, live_knobs
-from smg_node.config.plain import PlainSection, plain_settings, with_values
+from smg_node.config.frozen_settings import PlainSection, plain_settings, with_values
+from smg_node.config.schema.knob import ANY_NAME, Knob, Schema
+from smg_node.config.schema.live_settings import LIVE, LiveError, LiveTable, live_knobs
 from smg_node.config.settings import Settings
 from support.configuration import load
 

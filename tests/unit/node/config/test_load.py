@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from smg_node.config.address import Address
-from smg_node.config.problem import ConfigurationError, Problem
+from smg_node.config.schema.problems import ConfigurationError, Problem
 from support.configuration import load, refusal, write_yaml
 
 _LAYERS = ("file", "environment", "flag")

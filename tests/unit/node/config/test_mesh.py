@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from smg_mesh.config import PROFILES, ProfileName
-from smg_node.cluster.options import mesh_options, swim_options
+from smg_node.cluster.membership.mesh_options import mesh_options, swim_options
 from smg_node.config.address import split_peer
 from smg_node.config.sections.mesh import MeshSection
 from smg_node.config.settings import Settings

@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from smg_node.config import reference
-from smg_node.config.banner import render_banner, startup_facts
-from smg_node.config.declare import Section, text
-from smg_node.config.flags import ACTIONS
-from smg_node.config.help import render_help, render_help_all
-from smg_node.config.show import render_settings
-from smg_node.packing import compiled
+from smg_node.config.output import reference
+from smg_node.config.output.effective_config import render_settings
+from smg_node.config.output.help import render_help, render_help_all
+from smg_node.config.output.startup_banner import render_banner, startup_facts
+from smg_node.config.schema.declaration import Section, text
+from smg_node.config.sources.command_line import ACTIONS
+from smg_node.native import compiled
 from support.configuration import SCHEMA, load, write_yaml
 
 _REFERENCE = Path(__file__).parents[4] / "deploy/reference/configuration.md"
@@ -18,7 +18,7 @@ _REFERENCE = Path(__file__).parents[4] / "deploy/reference/configuration.md"
 
 def test_the_reference_is_current() -> None:
     assert _REFERENCE.read_text(encoding="utf-8") == reference.render_configuration_reference(), (
-        f"run: python -m smg_node.config.reference --write {_REFERENCE}"
+        f"run: python -m smg_node.config.output.reference --write {_REFERENCE}"
     )
 
 

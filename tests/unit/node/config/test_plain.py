@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from smg_node.config.declare import Section, number, text
-from smg_node.config.plain import PlainSection, plain_settings
+from smg_node.config.frozen_settings import PlainSection, plain_settings
+from smg_node.config.output.effective_config import render_settings, shown_settings
+from smg_node.config.schema.declaration import Section, number, text
 from smg_node.config.settings import Settings
-from smg_node.config.show import render_settings, shown_settings
 from support.configuration import load
 
 FLAGS = ["--name", "n1", "--http", "127.0.0.1:5", "--models.m.context", "8192", "--demo"]

@@ -7,8 +7,8 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from smg_node.config.address import Address
-from smg_node.config.declare import Section, text
-from smg_node.config.knob import ANY_NAME, Knob, Schema
+from smg_node.config.schema.declaration import Section, text
+from smg_node.config.schema.knob import ANY_NAME, Knob, Schema
 from smg_node.config.settings import Settings
 from support.configuration import SCHEMA
 

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from smg_node.config.plain import plain_settings
+from smg_node.config.frozen_settings import plain_settings
+from smg_node.config.output.effective_config import render_settings, shown_settings
 from smg_node.config.settings import Settings
-from smg_node.config.show import render_settings, shown_settings
-from smg_node.history.opening import store_options, store_url
+from smg_node.history.store.open_store import store_options, store_url
 from smg_storage.options import StoreOptions
 
 

@@ -15,9 +15,9 @@ from smg_node.config.worker_url import (
     with_role,
 )
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.engines.disaggregation import Role
 from smg_node.engines.engine import Contract
-from smg_node.engines.pairing import Role
-from smg_node.fleet.roles import ROLES as PARTS
+from smg_node.fleet.workers.worker_roles import ROLES as PARTS
 
 
 def test_a_bare_url_says_only_where_the_engine_is() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.config.plain import plain_settings
-from smg_node.config.show import render_settings
+from smg_node.config.frozen_settings import plain_settings
+from smg_node.config.output.effective_config import render_settings
 from support.configuration import load, refusal, write_yaml
 
 

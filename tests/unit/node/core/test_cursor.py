@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.cursor import PROBLEMS_MAX, Cursor, Problems, kind_of, quoted
 from smg_node.core.errors import SmgError
+from smg_node.core.json_cursor import PROBLEMS_MAX, Cursor, Problems, kind_of, quoted
 
 
 def refusal(body: dict[str, Any], read: Callable[[Cursor], Any]) -> SmgError:

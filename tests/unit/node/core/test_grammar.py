@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import (
+from smg_node.core.generation.event_grammar import Grammar, GrammarError
+from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
     BlockStart,
@@ -17,7 +18,6 @@ from smg_node.core.events import (
     PromptEcho,
     Usage,
 )
-from smg_node.core.grammar import Grammar, GrammarError
 from support.streams import streams
 
 BEGIN = Begin("id", "m", 1, 3)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.answer import Collector
-from smg_node.core.events import BlockStart, Delta, Event, TokenLogprob
-from smg_node.core.grammar import Grammar
-from smg_node.core.joiner import HELD_MAX, Joiner, joined
+from smg_node.core.generation.answer import Collector
+from smg_node.core.generation.delta_joiner import HELD_MAX, Joiner, joined
+from smg_node.core.generation.event_grammar import Grammar
+from smg_node.core.generation.events import BlockStart, Delta, Event, TokenLogprob
 from support.streams import streams
 
 CHOICES = 2

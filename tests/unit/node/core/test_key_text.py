@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.key_text import (
+from smg_node.access.api_key import (
     ID_ALPHABET,
     ID_CHARACTERS,
     SECRET_ALPHABET,
@@ -15,7 +15,7 @@ from smg_node.core.key_text import (
     key_text,
     read_key_text,
 )
-from smg_node.world import secret_text
+from smg_node.system_clock import secret_text
 
 SECRET = "S" * SECRET_CHARACTERS
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.journey import LEFT_MAX, RATED_MAX, Chosen, Journey, Rated, Ratings
-from smg_node.pipeline.journal import pack, unpack
+from smg_node.pipeline.observability.journey_log import pack, unpack
 
 costs_s = st.lists(st.floats(0, 100) | st.just(1.0), min_size=1, max_size=2 * LEFT_MAX)
 

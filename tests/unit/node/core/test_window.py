@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.window import Window
+from smg_node.core.sliding_window import Window
 
 
 def test_what_happened_falls_out_when_the_window_has_passed_over_it() -> None:

@@ -5,9 +5,17 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.answer import Collector
-from smg_node.core.events import Begin, BlockEnd, BlockStart, End, Finish, FinishReason, Usage
-from smg_node.core.request import ChatPrompt, GenerateRequest, Sampling
+from smg_node.core.generation.answer import Collector
+from smg_node.core.generation.events import (
+    Begin,
+    BlockEnd,
+    BlockStart,
+    End,
+    Finish,
+    FinishReason,
+    Usage,
+)
+from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Sampling
 from smg_node.dialects.chat.presenter import ChatPresenter
 from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.dialect import Reading

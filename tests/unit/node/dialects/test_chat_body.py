@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import (
+from smg_node.core.generation.request import (
     ChatPrompt,
     Constraint,
     GenerateRequest,
@@ -17,10 +17,10 @@ from smg_node.core.request import (
     ToolCall,
     Turn,
 )
-from smg_node.dialects.chat.chat_body import call_ids, chat_fields, messages_of
+from smg_node.dialects.chat.writer import call_ids, chat_fields, messages_of
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.reader import ResponsesReader
-from smg_node.dialects.responses.wish import wish_of
+from smg_node.dialects.responses.request.generate_request import wish_of
+from smg_node.dialects.responses.request.reader import ResponsesReader
 
 HI = Turn("user", "hi")
 HELLO = {"role": "user", "content": "hi"}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.request import ChatPrompt, Thinking
+from smg_node.core.generation.request import ChatPrompt, Thinking
 from smg_node.dialects.chat.reader import PARAMETERS
 from smg_node.dialects.options import ReaderOptions
 from support.chats import prompt_of, read, refusal, request_of

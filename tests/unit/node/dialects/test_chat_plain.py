@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from smg_node.core.errors import SmgError
-from smg_node.dialects.chat.plain import KNOWN_MAX, PlainReader
+from smg_node.dialects.chat.fast_reader import KNOWN_MAX, PlainReader
 from smg_node.dialects.chat.reader import ChatReader
 from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.dialect import Reading

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from smg_node.core.answer import Collector
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import (
+from smg_node.core.generation.answer import Collector
+from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
     BlockStart,

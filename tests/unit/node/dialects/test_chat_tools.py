@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import ChatPrompt, Tool, ToolChoice
+from smg_node.core.generation.request import ChatPrompt, Tool, ToolChoice
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.options import ReaderOptions
 

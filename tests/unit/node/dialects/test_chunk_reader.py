@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.events import Begin, BlockStart, Delta, End, Event
-from smg_node.dialects.chat import event_lines
-from smg_node.dialects.chat.chunk_reader import WorkerError, error_of
-from smg_node.dialects.chat.event_lines import EventLines
+from smg_node.core.generation.events import Begin, BlockStart, Delta, End, Event
+from smg_node.dialects import sse_reader as event_lines
+from smg_node.dialects.chat.listener import WorkerError, error_of
+from smg_node.dialects.sse_reader import EventLines
 from support.chat_chunks import (
     BEGIN,
     DONE,

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types import Completion
 
-from smg_node.core.answer import Collector
-from smg_node.core.events import (
+from smg_node.core.generation.answer import Collector
+from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
     BlockStart,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import GenerateRequest, TextPrompt, TokenPrompt
+from smg_node.core.generation.request import GenerateRequest, TextPrompt, TokenPrompt
 from smg_node.dialects.completions.dialect import CompletionsDialect
 from smg_node.dialects.completions.reader import PARAMETERS
 from smg_node.dialects.options import ReaderOptions

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.cursor import Cursor, Problems
 from smg_node.core.errors import SmgError
-from smg_node.core.request import Constraint
+from smg_node.core.generation.request import Constraint
+from smg_node.core.json_cursor import Cursor, Problems
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.openai.json_schema import check_schema
 from smg_node.dialects.options import ReaderOptions

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import TextPrompt, TokenPrompt
+from smg_node.core.generation.request import TextPrompt, TokenPrompt
 from smg_node.dialects.embeddings.answer import embeddings_answer
 from smg_node.dialects.embeddings.reader import INPUTS_MAX, read_embeddings
 from smg_node.dialects.options import ReaderOptions

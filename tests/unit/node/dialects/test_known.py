@@ -5,9 +5,9 @@ import json
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.dialects.known import CHAT, COMPLETIONS, known_dialects
 from smg_node.dialects.openai_errors import error_body, error_frame, error_type
 from smg_node.dialects.options import ReaderOptions
+from smg_node.dialects.registry import CHAT, COMPLETIONS, known_dialects
 
 
 def test_every_dialect_is_found_under_its_own_name() -> None:

@@ -6,9 +6,9 @@ from typing import get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.answer import Answer, Choice
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import (
+from smg_node.core.generation.answer import Answer, Choice
+from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
     BlockStart,
@@ -20,9 +20,9 @@ from smg_node.core.events import (
     FinishReason,
     Usage,
 )
-from smg_node.core.request import ChatPrompt, GenerateRequest, Sampling, Turn
+from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Sampling, Turn
 from smg_node.dialects.chat.dialect import ChatDialect
-from smg_node.dialects.chat.plain_presenter import PlainPresenter
+from smg_node.dialects.chat.fast_presenter import PlainPresenter
 from smg_node.dialects.chat.presenter import ChatPresenter
 from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.dialect import Reading

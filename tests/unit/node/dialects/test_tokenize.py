@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import ChatPrompt, TextPrompt, Tool, Turn
+from smg_node.core.generation.request import ChatPrompt, TextPrompt, Tool, Turn
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.tokenize.answer import detokenize_answer, tokenize_answer
 from smg_node.dialects.tokenize.reader import (

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import ToolChoice
-from smg_node.dialects.chat.chat_body import chat_fields
+from smg_node.core.generation.request import ToolChoice
 from smg_node.dialects.chat.dialect import ChatDialect
+from smg_node.dialects.chat.writer import chat_fields
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.reader import ResponsesReader
+from smg_node.dialects.responses.request.reader import ResponsesReader
 
 NAMED = {"type": "function", "function": {"name": "g"}}
 FLAT = {"type": "function", "name": "g"}

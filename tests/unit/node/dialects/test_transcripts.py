@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from smg_node.core.answer import Collector
 from smg_node.core.errors import SmgError
-from smg_node.core.grammar import Grammar
+from smg_node.core.generation.answer import Collector
+from smg_node.core.generation.event_grammar import Grammar
 from smg_node.dialects.json_body import read_json
-from smg_node.dialects.known import known_dialects
 from smg_node.dialects.options import ReaderOptions
+from smg_node.dialects.registry import known_dialects
 from support.spelled import event_of, told
 from support.transcripts import run_transcript
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_node.engines.transports import transports
+from smg_node.engines.grpc.known_transports import transports
 from support import engine_bench
 
 

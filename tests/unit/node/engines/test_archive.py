@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines.archive import FILES_MAX, bundle_from_archive
+from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.engines.tokenizer_archive import FILES_MAX, bundle_from_archive
 
 JSON = b'{"model": {}}'
 

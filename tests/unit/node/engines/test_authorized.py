@@ -9,13 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import Sampling, token_ids
-from smg_node.engines.authorized import authorized, fits_header, without
-from smg_node.engines.detect import WIRES, open_engine
+from smg_node.core.generation.request import Sampling, token_ids
 from smg_node.engines.engine import Contract, Engine, EngineRequest
-from smg_node.engines.options import EngineOptions
-from smg_node.engines.transport import StatusCode, TransportError, TransportOptions, metadata_of
-from smg_node.engines.transports import open_transport
+from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.grpc.contract_detection import WIRES, open_engine
+from smg_node.engines.grpc.known_transports import open_transport
+from smg_node.engines.transport.api_key_transport import authorized, fits_header, without
+from smg_node.engines.transport.transport import (
+    StatusCode,
+    TransportError,
+    TransportOptions,
+    metadata_of,
+)
 from support.engine_server import EngineServer, RefusalError
 
 SECRET = "sk-very-secret"

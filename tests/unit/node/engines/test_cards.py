@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.engines.detect import WIRES
+from smg_node.engines.contracts.engine_metadata import default_sampling, flattened, is_secret, whole
+from smg_node.engines.contracts.sglang import SglangWire
+from smg_node.engines.contracts.vllm import VllmWire
 from smg_node.engines.engine import Contract, ModelCard
-from smg_node.engines.facts import default_sampling, flattened, is_secret, whole
-from smg_node.engines.health import health_request, health_status
+from smg_node.engines.grpc.contract_detection import WIRES
+from smg_node.engines.grpc.health_check import health_request, health_status
 from smg_node.engines.load import Load
-from smg_node.engines.sglang import SglangWire
-from smg_node.engines.vllm import VllmWire
 from support.engine_bench import PB
 
 

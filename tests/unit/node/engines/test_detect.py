@@ -7,12 +7,12 @@ import grpc
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines import detect as detect_module
-from smg_node.engines.detect import WIRES, detect, open_engine
 from smg_node.engines.engine import Contract
-from smg_node.engines.options import EngineOptions
-from smg_node.engines.transport import Transport, TransportOptions
-from smg_node.engines.transports import open_transport
+from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.grpc import contract_detection as detect_module
+from smg_node.engines.grpc.contract_detection import WIRES, detect, open_engine
+from smg_node.engines.grpc.known_transports import open_transport
+from smg_node.engines.transport.transport import Transport, TransportOptions
 from support.engine_server import EngineServer, RefusalError
 
 GENEROUS_S = 20.0

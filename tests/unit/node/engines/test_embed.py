@@ -6,9 +6,9 @@ import grpc
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.request import token_ids
-from smg_node.engines.detect import WIRES
+from smg_node.core.generation.request import token_ids
 from smg_node.engines.engine import Contract, EmbedRequest
+from smg_node.engines.grpc.contract_detection import WIRES
 from support.engine_bench import GENEROUS_S, bench
 from support.engine_server import RefusalError
 

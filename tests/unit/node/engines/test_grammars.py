@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.request import Constraint, GrammarStart, Sampling
-from smg_node.engines.constraint import grammars_of
-from smg_node.engines.detect import WIRES
+from smg_node.core.generation.request import Constraint, GrammarStart, Sampling
+from smg_node.engines.contracts.grammar_mapping import grammars_of
 from smg_node.engines.engine import Contract
-from smg_node.parsers.grammars import Grammars
+from smg_node.engines.grpc.contract_detection import WIRES
+from smg_node.parsers.constraints.structural_tags import Grammars
 from support.engine_bench import sent
 from support.fake_engine import card
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.request import Sampling
+from smg_node.core.generation.request import Sampling
 from smg_node.engines.chunk import IdLogprob
+from smg_node.engines.contracts.kv_transfer import TRANSFER_MAX_BYTES, checked
+from smg_node.engines.contracts.wire import Message
 from smg_node.engines.engine import Prefilled
-from smg_node.engines.handover import HandoverReader
-from smg_node.engines.transfer import TRANSFER_MAX_BYTES, checked
-from smg_node.engines.wire import Message
+from smg_node.engines.grpc.prefill_reader import HandoverReader
 
 PARAMS = '{"do_remote_prefill": true, "remote_block_ids": [[1, 2]], "remote_host": "p"}'
 ECHO = (IdLogprob(5, None), IdLogprob(6, -0.5, ((6, -0.5),)))

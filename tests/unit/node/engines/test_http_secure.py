@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.engines.http_client import AiohttpTransport, trusting
-from smg_node.engines.http_transport import HttpCall
-from smg_node.engines.transport import StatusCode, TransportError
+from smg_node.engines.http.aiohttp_client import AiohttpTransport, trusting
+from smg_node.engines.http.transport import HttpCall
+from smg_node.engines.transport.transport import StatusCode, TransportError
 from support.authority import Authority
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines.http_client import AiohttpTransport
-from smg_node.engines.http_facts import listed_models, load_of_metrics, load_rows
-from smg_node.engines.http_transport import HttpCall
-from smg_node.engines.http_worker import HttpEngine, RelayRequest
-from smg_node.engines.options import EngineOptions
-from smg_node.engines.pairing import Pairing
-from smg_node.engines.transport import StatusCode, TransportError
+from smg_node.engines.disaggregation import Pairing
+from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.http.aiohttp_client import AiohttpTransport
+from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
+from smg_node.engines.http.server_metadata import listed_models, load_of_metrics, load_rows
+from smg_node.engines.http.transport import HttpCall
+from smg_node.engines.transport.transport import StatusCode, TransportError
 from support.relay_bench import FakeTransport, Told, listing, told
 
 OPTIONS = EngineOptions()

@@ -9,10 +9,10 @@ import pytest
 from smg_grpc_proto.generated import common_pb2 as pb
 
 from smg_node.core.errors import SmgError
-from smg_node.engines.detect import WIRES
 from smg_node.engines.engine import Contract
-from smg_node.engines.kv import CURSOR_CODE, LOST_CODE, KvBatch
-from smg_node.engines.status import CLOSED_CODE
+from smg_node.engines.grpc.contract_detection import WIRES
+from smg_node.engines.kv_events import CURSOR_CODE, LOST_CODE, KvBatch
+from smg_node.engines.transport.grpc_status import CLOSED_CODE
 from support.engine_bench import GENEROUS_S, Bench, bench
 from support.engine_server import RefusalError, StreamScript
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from smg_grpc_proto.generated import common_pb2 as pb
 
 from smg_node.core.errors import SmgError
-from smg_node.engines.kv import (
+from smg_node.engines.grpc.kv_event_reader import GROUPS_MAX, KvReader, kv_error, kv_request
+from smg_node.engines.kv_events import (
     CURSOR_CODE,
     LOST_CODE,
     KvBatch,
@@ -19,8 +20,7 @@ from smg_node.engines.kv import (
     KvStored,
     Tier,
 )
-from smg_node.engines.kv_reader import GROUPS_MAX, KvReader, kv_error, kv_request
-from smg_node.engines.transport import StatusCode, TransportError
+from smg_node.engines.transport.transport import StatusCode, TransportError
 from support.simulated_engine import FLAVOURS, PROMPT, Simulation
 
 

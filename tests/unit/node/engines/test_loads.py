@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from smg_grpc_proto.generated import common_pb2, tokenspeed_scheduler_pb2, vllm_engine_pb2
 
+from smg_node.engines.contracts.load_reports import REQUESTS_MAX, pushed_load, scheduler_loads
 from smg_node.engines.load import Load
-from smg_node.engines.loads import REQUESTS_MAX, pushed_load, scheduler_loads
 from support.simulated_engine import Simulation
 
 

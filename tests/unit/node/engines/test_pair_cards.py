@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.engines.detect import WIRES
-from smg_node.engines.engine import Contract, ModelCard
-from smg_node.engines.pairing import Pairing
-from smg_node.engines.partners import (
+from smg_node.engines.contracts.pairing_rules import (
     RANKS_MAX,
     scheduler_pairing,
     scheduler_ranks,
     scheduler_role,
 )
+from smg_node.engines.disaggregation import Pairing
+from smg_node.engines.engine import Contract, ModelCard
+from smg_node.engines.grpc.contract_detection import WIRES
 from support.engine_bench import PB
 
 SCHEDULERS = (Contract.SGLANG, Contract.TOKENSPEED)

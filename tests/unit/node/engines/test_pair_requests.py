@@ -6,11 +6,11 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from msgspec.structs import replace
 
-from smg_node.core.request import Sampling, token_ids
-from smg_node.engines.detect import WIRES
+from smg_node.core.generation.request import Sampling, token_ids
+from smg_node.engines.contracts.tokenspeed import ROOM_BITS as TOKENSPEED_ROOM_BITS
+from smg_node.engines.disaggregation import ROOM_BITS, Room
 from smg_node.engines.engine import Contract, EngineRequest
-from smg_node.engines.pairing import ROOM_BITS, Room
-from smg_node.engines.tokenspeed import ROOM_BITS as TOKENSPEED_ROOM_BITS
+from smg_node.engines.grpc.contract_detection import WIRES
 from support.engine_bench import PB
 
 PLAIN = EngineRequest("smg-1", token_ids([5, 6]), Sampling(max_tokens=1), stream=True, timeout_s=9)

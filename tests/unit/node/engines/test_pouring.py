@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 import grpc
 import pytest
 
-from smg_node.engines.transport import StatusCode, TransportError
-from smg_node.engines.transports import transports
+from smg_node.engines.grpc.known_transports import transports
+from smg_node.engines.transport.transport import StatusCode, TransportError
 from support.engine_server import EngineServer, RefusalError
 from support.transports import transport_to
 

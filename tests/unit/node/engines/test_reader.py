@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.chunk import Chunk, IdLogprob
-from smg_node.engines.detect import WIRES
+from smg_node.engines.contracts.sampling_rules import LOGPROB_UNKNOWN
+from smg_node.engines.contracts.wire import Message
 from smg_node.engines.engine import Contract
-from smg_node.engines.reader import StreamReader, UnknownFinishError, aligned, best
-from smg_node.engines.sampling import LOGPROB_UNKNOWN
-from smg_node.engines.wire import Message
+from smg_node.engines.grpc.contract_detection import WIRES
+from smg_node.engines.grpc.stream_reader import StreamReader, UnknownFinishError, aligned, best
 from support.engine_bench import PB
 
 # What `complete` repeats after chunks: the measured rows, one per servicer.

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.chunk import Chunk
-from smg_node.engines.detect import WIRES
 from smg_node.engines.engine import Contract
-from smg_node.engines.handover import HandoverReader
-from smg_node.engines.reader import StreamReader
+from smg_node.engines.grpc.contract_detection import WIRES
+from smg_node.engines.grpc.prefill_reader import HandoverReader
+from smg_node.engines.grpc.stream_reader import StreamReader
 from support.engine_bench import PB
 
 CHOICES = 2

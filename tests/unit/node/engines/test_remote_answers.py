@@ -9,10 +9,10 @@ import pytest
 from msgspec import structs
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines import watch as watch_module
 from smg_node.engines.chunk import Chunk
-from smg_node.engines.detect import WIRES
 from smg_node.engines.engine import Contract
+from smg_node.engines.grpc.contract_detection import WIRES
+from smg_node.engines.transport import stream_timeouts as watch_module
 from support.engine_bench import (
     GENEROUS_S,
     Bench,

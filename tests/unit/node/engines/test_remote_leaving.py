@@ -12,10 +12,10 @@ from msgspec import structs
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.chunk import Chunk
-from smg_node.engines.detect import WIRES
 from smg_node.engines.engine import Contract
-from smg_node.engines.options import EngineOptions
-from smg_node.engines.status import Verdict, verdict
+from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.grpc.contract_detection import WIRES
+from smg_node.engines.transport.grpc_status import Verdict, verdict
 from support.engine_bench import (
     GENEROUS_S,
     Bench,

@@ -13,9 +13,9 @@ import pytest
 from smg_grpc_proto.generated import common_pb2
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines.detect import WIRES, open_engine
 from smg_node.engines.engine import Contract
-from smg_node.engines.options import EngineOptions
+from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.grpc.contract_detection import WIRES, open_engine
 from support.engine_bench import (
     GENEROUS_S,
     Bench,

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.request import Constraint, Sampling
-from smg_node.engines.engine import Abilities
-from smg_node.engines.mlx import MlxWire
-from smg_node.engines.sampling import (
+from smg_node.core.generation.request import Constraint, Sampling
+from smg_node.engines.contracts.mlx import MlxWire
+from smg_node.engines.contracts.sampling_rules import (
     LOGPROB_UNKNOWN,
     clean_defaults,
     folded_seed,
@@ -18,9 +17,10 @@ from smg_node.engines.sampling import (
     refusals,
     with_defaults,
 )
-from smg_node.engines.sglang import SglangWire
-from smg_node.engines.trtllm import TrtllmWire
-from smg_node.engines.vllm import VllmWire
+from smg_node.engines.contracts.sglang import SglangWire
+from smg_node.engines.contracts.trtllm import TrtllmWire
+from smg_node.engines.contracts.vllm import VllmWire
+from smg_node.engines.engine import Abilities
 
 NOTHING = Abilities(
     stop_strings=False,

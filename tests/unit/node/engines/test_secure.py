@@ -8,12 +8,12 @@ import pytest
 
 from smg_node.config.worker_url import parse_worker_url
 from smg_node.core.errors import SmgError
-from smg_node.engines.options import EngineOptions, unobserved
-from smg_node.engines.transport import StatusCode, TransportError, TransportOptions
-from smg_node.engines.transports import transports
-from smg_node.engines.trust import Trust
-from smg_node.fleet.networks import Networks
-from smg_node.fleet.opening import engine_opener
+from smg_node.engines.engine_options import EngineOptions, unobserved
+from smg_node.engines.grpc.known_transports import transports
+from smg_node.engines.transport.tls_trust import Trust
+from smg_node.engines.transport.transport import StatusCode, TransportError, TransportOptions
+from smg_node.fleet.workers.allowed_networks import Networks
+from smg_node.fleet.workers.engine_connect import engine_opener
 from support.authority import Authority
 from support.engine_server import EngineServer
 from support.tls_front import tls_front, written

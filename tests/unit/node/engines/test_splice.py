@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from smg_node.core.request import Constraint, Sampling, token_ids
-from smg_node.engines.detect import WIRES
+from smg_node.core.generation.request import Constraint, Sampling, token_ids
+from smg_node.engines.contracts.request_template import KINDS_MAX, Splice
 from smg_node.engines.engine import Contract, EngineRequest
-from smg_node.engines.splice import KINDS_MAX, Splice
-from smg_node.packing.ids import pack_ids
+from smg_node.engines.grpc.contract_detection import WIRES
+from smg_node.native.token_ids import pack_ids
 from support.engine_bench import PB
 
 contracts = st.sampled_from(list(PB))

@@ -3,7 +3,7 @@
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines.status import (
+from smg_node.engines.transport.grpc_status import (
     CONSTRAINT_TRAILER,
     DEADLINE_CODE,
     MEANINGS,
@@ -12,7 +12,7 @@ from smg_node.engines.status import (
     smg_error,
     verdict,
 )
-from smg_node.engines.transport import StatusCode, TransportError
+from smg_node.engines.transport.transport import StatusCode, TransportError
 
 SECRET = "10.0.0.7:5000 /srv/models/private"
 

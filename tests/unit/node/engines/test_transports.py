@@ -8,14 +8,14 @@ import grpc
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.engines.grpcio import NOTICES_MAX, channel_arguments
-from smg_node.engines.transport import (
+from smg_node.engines.grpc.known_transports import open_transport, transports
+from smg_node.engines.transport.grpcio_transport import NOTICES_MAX, channel_arguments
+from smg_node.engines.transport.transport import (
     StatusCode,
     TransportError,
     TransportOptions,
     metadata_of,
 )
-from smg_node.engines.transports import open_transport, transports
 from support.engine_server import EngineServer, RefusalError
 from support.transports import transport_to
 

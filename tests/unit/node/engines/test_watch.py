@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from smg_node.engines.h2.deadlines import TICK_S
-from smg_node.engines.watch import END_S, Limit, Watch, Watches
+from smg_node.engines.transport.deadline_queue import TICK_S
+from smg_node.engines.transport.stream_timeouts import END_S, Limit, Watch, Watches
 
 
 class FakeLoop:

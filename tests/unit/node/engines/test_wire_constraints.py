@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.request import Constraint, ConstraintKind, Sampling
-from smg_node.engines.detect import WIRES
+from smg_node.core.generation.request import Constraint, ConstraintKind, Sampling
 from smg_node.engines.engine import Contract
+from smg_node.engines.grpc.contract_detection import WIRES
 from support.engine_bench import sent
 
 CHOICES = json.dumps(["yes", "no (maybe)", "a|b\\c"])

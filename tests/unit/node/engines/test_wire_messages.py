@@ -16,9 +16,9 @@ from smg_grpc_proto.generated import (
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.chunk import IdLogprob
-from smg_node.engines.detect import WIRES
+from smg_node.engines.contracts.wire import Message
 from smg_node.engines.engine import Contract
-from smg_node.engines.wire import Message
+from smg_node.engines.grpc.contract_detection import WIRES
 
 COLUMNS: dict[Contract, Any] = {
     Contract.VLLM: vllm_engine_pb2,

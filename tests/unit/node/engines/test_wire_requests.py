@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import Constraint, Sampling, token_ids
-from smg_node.engines.detect import WIRES
+from smg_node.core.generation.request import Constraint, Sampling, token_ids
+from smg_node.engines.contracts.wire import Wire
 from smg_node.engines.engine import Contract, EngineRequest
-from smg_node.engines.wire import Wire
+from smg_node.engines.grpc.contract_detection import WIRES
 from support.engine_bench import PB, sent
 
 FULL = Sampling(

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from smg_node.fleet.alone import alone
+from smg_node.fleet.models.one_shot_thread import alone
 
 
 async def ended(thread: threading.Thread) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from smg_node.fleet.breaker import (
+from smg_node.fleet.health.circuit_breaker import (
     EARLY_S,
     LOOK_PATIENCE_S,
     NEVER,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines.status import (
+from smg_node.engines.transport.grpc_status import (
     CLOSED_CODE,
     DEADLINE_CODE,
     PUSHBACK_TRAILER,
@@ -16,11 +16,11 @@ from smg_node.engines.status import (
     asked_pause_s,
     smg_error,
 )
-from smg_node.engines.transport import StatusCode, TransportError
-from smg_node.fleet.breaker import NEVER, BreakerOptions, State
+from smg_node.engines.transport.transport import StatusCode, TransportError
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.worker import Worker
-from smg_node.http.ports import WorkerWish
+from smg_node.fleet.health.circuit_breaker import NEVER, BreakerOptions, State
+from smg_node.fleet.workers.worker import Worker
+from smg_node.http.ports.node import WorkerWish
 from support.fake_engine import FakeEngine
 from support.fleet_world import fleet_world
 from support.node_parts import FAST, declare, fleet_of, running

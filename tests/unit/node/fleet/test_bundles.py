@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.fleet.bundles import BUNDLES_KEPT_MAX, BundleCache, bundle_from_path, digest_of
+from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.fleet.models.tokenizer_bundles import (
+    BUNDLES_KEPT_MAX,
+    BundleCache,
+    bundle_from_path,
+    digest_of,
+)
 
 MEBIBYTE = 1 << 20
 

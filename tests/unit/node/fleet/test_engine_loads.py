@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from smg_node.fleet import fleet as fleet_module
-from smg_node.fleet import listening
 from smg_node.fleet.fleet import ListenOptions
-from smg_node.fleet.listening import Deaf, Listening, note_quiet
-from smg_node.fleet.worker import Sampled, Worker
+from smg_node.fleet.workers import engine_subscriptions as listening
+from smg_node.fleet.workers.engine_subscriptions import Deaf, Listening, note_quiet
+from smg_node.fleet.workers.worker import Sampled, Worker
 from support.fake_engine import FakeEngine, card
 from support.listening import Ear, batches, engine_with, failure, listening_to, load, until
 from support.node_parts import declare, fleet_of, running

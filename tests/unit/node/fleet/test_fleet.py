@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.fleet import tender
+from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.load import PREFILL_RATE
-from smg_node.fleet.model import ServedModel
-from smg_node.fleet.model_options import ModelSettings
-from smg_node.fleet.worker import Status, Worker
+from smg_node.fleet.load.worker_load import PREFILL_RATE
+from smg_node.fleet.models.model_options import ModelSettings
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.fleet.workers import worker_lifecycle as tender
+from smg_node.fleet.workers.worker import Status, Worker
 from support.fake_engine import FakeEngine, card
 from support.node_parts import FAST, declare, fleet_of, running, set_aside
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.engines.kv import CURSOR_CODE, LOST_CODE
-from smg_node.engines.status import UNREACHABLE_CODE
-from smg_node.fleet import listening
+from smg_node.engines.kv_events import CURSOR_CODE, LOST_CODE
+from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
 from smg_node.fleet.fleet import ListenOptions
-from smg_node.fleet.listening import Listening
-from smg_node.fleet.outlook import Sight
+from smg_node.fleet.health.peer_verdicts import Sight
+from smg_node.fleet.workers import engine_subscriptions as listening
+from smg_node.fleet.workers.engine_subscriptions import Listening
 from support.listening import QUICK, Ear, batches, engine_with, failure, listening_to, until
 from support.node_parts import fleet_of, running, set_aside
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.fleet.load import (
+from smg_node.fleet.load.load_options import CAPACITY
+from smg_node.fleet.load.worker_load import (
     NEVER,
     PREFILL_RATE,
     WorkerLoad,
 )
-from smg_node.fleet.load_options import CAPACITY
 from support.worker_loads import IDLE, load
 
 # ── Calls ────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.engines.load import Load
-from smg_node.fleet.load import LoadOptions, WorkerLoad, weigh
+from smg_node.fleet.load.worker_load import LoadOptions, WorkerLoad, weigh
 
 Step = tuple[str, int, int]
 steps = st.lists(

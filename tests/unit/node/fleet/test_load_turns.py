@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.engines.load import Load
-from smg_node.fleet.load import (
+from smg_node.fleet.load.worker_load import (
     NEVER,
     PREFILL_RATE,
     PREFILL_RATE_MAX,

@@ -6,18 +6,18 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from smg_chaos.engine.engine import Engine
-from smg_chaos.engine.grpc_face import GrpcFace
-from smg_chaos.engine.http_face import HttpFace
-from smg_chaos.engine.making import make_plan
+from smg_chaos.engine.plan_builder import make_plan
 from smg_chaos.engine.plans import Wanted
+from smg_chaos.engine.servers.grpcio_server import GrpcFace
+from smg_chaos.engine.servers.http_server import HttpFace
+from smg_chaos.engine.simulator.engine import Engine
 from smg_node.config.worker_url import parse_worker_url
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.engine import Contract
-from smg_node.engines.options import EngineOptions, unobserved
-from smg_node.fleet.networks import Networks
-from smg_node.fleet.opening import engine_opener
-from smg_node.world import SystemClock
+from smg_node.engines.engine_options import EngineOptions, unobserved
+from smg_node.fleet.workers.allowed_networks import Networks
+from smg_node.fleet.workers.engine_connect import engine_opener
+from smg_node.system_clock import SystemClock
 
 OPTIONS = EngineOptions(connect_s=1, detect_s=2)
 CLOCK = SystemClock()

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from smg_node.engines.disaggregation import Pairing, Role
 from smg_node.engines.engine import Contract, ModelCard
-from smg_node.engines.pairing import Pairing, Role
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.partners import fit, useful
-from smg_node.fleet.worker import Status
+from smg_node.fleet.workers.pair_eligibility import fit, useful
+from smg_node.fleet.workers.worker import Status
 from support.fake_engine import FakeEngine, card
 from support.node_parts import declare, fleet_of, running, set_aside
 

@@ -4,8 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.fleet.load import PREFILL_RATE, PREFILL_RATE_MAX, PREFILL_RATE_MIN, WorkerLoad
-from smg_node.fleet.prefill_rate import HALF_LIFE_S, Measured, UsualRates
+from smg_node.fleet.load.prefill_rate import HALF_LIFE_S, Measured, UsualRates
+from smg_node.fleet.load.worker_load import (
+    PREFILL_RATE,
+    PREFILL_RATE_MAX,
+    PREFILL_RATE_MIN,
+    WorkerLoad,
+)
 from support.worker_loads import load
 
 

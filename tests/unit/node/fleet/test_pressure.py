@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_node.fleet.breaker import State
+from smg_node.fleet.health.circuit_breaker import State
 from support.breakers import breaker, opened
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.fleet.probe import EAGER_S, PAUSE_MAX_S, Patience, Tally
+from smg_node.fleet.health.probe_counters import EAGER_S, PAUSE_MAX_S, Patience, Tally
 
 
 @given(looks=st.lists(st.booleans(), max_size=60), down=st.integers(1, 4), up=st.integers(1, 4))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.core.bundle import TokenizerBundle
-from smg_node.fleet.proofs import PROOFS_KEPT_MAX, KeptProofs
-from smg_node.tokens.proof import Proof, packed_pieces, proof_key
+from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.fleet.models.tokenizer_proofs import PROOFS_KEPT_MAX, KeptProofs
+from smg_node.tokens.files.verification_proof import Proof, packed_pieces, proof_key
 
 PROOF = Proof(
     sections={},

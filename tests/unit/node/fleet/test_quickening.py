@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.core.bundle import TokenizerBundle
-from smg_node.core.request import TokenIds, token_ids
+from smg_node.core.generation.request import TokenIds, token_ids
+from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.fleet.fleet import Fleet
 from smg_node.tokens.encoders import Encoder
-from smg_node.tokens.loaded import Borders, LoadedTokenizer, LoadReport, Vocabulary
+from smg_node.tokens.loaded_tokenizer import Borders, LoadedTokenizer, LoadReport, Vocabulary
 from support.bytewise import EOS, VOCABULARY, BytewiseTokenizer
 from support.fake_engine import FakeEngine
 from support.node_parts import fleet_of, running

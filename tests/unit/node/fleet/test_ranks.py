@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from smg_node.engines.load import Load
-from smg_node.fleet.load import WorkerLoad
-from smg_node.fleet.ranks import OWNER_S, RANKS_MAX, Ranks, rank_of
+from smg_node.fleet.load.rank_load import OWNER_S, RANKS_MAX, Ranks, rank_of
+from smg_node.fleet.load.worker_load import WorkerLoad
 from support.worker_loads import IDLE
 
 RATE = 8_000

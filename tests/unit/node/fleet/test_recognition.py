@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 from smg_grpc_proto.generated import sglang_scheduler_pb2 as sglang_pb
 
-from smg_node.config.live import LiveError, LiveTable, live_knobs
-from smg_node.config.problem import ConfigurationError
+from smg_node.config.schema.live_settings import LiveError, LiveTable, live_knobs
+from smg_node.config.schema.problems import ConfigurationError
 from smg_node.config.settings import Settings
-from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import SmgError
-from smg_node.engines.sglang import SglangWire
-from smg_node.fleet.assembly import Assembly, AssemblyOptions
+from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.engines.contracts.sglang import SglangWire
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.model import ServedModel
-from smg_node.fleet.model_options import Labels, ModelSettings, labels_of
-from smg_node.fleet.model_settings import model_settings, parser_checks
-from smg_node.fleet.models import RenderWish
-from smg_node.fleet.recognition import Recognition
-from smg_node.parsers.recognise import Clues
-from smg_node.tokens.exact_cache import ExactCache, ExactLimits
+from smg_node.fleet.models.format_recognition import Recognition
+from smg_node.fleet.models.model_assembly import Assembly, AssemblyOptions
+from smg_node.fleet.models.model_options import Labels, ModelSettings, labels_of
+from smg_node.fleet.models.model_registry import RenderWish
+from smg_node.fleet.models.model_settings import model_settings, parser_checks
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.parsers.selection.recognition import Clues
+from smg_node.tokens.caches.exact_cache import ExactCache, ExactLimits
 from support.configuration import load
 from support.fake_engine import FakeEngine, card
 from support.node_parts import declare, fleet_of, running

@@ -3,9 +3,9 @@
 import pytest
 
 from smg_node.config.worker_url import parse_worker_url
+from smg_node.engines.disaggregation import Pairing, Role
 from smg_node.engines.engine import Contract, ModelCard
-from smg_node.engines.pairing import Pairing, Role
-from smg_node.fleet.roles import meeting_of, misfit, pairing_of, role_of
+from smg_node.fleet.workers.worker_roles import meeting_of, misfit, pairing_of, role_of
 from support.fake_engine import card
 
 ROOM = Pairing("room", group="mooncake", bootstrap_port=9001)

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.cluster.model_words import parsers_view
-from smg_node.cluster.worker_words import worker_view
-from smg_node.core.bundle import TokenizerBundle
+from smg_node.cluster.settings.model_views import parsers_view
+from smg_node.cluster.workers.worker_views import worker_view
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.fleet.finding import Finding
+from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.model import ServedModel
-from smg_node.fleet.model_options import ModelSettings
-from smg_node.fleet.models import vocabulary_digest
-from smg_node.fleet.unread import Unread
-from smg_node.fleet.worker import Status
-from smg_node.tokens.loaded import LoadedTokenizer
+from smg_node.fleet.models.lazy_model import Unread
+from smg_node.fleet.models.load_result import Finding
+from smg_node.fleet.models.model_options import ModelSettings
+from smg_node.fleet.models.model_registry import vocabulary_digest
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.fleet.workers.worker import Status
+from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
 from support.fake_engine import FakeEngine
 from support.node_parts import bytewise, declare, fleet_of, running
 from support.raw_http import until

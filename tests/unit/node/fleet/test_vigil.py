@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from smg_node.fleet.outlook import Said, Sight, said
-from smg_node.fleet.vigil import NEVER, Vigil, VigilOptions
+from smg_node.fleet.health.peer_verdicts import Said, Sight, said
+from smg_node.fleet.health.probe_schedule import NEVER, Vigil, VigilOptions
 from support.vigils import OPTIONS, Watch
 
 PROBERS = ("a", "b")

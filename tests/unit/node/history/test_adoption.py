@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.history.adoption import LEAN_LOOK_S, OWN_S, RETURN_S
+from smg_node.history.runs.orphan_recovery import LEAN_LOOK_S, OWN_S, RETURN_S
 from smg_storage.records import Status
 from support.orphan_stores import Away
 from support.orphans import Node, OrphanWorld

@@ -7,12 +7,13 @@ import msgspec
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import BlockStart, Delta, Event
-from smg_node.history import background, run_log
-from smg_node.history.held import Held
+from smg_node.core.generation.events import BlockStart, Delta, Event
 from smg_node.history.ports import HistoryOptions
-from smg_node.telemetry import scope
-from smg_node.world import SystemClock
+from smg_node.history.runs import event_log as run_log
+from smg_node.history.runs import run_registry as background
+from smg_node.history.runs.unsaved_bytes import Held
+from smg_node.system_clock import SystemClock
+from smg_node.telemetry.traces import request_scope as scope
 from smg_storage.records import Access, Status
 from support.fake_runs import FakeRun
 from support.history_world import ask_of, begin, context, history_world, no_store

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from smg_node.history.adoption import BATCH
-from smg_node.history.burial import Burial
-from smg_node.history.event_log import packed
+from smg_node.history.runs.event_codec import packed
+from smg_node.history.runs.orphan_finalizer import Burial
+from smg_node.history.runs.orphan_recovery import BATCH
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import Access, EventBlob, Lease, Status, Turn
 from support.generations import call, whole

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.history.cancelling import TOPIC, WAIT_S, Cancelling
 from smg_node.history.ports import Direct
+from smg_node.history.runs.cancellation import TOPIC, WAIT_S, Cancelling
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import Access, Lease, Status, StoredResponse, Turn
 from support.orphans import FakePeers, NoRuns, OrphanWorld
@@ -240,7 +240,7 @@ async def test_others_may_ask_for_anything(office: Office, payload: bytes) -> No
 async def test_who_told_is_not_kept_waiting_by_a_slow_end(
     world: OrphanWorld, office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("smg_node.history.cancelling.ASKED_WAIT_S", 0.01)
+    monkeypatch.setattr("smg_node.history.runs.cancellation.ASKED_WAIT_S", 0.01)
     row = await world.run_of("b/0")
     run = office.runs["acme", row.id] = LiveRun(world, row, ends=False)
     question = msgspec.msgpack.encode({"tenant": "acme", "response_id": row.id})

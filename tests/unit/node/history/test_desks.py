@@ -5,9 +5,9 @@ import msgspec
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.events import Begin, Event
-from smg_node.core.request import ChatPrompt
-from smg_node.dialects.responses.lists import page_of
+from smg_node.core.generation.events import Begin, Event
+from smg_node.core.generation.request import ChatPrompt
+from smg_node.dialects.responses.events.list_bodies import page_of
 from smg_node.history.ports import HistoryOptions
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import Access, Status, StoredResponse

@@ -10,15 +10,15 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from smg_node.config.plain import plain_settings, with_values
+from smg_node.config.frozen_settings import plain_settings, with_values
 from smg_node.config.settings import Settings
 from smg_node.core.errors import SmgError
-from smg_node.history.door import HistoryDoor, spool_folder, turns_wait
-from smg_node.history.holders import Holders
-from smg_node.history.hooked import HookedKeeping
-from smg_node.history.peers import Nobody, Peers
-from smg_node.telemetry.metrics import Meters
-from smg_node.world import SystemClock
+from smg_node.history.peers.peer_interface import Nobody, Peers
+from smg_node.history.peers.routed_store import Holders
+from smg_node.history.service.lazy_history import HistoryDoor, spool_folder, turns_wait
+from smg_node.history.store.hooked_store import HookedKeeping
+from smg_node.system_clock import SystemClock
+from smg_node.telemetry.metrics.meters import Meters
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.hooks import NamedHook, Reject
 from smg_storage.ids import holder_tag

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import BlockStart, Delta
+from smg_node.core.generation.events import BlockStart, Delta
 from smg_node.dialects.openai.frames import json_line
-from smg_node.dialects.responses.ended import Ended
-from smg_node.dialects.responses.teller import ResponseTeller
-from smg_node.dialects.responses.told import Told
-from smg_node.history import event_log
-from smg_node.history.event_log import packed, terminal, unpacked
+from smg_node.dialects.responses.events.final_status import Ended
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.presenter import ResponseTeller
+from smg_node.history.runs import event_codec as event_log
+from smg_node.history.runs.event_codec import packed, terminal, unpacked
 from smg_storage.records import EventBlob
 from support.history_world import ask_of, begin, block, finish
 

@@ -3,9 +3,9 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.dialects.responses.item import ItemDoc
-from smg_node.dialects.responses.items import user_message
-from smg_node.history.fit import Search, budget_of, layout_of, too_long
+from smg_node.dialects.responses.items.item_document import ItemDoc
+from smg_node.dialects.responses.request.input_items import user_message
+from smg_node.history.context.truncation import Search, budget_of, layout_of, too_long
 from support.history_world import ask_of
 
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import Event
-from smg_node.dialects.responses.ended import Ended
-from smg_node.dialects.responses.retold import retold
-from smg_node.history.following import POLL_FIRST_S, POLL_MOST_S
+from smg_node.core.generation.events import Event
+from smg_node.dialects.responses.events.final_status import Ended
+from smg_node.dialects.responses.events.stored_replay import retold
+from smg_node.history.runs.event_following import POLL_FIRST_S, POLL_MOST_S
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import Access, EventBlob, StoredResponse
 from support.followed import ID, MINUTE_US, Elsewhere, RunHere, Steps, broken, every, nothing

@@ -3,10 +3,10 @@ import asyncio
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.dialects.responses.retold import retold
-from smg_node.dialects.responses.told import Told
-from smg_node.history.event_log import packed
-from smg_node.history.following import attended
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.stored_replay import retold
+from smg_node.history.runs.event_codec import packed
+from smg_node.history.runs.event_following import attended
 from smg_storage.records import EventBlob, Status
 from support.followed import ID, Elsewhere, RunHere, body_of, broken, every
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from smg_node.core.errors import ErrorKind
-from smg_node.history import keeping as keeping_module
-from smg_node.history import unwritten as unwritten_module
 from smg_node.history.errors import UntoldError, UnwrittenError, failure_of
-from smg_node.history.foretelling import Foretelling
-from smg_node.history.foretold import REFUSED, TAKEN, Foretold, Waits
-from smg_node.history.peers import FORETOLD
-from smg_node.history.unwritten import NO, YES, Asked, answered
+from smg_node.history.peers import pending_writes as unwritten_module
+from smg_node.history.peers.peer_interface import FORETOLD
+from smg_node.history.peers.pending_announcements import REFUSED, TAKEN, Foretold, Waits
+from smg_node.history.peers.pending_announcer import Foretelling
+from smg_node.history.peers.pending_writes import NO, YES, Asked, answered
+from smg_node.history.store import resilient_store as keeping_module
 from smg_storage.ids import thread_of
 from smg_storage.records import Conversation, PageAsk, Turn
 from support.held_pair import Net

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from smg_node.history.held import Held
+from smg_node.history.runs.unsaved_bytes import Held
 
 
 async def test_there_is_room_as_long_as_less_is_held_than_may_be() -> None:

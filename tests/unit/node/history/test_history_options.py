@@ -1,6 +1,6 @@
-from smg_node.config.plain import Settings, plain_settings
-from smg_node.history.chosen import history_options
+from smg_node.config.frozen_settings import Settings, plain_settings
 from smg_node.history.ports import HistoryOptions, Quota
+from smg_node.history.service.history_options import history_options
 from support.configuration import load
 
 

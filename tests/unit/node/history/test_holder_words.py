@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.history import holder_words as words
-from smg_node.history.holder_words import WordsError
-from smg_node.history.holders import Holders
-from smg_storage.around import AroundStore
+from smg_node.history.peers import remote_store_messages as words
+from smg_node.history.peers.remote_store_messages import WordsError
+from smg_node.history.peers.routed_store import Holders
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import Item, ItemPage, KeyState, Reserved, Status
 from smg_storage.store import HistoryStore
+from smg_storage.store_wrapper import AroundStore
 
 _UNREADABLE = (b"", b"\xc1", b"\x00", msgspec.msgpack.encode("text"), msgspec.msgpack.encode({}))
 

@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
-from smg_node.history import elsewhere, holding, parcels
 from smg_node.history.errors import HolderAwayError
+from smg_node.history.peers import chunked_messages as parcels
+from smg_node.history.peers import remote_store as elsewhere
+from smg_node.history.peers import remote_store_server as holding
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import (
     Access,
@@ -89,7 +91,7 @@ async def test_a_node_does_only_so_much_for_others_at_a_time(
 @pytest.mark.parametrize("payload", [b"", b"\xc1", b"\x94\xa0\xa0\x00\x01"])
 async def test_whatever_is_not_understood_is_answered_so(three: Three, payload: bytes) -> None:
     answer = await three.b.holding.answer(payload, "a")
-    from smg_node.history import holder_words as words
+    from smg_node.history.peers import remote_store_messages as words
 
     with pytest.raises(StoreError, match="understand"):
         words.read_said(words.read_answer(answer).content, "get_response")

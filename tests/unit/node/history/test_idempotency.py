@@ -9,11 +9,11 @@ import pytest
 from msgspec import structs
 
 from smg_node.core.errors import SmgError
-from smg_node.core.events import Event
-from smg_node.dialects.responses.keyed import AskedKey, Earlier
-from smg_node.history.idempotency import MARGIN_S, HeldKey
+from smg_node.core.generation.events import Event
+from smg_node.dialects.responses.request.idempotency_key import AskedKey, Earlier
 from smg_node.history.ports import HistoryOptions
-from smg_node.history.run import ResponseRun
+from smg_node.history.turns.idempotency import MARGIN_S, HeldKey
+from smg_node.history.turns.response_run import ResponseRun
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.ids import thread_of
 from smg_storage.memory.store import MemoryStore

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from smg_node.history import keeping as module
-from smg_node.history.health import StoreHealth
-from smg_node.history.keeping import Keeping
 from smg_node.history.ports import Kept
+from smg_node.history.store import resilient_store as module
+from smg_node.history.store.resilient_store import Keeping
+from smg_node.history.store.store_health import StoreHealth
 from smg_storage.errors import OldTablesError, StoreError, StoreErrorKind
 from smg_storage.records import Access, Conversation, Idempotency, KeyState
 from smg_storage.store import HistoryStore

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.dialects.responses.keyed import Earlier
-from smg_node.history.idempotency import HeldKey
+from smg_node.dialects.responses.request.idempotency_key import Earlier
 from smg_node.history.ports import HistoryOptions
+from smg_node.history.turns.idempotency import HeldKey
 from smg_storage.open import open_store
 from smg_storage.options import StoreOptions
 from smg_storage.records import Status, StoredResponse, Turn

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from smg_node.history.lives import KEPT_MAX, Lives, node_of
+from smg_node.history.runs.predecessors import KEPT_MAX, Lives, node_of
 
 
 def lives_of(folder: Path, name: str = "n1", seed: int = 1) -> Lives:

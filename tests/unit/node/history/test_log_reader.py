@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.dialects.responses.told import Told
-from smg_node.history.event_log import packed
-from smg_node.history.log_reader import BLOBS_MAX, PAGE_BYTES, LogReader
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.history.runs.event_codec import packed
+from smg_node.history.runs.event_log_reader import BLOBS_MAX, PAGE_BYTES, LogReader
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds
 from smg_storage.records import EVENTS_BYTES_MAX, Access, EventBlob

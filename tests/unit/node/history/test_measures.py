@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.request import ChatPrompt, TextPrompt, Turn
-from smg_node.fleet.model_options import ModelSettings
-from smg_node.history.measures import ModelMeasures
-from smg_node.pipeline.prepare import Preparer
-from smg_node.world import SystemClock
+from smg_node.core.generation.request import ChatPrompt, TextPrompt, Turn
+from smg_node.fleet.models.model_options import ModelSettings
+from smg_node.history.context.prompt_length import ModelMeasures
+from smg_node.pipeline.prompt.preparation import Preparer
+from smg_node.system_clock import SystemClock
 from support.fake_engine import FakeEngine
 from support.relay_bench import relay_bench, told, worker
 

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import pytest
 
+from smg_node.core.cooperative_steps import ITEM_WEIGHT, Steps, whole
 from smg_node.core.errors import SmgError
-from smg_node.core.steps import ITEM_WEIGHT, Steps, whole
-from smg_node.history.pace import SLICE_WEIGHT, paced
+from smg_node.history.context.paced_steps import SLICE_WEIGHT, paced
 from smg_node.history.ports import HistoryOptions
 from smg_storage.records import PageAsk
 from support.history_world import HistoryWorld, history_world, question

@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.history import parcels as form
-from smg_node.history.parcels import NoRoomError, ParcelError, Parcels, part, parts_of
+from smg_node.history.peers import chunked_messages as form
+from smg_node.history.peers.chunked_messages import (
+    NoRoomError,
+    ParcelError,
+    Parcels,
+    part,
+    parts_of,
+)
 
 KEY = ("a", b"0123456789abcdef")
 THREE = bytes(random.Random(1).randbytes(2 * form.PART_BYTES + 1))

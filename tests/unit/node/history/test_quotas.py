@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.history import quotas as limits
 from smg_node.history.ports import HistoryOptions, Quota
-from smg_node.history.quotas import COUNT_EVERY_S, TENANTS_MAX, Quotas
+from smg_node.history.turns import quotas as limits
+from smg_node.history.turns.quotas import COUNT_EVERY_S, TENANTS_MAX, Quotas
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import Access, StoreFigures
 from support.history_world import (

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from smg_node.history.dead import DeadTurns
-from smg_node.history.replay import TRIES_MAX, Replay
-from smg_node.history.spool import Spool
-from smg_node.history.spool_format import SpooledTurn
+from smg_node.history.spool.dead_letters import DeadTurns
+from smg_node.history.spool.spool import Spool
+from smg_node.history.spool.spool_format import SpooledTurn
+from smg_node.history.spool.spool_replay import TRIES_MAX, Replay
 from support.raw_http import until
 from support.spools import (
     ACCESS,

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import BlockStart, Delta, Event
-from smg_node.dialects.responses.told import Told
+from smg_node.core.generation.events import BlockStart, Delta, Event
+from smg_node.dialects.responses.events.numbered_events import Told
 from smg_node.history.ports import Kept
-from smg_node.history.run import ResponseRun
+from smg_node.history.turns.response_run import ResponseRun
 from smg_storage.errors import StoreErrorKind
 from smg_storage.records import Access, Side, Status, StoredResponse, Turn
 from support.history_world import (

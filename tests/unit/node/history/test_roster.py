@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.history import roster as form
-from smg_node.history.roster import Roster
+from smg_node.history.peers import thread_owners as form
+from smg_node.history.peers.thread_owners import Roster
 from smg_storage.ids import HOLDER_CHARS, holder_of, holder_tag, new_id, new_thread
 from support.held_pair import Net
 

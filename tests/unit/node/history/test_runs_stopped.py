@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import Fail
-from smg_node.dialects.responses.told import Told
+from smg_node.core.generation.events import Fail
+from smg_node.dialects.responses.events.numbered_events import Told
 from smg_node.history.ports import HistoryOptions
 from smg_storage.records import Status
 from support.history_world import ask_of, begin

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from smg_node.core.errors import SmgError
 from smg_node.history.ports import HistoryOptions
-from smg_node.history.record import without_output
+from smg_node.history.turns.turn_record import without_output
 from smg_storage.errors import StoreErrorKind
 from smg_storage.hooks import NamedHook, Payload, Reject, Replace
 from smg_storage.records import Patch, Status, StoredResponse

@@ -2,7 +2,7 @@ import base64
 
 import pytest
 
-from smg_node.history.sealing import opened, sealer
+from smg_node.history.context.sealed_content import opened, sealer
 from support.history_world import PlainVault
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.history.spool import Spool, SpoolError
-from smg_node.history.spool_folder import Place, SpoolFolder
+from smg_node.history.spool.spool import Spool, SpoolError
+from smg_node.history.spool.spool_folder import Place, SpoolFolder
 from smg_storage.records import Idempotency, Item, Location, Side, Turn
 from support.spools import ACCESS, TENANT, response_id, spool_at, turn
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.history import spool_folder
-from smg_node.history.spool_folder import Place, SpoolFolder
+from smg_node.history.spool import spool_folder
+from smg_node.history.spool.spool_folder import Place, SpoolFolder
 from support.spools import SaltSource
 
 

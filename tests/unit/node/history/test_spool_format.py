@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.history import spool_format as form
+from smg_node.history.spool import spool_format as form
 from support.spools import ACCESS, turn
 
 SALT = bytes(range(16))

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from smg_node.history.holders import Holders
-from smg_node.history.roster import Roster
+from smg_node.history.peers.routed_store import Holders
+from smg_node.history.peers.thread_owners import Roster
 from smg_storage.ids import holder_tag
 from smg_storage.records import Lease, StoreFigures
 from smg_storage.store import HistoryStore

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.history.health import StoreHealth
-from smg_node.history.keeping import Keeping
+from smg_node.history.store.resilient_store import Keeping
+from smg_node.history.store.store_health import StoreHealth
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds
 from support.spools import spool_at

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.history import sweeper as module
-from smg_node.history.sweeper import BATCH, Sweeper, drawn
+from smg_node.history.store import retention_sweeper as module
+from smg_node.history.store.retention_sweeper import BATCH, Sweeper, drawn
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds

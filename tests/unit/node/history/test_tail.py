@@ -1,7 +1,7 @@
 import pytest
 
-from smg_node.dialects.responses.told import Told
-from smg_node.history.tail import EVENT_BYTES, Tail
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.history.runs.event_tail import EVENT_BYTES, Tail
 
 
 def told(first: int, last: int, length: int = 10) -> list[Told]:

@@ -7,11 +7,10 @@ import msgspec
 import pytest
 
 from smg_node.core.errors import ErrorKind
-from smg_node.history import keeping as keeping_module
-from smg_node.history import unwritten as unwritten_module
 from smg_node.history.errors import UnwrittenError, failure_of
-from smg_node.history.peers import UNWRITTEN
-from smg_node.history.unwritten import (
+from smg_node.history.peers import pending_writes as unwritten_module
+from smg_node.history.peers.peer_interface import UNWRITTEN
+from smg_node.history.peers.pending_writes import (
     ASKED_MAX,
     GOING_S,
     LATE_S,
@@ -21,6 +20,7 @@ from smg_node.history.unwritten import (
     Asked,
     answered,
 )
+from smg_node.history.store import resilient_store as keeping_module
 from smg_storage.errors import StoreError
 from smg_storage.records import Access, PageAsk
 from support.raw_http import until

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from smg_node.http.arriving import HELD_MAX_BYTES, NO_BODY, ArrivingBody
-from smg_node.http.incoming import FramingError
+from smg_node.http.message.body_stream import HELD_MAX_BYTES, NO_BODY, ArrivingBody
+from smg_node.http.message.request_head import FramingError
 
 
 class Flow:

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from smg_node.http.chunked_end import ChunkedEnd
+from smg_node.http.forwarding.chunked_body_end import ChunkedEnd
 
 
 def framed(contents: list[bytes], extension: bytes, trailer: bytes) -> bytes:

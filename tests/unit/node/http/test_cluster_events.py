@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from smg_node.http.app import Server
-from smg_node.http.events import WATCHERS_MAX
-from smg_node.http.ports import ClusterEvent
+from smg_node.http.ports.node import ClusterEvent
+from smg_node.http.routes.cluster.events import WATCHERS_MAX
 from support.http_node import Node, node
 from support.raw_http import RawClient, ask, connect, until
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from smg_node.core.events import Delta, Event
+from smg_node.core.generation.events import Delta, Event
 from support.http_node import FakeRun, chat, for_ever, node, opening
 from support.raw_http import ask, connect, until
 

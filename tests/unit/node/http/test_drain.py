@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.http.drain import CUT_S, QUIET_S, Drain, FarewellTimes, Phase, Step
+from smg_node.http.middleware.drain_phases import CUT_S, QUIET_S, Drain, FarewellTimes, Phase, Step
 
 
 def begun() -> Drain:

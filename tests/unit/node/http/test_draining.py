@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from smg_mesh.mesh import AskError
-from smg_node.cluster.draining import DRAIN
-from smg_node.http.drain_ports import DrainView, OpenWork
+from smg_node.cluster.membership.drain_status import DRAIN
+from smg_node.http.ports.drain import DrainView, OpenWork
 from support.http_node import Node, chat, for_ever, node
 from support.raw_http import ask, connect, until
 from support.talk import CHAT, JSON

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from smg_node.core.errors import DEFAULT_CODE, HTTP_STATUS, ErrorKind
-from smg_node.http.error_reference import render_errors_reference
+from smg_node.http.openapi.error_reference import render_errors_reference
 
 _PAGE = Path(__file__).parents[4] / "deploy/reference/errors.md"
 

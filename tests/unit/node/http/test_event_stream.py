@@ -7,8 +7,8 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.http.sse import PING, EventStream, Holding
-from smg_node.http.wire import Wire
+from smg_node.http.message.event_stream import PING, EventStream, Holding
+from smg_node.http.message.response_writer import Wire
 
 
 class FakeWire:

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 
 from smg_node.core.journey import Rated
-from smg_node.http.explain_shape import EXPLAIN_EXAMPLE
-from smg_node.http.openapi import document
-from smg_node.http.routes import ROUTES
-from smg_node.http.schemas import SCHEMAS
+from smg_node.http.openapi.document import document
+from smg_node.http.openapi.explain import EXPLAIN_EXAMPLE
+from smg_node.http.openapi.schemas import SCHEMAS
+from smg_node.http.route_table import ROUTES
 from support.http_node import node
 from support.journeys import BEGAN_MS, broke, chosen, outcome, told
 from support.raw_http import ask

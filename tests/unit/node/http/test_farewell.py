@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
-from smg_node.core.events import Delta, Event
-from smg_node.http.drain import Phase
+from smg_node.core.generation.events import Delta, Event
+from smg_node.http.middleware.drain_phases import Phase
 from support.http_node import FakeRun, Node, chat, ending, for_ever, node, opening, silence
 from support.raw_http import ask, connect, until
 
@@ -152,7 +152,7 @@ async def test_a_second_signal_skips_what_is_left_of_the_wait() -> None:
 async def test_a_request_that_ignores_its_cut_does_not_hold_the_node(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("smg_node.http.drain.CUT_S", 0.05)
+    monkeypatch.setattr("smg_node.http.middleware.drain_phases.CUT_S", 0.05)
     stuck = asyncio.Event()
 
     async def stubborn(run: FakeRun) -> AsyncIterator[Sequence[Event]]:

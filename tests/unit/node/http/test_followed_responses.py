@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from smg_node.core.context import RequestContext
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.dialects.responses.ask import ResponseAsk
-from smg_node.dialects.responses.told import Told, frame
-from smg_node.http.history_ports import History
-from smg_node.pipeline.run import Generations
+from smg_node.core.request_context import RequestContext
+from smg_node.dialects.responses.events.numbered_events import Told, frame
+from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.http.ports.history import History
+from smg_node.pipeline.generation.run_interface import Generations
 from smg_storage.records import Access
 from support.followed import Elsewhere
 from support.history_world import block

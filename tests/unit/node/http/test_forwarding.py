@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.http.forwarding import PEER, Forwarding, Trusting
-from smg_node.http.incoming import Head
-from smg_node.http.passed_answer import passed_answer
-from smg_node.http.ports import ClusterEvent
-from smg_node.http.request import HttpRequest
-from smg_node.http.routes import ROUTES
+from smg_node.http.forwarding.control_proxy import PEER, Forwarding, Trusting
+from smg_node.http.forwarding.proxied_answer import passed_answer
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.request_head import Head
+from smg_node.http.ports.node import ClusterEvent
+from smg_node.http.route_table import ROUTES
 from support.http_node import Node, chat, hello, node
 from support.raw_http import ask, connect, until
 

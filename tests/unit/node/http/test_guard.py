@@ -1,7 +1,7 @@
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.http.guard import cors_headers, credential, is_loopback
+from smg_node.http.middleware.authorization import cors_headers, credential, is_loopback
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given as anything
 from hypothesis import strategies as st
 
-from smg_mesh.state.keys import KeyRecord
+from smg_mesh.state.api_keys import KeyRecord
+from smg_node.access import identity
+from smg_node.access.api_key import digest_of, key_text
+from smg_node.access.identity import ANYBODY, LOCAL, Identity, KeyAuthenticator, Role
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.key_text import digest_of, key_text
-from smg_node.http import identity
-from smg_node.http.guard import Guard
-from smg_node.http.identity import ANYBODY, LOCAL, Identity, KeyAuthenticator, Role
-from smg_node.http.options import DataAccess
-from smg_node.http.request import HttpRequest
-from smg_node.http.routes import Access
+from smg_node.http.http_options import DataAccess
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.middleware.authorization import Guard
+from smg_node.http.route_table import Access
 
 SECRETS = {role: f"{role}-{'s' * 40}" for role in ("user", "operator", "admin")}
 NOW = 1_700_000_000_000

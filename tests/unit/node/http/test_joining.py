@@ -8,12 +8,12 @@ from typing import cast
 
 import pytest
 
-from smg_node.core.answer import Answer
-from smg_node.core.around import Around
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import BlockEnd, Delta, Event, Fail
-from smg_node.http.joining import Joining
-from smg_node.http.sse import EventStream
+from smg_node.core.generation.answer import Answer
+from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.events import BlockEnd, Delta, Event, Fail
+from smg_node.http.message.delta_coalescing import Joining
+from smg_node.http.message.event_stream import EventStream
 from support.http_node import FakeRun, chat, ending, node, opening
 from support.raw_http import RawClient, ask, connect, until
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.events import Event
-from smg_node.http.identity import Role
-from smg_node.http.key_ports import KeyWish
+from smg_node.access.identity import Role
+from smg_node.core.generation.events import Event
+from smg_node.http.ports.keys import KeyWish
 from support.http_node import FakeRun, Node, chat, for_ever, node
 from support.raw_http import Response, ask, connect, until
 

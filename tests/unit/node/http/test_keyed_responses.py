@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.events import BlockEnd, BlockStart, Delta, Event
-from smg_node.history.desks import HistoryDesks
+from smg_node.core.generation.events import BlockEnd, BlockStart, Delta, Event
 from smg_node.history.ports import HistoryOptions, Quota
-from smg_node.history.registered import Pace
-from smg_node.pipeline.run import Generations
+from smg_node.history.runs.background_run import Pace
+from smg_node.history.service.history_service import HistoryDesks
+from smg_node.pipeline.generation.run_interface import Generations
 from smg_storage.errors import StoreError, StoreErrorKind
 from support.history_world import (
     HistoryWorld,

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.http.arriving import ArrivedBody
-from smg_node.http.connection import ConnectionLimits
-from smg_node.http.direct import DirectConnection
-from smg_node.http.incoming import FramingError
-from smg_node.http.request import HttpRequest
-from smg_node.http.request_reader import RequestReader
+from smg_node.http.message.body_stream import ArrivedBody
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.request_head import FramingError
+from smg_node.http.server.connections import ConnectionLimits
+from smg_node.http.server.http1_connection import DirectConnection
+from smg_node.http.server.request_parser import RequestReader
 
 
 class Flow:

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from smg_mesh.escrow.report import Report
-from smg_mesh.escrow.rows import Held, Minting
+from smg_mesh.escrow.audit.report import Report
+from smg_mesh.escrow.book_rows import Held, Minting
 from support.http_node import Node, node
 from support.raw_http import Response, ask
 

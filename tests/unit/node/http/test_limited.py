@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from smg_node.admission.refusal import LimitedError
-from smg_node.core.context import RequestContext
-from smg_node.core.events import Event, Fail
-from smg_node.http.errors import error_reply, family_of
-from smg_node.http.routes import Route
+from smg_node.admission.limit_errors import LimitedError
+from smg_node.core.generation.events import Event, Fail
+from smg_node.core.request_context import RequestContext
+from smg_node.http.middleware.error_replies import error_reply, family_of
+from smg_node.http.route_table import Route
 from support.fake_rights import FakeMatch, LimitWorld, door_of, limit
 from support.http_node import FakeRun, chat, hello, node
 from support.raw_http import ask

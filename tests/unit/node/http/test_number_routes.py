@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from smg_node.http.numbers import NAMES_MAX
-from smg_node.telemetry.declared import METRICS
-from smg_node.telemetry.watched import WATCHED
+from smg_node.http.routes.cluster.cluster_metrics import NAMES_MAX
+from smg_node.telemetry.metrics.cluster_metrics import WATCHED
+from smg_node.telemetry.metrics.declared.node import METRICS
 from support.http_node import Node, node
 from support.raw_http import ask
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from smg_node.core.context import PRIORITIES, Priority
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.http.priority import HEADER, priority_of
+from smg_node.core.request_context import PRIORITIES, Priority
+from smg_node.http.middleware.priority import HEADER, priority_of
 from support.http_node import chat, node
 from support.raw_http import ask
 

@@ -1,4 +1,4 @@
-from smg_node.http.probers import FRESH_S, PROBERS_MAX, Probers
+from smg_node.http.middleware.readiness_probers import FRESH_S, PROBERS_MAX, Probers
 
 
 def test_the_last_word_to_each_counts_and_the_latest_comes_last() -> None:

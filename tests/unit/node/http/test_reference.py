@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from smg_node.http.reference import render_routes_reference
-from smg_node.http.routes import METRICS_ROUTES, ROUTES
+from smg_node.http.openapi.route_reference import render_routes_reference
+from smg_node.http.route_table import METRICS_ROUTES, ROUTES
 
 _PAGE = Path(__file__).parents[4] / "deploy/reference/http.md"
 

@@ -2,7 +2,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 
-from smg_node.core.events import Event
+from smg_node.core.generation.events import Event
 from support.history_behind import PATH, Here, carried, events_of, get, post
 from support.history_world import begin, block, calling, finish
 from support.http_node import FakeRun, node

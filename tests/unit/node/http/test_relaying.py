@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from smg_node.engines.engine import EmbedRequest
-from smg_node.engines.http_transport import HttpCall
-from smg_node.engines.transport import TransportError
+from smg_node.engines.http.transport import HttpCall
+from smg_node.engines.transport.transport import TransportError
 from support.fake_engine import FakeEngine
 from support.http_node import Node, node
 from support.raw_http import RawClient, ask, connect

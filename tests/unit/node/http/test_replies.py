@@ -3,8 +3,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import HTTP_STATUS, ErrorKind, SmgError
-from smg_node.http.errors import error_reply
-from smg_node.http.reply import HeadWriter, name_list
+from smg_node.http.message.reply import HeadWriter, name_list
+from smg_node.http.middleware.error_replies import error_reply
 
 
 class ManualClock:

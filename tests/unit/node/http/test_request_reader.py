@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.http.incoming import FramingError, split_target
-from smg_node.http.request import HttpRequest
-from smg_node.http.request_reader import RequestReader
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.request_head import FramingError, split_target
+from smg_node.http.server.request_parser import RequestReader
 
 HOST = b"Host: x\r\n"
 LINE_MAX_BYTES = 200

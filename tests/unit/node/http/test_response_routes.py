@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.events import Event
+from smg_node.core.generation.events import Event
 from smg_node.history.ports import HistoryOptions
 from smg_storage.errors import StoreErrorKind
 from smg_storage.records import Access

@@ -8,9 +8,9 @@ from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.completions.dialect import CompletionsDialect
 from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.options import ReaderOptions
-from smg_node.http.chosen import http_options
-from smg_node.http.drain import Drain, Phase
-from smg_node.http.pulse import Pulse
+from smg_node.http.http_settings import http_options
+from smg_node.http.message.keepalive import Pulse
+from smg_node.http.middleware.drain_phases import Drain, Phase
 from support.configuration import load
 from support.http_node import Node, chat, node, silence
 from support.raw_http import ask, connect

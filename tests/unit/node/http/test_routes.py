@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.http.examples import EXAMPLES
-from smg_node.http.openapi import document
-from smg_node.http.routes import METRICS_ROUTES, ROUTES, Route, Router, WrongMethodError
-from smg_node.http.schemas import SCHEMAS
+from smg_node.http.openapi.document import document
+from smg_node.http.openapi.examples import EXAMPLES
+from smg_node.http.openapi.schemas import SCHEMAS
+from smg_node.http.route_table import METRICS_ROUTES, ROUTES, Route, Router, WrongMethodError
 
 ROUTER = Router(ROUTES)
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from smg_node.http.key_ports import KeyWish
-from smg_node.http.options import HttpOptions
-from smg_node.telemetry.tracing import TraceOptions, Tracer
+from smg_node.http.http_options import HttpOptions
+from smg_node.http.ports.keys import KeyWish
+from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
 from support.http_node import Node, node
 from support.raw_http import RawClient, Response, ask, connect
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import BlockEnd, Delta, Event, Fail
+from smg_node.core.generation.events import BlockEnd, Delta, Event, Fail
 from support.http_node import FakeRun, chat, ending, hello, node, opening
 from support.raw_http import ask, connect, until
 

@@ -4,8 +4,8 @@ import re
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import Fail
-from smg_node.http.ports import Health
+from smg_node.core.generation.events import Fail
+from smg_node.http.ports.node import Health
 from support.http_node import chat, hello, node, silence
 from support.raw_http import ask, connect
 

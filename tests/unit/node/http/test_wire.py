@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 import uvloop
 
-from smg_node.http.reply import HeadWriter
-from smg_node.http.wire import Wire, write_at_once
-from smg_node.world import SystemClock
+from smg_node.http.message.reply import HeadWriter
+from smg_node.http.message.response_writer import Wire, write_at_once
+from smg_node.system_clock import SystemClock
 
 HIGH_BYTES = 256 * 1024
 LARGE = bytes(range(256)) * 64 * 1024

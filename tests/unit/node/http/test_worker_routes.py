@@ -1,6 +1,6 @@
 import pytest
 
-from smg_node.http.ports import WorkerChange, WorkerWish
+from smg_node.http.ports.node import WorkerChange, WorkerWish
 from support.http_node import node
 from support.raw_http import ask
 

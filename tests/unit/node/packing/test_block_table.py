@@ -10,7 +10,7 @@ from support.twins import form, twins
 Make = Callable[..., Any]
 
 
-@pytest.fixture(params=twins("packing.block_table"), ids=form)
+@pytest.fixture(params=twins("native.block_table"), ids=form)
 def make(request: pytest.FixtureRequest) -> Make:
     module: ModuleType = request.param
     made: Make = module.BlockTable

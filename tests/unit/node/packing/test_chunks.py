@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.engines.detect import WIRES
+from smg_node.engines.contracts.wire import Message
 from smg_node.engines.engine import Contract
-from smg_node.engines.wire import Message
-from smg_node.packing.chunks import ChunkReader
+from smg_node.engines.grpc.contract_detection import WIRES
+from smg_node.native.stream_messages import ChunkReader
 from support.engine_bench import PB
 from support.twins import form, twins
 
@@ -39,7 +39,7 @@ wide = st.integers(0, 32).flatmap(lambda bits: st.integers(0, max(2**bits - 1, 0
 contracts = st.sampled_from(list(PB))
 
 
-@pytest.fixture(params=twins("packing.chunks"), ids=form, scope="module")
+@pytest.fixture(params=twins("native.stream_messages"), ids=form, scope="module")
 def chunks(request: pytest.FixtureRequest) -> ModuleType:
     found: ModuleType = request.param
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.packing import compiled
+from smg_node.native import compiled
 from support.twins import PACKAGE, twins
 
 ROOT = Path(__file__).parents[4]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from smg_node.dialects.openai.frames import json_text
 from smg_node.engines.engine import Contract
-from smg_node.packing.chunks import ChunkReader
+from smg_node.native.stream_messages import ChunkReader
 from support.engine_bench import PB
 from support.twins import form, twins
 
@@ -52,7 +52,7 @@ odd = st.tuples(
 ).map(lambda said: Said(*said))
 
 
-@pytest.fixture(params=twins("packing.cut_through"), ids=form, scope="module")
+@pytest.fixture(params=twins("native.text_fast_path"), ids=form, scope="module")
 def made(request: pytest.FixtureRequest) -> ModuleType:
     found: ModuleType = request.param
     return found

@@ -13,7 +13,7 @@ from support.twins import form, twins
 numbers = st.integers(0, 32).flatmap(lambda bits: st.integers(0, max(2**bits - 1, 0)))
 
 
-@pytest.fixture(params=twins("packing.ids"), ids=form, scope="module")
+@pytest.fixture(params=twins("native.token_ids"), ids=form, scope="module")
 def ids(request: pytest.FixtureRequest) -> ModuleType:
     found: ModuleType = request.param
     return found

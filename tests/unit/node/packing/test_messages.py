@@ -18,7 +18,7 @@ def frame(
     return len(payload).to_bytes(3) + bytes((kind, flags)) + call.to_bytes(4) + payload
 
 
-@pytest.fixture(params=twins("packing.messages"), ids=form, scope="module")
+@pytest.fixture(params=twins("native.grpc_messages"), ids=form, scope="module")
 def reading(request: pytest.FixtureRequest) -> ModuleType:
     found: ModuleType = request.param
     return found

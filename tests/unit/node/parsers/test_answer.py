@@ -2,14 +2,14 @@
 
 import pytest
 
-from smg_node.core.pieces import Arguments, Call, Piece, Reasoning, Text
-from smg_node.parsers.answer import PLAIN, AnswerFormat
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.format import Asked, Start, ToolFormat, start_of, varied
-from smg_node.parsers.known import known_thoughts, known_tools
-from smg_node.parsers.printing import Printing
-from smg_node.parsers.reader import CALLS_MAX, RESCAN_MAX, Machine, Reader
-from smg_node.parsers.scanner import Scanner
+from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
+from smg_node.parsers.reading.answer_grammar import PLAIN, AnswerFormat
+from smg_node.parsers.reading.format import Asked, Start, ToolFormat, start_of, varied
+from smg_node.parsers.reading.scanner import Scanner
+from smg_node.parsers.reading.text_reader import CALLS_MAX, RESCAN_MAX, Machine, Reader
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.parsers.selection.registry import known_thoughts, known_tools
 from support.parsing import Case, case_of, joined, pieces_of
 
 OPENERS = ("<think>",)

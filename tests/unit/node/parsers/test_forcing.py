@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import ChatPrompt, Constraint, Tool, ToolChoice
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.forcing import Forced, force, held_tools
-from smg_node.parsers.grammars import Grammars
-from smg_node.parsers.known import known_joint, known_tools
-from smg_node.parsers.printing import Printing
-from smg_node.prompts.constraint import check_constraint
+from smg_node.core.generation.request import ChatPrompt, Constraint, Tool, ToolChoice
+from smg_node.parsers.constraints.output_constraint import Forced, force, held_tools
+from smg_node.parsers.constraints.structural_tags import Grammars
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.parsers.selection.registry import known_joint, known_tools
+from smg_node.prompts.constraints.constraint_check import check_constraint
 
 KINDS = frozenset({"json_object", "json_schema", "regex", "ebnf", "structural_tag", "choice"})
 NEW = Grammars(KINDS, "formats")

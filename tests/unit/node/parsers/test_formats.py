@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.core.pieces import Arguments, Call, Piece
-from smg_node.parsers.known import known_joint, known_thoughts, known_tools
+from smg_node.core.generation.pieces import Arguments, Call, Piece
+from smg_node.parsers.selection.registry import known_joint, known_thoughts, known_tools
 from support.parsing import (
     FOLDER,
     Case,

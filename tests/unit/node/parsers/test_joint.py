@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.pieces import Arguments, Call, Piece, Reasoning, Text
-from smg_node.parsers.json_calls import is_name
-from smg_node.parsers.known import known_joint
+from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
+from smg_node.parsers.notations.json_calls import is_name
+from smg_node.parsers.selection.registry import known_joint
 from support.parsing import case_of, in_chunks, pieces_of
 
 WORDS = {
@@ -50,7 +50,7 @@ def test_every_joint_format_has_its_soup() -> None:
     ours = {
         name
         for name in known_joint()
-        if known_joint().get(name).read.__module__.startswith("smg_node.parsers.joint.")
+        if known_joint().get(name).read.__module__.startswith("smg_node.parsers.combined.")
     }
     assert ours == set(WORDS)
 

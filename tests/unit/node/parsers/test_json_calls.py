@@ -8,14 +8,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.pieces import Arguments, Call, Piece, Text
-from smg_node.core.request import Tool
-from smg_node.parsers.answer import PLAIN, AnswerFormat
-from smg_node.parsers.format import Asked
-from smg_node.parsers.json_calls import is_id, is_name
-from smg_node.parsers.known import known_tools
-from smg_node.parsers.reader import CALLS_MAX, HELD_MAX
-from smg_node.parsers.scanner import Scanner
+from smg_node.core.generation.pieces import Arguments, Call, Piece, Text
+from smg_node.core.generation.request import Tool
+from smg_node.parsers.notations.json_calls import is_id, is_name
+from smg_node.parsers.reading.answer_grammar import PLAIN, AnswerFormat
+from smg_node.parsers.reading.format import Asked
+from smg_node.parsers.reading.scanner import Scanner
+from smg_node.parsers.reading.text_reader import CALLS_MAX, HELD_MAX
+from smg_node.parsers.selection.registry import known_tools
 from support.parsing import cut_anyhow, in_chunks, joined
 
 _JSON = st.recursive(

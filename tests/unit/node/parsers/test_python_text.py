@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.pieces import Arguments, Call, Text
-from smg_node.parsers.python_text import NESTING_MAX
-from smg_node.parsers.reader import HELD_MAX
+from smg_node.core.generation.pieces import Arguments, Call, Text
+from smg_node.parsers.notations.python_literals import NESTING_MAX
+from smg_node.parsers.reading.text_reader import HELD_MAX
 from support.parsing import case_of, in_chunks, pieces_of
 
 VALUES: Final[st.SearchStrategy[Any]] = st.recursive(

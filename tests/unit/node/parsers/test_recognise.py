@@ -4,13 +4,17 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.parsers.known import known_joint, known_thoughts, known_tools
-from smg_node.parsers.labels import parser_trouble, reasoning_of_label, tools_of_label
-from smg_node.parsers.model_types import KINDS
-from smg_node.parsers.names import NAMES, formats_of_name, normal_name
-from smg_node.parsers.printing import Printing
-from smg_node.parsers.recognise import Clues, recognise
-from smg_node.parsers.template_marks import MARKS
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.parsers.selection.model_names import NAMES, formats_of_name, normal_name
+from smg_node.parsers.selection.model_types import KINDS
+from smg_node.parsers.selection.parser_labels import (
+    parser_trouble,
+    reasoning_of_label,
+    tools_of_label,
+)
+from smg_node.parsers.selection.recognition import Clues, recognise
+from smg_node.parsers.selection.registry import known_joint, known_thoughts, known_tools
+from smg_node.parsers.selection.template_marks import MARKS
 from support.family_templates import FAMILIES
 from support.recognition import KINDS as KIND_ROWS
 from support.recognition import MARKS as MARK_ROWS

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.pieces import Piece
-from smg_node.parsers.anchors import UnreadableAnchorError, steps_of, words_of
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.printing import Printing
-from smg_node.parsers.recognise import Clues, recognise
-from smg_node.parsers.response_template import UnreadableTemplateError, described
+from smg_node.core.generation.pieces import Piece
+from smg_node.parsers.notations.streaming_regex import UnreadableAnchorError, steps_of, words_of
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.parsers.selection.recognition import Clues, recognise
+from smg_node.parsers.selection.response_template import UnreadableTemplateError, described
 from support.parsing import TOOLS, cut_anyhow, in_chunks, joined, shown
 
 _NAMED = {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.request import Tool
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.printing import Printing
-from smg_node.parsers.scanner import Scanner
+from smg_node.core.generation.request import Tool
+from smg_node.parsers.reading.scanner import Scanner
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Printing
 
 FORMATS = ("hermes", "json", "pythonic", "mistral", "llama3_json")
 PRINTINGS = {

@@ -5,7 +5,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from smg_node.parsers.schemas import array_of_calls, gathered
+from smg_node.parsers.constraints.schema_bundle import array_of_calls, gathered
 
 PLACE = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 SPOT = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from smg_node.core.pieces import Arguments, Call, Piece
-from smg_node.parsers.nested import Nesting
-from smg_node.parsers.reader import CALLS_MAX, HELD_MAX
+from smg_node.core.generation.pieces import Arguments, Call, Piece
+from smg_node.parsers.notations.nested_elements import Nesting
+from smg_node.parsers.reading.text_reader import CALLS_MAX, HELD_MAX
 from support.parsing import Case, case_of, in_chunks, joined, pieces_of
 
 TOOLS_FOLDER: Final = Path(__file__).parents[4] / "node" / "smg_node" / "parsers" / "tools"

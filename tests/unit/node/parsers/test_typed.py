@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.parsers.typed import (
+from smg_node.parsers.notations.schema_types import (
     JSON,
     STRING,
     UNKNOWN,

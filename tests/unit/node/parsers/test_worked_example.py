@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from types import ModuleType
 
-from smg_node.parsers.answer import PLAIN, AnswerFormat
-from smg_node.parsers.format import Asked
-from smg_node.parsers.scanner import Scanner
+from smg_node.parsers.reading.answer_grammar import PLAIN, AnswerFormat
+from smg_node.parsers.reading.format import Asked
+from smg_node.parsers.reading.scanner import Scanner
 from support.parsing import TOOLS, joined, shown
 from support.transcripts import parse
 

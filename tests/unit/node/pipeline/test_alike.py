@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from smg_node.core.request import Sampling, token_ids
+from smg_node.core.generation.request import Sampling, token_ids
 from smg_node.fleet.fleet import Fleet
-from smg_node.pipeline.alike import can_take
-from smg_node.pipeline.hold import Hold
-from smg_node.pipeline.plan import Leg
+from smg_node.pipeline.generation.call_plan import Leg
+from smg_node.pipeline.generation.leg_compatibility import can_take
+from smg_node.pipeline.reservation import Hold
 from support.fake_engine import FakeEngine, abilities, card
 from support.node_parts import fleet_of, running
 

@@ -5,15 +5,15 @@ import random
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines.status import (
+from smg_node.engines.transport.grpc_status import (
     CLOSED_CODE,
     DEADLINE_CODE,
     FIRST_EVENT_CODE,
     UNREACHABLE_CODE,
 )
-from smg_node.engines.transport import StatusCode, TransportError
-from smg_node.pipeline.attempts import Again, Attempts, Broken, GiveUp
-from smg_node.routing.retry import RetryBudget, RetryOptions
+from smg_node.engines.transport.transport import StatusCode, TransportError
+from smg_node.pipeline.retry import Again, Attempts, Broken, GiveUp
+from smg_node.routing.retry_budget import RetryBudget, RetryOptions
 
 RNG = random.Random(1)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from smg_node.core.errors import ErrorKind
-from smg_node.core.events import Delta, End, Event, Fail
+from smg_node.core.generation.events import Delta, End, Event, Fail
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.chunk_stream import ChunkStream, Pass, Take
 from smg_node.engines.engine import EngineRequest
-from smg_node.packing.chunks import ChunkReader
+from smg_node.native.stream_messages import ChunkReader
 from support.fake_engine import FakeEngine, card
 from support.generation_bench import bench
 

@@ -11,18 +11,25 @@ from typing import Any
 
 import pytest
 
-from smg_node.admission.refusal import LimitedError
+from smg_node.admission.limit_errors import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import Begin, BlockStart, Event, Fail
-from smg_node.core.grammar import Grammar
-from smg_node.core.request import ChatPrompt, Constraint, GenerateRequest, Sampling, ToolCall, Turn
-from smg_node.engines.http_transport import HttpCall
-from smg_node.engines.transport import TransportError
-from smg_node.fleet.model_options import ModelSettings
-from smg_node.pipeline import chat_relay
-from smg_node.pipeline.chat_relay import AnyGenerations, AnyRun
-from smg_node.pipeline.prepare import Preparer
-from smg_node.world import SystemClock
+from smg_node.core.generation.event_grammar import Grammar
+from smg_node.core.generation.events import Begin, BlockStart, Event, Fail
+from smg_node.core.generation.request import (
+    ChatPrompt,
+    Constraint,
+    GenerateRequest,
+    Sampling,
+    ToolCall,
+    Turn,
+)
+from smg_node.engines.http.transport import HttpCall
+from smg_node.engines.transport.transport import TransportError
+from smg_node.fleet.models.model_options import ModelSettings
+from smg_node.pipeline.prompt.preparation import Preparer
+from smg_node.pipeline.relay import chat_generation as chat_relay
+from smg_node.pipeline.relay.chat_generation import AnyGenerations, AnyRun
+from smg_node.system_clock import SystemClock
 from support.chat_chunks import DONE, blocks, call, calls, chunk, event, usage_of, used
 from support.fake_rights import LimitWorld, door_of, limit, whole
 from support.fake_runs import FakeGenerations

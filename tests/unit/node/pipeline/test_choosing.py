@@ -7,13 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.config.plain import plain_settings
+from smg_node.config.frozen_settings import plain_settings
 from smg_node.config.plugins import installed
-from smg_node.config.problem import ConfigurationError
-from smg_node.fleet.load import LoadOptions, WorkerLoad
-from smg_node.pipeline.choosing import all_policies, build_policies, load_options, policy_options
-from smg_node.routing.known import OwnBindings, Policies, known_policies
+from smg_node.config.schema.problems import ConfigurationError
+from smg_node.fleet.load.worker_load import LoadOptions, WorkerLoad
+from smg_node.pipeline.placement.policy_settings import (
+    all_policies,
+    build_policies,
+    load_options,
+    policy_options,
+)
 from smg_node.routing.policy import Asked, PolicyOptions
+from smg_node.routing.policy_registry import OwnBindings, Policies, known_policies
 from smg_node.routing.pool import Pool
 from support.configuration import load
 from support.pools import pool_of

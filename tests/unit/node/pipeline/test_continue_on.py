@@ -5,14 +5,14 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from smg_node.core.events import Begin, Event
-from smg_node.core.request import Constraint, Sampling, token_ids
+from smg_node.core.generation.events import Begin, Event
+from smg_node.core.generation.request import Constraint, Sampling, token_ids
 from smg_node.engines.chunk import Chunk
-from smg_node.parsers.parser import Plain
-from smg_node.pipeline.continue_on import CannotGoOnError, remarks, rest_of
-from smg_node.pipeline.plan import Leg
-from smg_node.pipeline.story import Story
-from smg_node.pipeline.stream import ChoiceStream, ends_of
+from smg_node.parsers.reading.parser import Plain
+from smg_node.pipeline.generation.call_plan import Leg
+from smg_node.pipeline.generation.continuation import CannotGoOnError, remarks, rest_of
+from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
+from smg_node.pipeline.stream.generation_stream import Story
 from support.bytewise import EOS, BytewiseTokenizer
 
 TOKENIZER = BytewiseTokenizer()

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.request import TextPrompt, TokenPrompt, token_ids
+from smg_node.core.generation.request import TextPrompt, TokenPrompt, token_ids
 from smg_node.engines.engine import Embedded, EmbedRequest
-from smg_node.pipeline.embed import Vectors
+from smg_node.pipeline.embeddings import Vectors
 from support.fake_engine import FakeEngine, abilities, card
 from support.relay_bench import RelayBench, relay_bench
 

@@ -9,19 +9,19 @@ from typing import cast
 import pytest
 from prometheus_client import CollectorRegistry
 
-from smg_node.cluster.worker_words import worker_view
-from smg_node.engines.kv import KvBatch, KvBlock, KvStored
+from smg_node.cluster.workers.worker_views import worker_view
+from smg_node.engines.kv_events import KvBatch, KvBlock, KvStored
 from smg_node.engines.load import Load
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.model import ServedModel
-from smg_node.fleet.roles import ROLES
-from smg_node.fleet.worker import Sampled, Status, Worker
-from smg_node.pipeline.engine_meters import watch_listening, watch_prefixes
-from smg_node.pipeline.meters import watch_fleet
-from smg_node.pipeline.prefixes import Prefixes
-from smg_node.routing.kv.index import PrefixIndex
-from smg_node.telemetry.metrics import Meters
-from smg_node.world import SystemClock
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.fleet.workers.worker import Sampled, Status, Worker
+from smg_node.fleet.workers.worker_roles import ROLES
+from smg_node.pipeline.observability.engine_metrics import watch_listening, watch_prefixes
+from smg_node.pipeline.observability.placement_metrics import watch_fleet
+from smg_node.pipeline.placement.prefix_caches import Prefixes
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
+from smg_node.system_clock import SystemClock
+from smg_node.telemetry.metrics.meters import Meters
 from support.fake_engine import FakeEngine, card
 from support.node_parts import declare, fleet_of
 

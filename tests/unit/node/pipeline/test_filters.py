@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.core.context import Priority
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.request import token_ids
 from smg_node.core.journey import Chosen, Journey
-from smg_node.core.request import token_ids
+from smg_node.core.request_context import Priority
 from smg_node.engines.load import Load
-from smg_node.engines.status import UNREACHABLE_CODE
-from smg_node.fleet.breaker import BreakerOptions, State
-from smg_node.fleet.worker import Worker
-from smg_node.pipeline.attempts import Avoid
-from smg_node.pipeline.decide import Wish
-from smg_node.pipeline.hold import Hold
-from smg_node.pipeline.place import Placer, PlacerOptions
-from smg_node.routing.line import DEFAULTS, LineOptions
+from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
+from smg_node.fleet.health.circuit_breaker import BreakerOptions, State
+from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.placement.decider import Wish
+from smg_node.pipeline.placement.placer import Placer, PlacerOptions
+from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.retry import Avoid
+from smg_node.routing.wait_queue import DEFAULTS, LineOptions
 from support.fake_engine import FakeEngine
 from support.generation_bench import Bench, bench_of
 from support.node_parts import FAST, declare, set_aside

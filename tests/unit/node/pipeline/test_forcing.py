@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from smg_node.core.answer import Collector
-from smg_node.core.request import (
+from smg_node.core.generation.answer import Collector
+from smg_node.core.generation.request import (
     ChatPrompt,
     Constraint,
     Prompt,
@@ -21,12 +21,12 @@ from smg_node.core.request import (
     Turn,
     token_ids,
 )
-from smg_node.engines.detect import WIRES
 from smg_node.engines.engine import Abilities, Contract, ModelCard
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.printing import Printing
-from smg_node.pipeline.alike import can_take
-from smg_node.pipeline.plan import Leg
+from smg_node.engines.grpc.contract_detection import WIRES
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.pipeline.generation.call_plan import Leg
+from smg_node.pipeline.generation.leg_compatibility import can_take
 from support.fake_engine import FakeEngine, card, says
 from support.generation_bench import Bench, bench_of
 

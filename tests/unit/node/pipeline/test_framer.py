@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import (
+from smg_node.core.generation.event_grammar import Grammar
+from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
     BlockStart,
@@ -15,9 +16,8 @@ from smg_node.core.events import (
     Finish,
     Usage,
 )
-from smg_node.core.grammar import Grammar
-from smg_node.core.pieces import Arguments, Call, Piece, Reasoning, Text
-from smg_node.pipeline.framer import Framer
+from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
+from smg_node.pipeline.stream.framer import Framer
 
 words = st.text(min_size=1, max_size=4)
 

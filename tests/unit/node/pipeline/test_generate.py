@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import Begin, Delta, Fail, PromptEcho
-from smg_node.core.request import (
+from smg_node.core.generation.events import Begin, Delta, Fail, PromptEcho
+from smg_node.core.generation.request import (
     ChatPrompt,
     Constraint,
     Prompt,

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.request import ChatPrompt, Prompt, Sampling, Tool, ToolChoice, Turn
+from smg_node.core.generation.request import ChatPrompt, Prompt, Sampling, Tool, ToolChoice, Turn
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.printing import Printing
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Printing
 from support.fake_engine import FakeEngine, card, says
 from support.generation_bench import Bench, bench_of
 

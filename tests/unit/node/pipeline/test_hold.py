@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines.status import UNREACHABLE_CODE
-from smg_node.fleet.breaker import BreakerOptions
-from smg_node.fleet.load import PREFILL_RATE
-from smg_node.fleet.worker import Worker
-from smg_node.pipeline.hold import Hold
+from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
+from smg_node.fleet.health.circuit_breaker import BreakerOptions
+from smg_node.fleet.load.worker_load import PREFILL_RATE
+from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.reservation import Hold
 from support.fake_engine import FakeEngine
 from support.node_parts import FAST, fleet_of, running
 

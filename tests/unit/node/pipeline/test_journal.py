@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.journey import Broke, Chosen, Journey
-from smg_node.pipeline.journal import (
+from smg_node.pipeline.observability.journey_log import (
     ENTRIES_MAX,
     JOURNEY_BYTES_MAX,
     SAME_ID_MAX,

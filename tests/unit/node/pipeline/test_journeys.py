@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.request import Sampling
 from smg_node.core.journey import Broke, Chosen, Journey
-from smg_node.core.request import Sampling
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest
-from smg_node.engines.status import CLOSED_CODE
+from smg_node.engines.transport.grpc_status import CLOSED_CODE
 from support.fake_engine import FakeEngine, Script, says
 from support.generation_bench import Bench, bench
 from support.node_parts import set_aside

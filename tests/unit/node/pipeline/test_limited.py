@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.admission.refusal import LimitedError
+from smg_node.admission.limit_errors import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import Event, Fail, Finish, Usage
-from smg_node.core.request import Sampling, TextPrompt
+from smg_node.core.generation.events import Event, Fail, Finish, Usage
+from smg_node.core.generation.request import Sampling, TextPrompt
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest
 from support.fake_engine import FakeEngine, abilities, says

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from smg_node.admission.refusal import LimitedError
+from smg_node.admission.limit_errors import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.request import TextPrompt
-from smg_node.engines.http_transport import HttpCall
+from smg_node.core.generation.request import TextPrompt
+from smg_node.engines.http.transport import HttpCall
 from support.fake_engine import FakeEngine, abilities
 from support.fake_rights import FakeShare, LimitWorld, door_of, limit, whole
 from support.relay_bench import Told, relay_bench, streamed, told, worker

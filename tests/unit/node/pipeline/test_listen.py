@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.events import BlockEnd, Event, Finish
-from smg_node.core.request import (
+from smg_node.core.generation.events import BlockEnd, Event, Finish
+from smg_node.core.generation.request import (
     ChatPrompt,
     Sampling,
     TextPart,
@@ -19,11 +19,11 @@ from smg_node.core.request import (
     token_ids,
 )
 from smg_node.engines.chunk import Chunk
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.printing import Printing
-from smg_node.pipeline.listen import Listening, listening
-from smg_node.pipeline.stream import ends_of
-from smg_node.pipeline.terms import stop_ids
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.pipeline.prompt.request_bounds import stop_ids
+from smg_node.pipeline.stream.choice_stream import ends_of
+from smg_node.pipeline.stream.output_reader import Listening, listening
 from support.bytewise import BytewiseTokenizer
 
 SPECIAL = (

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from smg_node.pipeline.merge import side_by_side
+from smg_node.pipeline.generation.parallel_calls import side_by_side
 
 
 async def test_all_run_and_never_more_than_so_many_at_once() -> None:

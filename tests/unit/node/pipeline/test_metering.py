@@ -6,9 +6,9 @@ from typing import Any, Final, cast
 import pytest
 from msgspec.structs import replace
 
-from smg_node.core.request import ChatPrompt, GenerateRequest, Sampling, token_ids
-from smg_node.pipeline.metering import reserve
-from smg_node.pipeline.prepare import Prepared
+from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Sampling, token_ids
+from smg_node.pipeline.generation.limit_metering import reserve
+from smg_node.pipeline.prompt.preparation import Prepared
 
 CONTEXT: Final = 100
 

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.request import Sampling
+from smg_node.core.generation.request import Sampling
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest
-from smg_node.engines.status import CLOSED_CODE
+from smg_node.engines.transport.grpc_status import CLOSED_CODE
 from support.fake_engine import FakeEngine, says
 from support.generation_bench import bench
 from support.node_parts import set_aside

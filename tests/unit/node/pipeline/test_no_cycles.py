@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from smg_node.core.context import RequestContext
+from smg_node.core.request_context import RequestContext
 from smg_node.engines.engine import EngineRequest
-from smg_node.world import SystemClock
+from smg_node.system_clock import SystemClock
 from support.fake_rights import LimitWorld, door_of, limit
 from support.generation_bench import HI, Bench, bench_of
 from support.message_engine import Batches, Client, MessageEngine, chunk, end, reading_of

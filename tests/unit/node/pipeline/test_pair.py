@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.request import Sampling, token_ids
+from smg_node.core.generation.request import Sampling, token_ids
 from smg_node.engines.chunk import Chunk
+from smg_node.engines.disaggregation import Style
 from smg_node.engines.engine import EngineRequest, Prefilled
-from smg_node.engines.pairing import Style
-from smg_node.engines.status import UNREACHABLE_CODE
-from smg_node.pipeline import pair_legs
-from smg_node.pipeline.pair import PairCall, Partners
-from smg_node.pipeline.pair_legs import Fault, fault_of
+from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
+from smg_node.pipeline.pairs import pair_calls as pair_legs
+from smg_node.pipeline.pairs.engine_pair import PairCall, Partners
+from smg_node.pipeline.pairs.pair_calls import Fault, fault_of
 from support.fake_engine import FakeEngine
 from support.interrupting import after_turns, interrupt
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.request import Sampling
 from smg_node.core.journey import Broke, Chosen
-from smg_node.core.request import Sampling
 from smg_node.engines.chunk import Chunk
+from smg_node.engines.disaggregation import Style
 from smg_node.engines.engine import EngineRequest, Prefilled
-from smg_node.engines.pairing import Style
-from smg_node.engines.status import UNREACHABLE_CODE
-from smg_node.fleet.breaker import State
-from smg_node.pipeline.place import PlacerOptions
+from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
+from smg_node.fleet.health.circuit_breaker import State
+from smg_node.pipeline.placement.placer import PlacerOptions
 from support.breaking_engines import heard
 from support.fake_engine import FakeEngine, hands_over, says
 from support.generation_bench import ROUND_ROBIN, Bench, bench, bench_of

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import token_ids
-from smg_node.pipeline.generate import checked_key
-from smg_node.pipeline.hold import Hold
-from smg_node.pipeline.place import Placer, PlacerOptions, Wish
-from smg_node.routing.known import OwnBindings, Policies
-from smg_node.routing.ring import Ring
-from smg_node.world import SystemClock
+from smg_node.core.generation.request import token_ids
+from smg_node.pipeline.generation.generator import checked_key
+from smg_node.pipeline.placement.placer import Placer, PlacerOptions, Wish
+from smg_node.pipeline.reservation import Hold
+from smg_node.routing.hash_ring import Ring
+from smg_node.routing.policy_registry import OwnBindings, Policies
+from smg_node.system_clock import SystemClock
 from support.fake_engine import FakeEngine
 from support.fleet_world import FleetNode, FleetWorld, fleet_world
 from support.node_parts import declare, fleet_of, running, set_aside

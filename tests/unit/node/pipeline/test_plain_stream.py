@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.answer import Choice, Collector
-from smg_node.core.events import Begin, End, Event, Usage
-from smg_node.core.request import Sampling
+from smg_node.core.generation.answer import Choice, Collector
+from smg_node.core.generation.events import Begin, End, Event, Usage
+from smg_node.core.generation.request import Sampling
 from smg_node.engines.chunk import Chunk, EngineFinish
-from smg_node.parsers.parser import Plain
-from smg_node.pipeline.plain_stream import WholeStream, plain_stream
-from smg_node.pipeline.stream import ChoiceStream, ends_of
-from smg_node.tokens.detokenize import TableDetokenizer, lossy_utf8
+from smg_node.parsers.reading.parser import Plain
+from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
+from smg_node.pipeline.stream.plain_choice import WholeStream, plain_stream
+from smg_node.tokens.decoding.detokenizer import TableDetokenizer, lossy_utf8
 from smg_node.tokens.tokenizer import Detokenizer
 from support.bytewise import EOS, TURN, BytewiseTokenizer
 

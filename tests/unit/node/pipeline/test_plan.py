@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.core.events import Event
-from smg_node.core.request import (
+from smg_node.core.generation.events import Event
+from smg_node.core.generation.request import (
     ChatPrompt,
     GenerateRequest,
     Sampling,
@@ -20,16 +20,16 @@ from smg_node.core.request import (
     token_ids,
 )
 from smg_node.engines.chunk import Chunk
-from smg_node.fleet.model import ServedModel
-from smg_node.fleet.model_options import Labels, ModelSettings
-from smg_node.fleet.recognition import Recognition
-from smg_node.packing.ids import pack_ids
-from smg_node.parsers.recognise import Clues
-from smg_node.pipeline.plan import Plan, plan
-from smg_node.pipeline.prepare import Prepared
-from smg_node.pipeline.stream import ends_of
-from smg_node.pipeline.terms import CARDS_MAX, DRAWN_MAX, drawn_of, terms_of
-from smg_node.tokens.cached import CachedEncoder
+from smg_node.fleet.models.format_recognition import Recognition
+from smg_node.fleet.models.model_options import Labels, ModelSettings
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.native.token_ids import pack_ids
+from smg_node.parsers.selection.recognition import Clues
+from smg_node.pipeline.generation.call_plan import Plan, plan
+from smg_node.pipeline.prompt.preparation import Prepared
+from smg_node.pipeline.prompt.request_bounds import CARDS_MAX, DRAWN_MAX, drawn_of, terms_of
+from smg_node.pipeline.stream.choice_stream import ends_of
+from smg_node.tokens.caches.cached_encoder import CachedEncoder
 from support.bytewise import BytewiseTokenizer
 from support.fake_engine import abilities, card
 

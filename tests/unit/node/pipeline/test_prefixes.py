@@ -7,12 +7,12 @@ from typing import cast
 
 import pytest
 
-from smg_node.core.request import token_ids
-from smg_node.engines.kv import CURSOR_CODE, KvBatch, KvBlock, KvStored
-from smg_node.fleet.model import ServedModel
-from smg_node.fleet.worker import Worker
-from smg_node.pipeline.prefixes import SETTLED_BLOCKS, Prefixes
-from smg_node.routing.kv.index import ASSUMED_S, PrefixIndex
+from smg_node.core.generation.request import token_ids
+from smg_node.engines.kv_events import CURSOR_CODE, KvBatch, KvBlock, KvStored
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.placement.prefix_caches import SETTLED_BLOCKS, Prefixes
+from smg_node.routing.kv_index.prefix_index import ASSUMED_S, PrefixIndex
 from smg_node.routing.pool import Pool
 from support.fake_engine import FakeEngine
 from support.node_parts import declare, fleet_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.request import (
+from smg_node.core.generation.request import (
     ChatPrompt,
     GenerateRequest,
     TextPrompt,
@@ -19,10 +19,10 @@ from smg_node.core.request import (
 )
 from smg_node.dialects.chat.reader import ChatReader
 from smg_node.dialects.options import ReaderOptions
-from smg_node.pipeline.prepare import RENDER_IN_THREAD_ABOVE, Preparer
-from smg_node.tokens.cached import CachedEncoder
-from smg_node.tokens.exact_cache import ExactCache, ExactLimits
-from smg_node.world import SystemClock
+from smg_node.pipeline.prompt.preparation import RENDER_IN_THREAD_ABOVE, Preparer
+from smg_node.system_clock import SystemClock
+from smg_node.tokens.caches.cached_encoder import CachedEncoder
+from smg_node.tokens.caches.exact_cache import ExactCache, ExactLimits
 from support.bytewise import BytewiseTokenizer
 from support.prompt_corpus import renderer, source
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.events import Delta, Event
-from smg_node.pipeline.pulling import AHEAD_MAX, pulled
-from smg_node.pipeline.telling import Ready, Receive
+from smg_node.core.generation.events import Delta, Event
+from smg_node.pipeline.generation.event_iterator import AHEAD_MAX, pulled
+from smg_node.pipeline.generation.event_sink import Ready, Receive
 
 
 class Teller:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.pipeline.place import Placer, PlacerOptions
-from smg_node.routing.known import OwnBindings, Policies
-from smg_node.tokens.loaded import LoadedTokenizer
-from smg_node.world import SystemClock
+from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.pipeline.placement.placer import Placer, PlacerOptions
+from smg_node.routing.policy_registry import OwnBindings, Policies
+from smg_node.system_clock import SystemClock
+from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
 from support.fake_engine import FakeEngine
 from support.node_parts import bytewise, fleet_of, running
 from support.raw_http import until

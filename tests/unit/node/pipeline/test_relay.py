@@ -10,12 +10,12 @@ import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.journey import Broke, Chosen
-from smg_node.engines.http_transport import HttpCall
-from smg_node.engines.options import EngineOptions
-from smg_node.engines.transport import TransportError
-from smg_node.fleet.model_options import ModelSettings
-from smg_node.pipeline.relay_call import KEPT_MAX_BYTES, Head
-from smg_node.pipeline.relayed import APIS
+from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.http.transport import HttpCall
+from smg_node.engines.transport.transport import TransportError
+from smg_node.fleet.models.model_options import ModelSettings
+from smg_node.pipeline.relay.relay_call import KEPT_MAX_BYTES, Head
+from smg_node.pipeline.relay.relay_request import APIS
 from support.fake_engine import FakeEngine
 from support.relay_bench import (
     FakeTransport,

@@ -8,7 +8,7 @@ import pytest
 
 from smg_node.core.errors import SmgError
 from smg_node.core.journey import Chosen
-from smg_node.pipeline.relay_call import Head
+from smg_node.pipeline.relay.relay_call import Head
 from support.relay_bench import (
     relay_bench,
     told,

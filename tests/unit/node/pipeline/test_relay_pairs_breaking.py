@@ -10,12 +10,13 @@ import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.journey import Broke
-from smg_node.engines.http_transport import HttpCall
-from smg_node.engines.options import EngineOptions
-from smg_node.engines.transfer import TRANSFER_MAX_BYTES
-from smg_node.engines.transport import TransportError
-from smg_node.pipeline import pair_legs, relay_halves
-from smg_node.world import SystemClock
+from smg_node.engines.contracts.kv_transfer import TRANSFER_MAX_BYTES
+from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.http.transport import HttpCall
+from smg_node.engines.transport.transport import TransportError
+from smg_node.pipeline.pairs import pair_calls as pair_legs
+from smg_node.pipeline.relay import pair_bodies as relay_halves
+from smg_node.system_clock import SystemClock
 from support.relay_bench import (
     Told,
     lost,
@@ -235,7 +236,7 @@ async def test_a_first_answer_beyond_belief_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert relay_halves.ANSWER_MAX_BYTES > TRANSFER_MAX_BYTES
-    monkeypatch.setattr("smg_node.pipeline.relay_pair.ANSWER_MAX_BYTES", 100)
+    monkeypatch.setattr("smg_node.pipeline.relay.pair_relay.ANSWER_MAX_BYTES", 100)
     net = Network("nixl")
     p, d = net.prefill(), net.decode()
     p.says = lambda call: Told((b" " * 60, b" " * 60))

@@ -9,17 +9,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from smg_node.core.generation.request import token_ids
 from smg_node.core.journey import Chosen, Journey
-from smg_node.core.request import token_ids
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.model import ServedModel
-from smg_node.pipeline.attempts import Avoid
-from smg_node.pipeline.hold import Hold
-from smg_node.pipeline.place import Placer, PlacerOptions, Wish
-from smg_node.pipeline.prefixes import Prefixes
-from smg_node.routing.known import OwnBindings, Policies, known_policies
-from smg_node.routing.kv.index import PrefixIndex
-from smg_node.world import SystemClock
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.pipeline.placement.placer import Placer, PlacerOptions, Wish
+from smg_node.pipeline.placement.prefix_caches import Prefixes
+from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.retry import Avoid
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
+from smg_node.routing.policy_registry import OwnBindings, Policies, known_policies
+from smg_node.system_clock import SystemClock
 from support.fake_engine import FakeEngine
 from support.node_parts import fleet_of, running
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.events import BlockEnd, BlockStart, Delta, Event, Finish
-from smg_node.core.request import Sampling, Tool
+from smg_node.core.generation.events import BlockEnd, BlockStart, Delta, Event, Finish
+from smg_node.core.generation.request import Sampling, Tool
 from smg_node.engines.chunk import Chunk, EngineFinish, IdLogprob
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.printing import Printing
-from smg_node.pipeline.stream import ChoiceStream, ends_of
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
 from support.bytewise import EOS, BytewiseTokenizer
 
 CALL = '<tool_call>\n{"name": "find", "arguments": {"city": "Ghent"}}\n</tool_call>'

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.core.events import Event, Fail
-from smg_node.core.outcome import Outcome
+from smg_node.core.generation.events import Event, Fail
+from smg_node.core.generation.outcome import Outcome
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest
-from smg_node.engines.status import smg_error
-from smg_node.engines.transport import StatusCode, TransportError
-from smg_node.fleet.breaker import BreakerOptions, State
-from smg_node.routing.line import DEFAULTS, LineOptions
+from smg_node.engines.transport.grpc_status import smg_error
+from smg_node.engines.transport.transport import StatusCode, TransportError
+from smg_node.fleet.health.circuit_breaker import BreakerOptions, State
+from smg_node.routing.wait_queue import DEFAULTS, LineOptions
 from support.fake_engine import FakeEngine, Script, card
 from support.generation_bench import QUICK, ROUND_ROBIN, Bench, bench_of
 from support.node_parts import FAST

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.core.events import Begin, Event
-from smg_node.core.request import Sampling, token_ids
+from smg_node.core.generation.events import Begin, Event
+from smg_node.core.generation.request import Sampling, token_ids
 from smg_node.engines.chunk import Chunk
-from smg_node.pipeline.call import Call
-from smg_node.pipeline.plain_stream import WholeStream, plain_stream
-from smg_node.pipeline.plan import Leg
-from smg_node.pipeline.story import Story
-from smg_node.pipeline.stream import ends_of
+from smg_node.pipeline.generation.call_plan import Leg
+from smg_node.pipeline.generation.engine_call import Call
+from smg_node.pipeline.stream.choice_stream import ends_of
+from smg_node.pipeline.stream.generation_stream import Story
+from smg_node.pipeline.stream.plain_choice import WholeStream, plain_stream
 from support.bytewise import EOS, BytewiseTokenizer
 
 TOKENIZER = BytewiseTokenizer()

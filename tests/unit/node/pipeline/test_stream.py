@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.events import BlockEnd, Delta, Event, Finish, TokenLogprob
-from smg_node.core.request import Sampling
+from smg_node.core.generation.events import BlockEnd, Delta, Event, Finish, TokenLogprob
+from smg_node.core.generation.request import Sampling
 from smg_node.engines.chunk import Chunk, IdLogprob
-from smg_node.parsers.parser import Plain
-from smg_node.pipeline.stream import ChoiceStream, ends_of
+from smg_node.parsers.reading.parser import Plain
+from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
 from support.bytewise import EOS, TURN, BytewiseTokenizer
 
 

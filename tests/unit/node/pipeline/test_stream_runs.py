@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.answer import Choice, Collector
-from smg_node.core.events import Begin, End, Event, Finish, Usage
-from smg_node.core.request import Sampling, Tool
+from smg_node.core.generation.answer import Choice, Collector
+from smg_node.core.generation.events import Begin, End, Event, Finish, Usage
+from smg_node.core.generation.request import Sampling, Tool
 from smg_node.engines.chunk import Chunk
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.parser import Parser, Plain
-from smg_node.parsers.printing import Printing
-from smg_node.pipeline.stream import ChoiceStream, ends_of
-from smg_node.tokens.token_table import TokenTable
+from smg_node.parsers.reading.parser import Parser, Plain
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
+from smg_node.tokens.decoding.token_table import TokenTable
 from smg_node.tokens.tokenizer import Detokenizer
 from support.bytewise import EOS, BytewiseTokenizer
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.core.events import Begin, End, Event, Fail
-from smg_node.core.grammar import Grammar
-from smg_node.core.request import Sampling, TextPrompt
+from smg_node.core.generation.event_grammar import Grammar
+from smg_node.core.generation.events import Begin, End, Event, Fail
+from smg_node.core.generation.request import Sampling, TextPrompt
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest
-from smg_node.fleet.breaker import State
+from smg_node.fleet.health.circuit_breaker import State
 from support.fake_engine import FakeEngine, says
 from support.generation_bench import bench
 

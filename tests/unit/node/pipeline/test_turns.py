@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.pipeline.turns import Turns
+from smg_node.pipeline.prompt.loop_budget import Turns
 
 
 class Rounds:

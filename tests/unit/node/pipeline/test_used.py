@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from smg_node.admission.usage import UsageBook
+from smg_node.admission.usage_book import UsageBook
 from smg_node.core.errors import SmgError
-from smg_node.core.request import TextPrompt
-from smg_node.pipeline.relay import RelayRun
+from smg_node.core.generation.request import TextPrompt
+from smg_node.pipeline.relay.relay_run import RelayRun
 from support.fake_engine import FakeEngine, abilities, says
 from support.fake_rights import LimitWorld, door_of, limit
 from support.generation_bench import Bench, bench_of

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.processes.bus import Bus
-from smg_node.processes.link import AnswerError, LinkCutError
-from smg_node.processes.uplink import Uplink
+from smg_node.processes.ipc.control_bus import Bus
+from smg_node.processes.ipc.data_uplink import Uplink
+from smg_node.processes.ipc.ipc_link import AnswerError, LinkCutError
 from support.raw_http import until
 
 

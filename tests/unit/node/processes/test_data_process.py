@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from smg_node.config.address import Address
-from smg_node.data_process import REPLACED_PATIENCE_S, WORKERS_PATIENCE_S, patience_s
-from smg_node.processes.role import Orders, Place, Role
+from smg_node.processes.process_role import Orders, Place, Role
+from smg_node.wiring.data_process import REPLACED_PATIENCE_S, WORKERS_PATIENCE_S, patience_s
 
 
 @pytest.fixture

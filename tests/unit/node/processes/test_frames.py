@@ -2,7 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.processes.frames import FRAME_BYTES_MAX, Frame, FrameError, FrameReader, Kind, pack
+from smg_node.processes.ipc.ipc_frames import (
+    FRAME_BYTES_MAX,
+    Frame,
+    FrameError,
+    FrameReader,
+    Kind,
+    pack,
+)
 
 FRAMES = st.builds(
     Frame,

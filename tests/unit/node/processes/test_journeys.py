@@ -5,12 +5,12 @@ import asyncio
 import msgspec
 import pytest
 
-from smg_node.cluster.explain import EXPLAIN, Explanations
+from smg_node.cluster.reports.journey_search import EXPLAIN, Explanations
 from smg_node.core.errors import SmgError
-from smg_node.pipeline.journal import Journal, unpack
-from smg_node.processes.journeys import Journeys
-from smg_node.processes.journeys import told as told_here
-from smg_node.processes.link import AnswerError, LinkCutError
+from smg_node.pipeline.observability.journey_log import Journal, unpack
+from smg_node.processes.ipc.ipc_link import AnswerError, LinkCutError
+from smg_node.processes.reports.journey_query import Journeys
+from smg_node.processes.reports.journey_query import told as told_here
 from support.fake_cluster import member_row
 from support.fake_shared import SharedWorld
 from support.journeys import told

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from smg_node.admission.door import Admission
-from smg_node.admission.refusal import LimitedError
-from smg_node.core.context import RequestContext
-from smg_node.processes.leased_rights import LeasedRights
-from smg_node.processes.lending_rights import LendingRights
-from smg_node.world import SystemClock
+from smg_node.admission.admission import Admission
+from smg_node.admission.limit_errors import LimitedError
+from smg_node.core.request_context import RequestContext
+from smg_node.processes.limit_leases.lease_client_loop import LeasedRights
+from smg_node.processes.limit_leases.lease_server_loop import LendingRights
+from smg_node.system_clock import SystemClock
 from support.fake_rights import FakeMatch, FakeRights, FakeRules, FakeShare, limit
 from support.raw_http import until
 

@@ -1,6 +1,6 @@
-from smg_node.processes.lease_words import Ask, Said, Word
-from smg_node.processes.leased import Leased
-from smg_node.processes.lender import Lender, Refill
+from smg_node.processes.limit_leases.lease_messages import Ask, Said, Word
+from smg_node.processes.limit_leases.lease_server import Lender, Refill
+from smg_node.processes.limit_leases.leased_share import Leased
 
 MINUTE = 60_000
 

@@ -1,7 +1,7 @@
-from smg_node.admission.share import admit, give_back
-from smg_node.processes.lease_words import Ask, Word
-from smg_node.processes.leased import ASLEEP, Leased
-from smg_node.processes.loan import FORGET_MS, IDLE_MS, KEEP_MS, PACE_MS, Loan
+from smg_node.admission.charging import admit, give_back
+from smg_node.processes.limit_leases.lease_messages import Ask, Word
+from smg_node.processes.limit_leases.leased_limit import FORGET_MS, IDLE_MS, KEEP_MS, PACE_MS, Loan
+from smg_node.processes.limit_leases.leased_share import ASLEEP, Leased
 
 MINUTE = 60_000
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from smg_node.config.address import Address
-from smg_node.processes.meeting import meeting_place
+from smg_node.processes.listen_endpoints import meeting_place
 
 
 def test_a_port_that_the_system_chose_is_held_for_all_processes(tmp_path: Path) -> None:

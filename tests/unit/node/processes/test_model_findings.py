@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import invalid
-from smg_node.processes.bus import Bus
-from smg_node.processes.model_findings import FINDING, hear_findings, tell_findings
-from smg_node.processes.uplink import Uplink
-from smg_node.tokens.loaded import LoadedTokenizer
+from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.processes.ipc.control_bus import Bus
+from smg_node.processes.ipc.data_uplink import Uplink
+from smg_node.processes.replication.model_load_results import FINDING, hear_findings, tell_findings
+from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
 from support.fake_engine import FakeEngine
 from support.node_parts import bytewise, fleet_of, running
 from support.raw_http import until

@@ -5,13 +5,13 @@ from typing import Any, cast
 import pytest
 
 from smg_mesh.shared import LimitRule, Shared, WorkerSpec
-from smg_node.cluster.outlook import ClusterOutlook
-from smg_node.processes.bus import Bus
-from smg_node.processes.node_copy import SERVES_ALONE_S, NodeCopy, why_not_ready
-from smg_node.processes.publishing import Publishing
-from smg_node.processes.uplink import Uplink
-from smg_node.processes.words import STICK, Node
-from smg_node.world import SystemClock
+from smg_node.cluster.workers.shared_verdicts import ClusterOutlook
+from smg_node.processes.ipc.control_bus import Bus
+from smg_node.processes.ipc.data_uplink import Uplink
+from smg_node.processes.replication.node_copy import SERVES_ALONE_S, NodeCopy, why_not_ready
+from smg_node.processes.replication.state_messages import STICK, Node
+from smg_node.processes.replication.state_publisher import Publishing
+from smg_node.system_clock import SystemClock
 from support.shared_nodes import make_shared
 
 

@@ -12,8 +12,8 @@ PROGRAM = """
 import os, sys, time
 from pathlib import Path
 from smg_node.config.address import Address
-from smg_node.processes.nursery import Nursery
-from smg_node.processes.role import LEAVE, LEAVING, UP, Place
+from smg_node.processes.supervisor import Nursery
+from smg_node.processes.process_role import LEAVE, LEAVING, UP, Place
 
 role = Nursery(2, Place(Path("/"), Address("127.0.0.1", 1)), time.monotonic).run()
 if isinstance(role, int):

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.processes.open_calls import OpenCalls
+from smg_node.processes.replication.open_calls import OpenCalls
 
 WORKERS = ("a", "b", "c")
 LOADS = st.dictionaries(

@@ -5,9 +5,9 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.http.drain_ports import OpenWork, Prober
-from smg_node.processes.link import LinkCutError
-from smg_node.processes.open_work import OpenWorkOfAll, said, together
+from smg_node.http.ports.drain import OpenWork, Prober
+from smg_node.processes.ipc.ipc_link import LinkCutError
+from smg_node.processes.reports.open_work_query import OpenWorkOfAll, said, together
 
 probers = st.builds(
     Prober,

@@ -8,10 +8,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from smg_node.processes.scrape import Scrape, scraped
-from smg_node.processes.series import read_counted
-from smg_node.telemetry import declared, resilience_metrics
-from smg_node.telemetry.metrics import Meters
+from smg_node.processes.reports.metric_series import read_counted
+from smg_node.processes.reports.metrics_scrape import Scrape, scraped
+from smg_node.telemetry.metrics.declared import node as declared
+from smg_node.telemetry.metrics.declared import resilience as resilience_metrics
+from smg_node.telemetry.metrics.meters import Meters
 
 
 def meters() -> Meters:

@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from smg_node.admission.usage import Line, UsageBook
-from smg_node.processes.usage_sender import UsageSender
-from smg_node.processes.usage_words import pack_used, read_used
+from smg_node.admission.usage_book import Line, UsageBook
+from smg_node.processes.reports.usage_messages import pack_used, read_used
+from smg_node.processes.reports.usage_sender import UsageSender
 from support.raw_http import until
 from support.spending import Wall, outcome
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from smg_node.prompts.sandbox import Today
-from smg_node.prompts.template import TemplateError
+from smg_node.prompts.jinja.chat_template import TemplateError
+from smg_node.prompts.jinja.sandbox import Today
 from support.hostile_templates import ENDLESS, FORBIDDEN, HUGE, SOURCES
 from support.prompt_corpus import NOW, compiled
 
@@ -66,7 +66,7 @@ import resource, sys
 sys.path.insert(0, sys.argv[1])
 from support.hostile_templates import HUGE
 from support.prompt_corpus import compiled
-from smg_node.prompts.template import TemplateError
+from smg_node.prompts.jinja.chat_template import TemplateError
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 for name, text in HUGE.items():
     try:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_node.core.request import ToolCall, Turn
+from smg_node.core.generation.request import ToolCall, Turn
 from smg_node.prompts.call_ids import with_ids
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import ChatPrompt, Thinking, ToolCall, Turn
+from smg_node.core.generation.request import ChatPrompt, Thinking, ToolCall, Turn
 from smg_node.prompts.encoders.typescript import namespace, type_of
 from support.coded_prompts import FAMILIES, MUSEUM, NOW, ROOMS, coded, files, render, renderer
 

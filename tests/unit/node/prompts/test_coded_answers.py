@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from smg_node.core.pieces import Arguments, Call, Piece, Reasoning, Text
-from smg_node.core.request import ChatPrompt, Thinking, Tool, ToolCall, Turn
-from smg_node.parsers.answer import AnswerFormat
-from smg_node.parsers.format import Asked, JointFormat, start_of
-from smg_node.parsers.known import known_joint, known_thoughts, known_tools
-from smg_node.parsers.scanner import Scanner
+from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
+from smg_node.core.generation.request import ChatPrompt, Thinking, Tool, ToolCall, Turn
+from smg_node.parsers.reading.answer_grammar import AnswerFormat
+from smg_node.parsers.reading.format import Asked, JointFormat, start_of
+from smg_node.parsers.reading.scanner import Scanner
+from smg_node.parsers.selection.registry import known_joint, known_thoughts, known_tools
 from support.coded_prompts import FAMILIES, MUSEUM, NOW, ROOMS, coded
 from support.parsing import joined
 

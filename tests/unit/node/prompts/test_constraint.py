@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.request import Constraint, ConstraintKind
-from smg_node.prompts.constraint import check_constraint
-from smg_node.prompts.regex import PatternError, pattern_states
+from smg_node.core.generation.request import Constraint, ConstraintKind
+from smg_node.prompts.constraints.constraint_check import check_constraint
+from smg_node.prompts.constraints.regex_size import PatternError, pattern_states
 
 
 def check(kind: ConstraintKind, value: Any) -> None:

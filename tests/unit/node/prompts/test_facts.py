@@ -2,8 +2,8 @@
 
 import pytest
 
-from smg_node.prompts.content import read_template
-from smg_node.prompts.facts import TemplateFacts, find_facts
+from smg_node.prompts.analysis.content_format import read_template
+from smg_node.prompts.analysis.template_facts import TemplateFacts, find_facts
 from support.prompt_corpus import NAMES, TOKENS, compiled, renderer, source
 
 _EACH = "{% for message in messages %}"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.request import ChatPrompt, Thinking, Tool, Turn
-from smg_node.prompts.form import FORMS_MAX, TURNS_MAX, Forms, form_of
-from smg_node.prompts.render import Renderer
+from smg_node.core.generation.request import ChatPrompt, Thinking, Tool, Turn
+from smg_node.prompts.jinja.prompt_skeleton import FORMS_MAX, TURNS_MAX, Forms, form_of
+from smg_node.prompts.renderer import Renderer
 from support.prompt_corpus import CHATS, NAMES, NOW, renderer, source
 
 NOW_MS = int(NOW.timestamp() * 1000)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import MediaPart, TextPart, Tool, ToolCall, Turn
-from smg_node.prompts.facts import TemplateFacts
+from smg_node.core.generation.request import MediaPart, TextPart, Tool, ToolCall, Turn
+from smg_node.prompts.analysis.template_facts import TemplateFacts
 from smg_node.prompts.messages import (
     Message,
     neighbours_merged,

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.request import ChatPrompt, ToolCall, ToolChoice, Turn
-from smg_node.prompts.render import Renderer, RenderOptions, renderer_of
-from smg_node.prompts.template import TemplateLimits
+from smg_node.core.generation.request import ChatPrompt, ToolCall, ToolChoice, Turn
+from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.prompts.jinja.chat_template import TemplateLimits
+from smg_node.prompts.renderer import Renderer, RenderOptions, renderer_of
 from support.hostile_templates import ENDLESS
 from support.prompt_corpus import CHATS, NOW, TIDE, noting, renderer, renderer_of_texts, source
 

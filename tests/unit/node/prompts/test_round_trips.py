@@ -9,11 +9,11 @@ from functools import cache
 
 import pytest
 
-from smg_node.core.pieces import Arguments, Call, Piece, Reasoning, Text
-from smg_node.core.request import ChatPrompt, ToolCall, Turn
-from smg_node.parsers.chosen import Chosen
-from smg_node.parsers.printing import Printing
-from smg_node.prompts.render import Renderer
+from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
+from smg_node.core.generation.request import ChatPrompt, ToolCall, Turn
+from smg_node.parsers.selection.chosen_formats import Chosen
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.prompts.renderer import Renderer
 from support.family_templates import FAMILIES
 from support.parsing import TOOLS, joined
 from support.prompt_corpus import NOW, renderer

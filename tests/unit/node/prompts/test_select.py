@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from smg_node.core.bundle import TokenizerBundle
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.prompts.select import TemplateTexts, find_templates
+from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.prompts.analysis.template_selection import TemplateTexts, find_templates
 
 
 def found(files: dict[str, object], configured: str | None = None) -> TemplateTexts:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from smg_node.prompts.sandbox import Today
-from smg_node.prompts.template import ChatTemplate, TemplateError, TemplateLimits
+from smg_node.prompts.jinja.chat_template import ChatTemplate, TemplateError, TemplateLimits
+from smg_node.prompts.jinja.sandbox import Today
 from support.prompt_corpus import compiled
 
 

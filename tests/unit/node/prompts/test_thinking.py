@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.request import ChatPrompt, Effort, Thinking, Turn
-from smg_node.prompts.facts import find_facts
-from smg_node.prompts.switch import DIAL
-from smg_node.prompts.thinking import Levels, Switch, nearest, told
+from smg_node.core.generation.request import ChatPrompt, Effort, Thinking, Turn
+from smg_node.prompts.analysis.template_facts import find_facts
+from smg_node.prompts.analysis.thinking_switch import DIAL
+from smg_node.prompts.analysis.thinking_variables import Levels, Switch, nearest, told
 from support.prompt_corpus import NOW, TOKENS, compiled, renderer, renderer_of_texts
 
 _EACH = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[answer]"

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from smg_node.routing.keys import sticky_id
 from smg_node.routing.policy import Asked, PolicyOptions
+from smg_node.routing.routing_keys import sticky_id
 from support.bindings import NodeBindings, World
 from support.pools import View
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from smg_node.fleet.load import WorkerLoad
-from smg_node.routing.known import OwnBindings, Policies
+from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.routing.policy import Asked
+from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.pool import Pool
 
 WORKERS = 16

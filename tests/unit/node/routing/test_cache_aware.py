@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from smg_node.core.journey import RATED_MAX, Ratings
-from smg_node.fleet.load import WorkerLoad
+from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.routing.costs import COMPUTED, costs
-from smg_node.routing.known import OwnBindings, Policies
 from smg_node.routing.policies.cache_aware import COLD_MARGIN_S, COLD_MARGIN_SHARE
 from smg_node.routing.policy import Asked, Policy, PolicyOptions
+from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.pool import Pool
 from support.pools import FakeBeginning, pool_of, press, slow_down
 

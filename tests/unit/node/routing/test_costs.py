@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.fleet.load import WorkerLoad
-from smg_node.routing.burst import AT_LEAST, Burst
+from smg_node.fleet.load.worker_load import WorkerLoad
+from smg_node.routing.cold_work_limit import AT_LEAST, Burst
 from smg_node.routing.costs import about, prompt_tokens, uncached
+from smg_node.routing.peer_load_estimate import STALE_S, Unseen, drawn, level, poured
 from smg_node.routing.policy import Asked
 from smg_node.routing.pool import Pool
-from smg_node.routing.unseen import STALE_S, Unseen, drawn, level, poured
 from support.pools import FakeBeginning, pool_of
 
 costs_of = st.lists(st.floats(0, 100) | st.sampled_from([0.1, 0.3, 1e9]), min_size=1, max_size=20)

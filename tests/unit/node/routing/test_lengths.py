@@ -3,9 +3,9 @@
 import random
 from collections import Counter
 
-from smg_node.fleet.load import WorkerLoad
-from smg_node.routing.known import OwnBindings, Policies
+from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.routing.policy import Asked, Policy, PolicyOptions
+from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.pool import Pool
 from support.pools import pool_of
 

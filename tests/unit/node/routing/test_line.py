@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.context import PRIORITIES, Priority
-from smg_node.routing.line import (
+from smg_node.core.request_context import PRIORITIES, Priority
+from smg_node.routing.wait_queue import (
     DEFAULTS,
     NEVER_S,
     ClassOptions,

@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.routing.pairs import (
+from smg_node.routing.pair_bans import (
     BANNED_S,
     FAILURES_MAX,
     PAIRS_MAX,

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.fleet.load import WorkerLoad
-from smg_node.routing.known import OwnBindings, Policies, known_policies
+from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.routing.policy import Asked, Policy, PolicyOptions
+from smg_node.routing.policy_registry import OwnBindings, Policies, known_policies
 from smg_node.routing.pool import Pool
 from support.pools import pool_of
 

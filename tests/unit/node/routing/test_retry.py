@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.routing.retry import RetryBudget, RetryBudgets, RetryOptions, backoff_s
+from smg_node.routing.retry_budget import RetryBudget, RetryBudgets, RetryOptions, backoff_s
 
 
 def test_a_quiet_model_may_retry_as_often_as_the_floor_says() -> None:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.fleet.load import WorkerLoad
-from smg_node.routing.keys import key_digest, prefix_digest, sticky_id
-from smg_node.routing.known import OwnBindings, Policies
+from smg_node.fleet.load.worker_load import WorkerLoad
+from smg_node.routing.hash_ring import POINTS, Ring
 from smg_node.routing.policy import Asked, PolicyOptions
+from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.pool import Pool
-from smg_node.routing.ring import POINTS, Ring
+from smg_node.routing.routing_keys import key_digest, prefix_digest, sticky_id
 from support.pools import load, pool_of
 
 KEYS = [key_digest(f"user-{at}", model="m") for at in range(20_000)]
@@ -81,8 +81,8 @@ def test_keys_are_spread_by_weight() -> None:
 
 def test_a_ring_is_the_same_in_another_process_under_another_hash_seed() -> None:
     code = (
-        "from smg_node.routing.ring import Ring\n"
-        "from smg_node.routing.keys import key_digest\n"
+        "from smg_node.routing.hash_ring import Ring\n"
+        "from smg_node.routing.routing_keys import key_digest\n"
         "ring = Ring(tuple((f'w-{at:012x}', 1.0) for at in range(16)))\n"
         "print([ring.owner(key_digest(f'user-{at}', model='m')) for at in range(50)])"
     )

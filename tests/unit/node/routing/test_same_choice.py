@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.engines.load import Load
-from smg_node.fleet.load import WorkerLoad
-from smg_node.routing.known import OwnBindings, Policies
+from smg_node.fleet.load.worker_load import WorkerLoad
+from smg_node.routing.peer_load_estimate import LOOK_AGAIN_S
 from smg_node.routing.policy import Asked, Policy
+from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.pool import Pool
-from smg_node.routing.unseen import LOOK_AGAIN_S
 from support.plain_choice import PlainChoice, busy_fleet
 from support.pools import FakeBeginning
 

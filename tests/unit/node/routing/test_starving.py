@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from smg_node.fleet.load import PREFILL_RATE, WorkerLoad
-from smg_node.fleet.prefill_rate import UsualRates
-from smg_node.routing.known import OwnBindings, Policies
+from smg_node.fleet.load.prefill_rate import UsualRates
+from smg_node.fleet.load.worker_load import PREFILL_RATE, WorkerLoad
 from smg_node.routing.policy import Asked
+from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.pool import Pool
 from support.pools import FakeBeginning
 

@@ -4,10 +4,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from smg_node.telemetry.alert import Alert
-from smg_node.telemetry.alert_rules import render_alerts_page, render_rule_tests, render_rules
-from smg_node.telemetry.alerts import ALERTS
-from smg_node.telemetry.declared import METRICS
+from smg_node.telemetry.metrics.declared.node import METRICS
+from smg_node.telemetry.prometheus.alert import Alert
+from smg_node.telemetry.prometheus.alert_rules import (
+    render_alerts_page,
+    render_rule_tests,
+    render_rules,
+)
+from smg_node.telemetry.prometheus.alerts import ALERTS
 
 _DEPLOY = Path(__file__).parents[4] / "deploy"
 _NAME = re.compile(r"smg_node_\w+")

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from smg_node.telemetry.dashboard import WIDTH, Board, Query
-from smg_node.telemetry.dashboard_files import render_dashboard
-from smg_node.telemetry.dashboards import BOARDS, UNSHOWN
-from smg_node.telemetry.metric import Metric
-from smg_node.telemetry.recording import RECORDINGS, Recording
-from smg_node.telemetry.recording_rules import render_recordings
-from smg_node.telemetry.watched import KNOWN
+from smg_node.telemetry.grafana.dashboards import BOARDS, UNSHOWN
+from smg_node.telemetry.grafana.files import render_dashboard
+from smg_node.telemetry.grafana.panels import WIDTH, Board, Query
+from smg_node.telemetry.metrics.cluster_metrics import KNOWN
+from smg_node.telemetry.metrics.declared.metric import Metric
+from smg_node.telemetry.prometheus.recording_rules import render_recordings
+from smg_node.telemetry.prometheus.recordings import RECORDINGS, Recording
 
 _ROOT = Path(__file__).parents[4]
 _GRAFANA = _ROOT / "deploy" / "grafana"

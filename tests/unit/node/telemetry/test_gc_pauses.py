@@ -2,9 +2,9 @@ import gc
 
 from prometheus_client import CollectorRegistry
 
-from smg_node.telemetry.gc_pauses import GcPauses, gc_pauses
-from smg_node.telemetry.metrics import Meters
-from smg_node.world import SystemClock
+from smg_node.system_clock import SystemClock
+from smg_node.telemetry.metrics.gc_pauses import GcPauses, gc_pauses
+from smg_node.telemetry.metrics.meters import Meters
 
 
 def test_pauses_add_up_by_generation() -> None:

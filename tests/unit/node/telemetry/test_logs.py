@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from smg_node.telemetry import scope
-from smg_node.telemetry.access import AT_ONCE, AccessLine, AccessLog
-from smg_node.telemetry.logs import ConsoleLines, JsonLines, open_logs, without_secrets
-from smg_node.telemetry.sink import LineSink
+from smg_node.telemetry.logs.access_log import AT_ONCE, AccessLine, AccessLog
+from smg_node.telemetry.logs.line_sink import LineSink
+from smg_node.telemetry.logs.logs import ConsoleLines, JsonLines, open_logs, without_secrets
+from smg_node.telemetry.traces import request_scope as scope
 from support.line_list import LineList
 
 

@@ -4,10 +4,10 @@ import time
 import pytest
 from prometheus_client import CollectorRegistry
 
-from smg_node.telemetry import loop_lag
-from smg_node.telemetry.loop_lag import LagJudge, LoopLag
-from smg_node.telemetry.metrics import Meters
-from smg_node.world import SystemClock
+from smg_node.system_clock import SystemClock
+from smg_node.telemetry.metrics import loop_lag
+from smg_node.telemetry.metrics.loop_lag import LagJudge, LoopLag
+from smg_node.telemetry.metrics.meters import Meters
 
 
 def counted(meters: Meters, name: str) -> float:

@@ -4,24 +4,22 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from smg_node.core.outcome import Outcome
-from smg_node.telemetry import (
-    declared,
-    hint_metrics,
-    kv_metrics,
-    limit_metrics,
-    mesh_metrics,
-    process_metrics,
-    resilience_metrics,
-    rights_metrics,
-    run_metrics,
-    state_metrics,
-    store_metrics,
-    usage_metrics,
-)
-from smg_node.telemetry.metric import Metric
-from smg_node.telemetry.metrics import LABEL_VALUES_MAX, MODELS_MAX, Meters
-from smg_node.telemetry.reference import render_metrics_reference
+from smg_node.core.generation.outcome import Outcome
+from smg_node.telemetry.metrics.declared import background_runs as run_metrics
+from smg_node.telemetry.metrics.declared import kv_cache as kv_metrics
+from smg_node.telemetry.metrics.declared import limits as limit_metrics
+from smg_node.telemetry.metrics.declared import mesh as mesh_metrics
+from smg_node.telemetry.metrics.declared import node as declared
+from smg_node.telemetry.metrics.declared import prefix_hints as hint_metrics
+from smg_node.telemetry.metrics.declared import processes as process_metrics
+from smg_node.telemetry.metrics.declared import resilience as resilience_metrics
+from smg_node.telemetry.metrics.declared import rights as rights_metrics
+from smg_node.telemetry.metrics.declared import shared_state as state_metrics
+from smg_node.telemetry.metrics.declared import store as store_metrics
+from smg_node.telemetry.metrics.declared import usage as usage_metrics
+from smg_node.telemetry.metrics.declared.metric import Metric
+from smg_node.telemetry.metrics.meters import LABEL_VALUES_MAX, MODELS_MAX, Meters
+from smg_node.telemetry.metrics.reference import render_metrics_reference
 
 ROOT = Path(__file__).parents[4]
 

@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from smg_node.telemetry import scope
-from smg_node.telemetry.tracing import TraceOptions, Tracer
+from smg_node.telemetry.traces import request_scope as scope
+from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
 from support.http_node import chat, hello, node
 from support.raw_http import ask
 
@@ -60,7 +60,7 @@ def test_an_unsampled_request_hands_its_callers_context_on_unchanged() -> None:
 
 def test_opentelemetry_is_not_imported_without_an_endpoint() -> None:
     code = (
-        "import sys, random; from smg_node.telemetry.tracing import *;"
+        "import sys, random; from smg_node.telemetry.traces.tracer import *;"
         "Tracer(TraceOptions(ratio=1.0), random.Random()).begin('GET', {}).end(200);"
         "print([m for m in sys.modules if m.startswith(('opentelemetry', 'requests'))])"
     )

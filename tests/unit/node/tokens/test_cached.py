@@ -5,12 +5,12 @@ from array import array
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import TokenIds
-from smg_node.packing.ids import pack_ids
-from smg_node.tokens.cached import CachedEncoder
-from smg_node.tokens.exact_cache import Encoded, ExactCache, ExactLimits
-from smg_node.tokens.loaded import LoadedTokenizer
-from smg_node.tokens.prefix_cache import prefix_cache
+from smg_node.core.generation.request import TokenIds
+from smg_node.native.token_ids import pack_ids
+from smg_node.tokens.caches.cached_encoder import CachedEncoder
+from smg_node.tokens.caches.exact_cache import Encoded, ExactCache, ExactLimits
+from smg_node.tokens.caches.prefix_cache import prefix_cache
+from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
 from support.vocabulary import qwen, qwen_slow, small
 
 

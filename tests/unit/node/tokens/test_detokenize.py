@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from tokenizers import decoders
 
-from smg_node.tokens.detokenize import (
+from smg_node.tokens.decoding.detokenizer import (
     REPLACEMENT,
     TableDetokenizer,
     Utf8,
@@ -15,7 +15,7 @@ from smg_node.tokens.detokenize import (
     fallback_utf8,
     lossy_utf8,
 )
-from smg_node.tokens.token_table import byte_alphabet
+from smg_node.tokens.decoding.token_table import byte_alphabet
 
 # One byte of each class that the UTF-8 automaton tells apart, and both ends of each class.
 CLASSES = bytes.fromhex(

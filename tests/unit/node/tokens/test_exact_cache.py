@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.tokens.exact_cache import ENTRY_BYTES, Encoded, ExactCache, ExactLimits, Key
+from smg_node.tokens.caches.exact_cache import ENTRY_BYTES, Encoded, ExactCache, ExactLimits, Key
 
 ROOMY = ExactLimits(entries=100, bytes=1 << 20)
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.tokens.decoding.reference_decoder import ReferenceSpeller
 from smg_node.tokens.encoders import ReferenceEncoder
-from smg_node.tokens.load import load
-from smg_node.tokens.loaded import LoadedTokenizer
-from smg_node.tokens.reference import ReferenceSpeller
+from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
+from smg_node.tokens.loader import load
 from smg_node.tokens.tokenizer import Tokenizer
 from support.vocabulary import added_token, bundle_of, llama2_json, qwen, small, small_reference
 

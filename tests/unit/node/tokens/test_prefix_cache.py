@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
-from smg_node.tokens.load import load
-from smg_node.tokens.loaded import LoadedTokenizer
-from smg_node.tokens.prefix_cache import PIECE_BYTES, UNSETTLED_MAX, PrefixCache, prefix_cache
+from smg_node.tokens.caches.prefix_cache import (
+    PIECE_BYTES,
+    UNSETTLED_MAX,
+    PrefixCache,
+    prefix_cache,
+)
+from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
+from smg_node.tokens.loader import load
 from support.documents import documents
 from support.vocabulary import bundle_of, llama2_json, qwen, qwen_slow, small
 

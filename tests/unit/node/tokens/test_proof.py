@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.core.bundle import TokenizerBundle
-from smg_node.core.request import TokenIds, token_ids
-from smg_node.tokens import huggingface
-from smg_node.tokens.load import load
-from smg_node.tokens.loaded import LoadedTokenizer
-from smg_node.tokens.probes import probe_texts
-from smg_node.tokens.proof import (
+from smg_node.core.generation.request import TokenIds, token_ids
+from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.tokens.files import huggingface
+from smg_node.tokens.files.probe_texts import probe_texts
+from smg_node.tokens.files.verification_proof import (
     Proof,
     packed_pieces,
     proof_key,
@@ -23,6 +21,8 @@ from smg_node.tokens.proof import (
     unpacked_pieces,
     write_proof,
 )
+from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
+from smg_node.tokens.loader import load
 from support.vocabulary import bundle_of, llama2_json
 
 ROLES = {"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": True, "add_eos_token": True}

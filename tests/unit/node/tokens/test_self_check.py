@@ -3,9 +3,9 @@
 from array import array
 
 from smg_node.core.errors import invalid
-from smg_node.core.request import TokenIds
-from smg_node.tokens.probes import ADDED_MAX, probe_texts
-from smg_node.tokens.self_check import disagreement, expectation
+from smg_node.core.generation.request import TokenIds
+from smg_node.tokens.files.probe_texts import ADDED_MAX, probe_texts
+from smg_node.tokens.files.self_check import disagreement, expectation
 
 
 class Codes:

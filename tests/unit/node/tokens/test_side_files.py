@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.tokens.side_files import SideFiles, read_side_files
+from smg_node.tokens.files.side_files import SideFiles, read_side_files
 from support.vocabulary import bundle_of
 
 IDS = {"</s>": 2, "<|im_end|>": 7}

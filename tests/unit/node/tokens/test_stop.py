@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_node.tokens.stop import StopMachine
+from smg_node.tokens.decoding.stop_strings import StopMachine
 
 
 def run(strings: list[str], *pieces: str, keep: bool = False) -> tuple[list[str], str | None, str]:

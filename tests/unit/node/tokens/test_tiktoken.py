@@ -8,12 +8,12 @@ import pytest
 import tiktoken
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.tokens.families import FAMILIES, family_of
-from smg_node.tokens.load import load
-from smg_node.tokens.loaded import LoadedTokenizer
-from smg_node.tokens.prefix_cache import prefix_cache
-from smg_node.tokens.side_files import read_side_files
-from smg_node.tokens.tiktoken import cut_runs, read_ranks
+from smg_node.tokens.caches.prefix_cache import prefix_cache
+from smg_node.tokens.files.side_files import read_side_files
+from smg_node.tokens.files.tiktoken import cut_runs, read_ranks
+from smg_node.tokens.files.tiktoken_families import FAMILIES, family_of
+from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
+from smg_node.tokens.loader import load
 from support.vocabulary import bundle_of, qwen_tiktoken, qwen_tiktoken_bundle
 
 # Every byte, and a few merges: enough to be a vocabulary.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from tokenizers import Tokenizer
 
-from smg_node.tokens.token_table import TokenTable, byte_alphabet, table_of
+from smg_node.tokens.decoding.token_table import TokenTable, byte_alphabet, table_of
 from support.vocabulary import added_token, llama2_json
 
 BYTE_LEVEL = {"type": "ByteLevel"}

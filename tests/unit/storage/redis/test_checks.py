@@ -1,6 +1,6 @@
 import pytest
 
-from smg_storage.redis.checks import warnings_of
+from smg_storage.redis.server_checks import warnings_of
 
 SAFE = {
     "maxmemory": "0",

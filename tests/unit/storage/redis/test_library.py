@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from smg_storage.redis.library import Effect, Library
+from smg_storage.redis.lua_library import Effect, Library
 
 LIBRARY: Final = Library()
 _CALLED: Final = re.compile(

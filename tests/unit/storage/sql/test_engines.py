@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from smg_storage.options import StoreOptions
-from smg_storage.sql.engines import oracle_engine, postgresql_engine, sqlite_path
+from smg_storage.sql.database_urls import oracle_engine, postgresql_engine, sqlite_path
 from smg_storage.url import parse_store_url
 
 OPTIONS = StoreOptions(pool_size=3, connect_timeout_s=7.0)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import Committed, Status, StoredResponse, Turn
-from smg_storage.sql.grouping import GROUP_BYTES_MAX, WAITING_MAX, Grouping, Outcome
+from smg_storage.sql.commit_grouping import GROUP_BYTES_MAX, WAITING_MAX, Grouping, Outcome
 
 
 def turn(name: str, size: int = 2) -> Turn:

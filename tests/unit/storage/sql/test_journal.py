@@ -11,12 +11,12 @@ import pytest
 from sqlalchemy import Engine, text
 
 from smg_storage.options import StoreOptions
+from smg_storage.sql.database_urls import journal_mover, sqlite_engine
 from smg_storage.sql.databases import MOVE_EVERY_S, Threads
-from smg_storage.sql.engines import journal_mover, sqlite_engine
-from smg_storage.sql.naming import Naming
-from smg_storage.sql.statements.all import Statements
-from smg_storage.sql.tables import Tables
-from smg_storage.sql.transact import Asked
+from smg_storage.sql.schema.naming import Naming
+from smg_storage.sql.schema.tables import Tables
+from smg_storage.sql.statements.all_statements import Statements
+from smg_storage.sql.transaction import Asked
 
 
 @pytest.fixture

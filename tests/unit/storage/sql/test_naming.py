@@ -7,8 +7,8 @@ from sqlalchemy import Integer
 
 from smg_storage.options import SchemaNames, StoreOptions, TableNames
 from smg_storage.records import PageAsk
-from smg_storage.sql.naming import LOGICAL, Naming, NamingError
-from smg_storage.sql.tables import Tables
+from smg_storage.sql.schema.naming import LOGICAL, Naming, NamingError
+from smg_storage.sql.schema.tables import Tables
 from support.sql_stores import SqliteMaker
 from support.store_contract.stage import Stage
 

@@ -13,7 +13,7 @@ from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.options import StoreOptions
 from smg_storage.records import Access
 from smg_storage.sql.open import open_store
-from smg_storage.sql.revision import NEEDED, VERSION_TABLE, is_older
+from smg_storage.sql.schema.revision import NEEDED, VERSION_TABLE, is_older
 from smg_storage.sql.store import SqlStore
 from smg_storage.url import parse_store_url
 from support.sql_costs import COSTS, full_turn

@@ -16,8 +16,8 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql import Insert
 from sqlalchemy.sql.elements import CompilerElement
 
-from smg_storage.sql.statements.all import Statements
-from smg_storage.sql.tables import Tables
+from smg_storage.sql.schema.tables import Tables
+from smg_storage.sql.statements.all_statements import Statements
 from support.transcripts import REWRITE_VARIABLE
 
 WRITTEN: Final = Path(__file__).parent.parent / "oracle"

@@ -1,6 +1,6 @@
 """Engines that die or stand still under streams, which go on elsewhere."""
 
-from smg_chaos.gameday.processes import EngineProcess
+from smg_chaos.gameday.agents.engine_processes import EngineProcess
 from smg_chaos.gameday.whole.faults.fault import Fault
 
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from smg_chaos.gameday.smg_agent import SmgAgent
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
 from smg_chaos.gameday.whole.plan import Planned
 from smg_chaos.gameday.whole.scene import Scene
 

@@ -4,7 +4,7 @@ import base64
 import json
 from typing import Any, Final
 
-from smg_chaos.gameday.agent import AgentError
+from smg_chaos.gameday.agents.agent import AgentError
 from smg_chaos.gameday.whole.faults.fault import Fault
 
 _STEP_S: Final = 25.0

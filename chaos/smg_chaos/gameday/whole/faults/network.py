@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Final
 
-from smg_chaos.gameday.rules import BLOCKED, LinkRule, cut
+from smg_chaos.gameday.lab.link_rules import BLOCKED, LinkRule, cut
 from smg_chaos.gameday.whole.faults.fault import Fault
 from smg_chaos.gameday.whole.scene import PLACES
 

@@ -3,9 +3,9 @@
 import signal
 from typing import Final
 
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.pool import Operator, until
-from smg_chaos.gameday.smg_agent import SmgAgent
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.engine_pool import Operator, until
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
 from smg_chaos.gameday.whole.faults.fault import Fault
 from smg_chaos.gameday.whole.scene import Scene
 

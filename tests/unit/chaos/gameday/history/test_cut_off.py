@@ -1,7 +1,7 @@
 """What other nodes may say of a turn that only a cut-off node has."""
 
-from smg_chaos.gameday.history.asking import Answer
 from smg_chaos.gameday.history.cut_off import Told, figures
+from smg_chaos.gameday.history.response_request import Answer
 
 AWAY = Answer(503, {"error": {"code": "store_unavailable"}})
 DENIED = Answer(404, {"error": {"code": "not_found"}})

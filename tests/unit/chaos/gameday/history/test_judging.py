@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from smg_chaos.gameday.history import callers
-from smg_chaos.gameday.history.asking import Answer, last_of
-from smg_chaos.gameday.history.callers import Callers, Kept, Ledger
-from smg_chaos.gameday.history.checking import Found, compare, figures, text_of
-from smg_chaos.gameday.lab import Lab
-from smg_chaos.gameday.load import Balancer
-from smg_chaos.gameday.smg_agent import SmgAgent
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.clients.load import Balancer
+from smg_chaos.gameday.history import chat_clients as callers
+from smg_chaos.gameday.history.chat_clients import Callers, Kept, Ledger
+from smg_chaos.gameday.history.final_check import Found, compare, figures, text_of
+from smg_chaos.gameday.history.response_request import Answer, last_of
+from smg_chaos.gameday.lab.lab import Lab
 
 ROOM = "conv_1"
 

@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from smg_chaos.gameday.cluster import Cluster
+from smg_chaos.gameday.agents.cluster import Cluster
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
 from smg_chaos.gameday.limits.budget import FULL, QUICK, Crowd, _all_open, audit, together
+from smg_chaos.gameday.limits.clients.client_messages import Asks
+from smg_chaos.gameday.limits.clients.trial_records import UNKNOWN, Answer, Arrival
 from smg_chaos.gameday.limits.engines import Speech
-from smg_chaos.gameday.limits.orders import Asks
-from smg_chaos.gameday.limits.records import UNKNOWN, Answer, Arrival
 from smg_chaos.gameday.limits.scene import PLACES, Scene
 from smg_chaos.gameday.limits.story import Record
-from smg_chaos.gameday.smg_agent import SmgAgent
 from smg_chaos.gameday.stage import Stage
 from support.gameday_fakes import FakeLab, Manners, VirtualClock, on_virtual_time
 

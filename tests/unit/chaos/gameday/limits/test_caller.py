@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.gameday.limits.caller import Caller, Heard
-from smg_chaos.gameday.limits.records import UNKNOWN
+from smg_chaos.gameday.limits.clients.client_connection import Caller, Heard
+from smg_chaos.gameday.limits.clients.trial_records import UNKNOWN
 
 BODY = b'{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":21,"completion_tokens":2}}'
 WHOLE = (

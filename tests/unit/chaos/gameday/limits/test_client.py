@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from smg_chaos.gameday.limits.client import Client
-from smg_chaos.gameday.limits.orders import NUMBERS, Asks, Command, Plan, Reply
-from smg_chaos.gameday.limits.records import Answer, read_answers
-from smg_node.world import SystemClock
+from smg_chaos.gameday.limits.clients.client_messages import NUMBERS, Asks, Command, Plan, Reply
+from smg_chaos.gameday.limits.clients.paced_client import Client
+from smg_chaos.gameday.limits.clients.trial_records import Answer, read_answers
+from smg_node.system_clock import SystemClock
 from support.talk import becomes
 
 LIMITED = b"HTTP/1.1 429 No\r\nx-ratelimit-limit-requests: 3\r\ncontent-length: 2\r\n\r\n{}"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from smg_chaos.gameday.agent import AgentError
-from smg_chaos.gameday.cluster import Cluster, ClusterError
+from smg_chaos.gameday.agents.agent import AgentError
+from smg_chaos.gameday.agents.cluster import Cluster, ClusterError
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.limits.clients.client_messages import TALK, Asks
 from smg_chaos.gameday.limits.definition import Definer, Rule
-from smg_chaos.gameday.limits.orders import TALK, Asks
 from smg_chaos.gameday.limits.scene import PLACES, Scene, evenly, mostly
-from smg_chaos.gameday.smg_agent import SmgAgent
 from smg_chaos.gameday.stage import Stage
 from support.gameday_fakes import FakeLab, Manners, VirtualClock, on_virtual_time
 

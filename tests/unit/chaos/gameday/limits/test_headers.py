@@ -2,8 +2,8 @@
 
 import pytest
 
-from smg_chaos.gameday.limits.headers import read_headers
-from smg_chaos.gameday.limits.records import Answer
+from smg_chaos.gameday.limits.clients.header_checks import read_headers
+from smg_chaos.gameday.limits.clients.trial_records import Answer
 
 SECOND_US = 1_000_000
 NOW_US = 1_700_000_000 * SECOND_US

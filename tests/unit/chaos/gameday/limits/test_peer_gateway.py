@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_chaos.gameday.agent import AgentError
-from smg_chaos.gameday.peer_gateway import PeerGateway
+from smg_chaos.gameday.agents.agent import AgentError
+from smg_chaos.gameday.agents.peer_gateway import PeerGateway
 from smg_chaos.gameday.scenarios import SCENARIOS
 from smg_chaos.gameday.systems import SYSTEMS, SystemMissingError, check_installed
 from support.gameday_fakes import FakeLab, Manners, VirtualClock

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from smg_chaos.engine.account import Line
-from smg_chaos.gameday.limits.records import (
+from smg_chaos.engine.simulator.call_ledger import Line
+from smg_chaos.gameday.limits.clients.trial_records import (
     UNKNOWN,
     Answer,
     Arrival,

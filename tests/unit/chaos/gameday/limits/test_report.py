@@ -4,13 +4,12 @@ from random import Random
 
 import pytest
 
-from smg_chaos.gameday.figures import Figure
 from smg_chaos.gameday.limits.budget import Crowd, budget_figures
+from smg_chaos.gameday.limits.clients.client_messages import Reply
+from smg_chaos.gameday.limits.clients.header_checks import Headers
+from smg_chaos.gameday.limits.clients.trial_records import Answer, Arrival
 from smg_chaos.gameday.limits.engines import Speech
-from smg_chaos.gameday.limits.headers import Headers
 from smg_chaos.gameday.limits.judge import Allowance, Amount
-from smg_chaos.gameday.limits.orders import Reply
-from smg_chaos.gameday.limits.records import Answer, Arrival
 from smg_chaos.gameday.limits.report import (
     SMEAR_US,
     excess,
@@ -24,6 +23,7 @@ from smg_chaos.gameday.limits.report import (
     worst_unused,
 )
 from smg_chaos.gameday.limits.story import Chapter, Hurt, Record
+from smg_chaos.statistics import Figure
 
 SECOND_US = 1_000_000
 LIMIT = 40

@@ -1,7 +1,7 @@
 """Chapters and records: whole windows, what was sent when, and whom nobody may blame."""
 
+from smg_chaos.gameday.limits.clients.trial_records import Answer, Arrival
 from smg_chaos.gameday.limits.judge import Allowance, Amount, Span
-from smg_chaos.gameday.limits.records import Answer, Arrival
 from smg_chaos.gameday.limits.story import Chapter, Hurt, Record
 
 SECOND_US = 1_000_000

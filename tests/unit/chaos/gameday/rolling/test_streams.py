@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from smg_chaos.gameday.cluster import ClusterError
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
 from smg_chaos.gameday.rolling.streams import Streams, questions
-from smg_chaos.gameday.smg_agent import SmgAgent
-from smg_chaos.gameday.whole.balancer import Attempt, Balancer
+from smg_chaos.gameday.whole.clients.balancer import Attempt, Balancer
 from support.raw_http import until
 
 COUNT = 3

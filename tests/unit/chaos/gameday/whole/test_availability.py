@@ -4,13 +4,13 @@ from typing import cast
 
 import pytest
 
-from smg_chaos.gameday.lab import Lab
-from smg_chaos.gameday.smg_agent import SmgAgent
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.lab.lab import Lab
 from smg_chaos.gameday.whole.availability import KINDS, figures, playable
-from smg_chaos.gameday.whole.balancer import Balancer
+from smg_chaos.gameday.whole.clients.balancer import Balancer
+from smg_chaos.gameday.whole.clients.stream_traffic import Stream, Traffic, Verdict
 from smg_chaos.gameday.whole.excuses import Excuses
 from smg_chaos.gameday.whole.plan import KINDS as ALL
-from smg_chaos.gameday.whole.traffic import Stream, Traffic, Verdict
 
 
 def of(*verdicts: Verdict) -> dict[str, float | None]:

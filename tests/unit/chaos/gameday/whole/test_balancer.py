@@ -9,10 +9,10 @@ from typing import cast
 
 import pytest
 
-from smg_chaos.gameday.lab import Lab
-from smg_chaos.gameday.smg_agent import SmgAgent
-from smg_chaos.gameday.whole import balancer as module
-from smg_chaos.gameday.whole.balancer import Balancer
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.lab.lab import Lab
+from smg_chaos.gameday.whole.clients import balancer as module
+from smg_chaos.gameday.whole.clients.balancer import Balancer
 
 ADDRESSES = {"a": "127.0.0.1", "b": "127.0.0.2", "c": "127.0.0.3"}
 LIMIT_S = 10.0

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from smg_chaos.gameday.rules import BLOCKED, LinkRule, check, rule_of
-from smg_chaos.gameday.whole.day import mistakes_in
+from smg_chaos.gameday.lab.link_rules import BLOCKED, LinkRule, check, rule_of
+from smg_chaos.gameday.whole.day_run import mistakes_in
 from smg_chaos.gameday.whole.faults.network import Isolate, OneWay, Partition, Weather
 from smg_chaos.gameday.whole.plan import KINDS, Planned
 from smg_chaos.gameday.whole.scene import PLACES, Scene, added_up

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.gameday.hearing import Hearing
+from smg_chaos.gameday.clients.stream_check import Hearing
+from smg_chaos.gameday.whole.clients.stream_traffic import is_truthful, judged
 from smg_chaos.gameday.whole.excuses import Excuses
-from smg_chaos.gameday.whole.traffic import is_truthful, judged
 
 TEXT = "one two three"
 

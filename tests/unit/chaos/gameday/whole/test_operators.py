@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from smg_chaos.gameday.agent import AgentError
-from smg_chaos.gameday.pool import Operator
-from smg_chaos.gameday.smg_agent import SmgAgent
+from smg_chaos.gameday.agents.agent import AgentError
+from smg_chaos.gameday.agents.engine_pool import Operator
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.whole.clients.operators import Operators
 from smg_chaos.gameday.whole.excuses import Excuses
-from smg_chaos.gameday.whole.operators import Operators
 
 
 class Node:

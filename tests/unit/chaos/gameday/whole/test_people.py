@@ -4,13 +4,13 @@ from typing import cast
 
 import pytest
 
-from smg_chaos.gameday.history.asking import Answer
-from smg_chaos.gameday.lab import Lab
-from smg_chaos.gameday.smg_agent import SmgAgent
-from smg_chaos.gameday.whole.balancer import Balancer
-from smg_chaos.gameday.whole.day import excused as excused_by
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.history.response_request import Answer
+from smg_chaos.gameday.lab.lab import Lab
+from smg_chaos.gameday.whole.clients.balancer import Balancer
+from smg_chaos.gameday.whole.clients.chat_users import People, named_in, needs_store
+from smg_chaos.gameday.whole.day_run import excused as excused_by
 from smg_chaos.gameday.whole.excuses import Excuses
-from smg_chaos.gameday.whole.people import People, named_in, needs_store
 from smg_chaos.gameday.whole.plan import KINDS, Planned
 from smg_node.history.errors import UnwrittenError, failure_of
 

@@ -7,14 +7,14 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.gameday.figures import Figure
-from smg_chaos.gameday.whole.happened import Happened
+from smg_chaos.gameday.whole.clients.stream_traffic import Stream, Verdict
+from smg_chaos.gameday.whole.fault_record import Happened
 from smg_chaos.gameday.whole.page import page, thinned
 from smg_chaos.gameday.whole.report import markdown
 from smg_chaos.gameday.whole.samples import Sample, Samples
-from smg_chaos.gameday.whole.series import Graph, of_nodes, of_streams
-from smg_chaos.gameday.whole.traffic import Stream, Verdict
+from smg_chaos.gameday.whole.second_series import Graph, of_nodes, of_streams
 from smg_chaos.gameday.whole.verdict import survived
+from smg_chaos.statistics import Figure
 
 FIGURES = [
     Figure("streams <wrong>", 2, "", 0, "of 9"),

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from smg_chaos.gameday.cluster import ClusterError
-from smg_chaos.gameday.whole import skew as skews
-from smg_chaos.gameday.whole.skew import Skew, compiled
+from smg_chaos.gameday.agents.cluster import ClusterError
+from smg_chaos.gameday.whole import clock_skew as skews
+from smg_chaos.gameday.whole.clock_skew import Skew, compiled
 from support import skewed_program
 
 NS: Final = skewed_program.NS

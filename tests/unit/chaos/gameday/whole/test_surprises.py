@@ -8,14 +8,14 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.gameday.history.asking import Answer
-from smg_chaos.gameday.lab import Lab
-from smg_chaos.gameday.smg_agent import SmgAgent
-from smg_chaos.gameday.whole.balancer import Balancer
+from smg_chaos.gameday.agents.smg_agent import SmgAgent
+from smg_chaos.gameday.history.response_request import Answer
+from smg_chaos.gameday.lab.lab import Lab
+from smg_chaos.gameday.whole.clients.balancer import Balancer
+from smg_chaos.gameday.whole.clients.chat_users import People
 from smg_chaos.gameday.whole.excuses import Excuses
-from smg_chaos.gameday.whole.happened import Happened
+from smg_chaos.gameday.whole.fault_record import Happened
 from smg_chaos.gameday.whole.page import page
-from smg_chaos.gameday.whole.people import People
 from smg_chaos.gameday.whole.report import markdown
 from smg_chaos.gameday.whole.surprises import OF_A_KIND_MAX, Surprises, around, lines_around
 

@@ -1,4 +1,4 @@
-from smg_chaos.simulate.replicas.ledger import Held, Ledger, Write
+from smg_chaos.simulate.replicas.write_ledger import Held, Ledger, Write
 
 CELL = ("settings", "k")
 

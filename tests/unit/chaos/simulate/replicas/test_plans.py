@@ -2,9 +2,9 @@ from collections.abc import Iterator
 from typing import get_args
 
 from smg_chaos.simulate.faults import Pause, Slow, Storm
-from smg_chaos.simulate.replicas.deeds import Away, Deed, SetClock, described
 from smg_chaos.simulate.replicas.plans import HEAL_MS, TEMPERS, random_state_plan
-from smg_chaos.simulate.replicas.setting import StateSetting
+from smg_chaos.simulate.replicas.replica_setting import StateSetting
+from smg_chaos.simulate.replicas.state_events import Away, Deed, SetClock, described
 from smg_chaos.simulate.replicas.trial import CALM_S
 from smg_chaos.simulate.scenarios.catalogue import SCENARIOS
 

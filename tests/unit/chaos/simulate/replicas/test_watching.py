@@ -5,9 +5,9 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from smg_chaos.simulate.agenda import MS, SECOND
+from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.replicas.agreement import concurrent, differences, registers_differ
-from smg_chaos.simulate.replicas.deeds import (
+from smg_chaos.simulate.replicas.state_events import (
     AddWorker,
     Away,
     DrainWorker,
@@ -18,7 +18,7 @@ from smg_chaos.simulate.replicas.deeds import (
 )
 from smg_chaos.simulate.scenarios.measure import cut
 from smg_mesh.crdt.entry import Entry
-from smg_mesh.sync.pieces import PieceError
+from smg_mesh.sync.exchange.piece_interface import PieceError
 from support.reference_replica import ReferenceReplica, ReferenceSpace
 from support.shared_world import calm, commons_of, life_of, put, shared_world, value_of
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from smg_chaos.simulate.agenda import MS, SECOND
-from smg_chaos.simulate.rights.market import Market
-from smg_chaos.simulate.rights.setting import Flow, RightsSetting
-from smg_chaos.simulate.rights.teller import Teller
-from smg_chaos.simulate.world import Setting, World
-from smg_mesh.escrow.effects import Effect
-from smg_mesh.escrow.words import Limit
+from smg_chaos.simulate.base.virtual_clock import MS, SECOND
+from smg_chaos.simulate.rights.rights_life import Teller
+from smg_chaos.simulate.rights.rights_setting import Flow, RightsSetting
+from smg_chaos.simulate.rights.rights_world import Market
+from smg_chaos.simulate.world.world import Setting, World
+from smg_mesh.escrow.limit_model import Limit
+from smg_mesh.escrow.messages.effects import Effect
 from support.simple_rights import FixedRights
 from support.simulated_world import fake_core
 

@@ -1,8 +1,8 @@
 import msgspec
 
-from smg_chaos.simulate.agenda import SECOND
+from smg_chaos.simulate.base.virtual_clock import SECOND
 from smg_chaos.simulate.rights.definitions import Definitions, Heard
-from smg_mesh.escrow.words import Limit
+from smg_mesh.escrow.limit_model import Limit
 
 OLD = Limit(key="k#requests/1000", unit="requests", amount=100, window_ms=1_000)
 NEW = msgspec.structs.replace(OLD, amount=10, version=1)

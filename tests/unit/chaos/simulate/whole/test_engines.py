@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from smg_chaos.engine.calls import Code, End
-from smg_chaos.simulate.agenda import MS, SECOND
+from smg_chaos.engine.protocol.rpc_call import Code, End
+from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.real import make_core
+from smg_chaos.simulate.whole.client_request import Request
 from smg_chaos.simulate.whole.engines import EngineCall, VirtualEngine, bundle
-from smg_chaos.simulate.whole.letters import Letters
-from smg_chaos.simulate.whole.request import Request
-from smg_chaos.simulate.whole.setting import TrafficSetting
-from smg_chaos.simulate.world import Setting, World
-from smg_node.core.request import Sampling, token_ids
+from smg_chaos.simulate.whole.letter_vocabulary import Letters
+from smg_chaos.simulate.whole.traffic_setting import TrafficSetting
+from smg_chaos.simulate.world.world import Setting, World
+from smg_node.core.generation.request import Sampling, token_ids
 from smg_node.engines.chunk import Chunk
+from smg_node.engines.contracts.vllm import VllmWire
 from smg_node.engines.engine import EngineRequest
-from smg_node.engines.reader import StreamReader
-from smg_node.engines.vllm import VllmWire
+from smg_node.engines.grpc.stream_reader import StreamReader
 
 
 class Caller:

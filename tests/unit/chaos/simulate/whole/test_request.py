@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_chaos.simulate.whole.request import Request
+from smg_chaos.simulate.whole.client_request import Request
 
 
 def asked(tokens: int = 12) -> Request:

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from smg_node.admin.client import AdminClient, AdminError
-from smg_node.admin.top.reading import Reading
+from smg_node.admin.top.poller import Reading
 from support.admin_api import RunAdmin
 from support.http_node import node
 from support.top_world import ToldCluster, worker

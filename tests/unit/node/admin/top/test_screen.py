@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from smg_node.admin.top.frame import Scene, Wish, draw, draw_all, pressed, rows_of
 from smg_node.admin.top.interval import Interval
-from smg_node.admin.top.keys import Keys
-from smg_node.admin.top.lines import cut_to, fitted, plain, printable, styled, width_of
+from smg_node.admin.top.key_input import Keys
 from smg_node.admin.top.panes import PANES
 from smg_node.admin.top.snapshot import read_snapshot
+from smg_node.admin.top.terminal_lines import cut_to, fitted, plain, printable, styled, width_of
 from smg_node.admin.top.view import View, view_of
 from support.top_world import ToldCluster, use, work, worker
 from support.transcripts import run_transcript

@@ -9,21 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import Event
-from smg_node.dialects.responses.afterlife import (
+from smg_node.core.generation.events import Event
+from smg_node.dialects.responses.events.final_status import Ended
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.orphan_ending import (
     Afterlife,
     Fold,
     closing,
     ended_object,
     with_output,
 )
-from smg_node.dialects.responses.ended import Ended
-from smg_node.dialects.responses.form import LOGPROBS
-from smg_node.dialects.responses.item import items_of
-from smg_node.dialects.responses.retold import retold
-from smg_node.dialects.responses.teller import ReasoningEvents
-from smg_node.dialects.responses.told import Told
-from smg_node.history.event_log import terminal
+from smg_node.dialects.responses.events.presenter import ReasoningEvents
+from smg_node.dialects.responses.events.stored_replay import retold
+from smg_node.dialects.responses.items.item_document import items_of
+from smg_node.dialects.responses.request.output_parameters import LOGPROBS
+from smg_node.history.runs.event_codec import terminal
 from support.generations import call, text, thought, types, whole
 from support.responses import ask_of, checked, decoded, items_from, teller_of
 from support.streams import streams

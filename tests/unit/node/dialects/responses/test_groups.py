@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.core.steps import whole
-from smg_node.dialects.responses.groups import groups_of, unmatched
+from smg_node.core.cooperative_steps import whole
+from smg_node.dialects.responses.items.item_groups import groups_of, unmatched
 from support.responses import item_rows, items_from
 
 U = {"role": "user", "content": "u"}

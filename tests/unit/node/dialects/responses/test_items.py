@@ -12,7 +12,7 @@ from openai.types.responses import ResponseItem
 from pydantic import TypeAdapter
 
 from smg_node.core.errors import SmgError
-from smg_node.dialects.responses.item import (
+from smg_node.dialects.responses.items.item_document import (
     ITEM_BYTES_MAX,
     ItemDoc,
     assign_ids,
@@ -21,7 +21,7 @@ from smg_node.dialects.responses.item import (
     list_of,
     with_id,
 )
-from smg_node.dialects.responses.kinds import ITEM_REFERENCE, KINDS, kind_named
+from smg_node.dialects.responses.items.item_types import ITEM_REFERENCE, KINDS, kind_named
 from support.responses import AUDIO, SAMPLES, THREAD, item_rows, items_from, json_values
 
 _items: TypeAdapter[ResponseItem] = TypeAdapter(ResponseItem)

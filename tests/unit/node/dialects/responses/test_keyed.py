@@ -5,7 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.dialects.responses.keyed import DIGEST_BYTES, KEY_CHARACTERS_MAX, asked_key
+from smg_node.dialects.responses.request.idempotency_key import (
+    DIGEST_BYTES,
+    KEY_CHARACTERS_MAX,
+    asked_key,
+)
 
 printable = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1)
 

@@ -9,11 +9,11 @@ from openai.types.responses import CompactedResponse
 from openai.types.responses.input_token_count_response import InputTokenCountResponse
 
 from smg_node.core.errors import SmgError
-from smg_node.core.events import Usage
+from smg_node.core.generation.events import Usage
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses import lists
-from smg_node.dialects.responses.conversations import ConversationsReader, references_in
-from smg_node.dialects.responses.item import item_of
+from smg_node.dialects.responses.events import list_bodies as lists
+from smg_node.dialects.responses.items.item_document import item_of
+from smg_node.dialects.responses.request.conversations import ConversationsReader, references_in
 from smg_storage.records import PageAsk
 from support.responses import items_from
 

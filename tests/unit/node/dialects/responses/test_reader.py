@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.core.request import Constraint, Sampling, Thinking, Tool
+from smg_node.core.generation.request import Constraint, Sampling, Thinking, Tool
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.form import INCLUDABLE, LOGPROBS
-from smg_node.dialects.responses.reader import PARAMETERS, ResponsesReader
-from smg_node.dialects.responses.wish import wish_of
+from smg_node.dialects.responses.request.generate_request import wish_of
+from smg_node.dialects.responses.request.output_parameters import INCLUDABLE, LOGPROBS
+from smg_node.dialects.responses.request.reader import PARAMETERS, ResponsesReader
 from support.responses import RESPONSE_ID, ask_of, json_values
 
 FUNCTION = {"type": "function", "name": "f", "parameters": {"type": "object"}}

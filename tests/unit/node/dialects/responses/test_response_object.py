@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from smg_node.core.events import Begin
-from smg_node.dialects.responses.told import Told
+from smg_node.core.generation.events import Begin
+from smg_node.dialects.responses.events.numbered_events import Told
 from support.generations import text, whole
 from support.responses import (
     RESPONSE_ID,

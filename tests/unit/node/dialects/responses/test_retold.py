@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.dialects.responses.response_object import ResponseObject
-from smg_node.dialects.responses.retold import retold
+from smg_node.dialects.responses.events.response_object import ResponseObject
+from smg_node.dialects.responses.events.stored_replay import retold
 from support.responses import (
     RESPONSE_ID,
     SAID,

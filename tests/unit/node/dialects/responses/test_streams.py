@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.responses import Response
 
-from smg_node.core.events import (
+from smg_node.core.generation.events import (
     BlockEnd,
     Delta,
     Event,
 )
-from smg_node.dialects.responses.ended import Ended
-from smg_node.dialects.responses.form import LOGPROBS
-from smg_node.dialects.responses.item import item_of, items_of
-from smg_node.dialects.responses.retold import retold
-from smg_node.dialects.responses.told import Told
+from smg_node.dialects.responses.events.final_status import Ended
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.stored_replay import retold
+from smg_node.dialects.responses.items.item_document import item_of, items_of
+from smg_node.dialects.responses.request.output_parameters import LOGPROBS
 from support.generations import BROKEN, merged
 from support.responses import (
     ask_of,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.events import (
+from smg_node.core.generation.events import (
     BlockEnd,
     BlockStart,
     Delta,
@@ -18,9 +18,9 @@ from smg_node.core.events import (
     TopLogprob,
     Usage,
 )
-from smg_node.dialects.responses.ended import Ended
-from smg_node.dialects.responses.form import LOGPROBS
-from smg_node.dialects.responses.told import DONE, frame
+from smg_node.dialects.responses.events.final_status import Ended
+from smg_node.dialects.responses.events.numbered_events import DONE, frame
+from smg_node.dialects.responses.request.output_parameters import LOGPROBS
 from support.generations import BEGIN, BROKEN, call, text, thought, types, whole
 from support.responses import (
     ask_of,

@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.core.grammar import Grammar
+from smg_node.core.generation.event_grammar import Grammar
 from smg_node.dialects.json_body import read_json
 from smg_node.dialects.openai_errors import error_body
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.ended import Ended
-from smg_node.dialects.responses.reader import ResponsesReader
-from smg_node.dialects.responses.retold import retold
-from smg_node.dialects.responses.told import Told, frame
-from smg_node.dialects.responses.wish import wish_of
+from smg_node.dialects.responses.events.final_status import Ended
+from smg_node.dialects.responses.events.numbered_events import Told, frame
+from smg_node.dialects.responses.events.stored_replay import retold
+from smg_node.dialects.responses.request.generate_request import wish_of
+from smg_node.dialects.responses.request.reader import ResponsesReader
 from support.responses import items_from, teller_of
 from support.spelled import event_of, told
 from support.transcripts import run_transcript

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smg_node.core.cooperative_steps import whole
 from smg_node.core.errors import SmgError
-from smg_node.core.request import ChatPrompt, MediaPart, TextPart, ToolCall, Turn
-from smg_node.core.steps import whole
+from smg_node.core.generation.request import ChatPrompt, MediaPart, TextPart, ToolCall, Turn
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.ask import ReasoningContext
-from smg_node.dialects.responses.item import item_of
-from smg_node.dialects.responses.kinds import ITEM_REFERENCE, KINDS
-from smg_node.dialects.responses.turns import sealed, turns_of
-from smg_node.dialects.responses.wish import wish_of
+from smg_node.dialects.responses.items.item_document import item_of
+from smg_node.dialects.responses.items.item_types import ITEM_REFERENCE, KINDS
+from smg_node.dialects.responses.request.generate_request import wish_of
+from smg_node.dialects.responses.request.items_to_turns import sealed, turns_of
+from smg_node.dialects.responses.request.response_request import ReasoningContext
 from support.responses import AUDIO, FILE, IMAGE, SAMPLES, ask_of, items_from, json_values
 
 Row = dict[str, Any]

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from smg_node.engines.h2 import frames
-from smg_node.engines.h2.hpack import literal
-from smg_node.engines.transport import StatusCode, TransportError
+from smg_node.engines.transport.h2.protocol import frames
+from smg_node.engines.transport.h2.protocol.hpack import literal
+from smg_node.engines.transport.transport import StatusCode, TransportError
 from support.h2_server import FINE, HEAD, H2Server, Peer, answer, body, head, message, tail
 from support.transports import transport_to
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from smg_node.engines.h2 import frames
-from smg_node.engines.h2.connection import Connection
-from smg_node.engines.h2.flow import STREAM_WINDOW, Flow
-from smg_node.engines.h2.greeting import CONNECTION_WINDOW
-from smg_node.engines.h2.hpack import read_block
-from smg_node.engines.h2.request_head import RequestHeads
-from smg_node.engines.h2.response_head import Ending
-from smg_node.engines.transport import StatusCode
+from smg_node.engines.transport.h2.protocol import frames
+from smg_node.engines.transport.h2.protocol.connection import Connection
+from smg_node.engines.transport.h2.protocol.hpack import read_block
+from smg_node.engines.transport.h2.protocol.preface import CONNECTION_WINDOW
+from smg_node.engines.transport.h2.protocol.request_head import RequestHeads
+from smg_node.engines.transport.h2.protocol.response_head import Ending
+from smg_node.engines.transport.h2.protocol.stream_state import STREAM_WINDOW, Flow
+from smg_node.engines.transport.transport import StatusCode
 from support.h2_server import answer, body, head, message, tail
 
 LIMIT = 1 << 20

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.engines.h2 import frames
-from smg_node.engines.h2.connection import IDLE_FRAMES_MAX, Connection
-from smg_node.engines.h2.flow import STREAM_WINDOW, Flow
-from smg_node.engines.h2.hpack import literal
-from smg_node.engines.transport import StatusCode
+from smg_node.engines.transport.h2.protocol import frames
+from smg_node.engines.transport.h2.protocol.connection import IDLE_FRAMES_MAX, Connection
+from smg_node.engines.transport.h2.protocol.hpack import literal
+from smg_node.engines.transport.h2.protocol.stream_state import STREAM_WINDOW, Flow
+from smg_node.engines.transport.transport import StatusCode
 from support.h2_server import FINE, HEAD, answer, body, head, message, tail
 from support.twins import twins
 
@@ -27,10 +27,13 @@ def nothing_quickly(data: bytes, at: int, *_rest: object) -> tuple[int, int, boo
     return at, 0, False
 
 
-PYTHON, *COMPILED = twins("engines.h2.connection")
+PYTHON, *COMPILED = twins("engines.transport.h2.protocol.connection")
 WAYS: list[tuple[type[Connection], Quick | None]] = [
     (PYTHON.Connection, nothing_quickly),
-    *[(PYTHON.Connection, each.quick_frames) for each in twins("engines.h2.quick_frames")],
+    *[
+        (PYTHON.Connection, each.quick_frames)
+        for each in twins("engines.transport.h2.protocol.fast_frames")
+    ],
     # Its calls of what is compiled go straight there.
     *[(each.Connection, None) for each in COMPILED],
 ]

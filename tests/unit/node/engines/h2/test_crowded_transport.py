@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from smg_node.engines.h2 import frames
-from smg_node.engines.h2.transport import CROWDED_MAX, WAITING_MAX, H2Transport
-from smg_node.engines.transport import StatusCode, TransportError, TransportOptions
+from smg_node.engines.transport.h2.h2_transport import CROWDED_MAX, WAITING_MAX, H2Transport
+from smg_node.engines.transport.h2.protocol import frames
+from smg_node.engines.transport.transport import StatusCode, TransportError, TransportOptions
 from support.h2_calls import GENEROUS_S, METHOD, all_of, call, failure
 from support.h2_server import H2Server, Peer, Script, answer, head
 from support.mesh_cluster import until

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.engines.h2.deadlines import TICK_S, Deadlines
+from smg_node.engines.transport.deadline_queue import TICK_S, Deadlines
 
 
 @given(

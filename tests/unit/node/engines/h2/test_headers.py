@@ -4,9 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.engines.h2.frames import BrokenError
-from smg_node.engines.h2.hpack import HEADERS_MAX_BYTES, STATIC, literal, read_block
-from smg_node.engines.h2.huffman import LENGTHS, HuffmanError, codes, decoded
+from smg_node.engines.transport.h2.protocol.frames import BrokenError
+from smg_node.engines.transport.h2.protocol.hpack import (
+    HEADERS_MAX_BYTES,
+    STATIC,
+    literal,
+    read_block,
+)
+from smg_node.engines.transport.h2.protocol.huffman import LENGTHS, HuffmanError, codes, decoded
 
 
 def coded(text: bytes) -> bytes:

@@ -8,11 +8,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from smg_node.engines.h2 import frames, link
-from smg_node.engines.h2.flow import STREAM_WINDOW
-from smg_node.engines.h2.stream import H2Stream
-from smg_node.engines.h2.transport import H2Transport
-from smg_node.engines.transport import (
+from smg_node.engines.transport.h2 import connection_io as link
+from smg_node.engines.transport.h2.h2_transport import H2Transport
+from smg_node.engines.transport.h2.message_stream import H2Stream
+from smg_node.engines.transport.h2.protocol import frames
+from smg_node.engines.transport.h2.protocol.stream_state import STREAM_WINDOW
+from smg_node.engines.transport.transport import (
     MessageStream,
     StatusCode,
     TransportError,
@@ -322,7 +323,7 @@ async def test_a_mistake_of_ours_is_one_calls_and_not_its_neighbours(
             mistaken()
 
     async with opened(later) as (_, transport):
-        monkeypatch.setattr("smg_node.engines.h2.transport.H2Stream", Broken)
+        monkeypatch.setattr("smg_node.engines.transport.h2.h2_transport.H2Stream", Broken)
         call(transport)
         monkeypatch.undo()
         assert await all_of(call(transport)) == [b"three"]

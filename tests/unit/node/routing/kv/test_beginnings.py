@@ -3,10 +3,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from smg_node.engines.kv import Tier
-from smg_node.routing.kv.beginnings import Beginnings
-from smg_node.routing.kv.chain import chain, root_of
-from smg_node.routing.kv.index import ASSUMED_S, PrefixIndex
+from smg_node.engines.kv_events import Tier
+from smg_node.routing.kv_index.block_hash import chain, root_of
+from smg_node.routing.kv_index.prefix_index import ASSUMED_S, PrefixIndex
+from smg_node.routing.kv_index.prompt_lookup import Beginnings
 from smg_node.routing.policy import Beginning
 from smg_node.routing.pool import Pool
 from support.pools import load
@@ -135,7 +135,7 @@ def test_a_prompt_nobody_has_is_hashed_a_little(
         hashed.append(upto)
         return chain(root, ids, block, upto)
 
-    monkeypatch.setattr("smg_node.routing.kv.beginnings.chain", counted)
+    monkeypatch.setattr("smg_node.routing.kv_index.prompt_lookup.chain", counted)
     prompt = Beginnings(index).of(ROOT, ids(64 * 1000), 0.0)
     assert hashed == []
     prompt.overlaps(pool("a"))
@@ -153,7 +153,7 @@ def test_a_long_prompt_that_comes_again_is_not_hashed_again(
         hashed.append(len(found))
         return found
 
-    monkeypatch.setattr("smg_node.routing.kv.beginnings.chain", counted)
+    monkeypatch.setattr("smg_node.routing.kv_index.prompt_lookup.chain", counted)
     beginnings, long = Beginnings(index), ids(64 * 200)
     for prompt in [beginnings.of(ROOT, long, 0.0) for _ in range(3)]:
         # The first one alone is asked for a part.
@@ -175,7 +175,7 @@ def test_a_long_prompt_that_comes_again_is_not_hashed_again(
 def test_of_prompts_that_are_kept_the_oldest_go_first(
     index: PrefixIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("smg_node.routing.kv.beginnings._KEPT_TOKENS_MAX", 3 * 64 * 100)
+    monkeypatch.setattr("smg_node.routing.kv_index.prompt_lookup._KEPT_TOKENS_MAX", 3 * 64 * 100)
     beginnings, prompts = Beginnings(index), [ids(64 * 100) for _ in range(4)]
     first = [beginnings.of(ROOT, one, 0.0).hashes() for one in prompts[:3]]
     # The first one is asked for again, so the second is the oldest when a fourth comes.

@@ -3,7 +3,16 @@ from array import array
 
 import pytest
 
-from smg_node.routing.kv.chain import BITS, Roots, chain, link, raw_ids, root_of, seed_of, text_ids
+from smg_node.routing.kv_index.block_hash import (
+    BITS,
+    Roots,
+    chain,
+    link,
+    raw_ids,
+    root_of,
+    seed_of,
+    text_ids,
+)
 
 IDS = array("I", range(1000, 1300))
 

@@ -1,7 +1,7 @@
 """What was heard of an engine that nobody hears any more."""
 
-from smg_node.engines.kv import Tier
-from smg_node.routing.kv.index import ASSUMED_S, PrefixIndex
+from smg_node.engines.kv_events import Tier
+from smg_node.routing.kv_index.prefix_index import ASSUMED_S, PrefixIndex
 
 
 def test_what_nobody_hears_any_more_is_assumed_for_a_while() -> None:

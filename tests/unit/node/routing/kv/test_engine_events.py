@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from smg_node.engines.kv import CURSOR_CODE, LOST_CODE
+from smg_node.engines.kv_events import CURSOR_CODE, LOST_CODE
 from support.kv_hearing import BLOCK, Hearing
 from support.simulated_engine import Simulation
 
@@ -149,8 +149,8 @@ def test_after_a_break_a_publisher_with_memory_goes_on_where_it_was() -> None:
 
 
 def test_a_snapshot_tells_all_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("smg_chaos.engine.kv.HISTORY_BATCHES", 5)
-    monkeypatch.setattr("smg_chaos.engine.kv.SNAPSHOT_BLOCKS", 3)
+    monkeypatch.setattr("smg_chaos.engine.cache.kv.HISTORY_BATCHES", 5)
+    monkeypatch.setattr("smg_chaos.engine.cache.kv.SNAPSHOT_BLOCKS", 3)
     simulation = Simulation("vllm", "rust", blocks=64, block_size=32)
     early = Hearing(simulation)
     for prompt in prompts():

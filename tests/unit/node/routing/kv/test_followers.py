@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from smg_node.engines.kv import (
+from smg_node.engines.kv_events import (
     CURSOR_CODE,
     LOST_CODE,
     KvBatch,
@@ -15,9 +15,9 @@ from smg_node.engines.kv import (
     KvStored,
     Tier,
 )
-from smg_node.routing.kv.chain import chain, root_of
-from smg_node.routing.kv.follower import RANKS_MAX, KvFollower, Verdict
-from smg_node.routing.kv.index import PrefixIndex
+from smg_node.routing.kv_index.block_hash import chain, root_of
+from smg_node.routing.kv_index.kv_event_consumer import RANKS_MAX, KvFollower, Verdict
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
 from support.kv_world import removed, stored
 
 BLOCK, SIZE = 4, 2

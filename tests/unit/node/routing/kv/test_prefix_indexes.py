@@ -1,8 +1,8 @@
 import pytest
 
-from smg_node.engines.kv import Tier
-from smg_node.packing.block_table import BlockTable
-from smg_node.routing.kv.index import PrefixIndex
+from smg_node.engines.kv_events import Tier
+from smg_node.native.block_table import BlockTable
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
 
 A, B = [11, 12, 13, 14], [11, 12, 23, 24]
 
@@ -98,7 +98,7 @@ def test_what_others_tell_counts_until_they_take_it_back(index: PrefixIndex) -> 
 def test_others_cannot_make_it_remember_workers_without_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("smg_node.routing.kv.index._WORKERS_MAX", 3)
+    monkeypatch.setattr("smg_node.routing.kv_index.prefix_index._WORKERS_MAX", 3)
     index = PrefixIndex()
     for at in range(9):
         index.tell(f"w{at}", A, 0.0)

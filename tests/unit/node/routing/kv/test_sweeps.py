@@ -3,8 +3,8 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.routing.kv.index import PrefixIndex
-from smg_node.routing.kv.sets import HolderSets
+from smg_node.routing.kv_index.holder_sets import HolderSets
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
 
 
 @given(

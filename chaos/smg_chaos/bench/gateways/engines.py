@@ -1,0 +1,90 @@
+"""The engines behind the gateways: they say the same, one over gRPC and one over HTTP."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from smg_chaos.bench.children import BenchError, Child, free_ports, spawn
+from smg_chaos.bench.gateways.http_engine import Said
+from smg_chaos.bench.load.script import Script
+
+MODEL: Final = "simulated"
+_READY_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """How the engines are started; `pace` is when streams get their tokens, see `smg-chaos engine`.
+
+    `host`: at all addresses of the loopback interface (0.0.0.0) one engine is as many workers.
+    """
+
+    contract: str = "vllm"
+    server: str = "h2"
+    pace: str = "each"
+    tokenizer: Path | None = None
+    host: str = "127.0.0.1"
+    model: str = MODEL
+    slots: int = 4096
+    blocks: int = 65536
+
+
+def grpc_command(choice: EngineChoice, *, port: int, script: Path, step_ms: int) -> list[str]:
+    """Return the command of the simulated engine: no limits, no cache, no prefill, no surprises."""
+    command = [
+        *(sys.executable, "-m", "smg_chaos.cli", "engine"),
+        *("--server", choice.server, "--contract", choice.contract, "--pace", choice.pace),
+        *("--model", choice.model, "--script", str(script), "--itl-ms", str(step_ms)),
+        *(
+            "--host",
+            choice.host,
+            "--port",
+            str(port),
+            "--prefill-tokens-per-s",
+            "0",
+            "--coalesce",
+            "1",
+        ),
+        *("--slots", str(choice.slots), "--blocks", str(choice.blocks), "--context", "131072"),
+        *("--no-cache", "--events", "none"),
+    ]
+    if choice.tokenizer is not None:
+        command += ["--tokenizer", str(choice.tokenizer)]
+    return command
+
+
+def start_grpc(
+    choice: EngineChoice, script: Script, folder: Path, *, step_ms: int
+) -> tuple[Child, int]:
+    """Start the simulated engine; return it and its port."""
+    (port,) = free_ports(1)
+    path = folder / "script.txt"
+    path.write_text(script.prose, encoding="utf-8")
+    command = grpc_command(choice, port=port, script=path, step_ms=step_ms)
+    return spawn("the gRPC engine", command, folder / f"engine-grpc-{step_ms}ms.log"), port
+
+
+def start_http(script: Script, folder: Path, *, step_ms: int) -> tuple[Child, int]:
+    """Start the HTTP engine; return it and its port."""
+    (port,) = free_ports(1)
+    path = folder / f"said-{step_ms}ms.json"
+    said = Said(model=MODEL, pieces=script.pieces(), step_s=step_ms / 1000)
+    path.write_bytes(msgspec.json.encode(said))
+    command = [sys.executable, "-m", "smg_chaos.bench.gateways.http_engine", str(port), str(path)]
+    return spawn("the HTTP engine", command, folder / f"engine-http-{step_ms}ms.log"), port
+
+
+async def listening(child: Child, clock_s: Callable[[], float]) -> None:
+    """Return once the engine says that it listens; BenchError if it ends, or says nothing for long."""
+    end_s = clock_s() + _READY_S
+    while b"listening on" not in child.log.read_bytes():
+        if said := child.died():
+            raise BenchError(said)
+        if clock_s() > end_s:
+            raise BenchError(f"{child.name} does not listen\n{child.last_words()}")
+        await asyncio.sleep(0.05)

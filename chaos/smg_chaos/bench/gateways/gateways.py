@@ -1,0 +1,246 @@
+"""The gateways that can be compared, each one row: how to start it, and what it stands on."""
+
+import asyncio
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from smg_chaos.bench.children import BenchError, Child, fetch, free_ports, spawn
+from smg_chaos.bench.gateways.engines import MODEL
+from smg_chaos.bench.gateways.secured_gateway import ADMIN_KEY, equip
+
+OURS: Final = "smg-node"
+EQUIPPED: Final = "smg-node-equipped"
+_VERSION_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a gateway is started: its ports, its engine, a folder for what it writes."""
+
+    port: int
+    metrics_port: int
+    engine_port: int
+    folder: Path
+    peers: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A gateway the bench can start. `peer` is the environment it lives in, "" for this one."""
+
+    name: str
+    says: str
+    peer: str
+    upstream: Literal["grpc", "http"]
+    command: Callable[[Place], list[str]]
+    ready_s: float = 60.0
+    equip: "Callable[[Gateway, Callable[[], float]], Awaitable[str]] | None" = None
+    """Sets it up once it listens, and returns the API key that it wants from then on."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def _node(place: Place) -> list[str]:
+    return [
+        *(sys.executable, "-m", "smg_node"),
+        *("--http", f"127.0.0.1:{place.port}", "--metrics", f"127.0.0.1:{place.metrics_port}"),
+        *("--worker", f"grpc://127.0.0.1:{place.engine_port}"),
+        *("--data-dir", str(place.folder / "node"), "--drain.settle-s", "0"),
+    ]
+
+
+def _equipped_node(place: Place) -> list[str]:
+    path = place.folder / "admin.key"
+    path.touch(mode=0o600)
+    path.write_text(f"{ADMIN_KEY}\n")
+    return [*_node(place), "--auth.admin-key-file", str(path), "--auth.data", "closed"]
+
+
+def _smg(place: Place) -> list[str]:
+    return [
+        *(str(place.peers / "smg" / "bin" / "smg"), "launch"),
+        *("--host", "127.0.0.1", "--port", str(place.port)),
+        *("--prometheus-host", "127.0.0.1", "--prometheus-port", str(place.metrics_port)),
+        *("--worker-urls", f"grpc://127.0.0.1:{place.engine_port}"),
+    ]
+
+
+def _smg_cached(place: Place) -> list[str]:
+    return [*_smg(place), "--tokenizer-cache-enable-l0", "--tokenizer-cache-enable-l1"]
+
+
+def _litellm(place: Place) -> list[str]:
+    upstream = {
+        "model": f"openai/{MODEL}",
+        "api_base": f"http://127.0.0.1:{place.engine_port}/v1",
+        "api_key": "none",
+    }
+    config = {"model_list": [{"model_name": MODEL, "litellm_params": upstream}]}
+    path = place.folder / "litellm.yaml"
+    path.write_text(json.dumps(config))  # JSON is YAML
+    return [
+        *(str(place.peers / "litellm" / "bin" / "litellm"), "--config", str(path)),
+        *("--host", "127.0.0.1", "--port", str(place.port), "--num_workers", "1"),
+    ]
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    kind.name: kind
+    for kind in (
+        Kind(OURS, "this tree's gateway", "", "grpc", _node),
+        Kind(
+            EQUIPPED,
+            "this tree's gateway as it is operated: keys, limits, metrics, access log",
+            "",
+            "grpc",
+            _equipped_node,
+            equip=equip,
+        ),
+        Kind("smg", "SMG in gRPC mode, as it comes: tokenizer caches off", "smg", "grpc", _smg),
+        Kind("smg-cached", "SMG with its L0 and L1 tokenizer caches", "smg", "grpc", _smg_cached),
+        Kind(
+            "litellm",
+            "litellm's proxy, in front of an engine that speaks HTTP",
+            "litellm",
+            "http",
+            _litellm,
+            ready_s=180.0,
+            # It would look for prices on the internet, three times, before it listens. And it starts
+            # only with a key, or with its word for local use: as for the others, no key is asked for,
+            # and only the loopback interface is listened on.
+            environment={
+                "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+                "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+            },
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A gateway as it was asked for: [LABEL:]KIND [ARGUMENT…]."""
+
+    label: str
+    kind: Kind
+    arguments: Sequence[str] = ()
+
+
+def wanted_of(spec: str) -> Wanted:
+    """Return what a `--gateway` asks for; BenchError names the kinds there are."""
+    words = shlex.split(spec)
+    label, colon, name = words[0].partition(":") if words else ("", "", "")
+    name = name if colon else label
+    kind = KINDS.get(name)
+    if kind is None or not label:
+        raise BenchError(f"no gateway is called {name!r}; there are {', '.join(KINDS)}")
+    return Wanted(label, kind, tuple(words[1:]))
+
+
+def is_installed(kind: Kind, peers: Path) -> bool:
+    """Return whether the gateway is where it is looked for."""
+    return not kind.peer or (peers / kind.peer / "bin" / kind.peer).exists()
+
+
+def check_installed(wanted: Sequence[Wanted], peers: Path) -> None:
+    """BenchError says which gateways are missing, and how to get them."""
+    missing = sorted({one.kind.peer for one in wanted if not is_installed(one.kind, peers)})
+    if missing:
+        names = " and ".join(missing)
+        raise BenchError(f"{names}: not installed in {peers}. `make bench-peers` installs it.")
+
+
+def version_of(kind: Kind, peers: Path) -> str:
+    """Return the version of a gateway, as its own environment knows it."""
+    python = str(peers / kind.peer / "bin" / "python") if kind.peer else sys.executable
+    name = kind.peer or OURS
+    code = f"import importlib.metadata as m; print(m.version({name!r}))"
+    try:
+        done = subprocess.run(
+            [python, "-c", code], capture_output=True, text=True, timeout=_VERSION_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return done.stdout.strip() or "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A gateway that runs, or one that ran before we came (`child` is None, `pid` may be 0)."""
+
+    label: str
+    host: str
+    port: int
+    pid: int
+    child: Child | None
+    upstream: str
+    engine: Child | None
+    model: str = MODEL
+    key: str = ""
+
+    def died(self) -> str:
+        """Return what there is to say about its end, or nothing while it runs."""
+        return "" if self.child is None else self.child.died()
+
+    def headers(self) -> dict[str, str]:
+        """Return what a request needs to be let in."""
+        return {"authorization": f"Bearer {self.key}"} if self.key else {}
+
+
+def start(wanted: Wanted, engine: Child, engine_port: int, folder: Path, peers: Path) -> Gateway:
+    """Start a gateway in front of an engine."""
+    port, metrics_port = free_ports(2)
+    own = folder / wanted.label
+    own.mkdir(parents=True, exist_ok=True)
+    place = Place(port, metrics_port, engine_port, own, peers)
+    command = [*wanted.kind.command(place), *wanted.arguments]
+    log = folder / f"{wanted.label}.log"
+    child = spawn(wanted.label, command, log, environment=wanted.kind.environment)
+    upstream = wanted.kind.upstream
+    return Gateway(wanted.label, "127.0.0.1", port, child.pid, child, upstream, engine)
+
+
+async def equipped(gateway: Gateway, kind: Kind, clock_s: Callable[[], float]) -> Gateway:
+    """Return the gateway with what it needs to be asked; BenchError if it cannot be had."""
+    if kind.equip is None:
+        return gateway
+    return replace(gateway, key=await kind.equip(gateway, clock_s))
+
+
+async def ready(
+    gateway: Gateway, limit_s: float, clock_s: Callable[[], float], *, answer_s: float = 5.0
+) -> None:
+    """Return once the gateway answers a chat; BenchError if it ends, or does not for too long.
+
+    An answer, of two tokens, may take `answer_s`.
+    """
+    question = {"role": "user", "content": "Are you there?"}
+    body = json.dumps({"model": gateway.model, "messages": [question], "max_tokens": 2}).encode()
+    end_s, last = clock_s() + limit_s, "nobody listens"
+    while clock_s() < end_s:
+        if said := gateway.died():
+            raise BenchError(said)
+        try:
+            status, answer = await fetch(
+                gateway.host,
+                gateway.port,
+                "POST",
+                "/v1/chat/completions",
+                body,
+                headers=gateway.headers(),
+                timeout_s=answer_s,
+            )
+        except OSError as error:
+            last = str(error) or type(error).__name__
+        else:
+            if status == 200:
+                return
+            last = f"status {status}: {answer[:300]!r}"
+        await asyncio.sleep(0.2)
+    log = f"\n{gateway.child.last_words()}" if gateway.child is not None else ""
+    raise BenchError(f"{gateway.label} does not answer after {limit_s:.0f} s: {last}{log}")

@@ -1,0 +1,253 @@
+"""The workloads, each one row: what is asked, how, and what is counted.
+
+Closed loops tell what a request costs; they say little about latency, which is their own queue. Times
+to the first token come from "idle" (one client) and "mixed" (everything at once).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from msgspec.structs import replace
+
+from smg_chaos.bench.load.job import Flow, Prompt
+from smg_chaos.bench.load.script import Script
+
+STEP_MS: Final = 20
+BURST_TOKENS: Final = 129
+_SHORT_TOKENS: Final = 8
+_TURN_TOKENS: Final = 32
+_DOCUMENT_BYTES: Final = 32 * 1024
+_BYTES_PER_TOKEN: Final = 2.6
+_PROMPT_CLIENTS: Final = 8
+"""Fewer than of short chats, or their texts would be most of the memory that is measured."""
+_MIXED_STREAMS: Final = 96
+_MIXED_READERS: Final = 4
+_MIXED_PROBES_PER_S: Final = 60.0
+_MIXED_LONGER: Final = 8
+"""Times what others take: some two thousand probes a round. The 99th percentile of 300 is the third of a few that were
+unlucky, and where a machine is still for a fifth of a second, that makes a dozen slow ones at once."""
+DISTINCT: Final = 5_000
+# Streams of paced workloads outlast what is measured by this much, however late all is.
+SLACK_S: Final = 1.0
+# Prompts of one round are numbered from a multiple of this.
+ROUND: Final = 10_000_000
+
+Unit: TypeAlias = Literal["request", "token", "first token"]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the command line says of load. `spread_s` is the time over which held streams start."""
+
+    clients: int = 32
+    rate_per_s: float = 0.0
+    held_s: float = 0.0
+    round: int = 0
+    long_sizes: tuple[int, ...] = ()
+
+
+Flows: TypeAlias = Callable[[Load, Script | None], Sequence[Flow]]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One workload. `less` is another one whose cost per request is taken off before dividing by
+    tokens; `first` is the flow whose time to the first token is told."""
+
+    name: str
+    says: str
+    unit: Unit
+    flows: Flows
+    paced: bool = False
+    less: str = ""
+    first: str = "main"
+    longer: int = 1
+    """It counts for so many times as long as others: what is rare needs time to be seen often."""
+    least_s: float = 0.0
+    """It counts for so long at least, however short others are: what has an end of its own has to come to it."""
+    added: bool = False
+    """Whether the time to the first token is counted without what the engine alone takes."""
+
+
+def _flow(
+    load: Load,
+    script: Script | None,
+    prompt: Prompt,
+    *,
+    tokens: int,
+    stream: bool,
+    name: str = "main",
+    connections: int | None = None,
+) -> Flow:
+    """Return a flow in a closed loop, or in an open one if a rate was asked for."""
+    return Flow(
+        name=name,
+        shape="open" if load.rate_per_s and connections is None else "closed",
+        connections=connections or load.clients,
+        tokens=tokens,
+        stream=stream,
+        prompt=prompt,
+        rate_per_s=load.rate_per_s,
+        text=None if script is None else script.text(tokens),
+    )
+
+
+def _first(load: Load) -> int:
+    return (load.round + 1) * ROUND
+
+
+def _short(tokens: int, *, stream: bool, connections: int | None = None) -> Flows:
+    def flows(load: Load, script: Script | None) -> Sequence[Flow]:
+        prompt = Prompt(kind="short", first=_first(load))
+        one = _flow(load, script, prompt, tokens=tokens, stream=stream, connections=connections)
+        return [one]
+
+    return flows
+
+
+def _cycled(load: Load, script: Script | None) -> Sequence[Flow]:
+    prompt = Prompt(kind="cycled", first=_first(load), sizes=load.long_sizes)
+    return [_flow(load, script, prompt, tokens=1, stream=False)]
+
+
+def _tail(load: Load, script: Script | None) -> Sequence[Flow]:
+    prompt = Prompt(kind="tail", first=_first(load), sizes=load.long_sizes[:1])
+    return [_flow(load, script, prompt, tokens=1, stream=False)]
+
+
+def _document(load: Load) -> Prompt:
+    return Prompt(kind="document", first=_first(load), sizes=(_DOCUMENT_BYTES,))
+
+
+def _documents(load: Load, script: Script | None) -> Sequence[Flow]:
+    return [_flow(load, script, _document(load), tokens=1, stream=False)]
+
+
+def _distinct(load: Load, script: Script | None) -> Sequence[Flow]:
+    return [replace(_flow(load, script, _document(load), tokens=1, stream=False), most=DISTINCT)]
+
+
+def _turns(load: Load, script: Script | None) -> Sequence[Flow]:
+    said = script.text(_TURN_TOKENS) if script else "I do not know."
+    prompt = Prompt(kind="turns", first=_first(load), said=said)
+    return [_flow(load, script, prompt, tokens=_TURN_TOKENS, stream=False)]
+
+
+def _held(load: Load, script: Script | None, streams: int, name: str) -> Flow:
+    tokens = int(load.held_s * 1000 / STEP_MS)
+    return Flow(
+        name=name,
+        shape="held",
+        connections=streams,
+        tokens=tokens,
+        stream=True,
+        prompt=Prompt(kind="short", first=_first(load)),
+        text=None if script is None else script.text(tokens),
+    )
+
+
+def paced(streams: int) -> Workload:
+    """Return the workload of so many streams, a token every 20 ms in each."""
+
+    def flows(load: Load, script: Script | None) -> Sequence[Flow]:
+        return [_held(load, script, streams, "main")]
+
+    says = f"token of {streams} streams, one every {STEP_MS} ms in each"
+    return Workload(f"paced-{streams}", says, "token", flows, paced=True)
+
+
+def clients(count: int) -> Workload:
+    """Return the workload of so many clients that ask short questions, one after the other."""
+    flows = _short(_SHORT_TOKENS, stream=False, connections=count)
+    return Workload(f"clients-{count}", f"short chats of {count} clients", "request", flows)
+
+
+def prompts(tokens: int) -> Workload:
+    """Return the workload of prompts of about so many tokens, none of which was seen before."""
+
+    def flows(load: Load, script: Script | None) -> Sequence[Flow]:
+        size = int(tokens * _BYTES_PER_TOKEN)
+        prompt = Prompt(kind="document", first=_first(load), sizes=(size,))
+        return [_flow(load, script, prompt, tokens=1, stream=False, connections=_PROMPT_CLIENTS)]
+
+    says = f"prompt of about {tokens:,} tokens, never seen"
+    return Workload(f"prompts-{tokens}", says, "request", flows)
+
+
+def _mixed(load: Load, script: Script | None) -> Sequence[Flow]:
+    short = Prompt(kind="short", first=_first(load) + ROUND // 2)
+    readers = _flow(
+        load, script, _document(load), tokens=1, stream=False, name="documents",
+        connections=_MIXED_READERS,
+    )  # fmt: skip
+    probes = Flow(
+        name="probes",
+        shape="open",
+        connections=64,
+        tokens=1,
+        stream=True,
+        prompt=short,
+        rate_per_s=_MIXED_PROBES_PER_S,
+        text=None if script is None else script.text(1),
+    )
+    return [_held(load, script, _MIXED_STREAMS, "streams"), readers, probes]
+
+
+_ALL: Final = (
+    Workload("short", "short chat, not streamed", "request", _short(_SHORT_TOKENS, stream=False)),
+    Workload("stream1", "short chat, streamed, 1 token", "request", _short(1, stream=True)),
+    Workload(
+        "burst",
+        f"token of a stream of {BURST_TOKENS} at full speed (less the cost of a stream of 1)",
+        "token",
+        _short(BURST_TOKENS, stream=True),
+        less="stream1",
+    ),
+    Workload("cycled", "8 k tokens prompt, one of 16", "request", _cycled),
+    Workload("tail", "8 k tokens prompt, all begin alike, never seen", "request", _tail),
+    Workload("documents", "32 KB of real documents, never seen", "request", _documents),
+    Workload(
+        "distinct",
+        f"{DISTINCT:,} times 32 KB of real documents, never seen: for memory",
+        "request",
+        _distinct,
+        least_s=32.0,
+    ),
+    Workload("turns", "turn of a chat of 16 turns", "request", _turns),
+    Workload(
+        "idle",
+        "time to the first token that the gateway adds, 1 client, p50",
+        "first token",
+        _short(1, stream=True, connections=1),
+        added=True,
+    ),
+    Workload(
+        "mixed",
+        f"time to the first token beside {_MIXED_STREAMS} paced streams and a loop of 32 KB prompts, p99",
+        "first token",
+        _mixed,
+        paced=True,
+        first="probes",
+        longer=_MIXED_LONGER,
+    ),
+)
+NAMES: Final = (*(one.name for one in _ALL), "paced")
+WORKLOADS: Final[Mapping[str, Workload]] = {one.name: one for one in _ALL}
+
+
+def chosen(names: Sequence[str], streams: Sequence[int]) -> list[Workload]:
+    """Return the workloads called so, and those they are compared with; ValueError names what exists.
+
+    "paced" means one workload for each number of streams.
+    """
+    found: dict[str, Workload] = {}
+    for name in names:
+        if name == "paced":
+            found |= {one.name: one for one in map(paced, streams)}
+        elif name not in WORKLOADS:
+            raise ValueError(f"no workload is called {name!r}; there are {', '.join(NAMES)}")
+        else:
+            less = WORKLOADS[name].less
+            found |= {one: WORKLOADS[one] for one in (less, name) if one}
+    return list(found.values())

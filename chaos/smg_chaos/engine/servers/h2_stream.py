@@ -1,0 +1,62 @@
+"""A call on an HTTP/2 connection, and what goes wrong on one."""
+
+from typing import TYPE_CHECKING
+
+from smg_chaos.engine.protocol.rpc_call import Call
+from smg_chaos.engine.servers import frames
+
+if TYPE_CHECKING:
+    from smg_chaos.engine.servers.h2_connection import Connection
+
+
+class BrokenProtocolError(Exception):
+    """The peer broke the protocol; the connection ends with this error code."""
+
+    def __init__(self, code: int, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+class Stream:
+    """One call on a connection."""
+
+    __slots__ = (
+        "backlog",
+        "body",
+        "call",
+        "connection",
+        "lagging",
+        "method",
+        "number",
+        "opened",
+        "window",
+    )
+
+    def __init__(self, connection: "Connection", number: int, method: str, window: int) -> None:
+        self.connection = connection
+        self.number = number
+        self.method = method
+        self.body = bytearray()
+        self.call: Call | None = None
+        self.window = window
+        self.opened = False
+        self.backlog = b""
+        self.lagging = False
+
+    def ring(self, call: Call) -> None:
+        """Hear that the call has something to say."""
+        self.connection.pump(self)
+        self.connection.touch()
+
+
+def ignore(call: Call) -> None:
+    """Hear nothing: the caller is gone."""
+
+
+def unpadded(flags: int, payload: bytes) -> bytes:
+    """Return a frame's payload without its padding; BrokenProtocolError if it is all padding."""
+    if not flags & frames.PADDED:
+        return payload
+    if not payload or payload[0] >= len(payload):
+        raise BrokenProtocolError(frames.PROTOCOL_ERROR, "more padding than frame")
+    return payload[1 : len(payload) - payload[0]]

@@ -1,0 +1,54 @@
+"""The faults that happen to a whole engine, set as timers when it starts."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from smg_chaos.engine.protocol.faults import Fault, Where
+
+if TYPE_CHECKING:
+    from smg_chaos.engine.simulator.engine import Engine
+
+
+def arm(engine: "Engine", now_s: float) -> None:
+    """Let the engine's process faults happen at their times, counted from `now_s`."""
+    for fault in engine.faults.of(Where.PROCESS):
+        if fault.name == "die" and "at" in fault.values:
+            engine.at(now_s + fault.seconds("at"), partial(_die, engine, fault))
+        elif fault.name == "slow-start":
+            engine.serving = False
+            engine.faults.hit(fault)
+            engine.at(now_s + fault.seconds(), partial(_serve, engine))
+        elif fault.name == "flap":
+            engine.at(now_s + fault.seconds("at"), partial(_flap, engine, fault))
+        elif fault.name == "restart":
+            engine.at(now_s + fault.seconds("at"), partial(_restart, engine, fault))
+
+
+def _serve(engine: "Engine", now_s: float) -> None:
+    engine.serving = True
+
+
+def _die(engine: "Engine", fault: Fault, now_s: float) -> None:
+    engine.faults.hit(fault)
+    engine.die(fault.number("code"))
+
+
+def _flap(engine: "Engine", fault: Fault, now_s: float) -> None:
+    engine.faults.hit(fault)
+    engine.serving = False
+    engine.at(now_s + fault.seconds(), partial(_serve, engine))
+
+
+def _restart(engine: "Engine", fault: Fault, now_s: float) -> None:
+    engine.faults.hit(fault)
+    engine.come_back(
+        model=str(fault.values.get("model", engine.model)),
+        vocabulary=fault.number("vocabulary", engine.vocabulary),
+        now_s=now_s,
+    )
+    engine.at(now_s + fault.seconds(), partial(_up, engine))
+
+
+def _up(engine: "Engine", now_s: float) -> None:
+    engine.down = False
+    engine.started_s = now_s

@@ -1,0 +1,138 @@
+"""What one gateway node knows of prefix caches: nothing, or what its index was told.
+
+The index, the followers of engines and the beginnings of prompts are the node's own, as in production; here is
+only what stands between them and the world: batches made of the engines' changes, and the way to other nodes.
+"""
+
+from array import array
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from smg_chaos.engine.cache.blocks import Change, Removed, Stored
+from smg_node.engines.kv_events import KvBatch, KvBlock, KvCleared, KvEvent, KvRemoved, KvStored
+from smg_node.routing.kv_index.block_hash import Roots, seed_of
+from smg_node.routing.kv_index.kv_event_consumer import KvFollower
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
+from smg_node.routing.kv_index.prompt_lookup import Assumed, Beginnings, Prompt
+
+ENOUGH_BLOCKS: Final = 1_024
+"""So many blocks make an engine one like the others: it has been given its share of beginnings."""
+
+
+class Knowledge(Protocol):
+    """What a node goes by when it places prompts."""
+
+    def of(self, ids: "array[int]", now_s: float) -> Prompt | None:
+        """Return a prompt as the index looks it up; None where there is no index."""
+        ...
+
+    def dispatched(self, prompt: Prompt | None, worker: str, now_s: float) -> None:
+        """Note that a worker made the first token of a prompt."""
+        ...
+
+    def answered(self, prompt: Prompt | None, ids: "array[int]", worker: str, now_s: float) -> None:
+        """Note that a worker answered a prompt with these ids."""
+        ...
+
+    def heard(self, worker: str, batch: KvBatch, now_s: float) -> None:
+        """Take what an engine says of its cache."""
+        ...
+
+    def holds_enough(self, worker: str) -> bool:
+        """Return whether a worker's cache is known to hold so much that it is not new any more."""
+        ...
+
+    def tick(self, now_s: float) -> None:
+        """Let a second pass."""
+        ...
+
+
+class Blind:
+    """Knows nothing."""
+
+    def of(self, ids: "array[int]", now_s: float) -> Prompt | None:
+        """See `Knowledge`."""
+        return None
+
+    def dispatched(self, prompt: Prompt | None, worker: str, now_s: float) -> None:
+        """See `Knowledge`."""
+
+    def answered(self, prompt: Prompt | None, ids: "array[int]", worker: str, now_s: float) -> None:
+        """See `Knowledge`."""
+
+    def heard(self, worker: str, batch: KvBatch, now_s: float) -> None:
+        """See `Knowledge`."""
+
+    def holds_enough(self, worker: str) -> bool:
+        """See `Knowledge`."""
+        return False
+
+    def tick(self, now_s: float) -> None:
+        """See `Knowledge`."""
+
+
+class Indexed:
+    """An index of the node's own; `follows` are the workers whose events it hears.
+
+    `on_assumed` is told where its own prompts went.
+    """
+
+    def __init__(self, model: str, follows: Sequence[str]) -> None:
+        self.index = PrefixIndex()
+        self.on_assumed: Assumed | None = None
+        self._root = Roots(model, "digest", seed=seed_of("cluster"))
+        self._beginnings = Beginnings(self.index, on_assumed=self._assumed)
+        self._followers = {
+            worker: KvFollower(worker, self.index, root=self._root) for worker in follows
+        }
+
+    def of(self, ids: "array[int]", now_s: float) -> Prompt | None:
+        """See `Knowledge`."""
+        return self._beginnings.of(self._root(), ids, now_s)
+
+    def dispatched(self, prompt: Prompt | None, worker: str, now_s: float) -> None:
+        """See `Knowledge`; from one that is followed it is heard anyway."""
+        if prompt is not None and worker not in self._followers:
+            self._beginnings.dispatched(prompt, worker, now_s)
+
+    def answered(self, prompt: Prompt | None, ids: "array[int]", worker: str, now_s: float) -> None:
+        """See `Knowledge`; from one that is followed it is heard anyway."""
+        if prompt is not None and worker not in self._followers:
+            self._beginnings.answered(prompt, ids, worker, now_s)
+
+    def heard(self, worker: str, batch: KvBatch, now_s: float) -> None:
+        """See `Knowledge`."""
+        follower = self._followers.get(worker)
+        if follower is not None:
+            follower.feed(batch, now_s)
+
+    def _assumed(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
+        if self.on_assumed is not None:
+            self.on_assumed(worker, hashes, now_s)
+
+    def holds_enough(self, worker: str) -> bool:
+        """See `Knowledge`."""
+        return worker in self._followers and self.index.blocks(worker) >= ENOUGH_BLOCKS
+
+    def follows(self, worker: str) -> bool:
+        """Return whether it hears the events of a worker itself."""
+        return worker in self._followers
+
+    def tick(self, now_s: float) -> None:
+        """See `Knowledge`."""
+        self.index.tick(now_s)
+        self.index.sweep()
+
+
+def batch_of(sequence: int, changes: Sequence[Change]) -> KvBatch:
+    """Return what an engine would publish of these changes."""
+    return KvBatch(sequence, tuple(map(_event, changes)))
+
+
+def _event(change: Change) -> KvEvent:
+    if isinstance(change, Stored):
+        blocks = tuple(KvBlock(one.key, array("I", one.tokens)) for one in change.contents)
+        return KvStored(change.contents[0].parent, blocks)
+    if isinstance(change, Removed):
+        return KvRemoved(change.keys)
+    return KvCleared()

@@ -1,0 +1,25 @@
+"""A router that cannot be: it sees every engine as it is, at the moment of its decision.
+
+It knows what each cache holds, how many tokens each engine has still to compute and when its step ends, and takes
+the one that will make the first token soonest; of equals the one with the fewest requests. Nobody else sends
+anything, so nothing changes behind its back.
+"""
+
+from collections.abc import Sequence
+
+from smg_chaos.routing.model.engine import Engine
+from smg_chaos.routing.model.workload import Turn
+
+
+def soonest(engines: Sequence[Engine], turn: Turn, now_s: float) -> Engine:
+    """Return the engine that answers this turn first."""
+
+    def first_token_s(engine: Engine) -> tuple[float, int]:
+        size = engine.size
+        if engine.open >= size.slots:
+            return float("inf"), engine.open
+        uncached = turn.prompt - engine.overlap(turn.keys, turn.prompt)
+        step_s = max(0.0, engine.step_ends_s - now_s)
+        return step_s + (engine.pending + uncached) / size.prefill_rate, engine.open
+
+    return min(engines, key=first_token_s)

@@ -1,0 +1,129 @@
+"""What befalls limits and their owners, as values, beside what befalls nodes and links."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from smg_chaos.simulate.base.virtual_clock import MS
+
+if TYPE_CHECKING:
+    from smg_chaos.simulate.rights.rights_life import Teller
+    from smg_chaos.simulate.world.host import Host
+    from smg_chaos.simulate.world.world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeLimit:
+    """Somebody sets another amount (and what stands of it) at one node."""
+
+    at_ms: int
+    who: str
+    key: str
+    amount: int
+    standing: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillOwner:
+    """Whoever owns a key dies; another life begins there after `back_ms`, if that is not 0."""
+
+    at_ms: int
+    key: str
+    back_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseOwner:
+    """The loop of whoever owns a key stands still."""
+
+    at_ms: int
+    key: str
+    for_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartAll:
+    """All processes die in the same moment, and begin again."""
+
+    at_ms: int
+    back_ms: int
+
+
+Ruled: TypeAlias = ChangeLimit | KillOwner | PauseOwner | RestartAll
+
+
+def plan_ruled(world: "World", deed: Ruled) -> None:
+    """Put a deed on the world's agenda."""
+    world.agenda.deed(deed.at_ms * MS, _do, world, deed)
+
+
+def owner_of(world: "World", key: str) -> "Teller | None":
+    """Return the node that owns a key now, by its own word."""
+    assert world.market is not None
+    for teller in world.market.tellers():
+        report = teller.core.report(key, wall_ms=teller.wall_ms)
+        if report is not None and report.term:
+            return teller
+    return None
+
+
+def _do(world: "World", deed: Ruled) -> None:
+    match deed:
+        case ChangeLimit():
+            _change(world, deed)
+        case KillOwner(key=key, back_ms=back_ms):
+            owner = owner_of(world, key)
+            if owner is not None:
+                host = owner.node.host
+                world.chronicle.deed(world.agenda.now_us, host.label, f"owns {key} and crashes")
+                world.kill(host)
+                if back_ms:
+                    _back_later(world, host, back_ms)
+        case PauseOwner(key=key, for_ms=for_ms):
+            owner = owner_of(world, key)
+            if owner is not None:
+                _pause(world, owner, key, for_ms)
+        case RestartAll(back_ms=back_ms):
+            world.chronicle.deed(world.agenda.now_us, "everybody", "crashes")
+            for node in world.nodes():
+                world.kill(node.host)
+                _back_later(world, node.host, back_ms)
+
+
+def _pause(world: "World", owner: "Teller", key: str, for_ms: int) -> None:
+    # Not at the head of the module: faults know worlds, and worlds know this.
+    from smg_chaos.simulate.faults import stand_still
+
+    text = f"owns {key} and stands still for {for_ms} ms"
+    world.chronicle.deed(world.agenda.now_us, owner.node.host.label, text)
+    stand_still(world, owner.node, for_ms=for_ms, timers_first=world.chance.random() < 0.5)
+
+
+def _back_later(world: "World", host: "Host", back_ms: int) -> None:
+    back_ms += int(world.chance.random() * 300)
+    world.agenda.deed(world.agenda.now_us + back_ms * MS, _back, world, host)
+
+
+def _back(world: "World", host: "Host") -> None:
+    if host.node is None:
+        world.chronicle.deed(world.agenda.now_us, host.label, "starts again")
+        world.boot(host)
+
+
+def _change(world: "World", deed: ChangeLimit) -> None:
+    market = world.market
+    host = world.hosts.get(deed.who)
+    if market is None or host is None or host.node is None or host.node.stopped:
+        return
+    last = market.definitions.newest(deed.key)
+    limit = msgspec.structs.replace(
+        last,
+        amount=deed.amount,
+        standing=last.standing if deed.standing is None else deed.standing,
+        version=last.version + 1,
+        older=(*last.older, (last.amount, last.standing)),
+    )
+    text = f"sets {deed.key} to {limit.amount}, of which {limit.standing:.0%} stand"
+    world.chronicle.deed(world.agenda.now_us, host.label, text)
+    market.change(limit, host)

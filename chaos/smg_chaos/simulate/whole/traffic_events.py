@@ -1,0 +1,78 @@
+"""What befalls engines and what clients do, as values, beside what befalls nodes, links, limits and state."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from smg_chaos.simulate.base.virtual_clock import MS
+
+if TYPE_CHECKING:
+    from smg_chaos.simulate.whole.traffic import Traffic
+    from smg_chaos.simulate.world.world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineDies:
+    """Its process is gone, with all it was saying; another one begins after `for_ms`."""
+
+    at_ms: int
+    engine: str
+    for_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineStalls:
+    """It stands still: it says nothing and refuses nothing."""
+
+    at_ms: int
+    engine: str
+    for_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineUnreached:
+    """One node cannot reach it, whatever the others can."""
+
+    at_ms: int
+    engine: str
+    who: str
+    for_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """So many times more clients come than usually."""
+
+    at_ms: int
+    times: float
+    for_ms: int
+
+
+Trouble: TypeAlias = EngineDies | EngineStalls | EngineUnreached | Crowd
+
+
+def plan_trouble(world: "World", trouble: Trouble) -> None:
+    """Put it on the world's agenda, with its end."""
+    assert world.traffic is not None
+    for on, at_ms in ((True, trouble.at_ms), (False, trouble.at_ms + trouble.for_ms)):
+        world.agenda.deed(at_ms * MS, _happen, world, world.traffic, trouble, on)
+
+
+def _happen(world: "World", traffic: "Traffic", trouble: Trouble, on: bool) -> None:
+    if traffic.calm:
+        return
+    said, whom = "", "clients"
+    match trouble:
+        case EngineDies(engine=name):
+            engine, whom = traffic.engines[name], name
+            (engine.die if on else engine.begin)()
+            said = "dies" if on else "is there again"
+        case EngineStalls(engine=name):
+            traffic.engines[name].stall(on=on)
+            whom, said = name, "stands still" if on else "goes on"
+        case EngineUnreached(engine=name, who=who):
+            traffic.engines[name].cut_off(who, on=on)
+            whom, said = name, f"is {'not reached' if on else 'reached again'} by {who}"
+        case Crowd(times=times):
+            traffic.crowd = times if on else 1.0
+            said = f"come {traffic.crowd:g} times as often"
+    world.chronicle.deed(world.agenda.now_us, whom, said)

@@ -1,0 +1,125 @@
+"""What a node tells its subscribers, checked and written down."""
+
+from typing import TYPE_CHECKING
+
+from smg_chaos.simulate.base import event_log as chronicle
+from smg_chaos.simulate.base.event_log import Happening
+from smg_mesh.swim.effects import (
+    BootChanged,
+    Effect,
+    Isolated,
+    Member,
+    MemberChanged,
+    MemberDown,
+    MemberLeft,
+    MemberRefuted,
+    MemberSuspected,
+    MemberUp,
+    NewsHeard,
+    Superseded,
+)
+
+if TYPE_CHECKING:
+    from smg_chaos.simulate.replicas.replica_life import ReplicaLife
+    from smg_chaos.simulate.rights.rights_life import Teller
+    from smg_chaos.simulate.world.node import Node
+    from smg_chaos.simulate.world.world import World
+
+
+def announce(world: "World", node: "Node", effect: Effect) -> None:
+    """Write an announcement of `node` down, and do what its driver would do on it."""
+    if node.life is not None and isinstance(effect, NewsHeard):
+        node.life.hear(effect.news)
+        return
+    match effect:
+        case MemberUp(member, returned):
+            world.checkers.announced_up(node, member)
+            node.host.disk.remember(member.name, member.address)
+            _say(world, node, chronicle.UP, member, "returned" if returned else "")
+        case MemberDown(member, why):
+            world.checkers.announced_gone(node, member)
+            _say(world, node, chronicle.DOWN, member, why)
+            _lost(world, node)
+        case MemberLeft(member):
+            world.checkers.announced_gone(node, member)
+            _say(world, node, chronicle.LEFT, member)
+            _lost(world, node)
+        case MemberChanged(member, restarted):
+            node.host.disk.remember(member.name, member.address)
+            _say(world, node, chronicle.CHANGED, member, "restarted" if restarted else "")
+        case MemberSuspected(member, why):
+            _say(world, node, chronicle.SUSPECT, member, why)
+        case MemberRefuted(member):
+            _say(world, node, chronicle.REFUTED, member)
+        case _:
+            _own(world, node, effect)
+    if node.life is not None:
+        _share(node.life, effect)
+    if node.teller is not None:
+        _limit(node.teller, effect)
+
+
+def _share(life: "ReplicaLife", effect: Effect) -> None:
+    """Let the replica know what concerns it."""
+    match effect:
+        case MemberUp() | MemberDown() | MemberLeft() | MemberChanged():
+            life.members_changed()
+        case BootChanged(boot):
+            life.rebooted(boot)
+        case _:
+            pass
+
+
+def _limit(teller: "Teller", effect: Effect) -> None:
+    """Let the rights of the node know what concerns them."""
+    match effect:
+        case MemberUp() | MemberDown() | MemberLeft() | MemberChanged():
+            teller.members_changed()
+        case BootChanged(boot):
+            teller.rebooted(boot)
+        case _:
+            pass
+
+
+def _own(world: "World", node: "Node", effect: Effect) -> None:
+    """Take what a core says of itself, and news."""
+    now_us, label = world.agenda.now_us, node.host.label
+    match effect:
+        case NewsHeard(news):
+            detail = f"{news.kind}/{news.key} {news.seq}"
+            happening = Happening(now_us, label, chronicle.NEWS, news.origin, 0, 0, detail)
+        case BootChanged(boot):
+            node.host.disk.boot = max(boot, node.host.disk.boot)
+            world.checkers.rebooted(node, boot)
+            happening = Happening(now_us, label, chronicle.BOOT, node.name, boot)
+        case Superseded(boot, address):
+            world.step_down(node)
+            happening = Happening(
+                now_us, label, chronicle.SUPERSEDED, node.name, boot, 0, str(address)
+            )
+        case Isolated(on):
+            detail = "yes" if on else "no"
+            happening = Happening(now_us, label, chronicle.ISOLATED, node.name, 0, 0, detail)
+        case _:
+            world.broken(f"{label} asked for {effect!r}, which no driver knows")
+            return
+    world.chronicle.add(happening)
+
+
+def _say(world: "World", node: "Node", kind: str, member: Member, detail: str = "") -> None:
+    world.chronicle.add(
+        Happening(
+            world.agenda.now_us,
+            node.host.label,
+            kind,
+            member.name,
+            member.boot,
+            member.incarnation,
+            detail,
+        )
+    )
+
+
+def _lost(world: "World", node: "Node") -> None:
+    if node.search is not None and not node.leaving and world.alone(node):
+        node.search.lost_all()

@@ -1,0 +1,125 @@
+"""The parts of one life of a node's rights, and how they go by one roster. What they do together: `escrow`."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from smg_mesh.escrow.definitions import Limits
+from smg_mesh.escrow.election.owner_directory import Whereabouts
+from smg_mesh.escrow.election.peer_view import Sight
+from smg_mesh.escrow.election.slot_leases import Leases
+from smg_mesh.escrow.election.voter import Voter
+from smg_mesh.escrow.limit_model import Life, Roster
+from smg_mesh.escrow.messages.effects import Rng
+from smg_mesh.escrow.messages.outbox import Desk
+from smg_mesh.escrow.owning.treasury import Treasury
+from smg_mesh.escrow.permits.permit_exchange import Lending
+from smg_mesh.escrow.permits.permit_loans import without_lent
+from smg_mesh.escrow.roster.roster_keeper import RosterKeeper
+from smg_mesh.escrow.spending.lived_time import Lived, without_lived
+from smg_mesh.escrow.spending.spending_ledger import Ledger
+
+OWN_TICK_MS: Final = 10
+"""What is to be minted leaves after this at most, and later where there is a lot: 26 ms with all slots in use."""
+
+
+class Parts:
+    """One life's."""
+
+    def __init__(
+        self,
+        me: Life,
+        *,
+        limits: Limits,
+        expect: int,
+        roster: Roster | None,
+        remembered: Mapping[tuple[str, int], int] | None,
+        rng: Rng,
+        now_ms: int,
+        wall_ms: int,
+        lived: Lived | None = None,
+        adopted_ms: int | None = None,
+        called: Callable[[], object] | None = None,
+    ) -> None:
+        """Begin with what is on disk, going by what is defined since `adopted_ms`; `lived` is of a life before, here.
+
+        `called` is called when a share has become low, by whoever charged it; it has to call `hear`.
+        """
+        self.me = me
+        self._limits = limits
+        self.lived = Lived(remembered, now_ms=now_ms, wall_ms=wall_ms, before=lived)
+        self._voter = Voter(
+            me,
+            now_ms=now_ms,
+            wall_ms=wall_ms,
+            remembered=without_lent(without_lived(remembered)),
+            fresh=roster is None,
+            volatile=self._is_volatile,
+        )
+        self._voter.basis, self._voter.adopted_ms = limits.basis(), adopted_ms or wall_ms
+        self._keeper = RosterKeeper(
+            me, expect=expect, roster=roster, rng=rng, now_ms=now_ms, wall_ms=wall_ms
+        )
+        self._lending = Lending(
+            me, limits, roster=roster, remembered=remembered, now_ms=now_ms, wall_ms=wall_ms
+        )
+        self._ledger = Ledger(
+            me,
+            limits,
+            now_ms=now_ms,
+            wall_ms=wall_ms,
+            lived=self.lived,
+            permits=self._lending.permits,
+            called=called,
+        )
+        self._treasury = Treasury(me, limits)
+        self._sight = Sight(me)
+        self._leases = Leases(me, self._sight, self._voter)
+        self._whereabouts = Whereabouts()
+        self._followed: tuple[Roster | None, int] = (None, 0)
+        self._desk = Desk(me.name)
+        self._retired = False
+        self._now_ms = now_ms
+        self._tidied_ms = now_ms
+        self._tend_due_ms = now_ms
+        self._owned_ms = now_ms - OWN_TICK_MS
+        self._soon = self._roster_too = False
+        self._follow(now_ms=now_ms, wall_ms=wall_ms)
+
+    @property
+    def roster(self) -> Roster | None:
+        """The names that vote, as this node goes by them."""
+        return self._keeper.roster
+
+    @property
+    def _votes(self) -> bool:
+        """Whether this node is told to whom slots are promised."""
+        return self.roster is not None and self.me.name in self.roster.names
+
+    def _follow(self, *, now_ms: int, wall_ms: int) -> None:
+        """Let all parts go by the roster that this node goes by."""
+        roster, divisor = self._keeper.roster, self._keeper.divisor()
+        self._voter.roster, self._voter.founder = roster, self._keeper.founder
+        if self._keeper.founder and roster is not None and roster.proven:
+            self._lending.founded()
+        if (roster, divisor) != self._followed:
+            self._followed = (roster, divisor)
+            self._lending.permits.pass_time(now_ms)
+            self._sight.follow(roster)
+            self._whereabouts.forget()
+            self._ledger.follow(roster, divisor, wall_ms=wall_ms)
+            self._lending.members(self._sight.alive, now_ms=now_ms)
+            self._treasury.changed(now_ms=now_ms)
+
+    def _owner(self, slot: int) -> str:
+        """Return who owns a slot, as far as this node knows; empty if there is nobody."""
+        promise = self._voter.promised(slot, now_ms=self._now_ms)
+        if promise is not None and promise.name:
+            return promise.name
+        sight = self._sight
+        if self._votes or not sight.majority:
+            return sight.best(slot)
+        return self._whereabouts.owner(slot, sight.ranked(slot), now_ms=self._now_ms)
+
+    def _is_volatile(self, key: str) -> bool:
+        limit = self._limits.get(key.partition("\x1f")[0])
+        return limit is not None and limit.volatile

@@ -1,0 +1,99 @@
+"""Where messages become packets, and where votes wait until the disk has what they say.
+
+What is for one member goes together, in the order in which it was said; a packet is sent when the input that
+caused it is over.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from smg_mesh.escrow.limit_model import Roster
+from smg_mesh.escrow.messages.effects import Effect, KeepRoster, Note, Persist, Send
+from smg_mesh.escrow.messages.messages import LeaseVote, Message, Minted
+from smg_mesh.escrow.messages.packetizer import packets
+
+WAITING_MAX: Final = 1_000
+"""Votes of up to 50 rows each; more are not given."""
+WAITING_MS: Final = 5_000
+"""What the disk has not by then, it never has: nobody waits for that vote any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What waits for the disk: a vote with the rows that it is about, or a roster."""
+
+    since_ms: int
+    to: str = ""
+    vote: LeaseVote | None = None
+    rows: tuple[Minted, ...] = ()
+    roster: Roster | None = None
+
+
+class Desk:
+    """One node's."""
+
+    def __init__(self, me: str) -> None:
+        self._me = me
+        self._letters: dict[str, list[Message]] = {}
+        self._effects: list[Effect] = []
+        self._waits: dict[int, Wait] = {}
+        self._last_token = 0
+
+    def send(self, to: str, message: Message) -> None:
+        """Send a message to another member."""
+        assert to != self._me
+        self._letters.setdefault(to, []).append(message)
+
+    def note(self, name: str, detail: str) -> None:
+        """Count something."""
+        self._effects.append(Note(name, detail=detail))
+
+    def tell(self, effects: Iterable[Effect]) -> None:
+        """Have these done too."""
+        self._effects += effects
+
+    def wait_for_rows(self, to: str, vote: LeaseVote, rows: Sequence[Minted], now_ms: int) -> None:
+        """Have rows written; `written` gives the vote back."""
+        if len(self._waits) >= WAITING_MAX:
+            self.note("rights_refused", "disk")
+            return
+        wait = Wait(now_ms, to, vote, tuple(rows))
+        self._effects.append(Persist(self._take(wait), wait.rows))
+
+    def write_down(self, rows: Sequence[Minted], now_ms: int) -> None:
+        """Have rows written that nobody waits for."""
+        if rows:
+            wait = Wait(now_ms, rows=tuple(rows))
+            self._effects.append(Persist(self._take(wait), wait.rows))
+
+    def keep_roster(self, roster: Roster, now_ms: int) -> None:
+        """Have a roster written, unless that is under way."""
+        if all(wait.roster != roster for wait in self._waits.values()):
+            self._effects.append(KeepRoster(self._take(Wait(now_ms, roster=roster)), roster))
+
+    def written(self, token: int) -> Wait | None:
+        """Return what waited for that; None if nobody waits any more."""
+        return self._waits.pop(token, None)
+
+    def tidy(self, now_ms: int) -> None:
+        """Forget what waited for too long."""
+        self._waits = {
+            token: wait
+            for token, wait in self._waits.items()
+            if now_ms - wait.since_ms < WAITING_MS
+        }
+
+    def clear(self) -> list[Effect]:
+        """Return all that is to be done since the last time, in order, packets last."""
+        effects, self._effects = self._effects, []
+        letters, self._letters = self._letters, {}
+        known: dict[int, Sequence[bytes]] = {}
+        for to, messages in letters.items():
+            effects += [Send(to, packet) for packet in packets(messages, known)]
+        return effects
+
+    def _take(self, wait: Wait) -> int:
+        self._last_token += 1
+        self._waits[self._last_token] = wait
+        return self._last_token

@@ -1,0 +1,312 @@
+"""What one owner has minted of one window under one term, and to whom it gave of it.
+
+    left  =  made + returned - given          all of this term; with the term, what is left is gone
+
+Short windows are minted whole, before they open. Longer ones come in tranches of a second of demand or one per
+cent of the amount, budgets of minutes and days in smaller ones, the next when half of it is gone, so that a dead
+owner takes little with it. What stood with nodes and lapsed, as they say in totals, may be minted again.
+
+Who asks gets what somebody waits for, and of the rest at most a third of what is left, as far as what the others
+may still need of this window is not touched: that is reserved, max-min fair over reported demand. A need
+that was asked for and could not be met is met as soon as something is there again. Totals seen by the asker
+show what is still on its way to it, so that an ask that arrives twice is answered once.
+"""
+
+from typing import Final
+
+from smg_mesh.escrow.book_rows import Minting
+from smg_mesh.escrow.limit_model import AMOUNT_MAX, SHORT_MS, Life, Limit, Roster
+from smg_mesh.escrow.messages.messages import AskRow, GiveRow
+from smg_mesh.escrow.owning.max_min_fairness import split_fairly
+from smg_mesh.escrow.owning.ownership import Ownership
+from smg_mesh.escrow.spending.standing_rights import SLICE_MS
+
+_TRANCHES: Final = 100
+"""One of so many at least."""
+_BUDGET_MS: Final = 120_000
+"""What is lost of windows from this length on is lost for long: less of them is minted at once, and more often."""
+_BUDGET_TRANCHES: Final = 500
+_HUNGRY_FOR_MS: Final = 1_000
+"""A need that is older was met elsewhere, or nobody waits any more."""
+
+
+class Customer:
+    """What one life of a node said, and was given."""
+
+    __slots__ = (
+        "asked_ms",
+        "demand",
+        "given",
+        "heard_ms",
+        "hungry",
+        "lapsed",
+        "loaned",
+        "returned",
+        "spent",
+        "spoke",
+    )
+
+    def __init__(self) -> None:
+        self.spoke = False
+        """It said something of this window, and will say by itself what it does not need of it."""
+        self.given = 0
+        self.returned = 0
+        self.lapsed = 0
+        self.demand = 0
+        """In thousandths per second."""
+        self.hungry = 0
+        """Asked for, and not given."""
+        self.asked_ms = 0
+        """When it asked last, on its own clock."""
+        self.heard_ms = 0
+        self.spent = 0
+        """As it said last; what was reserved and not used comes back, so it may shrink."""
+        self.loaned = 0
+
+
+class Pool:
+    """One key and window, under one term (0: alone, without a lease)."""
+
+    def __init__(
+        self, limit: Limit, window: int, term: int, *, before: "Pool | None" = None
+    ) -> None:
+        """Begin with nothing; `before` is the pool of the window before, under the same term."""
+        self.limit = limit
+        self.window = window
+        self.term = term
+        self.began_ms = window * limit.window_ms
+        self.ends_ms = self.began_ms + limit.window_ms
+        self.made = 0
+        self.minted = -1
+        """Of all terms; -1 as long as that is not known."""
+        self.ceiling = 0
+        self.wished = -1
+        """What the lease of now has asked for. A lease that was let go may begin anew under the same term."""
+        self.standing = 0
+        """What stands with each name."""
+        self.stands = self.stands_most = 0
+        """What may have stood with all nodes, and with one of them, in this window: for the audit."""
+        self.audited = False
+        self.turns: int = 0 if before is None else before.turns + 1
+        """So many windows before this one had a pool under this term."""
+        self.opened = False
+        self.called_ms = -1
+        self.allowed_ms = -(1 << 62)
+        self.roster: Roster | None = None
+        """By which `allow` was worked out."""
+        self.customers: dict[Life, Customer] = {}
+        self.lapsed = 0
+        self._balance = 0
+
+    @property
+    def left(self) -> int:
+        """What may be given now; of a limit that was lowered meanwhile no more than it allows, even below 0."""
+        return self._usable + self._balance
+
+    @property
+    def short(self) -> bool:
+        """Whether it is minted whole, before it opens."""
+        return self.limit.window_ms <= SHORT_MS
+
+    def follow(self, owns: Ownership) -> None:
+        """Learn what the lease of now has asked for, and what of that is there."""
+        key, window = self.limit.key, self.window
+        self.wished = owns.wished(key, window)
+        self.minted = owns.minted(key, window)
+        self.made = owns.made(key, window)
+
+    def allow(self, mintable: int, *, over: bool = False) -> None:
+        """Learn what may be minted in all, beside what stands with the nodes now.
+
+        `over`: by the clock here the window is over. Whoever is still in it has the limit of then, not a larger one.
+        """
+        self._stand(mintable)
+        ceiling = min(AMOUNT_MAX, mintable + self.lapsed)
+        self.ceiling = min(self.ceiling, ceiling) if over and self.limit.older else ceiling
+
+    def _stand(self, mintable: int) -> None:
+        """Remember the most that may have stood with all nodes, and with one: as long as it runs, it may be less."""
+        limit, roster = self.limit, self.roster
+        versions = ((limit.amount, limit.standing), *limit.older)
+        stands = limit.amount - mintable if mintable else max(amount for amount, _ in versions)
+        self.stands = max(self.stands, stands)
+        if roster is not None:
+            least = min(divisor for divisor in (len(roster.names), *roster.divisors) if divisor)
+            most = max(int(standing * amount / least) for amount, standing in versions)
+            self.stands_most = max(self.stands_most, most)
+
+    def wish(self, *, next_one: bool) -> int | None:
+        """Return the total to mint now, once for each; None if there is nothing to wish."""
+        if self.short:
+            total = self.ceiling
+        elif self.minted < 0:
+            total = 0
+        else:
+            tranche = self._tranche()
+            hunger = 0 if next_one else sum(c.hungry for c in self.customers.values())
+            if self.left - hunger > tranche // 2 or self.wished > self.minted:
+                return None
+            total = min(self.ceiling, self.minted + max(tranche, hunger - self.left))
+        if total <= self.wished or total < self.minted:
+            return None
+        self.wished = total
+        return total
+
+    def _tranche(self) -> int:
+        """Return how much of a long window is minted at once: what a dead owner takes with it, and half as much again."""
+        demand = sum(customer.demand for customer in self.customers.values()) // 1000
+        if self.limit.window_ms < _BUDGET_MS:
+            return max(demand, self.limit.amount // _TRANCHES, 1)
+        return max(demand // 3, self.limit.amount // _BUDGET_TRANCHES, 1)
+
+    def learn(self, life: Life, row: AskRow, sent_ms: int, *, now_ms: int) -> Customer:
+        """Take what a node says of itself: totals at their largest, the rest if it is the newest."""
+        customer = self.customers.setdefault(life, Customer())
+        if row.term == self.term and row.returned > customer.returned:
+            self._balance += row.returned - customer.returned
+            customer.returned = row.returned
+        if row.lapsed > customer.lapsed:
+            self.lapsed += row.lapsed - customer.lapsed
+            self.ceiling += row.lapsed - customer.lapsed
+            customer.lapsed = row.lapsed
+        if sent_ms >= customer.asked_ms:
+            customer.asked_ms = sent_ms
+            customer.heard_ms = now_ms
+            customer.spoke = True
+            customer.demand = row.demand_per_s
+            customer.spent, customer.loaned = row.spent, row.loaned
+            seen = row.given if row.term == self.term else 0
+            customer.hungry = max(0, row.wants - max(0, customer.given - seen))
+        return customer
+
+    def meet(self, customer: Customer, waits: int, *, wall_ms: int) -> None:
+        """Give to who has just asked, what is fair."""
+        left = self.left
+        needs = customer.hungry
+        if left <= 0 or not needs:
+            return
+        waited = min(needs, waits)
+        most = waited + min(needs - waited, max(1, left // 3))
+        others = [c for c in self.customers.values() if c is not customer]
+        if self.short:
+            kept = self._reserved(left, wall_ms=wall_ms)
+            fair = left - sum(kept[other] for other in others)
+        else:
+            fair = split_fairly(left, [needs, *(other.hungry for other in others)])[0]
+        given = min(most, left, fair)
+        self._give(customer, given)
+        if 0 < given < left:
+            customer.hungry = 0
+
+    def feed(self, *, now_ms: int, wall_ms: int) -> list[Life]:
+        """Give to those whose need could not be met before; return to whom."""
+        if self.left <= 0:
+            return []
+        hungry = []
+        for life, customer in self.customers.items():
+            if customer.hungry and now_ms - customer.heard_ms > _HUNGRY_FOR_MS:
+                customer.hungry = 0
+            if customer.hungry:
+                hungry.append((life, customer))
+        if not hungry:
+            return []
+        kept = self._reserved(self.left, wall_ms=wall_ms)
+        free = self.left - sum(kept.values())
+        parts = split_fairly(self.left, [customer.hungry for _, customer in hungry])
+        fed = []
+        for (life, customer), part in zip(hungry, parts, strict=True):
+            given = min(part, self.left, free + kept[customer])
+            if given > 0:
+                self._give(customer, given)
+                free -= max(0, given - kept[customer])
+                fed.append(life)
+        return fed
+
+    def open(self, demands: dict[Life, Customer]) -> list[Life]:
+        """Give half of it by what was wanted of the window before, beyond what stands; return to whom."""
+        self.opened = True
+        lives = list(demands)
+        window_ms = self.limit.window_ms
+        needs = [
+            max(0, demands[life].demand * window_ms // 1_000_000 - self.standing) for life in lives
+        ]
+        fed = []
+        for life, part in zip(lives, split_fairly(self.left // 2, needs), strict=True):
+            before = demands[life]
+            customer = self.customers.setdefault(life, Customer())
+            customer.demand = customer.demand or before.demand
+            customer.heard_ms = max(customer.heard_ms, before.heard_ms)
+            customer.asked_ms = max(customer.asked_ms, before.asked_ms)
+            if part and not customer.given:
+                self._give(customer, part)
+                fed.append(life)
+        return fed
+
+    def row_for(self, life: Life) -> GiveRow:
+        """Return what to say to that node: its total, and all that there may still be for anybody."""
+        customer = self.customers.get(life)
+        window_ms = self.limit.window_ms
+        return GiveRow(
+            term=self.term,
+            key=self.limit.key,
+            window=self.window,
+            given=customer.given if customer is not None else 0,
+            left=max(0, self.left) + self.unminted,
+            valid_ms=min(window_ms, SLICE_MS) if window_ms else SLICE_MS,
+        )
+
+    @property
+    def unminted(self) -> int:
+        """What may be minted still."""
+        return max(0, self.ceiling - max(0, self.minted))
+
+    def row(self, me: Life) -> Minting:
+        """Return what the auditor gets; what limit and roster do not allow any more is in it as lapsed, below 0."""
+        return Minting(
+            key=self.limit.key,
+            window=self.window,
+            name=me.name,
+            boot=me.boot,
+            term=self.term,
+            amount=self.limit.amount,
+            minted=self.made,
+            lapsed=max(self._usable, -self._balance) - self.made,
+            given=tuple(
+                (life.name, life.boot, customer.given, customer.returned)
+                for life, customer in sorted(self.customers.items())
+            ),
+            left=max(0, self.left),
+        )
+
+    @property
+    def _usable(self) -> int:
+        """What was minted here, as far as limit and roster still allow it."""
+        made, allowed = self.made, self.ceiling
+        if self.minted > made:
+            allowed -= self.minted - made
+        return made if made < allowed else max(0, allowed)
+
+    def _give(self, customer: Customer, amount: int) -> None:
+        if amount <= 0:
+            return
+        assert amount <= self.left
+        customer.given += amount
+        customer.hungry = max(0, customer.hungry - amount)
+        self._balance -= amount
+
+    def _reserved(self, left: int, *, wall_ms: int) -> dict[Customer, int]:
+        """Return for each customer its fair part of the window that it has not got and can still use, of what is left."""
+        customers = list(self.customers.values())
+        window_ms = self.limit.window_ms
+        if not self.short or not window_ms:
+            return dict.fromkeys(customers, 0)
+        rest_ms = max(0, min(window_ms, self.ends_ms - wall_ms))
+        having = [self.standing + c.given - c.returned for c in customers]
+        wanting = [c.demand * window_ms // 1_000_000 for c in customers]
+        fair = split_fairly(left + sum(having), wanting)
+        needs = [
+            min(max(0, part - has), c.demand * rest_ms // 1_000_000)
+            for c, part, has in zip(customers, fair, having, strict=True)
+        ]
+        # What others have and will not need is not here yet: no more is reserved than there is.
+        return dict(zip(customers, split_fairly(left, needs), strict=True))

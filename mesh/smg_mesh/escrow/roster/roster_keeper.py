@@ -1,0 +1,367 @@
+"""Which roster this node goes by, and how it becomes another one.
+
+Every version is decided by a majority of the one before, as in single-decree Paxos with terms of the roster's slot as
+ballots: the owner of that slot first learns from a majority what others may have proposed, and proposes that, else
+its own; what a majority has stored is the next version. Whoever learns of it writes it down, goes by it, and tells
+those who speak of an older one. A step follows another only when a majority is *synced*: it has the records that were
+stored under the version before (see `recovery`), so that what a majority has stored stays with a majority.
+
+A name grows into its part of what stands only when all names go by the version that makes room for it, and nobody
+goes by that before the latest of them began to (`since_ms`): windows before it are not touched.
+
+A first roster is *proven* once so many of its names have it on their disks, and have said so to one, that no other
+first roster of some of them can get as far; nothing stands by it, and nothing is minted, before. Who has said so goes
+by no other one that is not proven, whatever became of its founding.
+
+A node that has just booted goes by the roster on its disk for votes, but nothing stands with it until a majority
+confirms that version: it may have been removed meanwhile. And it decides about nothing until it has learned from the
+others what it may have stored there before.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from smg_mesh.escrow.limit_model import SILENT_AFTER_BOOT_MS, Life, Roster
+from smg_mesh.escrow.messages.effects import Rng
+from smg_mesh.escrow.messages.messages import (
+    FoundAsk,
+    FoundVote,
+    RosterAsk,
+    RosterMessage,
+    RosterTell,
+    RosterVote,
+    RosterWant,
+)
+from smg_mesh.escrow.roster import roster_values as rosters
+from smg_mesh.escrow.roster.roster_founding import Founding
+from smg_mesh.escrow.roster.roster_paxos import Acceptor, Change, Proposer
+from smg_mesh.escrow.roster.roster_presence import Presence
+
+NOBODY: Final = bytes(16)
+PEEK_AGAIN_MS: Final = 150
+WANT_AGAIN_MS: Final = 300
+WANT_SELDOM_MS: Final = 5_000
+"""Two rosters that meet notice within this time; so does a name that missed everything."""
+TELL_AGAIN_MS: Final = 200
+AMNESIA_MS: Final = 11_000
+"""If a majority has lost its memory, nobody's proposal of before is under way after this time."""
+
+Out = list[tuple[str, RosterMessage]]
+
+
+class RosterKeeper:
+    """One life of one node. Step it only while there is something to be limited: else it sends for nothing."""
+
+    def __init__(
+        self, me: Life, *, expect: int, roster: Roster | None, rng: Rng, now_ms: int, wall_ms: int
+    ) -> None:
+        """Begin with the roster on the disk, if there is one; `expect` names are enough for a first one."""
+        self.roster = roster
+        self.unkept: Roster | None = None
+        """To be written to disk; then say `kept`."""
+        self.founder = False
+        """Whether this life of this node has begun the roster it goes by."""
+        self.settled = True
+        """Whether newcomers may have their part of what is open at a time, as far as this node knows."""
+        self._me = me
+        self._expect = expect
+        self._spoken = roster is not None
+        """Whether others may count on it that this node has its roster on disk."""
+        self._founding = Founding(
+            me.name, expect=expect, new_id=lambda: rng.getrandbits(128).to_bytes(16, "big")
+        )
+        self._presence = Presence(me.name, now_ms=now_ms)
+        self._booted_ms = now_ms
+        self._adopted_ms = wall_ms
+        self._synced = False
+        self._waiting: Roster | None = None
+        self._assembly = rosters.Assembly()
+        self._acceptor = Acceptor()
+        self._proposer = Proposer()
+        self._confirmed = roster is not None and len(roster.names) == 1
+        self._whole = self._confirmed
+        self._peeks: dict[str, RosterVote] = {}
+        self._holders: dict[str, None] = {}
+        """Who has said that it goes by this version, of its names or not."""
+        self._peeked_ms = self._wanted_ms = -WANT_SELDOM_MS
+        self._wants = 0
+        self._told_ms: dict[str, int] = {}
+        self._divides: tuple[Roster | None, int] = (None, 0)
+        """By what this node divides under a roster: worked out once for each."""
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether a majority goes by the roster that this node goes by."""
+        return self._confirmed
+
+    @property
+    def wants_lease(self) -> bool:
+        """Whether the roster's slot is needed: something should change."""
+        return self._confirmed and self._waiting is None and self._wish() is not None
+
+    def divisor(self) -> int:
+        """Return by what this node divides what stands, from its next window on; 0: nothing stands with it."""
+        roster = self.roster
+        if roster is None or not self._confirmed:
+            return 0
+        if roster is not self._divides[0]:
+            self._divides = roster, roster.divisor(self._me.name)
+        return self._divides[1]
+
+    def members(self, alive: Sequence[Life], left: Sequence[str], *, now_ms: int) -> None:
+        """Learn who is there and who said goodbye."""
+        self._presence.members(alive, left, now_ms=now_ms)
+
+    def forget(self, name: str) -> None:
+        """Remove a name although it did not say goodbye: an operator says that it never comes back."""
+        self._presence.forget(name)
+
+    def due_ms(self, *, now_ms: int) -> int:
+        """Return when the next step is needed."""
+        calm = self.roster is not None and self._confirmed and self._whole and self._waiting is None
+        calm = calm and not self.wants_lease and self._is_member()
+        soon_ms = now_ms + PEEK_AGAIN_MS
+        seldom_ms = min(self._wanted_ms + WANT_SELDOM_MS, self._presence.due_ms(now_ms=now_ms))
+        return max(now_ms, seldom_ms) if calm else soon_ms
+
+    def step(self, *, term: int, synced: bool, now_ms: int, wall_ms: int) -> Out:
+        """Do what is due; `term` is that of the roster's slot, 0 where this node does not own it."""
+        self._synced = synced
+        self._presence.tick(self.roster, now_ms=now_ms)
+        out: Out = []
+        if self._waiting is not None and self.unkept is None and wall_ms >= self._waiting.since_ms:
+            self.unkept, self._waiting = self._waiting, None
+        if self.roster is None and self.unkept is None:
+            out += self._founding.step(self._presence.alive(), now_ms=now_ms)
+            self._found(now_ms)
+        if self.roster is not None and self._is_member():
+            out += self._peek(self.roster, now_ms)
+        if self.roster is not None and self._whole and term and self._is_member():
+            out += self._propose(self.roster, term, now_ms, wall_ms)
+        return out + self._want(now_ms)
+
+    def heard(self, message: RosterMessage, *, now_ms: int, wall_ms: int) -> Out:
+        """Take what another node says, or this one to itself; return what to answer."""
+        match message:
+            case RosterAsk():
+                return self._asked(message, now_ms)
+            case RosterVote():
+                return self._voted(message, now_ms, wall_ms)
+            case RosterTell():
+                told = self._assembly.add(message)
+                if told is not None:
+                    self._told(told, now_ms, wall_ms)
+                return []
+            case RosterWant():
+                return self._compared(message.name, message.roster, message.version, message.count)
+            case FoundAsk():
+                return self._found_asked(message, now_ms)
+            case FoundVote():
+                self._founding.voted(message)
+                self._found(now_ms)
+                return []
+
+    def noticed(self, name: str, roster_id: bytes, version: int, *, now_ms: int) -> Out:
+        """Learn from any other packet by which roster a member goes; tell it ours, or ask for its."""
+        roster = self.roster
+        if roster is None or (roster.id, roster.version) == (roster_id, version):
+            return []
+        if now_ms - self._told_ms.get(name, -TELL_AGAIN_MS) < TELL_AGAIN_MS:
+            return []
+        self._told_ms[name] = now_ms
+        if roster_id == roster.id and version < roster.version:
+            return self._tell(name, roster)
+        return [(name, self._my_want())]
+
+    def spoke(self) -> None:
+        """Learn that somebody was told that this node goes by its roster."""
+        self._spoken = True
+
+    def kept(self, roster: Roster, *, wall_ms: int) -> None:
+        """Go by a roster from now on: it is on disk."""
+        before = self.roster
+        self.unkept = None
+        if not self._is_better(roster, before):
+            return
+        if before is not None and (before.id, before.version) == (roster.id, roster.version):
+            self.roster = roster
+            return
+        if before is None or before.id != roster.id:
+            self.founder = self._founding.has_accepted(roster.id) and roster.version == 1
+            self._confirmed, self._whole = False, self.founder
+            self._spoken = False
+        if roster.names == (self._me.name,):
+            self._confirmed = self._whole = True
+        self.roster, self._adopted_ms = roster, wall_ms
+        self._acceptor, self._peeks, self._holders = Acceptor(), {}, {}
+        self._told_ms = {}
+        self._proposer.begin_anew()
+        if self._waiting is not None and not rosters.is_better(self._waiting, roster):
+            self._waiting = None
+
+    def _found(self, now_ms: int) -> None:
+        if self.roster is None and self.unkept is None:
+            self.unkept = self._founding.founded(now_ms=now_ms)
+
+    def _found_asked(self, ask: FoundAsk, now_ms: int) -> Out:
+        roster = self.roster or self.unkept
+        if roster is not None and roster.id != ask.roster:
+            return self._tell(ask.name, roster)
+        accepted = self._founding.asked(ask, now_ms=now_ms)
+        return [(ask.name, FoundVote(ask.roster, self._me.name, ask.sent_ms, accepted))]
+
+    def _peek(self, roster: Roster, now_ms: int) -> Out:
+        """Ask the others by what they go, and what they have stored of this version."""
+        if now_ms - self._booted_ms > AMNESIA_MS and self._confirmed:
+            self._whole = True
+        if self._confirmed and self._whole:
+            return []
+        if now_ms - self._booted_ms < SILENT_AFTER_BOOT_MS and not self.founder:
+            return []
+        if now_ms - self._peeked_ms < PEEK_AGAIN_MS:
+            return []
+        self._peeked_ms = now_ms
+        ask = RosterAsk(roster.id, roster.version, 0, self._me.name, now_ms)
+        names = sorted({*roster.names, *(() if roster.proven else self._presence.alive())})
+        return [(name, ask) for name in names if name != self._me.name]
+
+    def _peeked(self, roster: Roster, vote: RosterVote) -> None:
+        self._holders[vote.voter] = None
+        if vote.voter in roster.names:
+            self._peeks[vote.voter] = vote
+        needed = (len(roster.names) - 1) // 2 + 1
+        removed = any(
+            vote.kind == "leave" and vote.member == self._me.name for vote in self._peeks.values()
+        )
+        proven = roster.proven or len(self._holders) + 1 >= min(self._expect, len(roster.names))
+        if len(self._peeks) >= roster.majority - 1 and proven and not removed:
+            self._confirmed = True
+            if not roster.proven and self.unkept is None:
+                self.unkept = msgspec.structs.replace(roster, proven=True)
+        whole = [vote for vote in self._peeks.values() if vote.whole]
+        if len(whole) >= needed and not self._whole:
+            self._whole = True
+            for vote in whole:
+                self._acceptor.learn(vote)
+
+    def _propose(self, roster: Roster, term: int, now_ms: int, wall_ms: int) -> Out:
+        if self._waiting is not None or self.unkept is not None:
+            return []
+        wish = self._wish()
+        ask = self._proposer.step(
+            roster, term, wish, name=self._me.name, now_ms=now_ms, wall_ms=wall_ms
+        )
+        return [(name, ask) for name in roster.names] if ask is not None else []
+
+    def _asked(self, ask: RosterAsk, now_ms: int) -> Out:
+        roster = self.roster
+        if roster is None:
+            return [(ask.name, self._my_want())]
+        if (ask.roster, ask.version) != (roster.id, roster.version):
+            return self.noticed(ask.name, ask.roster, ask.version, now_ms=now_ms)
+        if not roster.proven and not ask.term:
+            # Whoever has it on disk counts, also a name that came too late to be in it.
+            self._spoken = True
+            return [(ask.name, self._vote(ask))]
+        if not self._is_member() or ask.name not in roster.names:
+            return []
+        if ask.term and not self._whole:
+            return []
+        self._spoken = True
+        self._acceptor.asked(ask)
+        if ask.kind == "leave" and ask.member == self._me.name:
+            self._confirmed, self._peeks, self._holders = False, {}, {}
+        return [(ask.name, self._vote(ask))]
+
+    def _vote(self, ask: RosterAsk) -> RosterVote:
+        said = (self._whole, self._synced, self._adopted_ms)
+        return self._acceptor.vote(ask, self._me, said, settled=self.settled)
+
+    def _voted(self, vote: RosterVote, now_ms: int, wall_ms: int) -> Out:
+        roster = self.roster
+        if roster is None or (vote.voter not in roster.names and roster.proven):
+            return []
+        if (vote.roster, vote.version) != (roster.id, roster.version):
+            return self.noticed(vote.voter, vote.roster, vote.version, now_ms=now_ms)
+        if not vote.term or vote.voter not in roster.names:
+            self._peeked(roster, vote)
+            return []
+        change = self._proposer.voted(roster, vote, now_ms=now_ms)
+        if change is None:
+            return []
+        following = rosters.changed(roster, change.kind, change.member, since_ms=change.since_ms)
+        if following is None:
+            return []
+        self._consider(following, wall_ms)
+        return [
+            told
+            for name in sorted({*roster.names, *following.names})
+            if name != self._me.name
+            for told in self._tell(name, following)
+        ]
+
+    def _told(self, roster: Roster, now_ms: int, wall_ms: int) -> None:
+        promised = self._founding.waits_for_another(roster.id, now_ms=now_ms)
+        if self.roster is not None or roster.proven or not promised:
+            self._consider(roster, wall_ms)
+
+    def _is_better(self, roster: Roster, known: Roster | None) -> bool:
+        other = known is not None and known.id != roster.id
+        if other and known is self.roster and self._spoken and not roster.proven:
+            return False
+        return rosters.is_better(roster, known)
+
+    def _consider(self, roster: Roster, wall_ms: int) -> None:
+        """Take a roster, if it counts more than what is known here."""
+        if not all(
+            self._is_better(roster, known) for known in (self.roster, self.unkept, self._waiting)
+        ):
+            return
+        ours = self.roster is not None and self.roster.id == roster.id
+        if ours and self._me.name not in roster.names:
+            self._confirmed = False
+        if ours and roster.since_ms > wall_ms:
+            self._waiting = roster
+        else:
+            self.unkept, self._waiting = roster, None
+
+    def _want(self, now_ms: int) -> Out:
+        """Ask somebody for a better roster: often while there is none here that counts, else seldom."""
+        often = self.roster is None or not self.roster.proven or not self._is_member()
+        if now_ms - self._wanted_ms < (WANT_AGAIN_MS if often else WANT_SELDOM_MS):
+            return []
+        others = [name for name in self._presence.alive() if name != self._me.name]
+        if not others:
+            return []
+        self._wanted_ms, self._wants = now_ms, self._wants + 1
+        return [(others[self._wants % len(others)], self._my_want())]
+
+    def _my_want(self) -> RosterWant:
+        roster = self.roster
+        if roster is None or not roster.proven:
+            return RosterWant(self._me.name, NOBODY, 0, 0)
+        return RosterWant(self._me.name, roster.id, roster.version, len(roster.names))
+
+    def _compared(self, name: str, roster_id: bytes, version: int, count: int) -> Out:
+        roster = self.roster
+        if roster is None or (roster.id, roster.version) == (roster_id, version):
+            return []
+        if roster.id == roster_id:
+            mine = roster.version > version
+        else:
+            mine = rosters.counts_more(len(roster.names), roster.id, count, roster_id)
+        return self._tell(name, roster) if mine else [(name, self._my_want())]
+
+    def _tell(self, name: str, roster: Roster) -> Out:
+        return [(name, part) for part in rosters.parts(roster)]
+
+    def _wish(self) -> Change | None:
+        """Return what should change, as far as this node knows."""
+        if self.roster is None or not self._is_member():
+            return None
+        return self._presence.wish(self.roster)
+
+    def _is_member(self) -> bool:
+        return self.roster is not None and self._me.name in self.roster.names

@@ -1,0 +1,400 @@
+"""One key of one node that spends: which window it is in, how fast it spends, what it needs and what is too much.
+
+A window, or a slice of a long one, is a *turn*:
+
+    at its start    what stands with the node is there, and debt is paid of it
+    low             less than 10 ms of demand is left: it asks for 30 ms of demand, and a round trip more; for up to a
+                    second's, where that is a 256th of what the owner has left
+    30, 60, 80 %    what exceeds 1.3 times the need of the rest, and a little, goes back to the owner
+    at its end      short windows: void; long ones: what stood lapses, what was given and is old goes back
+
+Limits that are small for so many nodes are not asked for ahead: only what somebody waits for is.
+
+The window never goes back by one, as long as this node lives: a clock that is set back a little finds the
+window that is already open and goes on in it. A clock that jumps farther is followed; in windows it has been in
+this node has what it had, or nothing. A node that slept through windows missed them.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from smg_mesh.escrow.book_rows import Held
+from smg_mesh.escrow.limit_model import AMOUNT_MAX, Life, Limit, slot_of, window_of
+from smg_mesh.escrow.messages.messages import AskRow, GiveRow
+from smg_mesh.escrow.spendable_share import ASLEEP, Share
+from smg_mesh.escrow.spending.check_interval import CALM_MS, PACE_MIN_MS, enough_ms, pace_ms
+from smg_mesh.escrow.spending.node_footing import Footing
+from smg_mesh.escrow.spending.standing_rights import SLICE_MS
+from smg_mesh.escrow.spending.visited_windows import Visited
+from smg_mesh.escrow.spending.window_page import Page
+
+AHEAD_MS: Final = 30
+"""So much demand is asked for at once."""
+PLENTY_AHEAD_MS: Final = 1_000
+"""So much at most is asked for at once of an owner that has plenty left: asking is what rights cost a node."""
+_PLENTY: Final = 256
+"""So small a part of what it has left may be asked for: what then stands here unused is missed by nobody."""
+LOW_MS: Final = 10
+"""Less demand than this in hand, and the node asks."""
+_AHEAD_MIN: Final = 3
+_RETURNS_PERCENT: Final = (30, 60, 80)
+_SPARE: Final = 1.3
+_KEEP_MAX: Final = 5
+"""So many units beyond the expected need are kept; fewer of small limits."""
+_IDLE_MS: Final = 5_000
+_RETRY_MS: Final = 25
+_RETRY_MAX_MS: Final = 400
+_EMPTY_RETRY_MS: Final = 300
+"""An owner without rights hears from us so often, and gives by itself when it has some again."""
+_HEARD_FOR_MS: Final = 2_000
+"""An owner that answered within this time is there to take things back."""
+_PAST_MAX: Final = 3
+_ROUND_TRIP_MAX_MS: Final = 500
+_NEVER_MS: Final = 1 << 62
+Called = Callable[["Account"], object]
+
+
+class Account:
+    """One key; `share` is what admission sees of it."""
+
+    def __init__(
+        self, limit: Limit, footing: Footing, visited: Visited, call: Called, *, now_ms: int
+    ) -> None:
+        """Windows that were `visited` have been forgotten since; `call` is called when its share becomes low."""
+        self.limit: Limit | None = limit
+        self.share = Share(limit, lambda: call(self))
+        self.slot = slot_of(limit.key)
+        self.visited = visited
+        self.page: Page | None = None
+        self.early: Page | None = None
+        self.past: list[Page] = []
+        self.active_ms = now_ms
+        self.expires = False
+        """It is in line to be forgotten."""
+        self.due_ms = now_ms
+        """When it must be looked at again."""
+        self.owner = ""
+        """Whom this node takes for the owner."""
+        self.way = (0, "")
+        """(term, owner) that returns go to."""
+        self._unsaid = False
+        """There is something that the owner has not been told."""
+        self._unheard = False
+        """It was told, and has not answered."""
+        self._footing = footing
+        self._demand = 0.0
+        self._ease_ms = min(2_000.0, max(100.0, limit.window_ms / 5))
+        self._pace_ms = pace_ms(limit.window_ms)
+        self._offered_mark = 0
+        self._debt_mark = 0
+        self._measured_ms = now_ms
+        self._turn_ms = -1
+        self._back_ms = _NEVER_MS
+        self._returns_ms = _NEVER_MS
+        self._turn_began_ms = 0
+        self._returns_done = 0
+        self._ahead = True
+        self._round_trip_ms = 5
+        self._asked_ms = -1
+        self._answered_ms = -1
+        self._heard_ms = -_NEVER_MS
+        self._good_until_ms = _NEVER_MS
+        self.try_ms = 0
+        self._gap_ms = _RETRY_MS
+
+    def enter(self, limit: Limit, *, wall_ms: int) -> None:
+        """Be awake in the window and slice of that moment, with what stands there; debt is paid first."""
+        share, window = self.share, window_of(wall_ms, limit.window_ms)
+        page = self.page
+        if page is not None and 0 < page.window - window <= 1 and share.window != ASLEEP:
+            window = page.window
+        if page is None or page.window != window:
+            page = self._turn_page(window, limit)
+        elif share.window == ASLEEP:
+            page.open(share)
+            self._offered_mark = share.offered
+        self.limit = limit
+        share.amount = limit.amount
+        page.amount = max(page.amount, limit.amount)
+        page.accrue(share, self._footing, limit, wall_ms=wall_ms)
+        users = self._footing.users
+        minted = limit.amount - users * limit.standing_right(users)
+        self._ahead = minted >= _AHEAD_MIN * users
+        self._turn_began_ms = page.began_ms + page.slice_at(wall_ms) * SLICE_MS
+        self._turn_ms = page.turn_ms(wall_ms) if limit.window_ms else _NEVER_MS
+        self._back_ms = page.began_ms - limit.window_ms if limit.window_ms else -_NEVER_MS
+        self._returns_done = -1
+        self._next_return(after_ms=wall_ms)
+        share.wants_more = False
+        self.due_ms = 0
+        self._pay()
+
+    def turn(self, *, now_ms: int, wall_ms: int) -> None:
+        """Go over into the next slice or window, or fall asleep if nobody has used it for a while."""
+        share, page, limit = self.share, self.page, self.limit
+        assert page is not None
+        same = limit is not None and window_of(wall_ms, share.window_ms) == page.window
+        if same:
+            page.lapse(share)
+            if now_ms >= self._good_until_ms:
+                self.give_back(share.left, now_ms=now_ms)
+        idle = now_ms - self.active_ms >= _IDLE_MS and not share.debt and not share.wanted
+        if limit is None or idle:
+            if same:
+                self.give_back(share.left, now_ms=now_ms)
+            self.sleep()
+        else:
+            self.enter(limit, wall_ms=wall_ms)
+
+    def sleep(self) -> None:
+        """Let nothing be charged until somebody asks for this share again."""
+        share, page = self.share, self.page
+        if page is None or share.window == ASLEEP:
+            return
+        page.close(share)
+        share.left = share.low = 0
+        share.window = ASLEEP
+        share.wants_more = False
+
+    def look(self, now_ms: int, wall_ms: int) -> bool:
+        """Measure; return whether the turn is over, or something is to be said or given back."""
+        share = self.share
+        if wall_ms >= self._turn_ms or wall_ms < self._back_ms:
+            return True
+        offered = share.offered
+        passed = now_ms - self._measured_ms
+        if passed > 0 and (offered != self._offered_mark or self._demand):
+            came = offered - self._offered_mark
+            if came:
+                self._offered_mark = offered
+                self.active_ms = now_ms
+            weight = passed / (passed + self._ease_ms)
+            demand = self._demand + (max(0, came) * 1000.0 / passed - self._demand) * weight
+            self._demand = demand if demand > 0.001 else 0.0
+            share.low = (
+                int(demand * (LOW_MS + self._round_trip_ms) / 1000) + 1 if self._ahead else 0
+            )
+        self._measured_ms = now_ms
+        if share.debt:
+            self._pay()
+        if wall_ms >= self._returns_ms or self._unsaid or self._unheard:
+            return True
+        if share.wanted > share.left or share.debt:
+            return True
+        return share.left < share.low and self._demand > 0.0
+
+    def plan(self, now_ms: int, wall_ms: int) -> None:
+        """Work out when it must be looked at again, unless its share calls before.
+
+        That is before it can be low, so that it is known how fast it is used, and together with others.
+        """
+        share, most_ms = self.share, self._pace_ms
+        sure_ms = enough_ms(share, self._demand, most_ms) if self._ahead else most_ms
+        due_ms = now_ms + (sure_ms if sure_ms >= CALM_MS else most_ms)
+        due_ms -= due_ms % CALM_MS
+        asking = self._unsaid or self._unheard or share.debt or share.left < share.low
+        if (asking or share.wanted > share.left) and self.try_ms < due_ms:
+            due_ms = max(now_ms + PACE_MIN_MS, self.try_ms)
+        border_ms = self._returns_ms if self._returns_ms < self._turn_ms else self._turn_ms
+        if border_ms - wall_ms < due_ms - now_ms:
+            due_ms = max(now_ms + 1, now_ms + border_ms - wall_ms)
+        self.due_ms = due_ms
+
+    def over(self, wall_ms: int) -> bool:
+        """Return whether the turn of this account ended before that moment."""
+        return wall_ms >= self._turn_ms or wall_ms < self._back_ms
+
+    def follow(self, owner: str) -> None:
+        """Learn whom this node takes for the owner of the slot; empty: nobody."""
+        share = self.share
+        if owner != self.owner:
+            self.owner = owner
+            self.try_ms = 0
+            self._gap_ms = _RETRY_MS
+            share.pool = -1
+        if not owner:
+            share.pool = 0 if self._footing.founded else -1
+            borrows = self.page is not None and self.page.borrowed
+            share.state = "borrowed" if borrows else "standing"
+        elif self.way == (0, owner) and not self._footing.majority:
+            share.state = "alone"
+        elif share.state != "exact":
+            share.state = "exact"
+
+    def trim(self, *, now_ms: int, wall_ms: int) -> None:
+        """Give back what exceeds the need of the rest of this turn, if it is time for that."""
+        if wall_ms < self._returns_ms or self.limit is None:
+            return
+        share = self.share
+        if share.offered and self._returns_done == len(_RETURNS_PERCENT) - 1:
+            self._unsaid = True
+        rest_ms = max(0, self._turn_ms - wall_ms)
+        keep = int(_SPARE * self._demand * rest_ms / 1000) + share.wanted
+        if self._ahead:
+            keep += min(_KEEP_MAX, 1 + share.amount // 200)
+        if share.left > keep:
+            if not self._hears(now_ms):
+                self._unsaid = True
+                return
+            self.give_back(share.left - keep, now_ms=now_ms)
+        self._next_return(after_ms=wall_ms)
+
+    def give_back(self, amount: int, *, now_ms: int) -> None:
+        """Move so much to the owner, if there is one that will hear of it."""
+        if amount <= 0 or self.page is None or not self._hears(now_ms):
+            return
+        self.page.give_back(self.way, amount, self.share)
+        self._unsaid = True
+
+    def asks(self, *, now_ms: int) -> AskRow | None:
+        """Return what to say to the owner now, if anything."""
+        page, share = self.page, self.share
+        if page is None or not self.owner or now_ms < self.try_ms:
+            return None
+        asleep = share.window == ASLEEP
+        wants = 0 if asleep else self._wants()
+        if not wants and not self._unsaid and not self._unheard:
+            return None
+        given, returned = page.ways.get(self.way, (0, 0))
+        self._asked_ms = now_ms
+        self.try_ms = now_ms + max(self._gap_ms, 2 * self._round_trip_ms + 10)
+        self._gap_ms = min(_RETRY_MAX_MS, 2 * self._gap_ms)
+        share.wants_more = False
+        self._unheard |= self._unsaid
+        self._unsaid = False
+        return AskRow(
+            term=self.way[0],
+            key=share.key,
+            window=page.window,
+            given=given,
+            returned=returned,
+            spent=page.spent if asleep else share.spent,
+            demand_per_s=int(self._demand * 1000),
+            lapsed=page.lapsed,
+            wants=min(AMOUNT_MAX, wants),
+            waits=min(AMOUNT_MAX, wants, share.wanted + share.debt),
+            loaned=page.loaned,
+        )
+
+    def take(self, owner: str, row: GiveRow, asked_ms: int, *, now_ms: int) -> bool:
+        """Learn what an owner gave and has left; return whether there is more now to charge."""
+        way = (row.term, owner)
+        newer = asked_ms > self._answered_ms or row.term > self.way[0]
+        if newer or (asked_ms == self._answered_ms and way == self.way):
+            self._heard_from(way, row, asked_ms, now_ms=now_ms)
+        page, share = self._page_of(row.window), self.share
+        if page is None:
+            return False
+        new = page.take(way, row.given)
+        if page is not self.page or share.window == ASLEEP:
+            page.left += new
+            return False
+        share.left += new
+        if new:
+            self._good_until_ms = max(asked_ms, now_ms - _ROUND_TRIP_MAX_MS) + row.valid_ms
+            self._pay()
+        return new > 0
+
+    def rows(self, me: Life) -> list[Held]:
+        """Return its windows for the auditor, oldest first."""
+        if self.page is not None and self.share.window != ASLEEP:
+            self.page.close(self.share)
+        pages = [*self.past, self.page, self.early]
+        shown = [page for page in pages if page is not None and not (page.void and not page.spent)]
+        return [page.row(self.share.key, me) for page in shown]
+
+    def ends_ms(self) -> int:
+        """Return when its last window is over (wall clock)."""
+        pages = [page for page in (self.page, self.early) if page is not None]
+        return max((page.ends_ms for page in pages), default=0)
+
+    def _turn_page(self, window: int, limit: Limit) -> Page:
+        share = self.share
+        if self.page is not None:
+            if share.window != ASLEEP:
+                self.page.close(share)
+            self.past = [*self.past, self.page][-_PAST_MAX:]
+        known = [page for page in (*self.past, self.early) if page and page.window == window]
+        page = known[0] if known else Page(window, limit.window_ms)
+        if page is self.early or (self.early is not None and self.early.window < window):
+            self.early = None
+        if page in self.past:
+            self.past.remove(page)
+        elif window in self.visited:
+            page.void = True
+            page.left = 0
+        self.visited.add(window)
+        self.page = page
+        page.open(share)
+        share.pool = -1
+        self._offered_mark = share.offered
+        self._good_until_ms = _NEVER_MS
+        self._unsaid = self._unheard = False
+        self.try_ms = 0
+        self._gap_ms = _RETRY_MS
+        return page
+
+    def _page_of(self, window: int) -> Page | None:
+        page = self.page
+        if page is None or page.window == window:
+            return page if page is not None else None
+        known = next((page for page in self.past if page.window == window), None)
+        if known is not None:
+            return known
+        if window == page.window + 1:
+            if self.early is None or self.early.window != window:
+                self.early = Page(window, self.share.window_ms)
+                self.early.void = window in self.visited
+            return self.early
+        return None
+
+    def _heard_from(
+        self, way: tuple[int, str], row: GiveRow, asked_ms: int, *, now_ms: int
+    ) -> None:
+        if asked_ms == self._asked_ms and asked_ms > self._answered_ms:
+            measured = min(_ROUND_TRIP_MAX_MS, max(0, now_ms - asked_ms))
+            self._round_trip_ms = (3 * self._round_trip_ms + measured) // 4
+        self.way = way
+        self._heard_ms = now_ms
+        if self.page is not None and row.window == self.page.window:
+            self.share.pool = row.left
+        if asked_ms >= self._asked_ms:
+            self._unheard = False
+            self._gap_ms = _RETRY_MS
+            self.try_ms = now_ms if row.left else now_ms + _EMPTY_RETRY_MS
+        self._answered_ms = max(self._answered_ms, asked_ms)
+
+    def _hears(self, now_ms: int) -> bool:
+        return bool(self.owner) and (
+            self.way[1] == self.owner and now_ms - self._heard_ms <= _HEARD_FOR_MS
+        )
+
+    def _wants(self) -> int:
+        share = self.share
+        needs = share.wanted + share.debt
+        if self._ahead and self._demand:
+            ahead = int(self._demand * (AHEAD_MS + 2 * self._round_trip_ms) / 1000)
+            plenty = min(int(self._demand * PLENTY_AHEAD_MS / 1000), share.pool // _PLENTY)
+            if share.left < share.low:
+                needs += max(_AHEAD_MIN, ahead, plenty)
+        return max(0, needs - share.left)
+
+    def _pay(self) -> None:
+        share, page = self.share, self.page
+        assert page is not None
+        page.owed += max(0, share.debt - self._debt_mark)
+        paid = min(share.left, share.debt)
+        share.left -= paid
+        share.spent += paid
+        share.debt -= paid
+        self._debt_mark = share.debt
+
+    def _next_return(self, *, after_ms: int) -> None:
+        length = self._turn_ms - self._turn_began_ms
+        while self._turn_ms < _NEVER_MS and self._returns_done < len(_RETURNS_PERCENT) - 1:
+            self._returns_done += 1
+            percent = _RETURNS_PERCENT[self._returns_done]
+            self._returns_ms = self._turn_began_ms + length * percent // 100
+            if self._returns_ms > after_ms:
+                return
+        self._returns_ms = _NEVER_MS

@@ -1,0 +1,100 @@
+"""On what one life of a node stands: by how much it divides, and since when.
+
+this life's boot          nothing stands in windows (slices) that began before: a life before may have spent it
+the lives before          nothing stands in what they lived through by their clocks, and nothing as long as the
+                          disk does not have where the clock of this life is
+a divisor after none      counts from the next slice on, of the first window a few units less: an owner by the
+                          roster before rounds in another way, and may have minted that window ahead
+a divisor after another   a right that grows counts from the second window on, for the same reason; whatever
+                          came in between
+no majority in sight      for as long as a lease lasts: this node may borrow
+"""
+
+from typing import Final
+
+from smg_mesh.escrow.limit_model import LEASE_MS, Limit, Roster
+from smg_mesh.escrow.spending.lived_time import Lived
+from smg_mesh.escrow.spending.standing_rights import borrowed_right, standing_right
+
+_BOOT_MARGIN_MS: Final = 250
+"""The clock of the life before may have been a little ahead of this one's."""
+_AHEAD_MS: Final = 1_100
+"""So long before it begins a window is minted at most, with clocks a little apart."""
+NOTHING: Final = -1
+"""There is no right at all yet, which is not the same as a right of 0."""
+
+
+class Footing:
+    """One per life of a node."""
+
+    def __init__(self, *, now_ms: int, wall_ms: int, lived: Lived | None = None) -> None:
+        self._lived = lived
+        self.users = 1
+        """So many names share what an owner mints."""
+        self.majority = True
+        self.borrowing = False
+        self._first_ms = wall_ms + _BOOT_MARGIN_MS
+        self._roster: Roster | None = None
+        self._divisor = 0
+        self._granted_ms = wall_ms
+        """When it began to divide by anything, after nothing."""
+        self._past: list[tuple[int, int]] = []
+        """Divisors of before and until when they counted, the largest first: a smaller one that ended earlier says
+        nothing."""
+        self._cut_ms = now_ms
+
+    @property
+    def founded(self) -> bool:
+        """Whether it is known who votes: before that a limit has no owner, and will have one soon."""
+        return self._roster is not None
+
+    def divide(self, roster: Roster | None, divisor: int, *, wall_ms: int) -> None:
+        """Divide by that from now on, by these rules; 0: nothing stands."""
+        self._roster = roster
+        self.users = len(roster.names) if roster is not None else 1
+        if divisor == self._divisor:
+            return
+        if self._divisor:
+            self._past = [one for one in self._past if one[0] > self._divisor]
+            self._past.append((self._divisor, wall_ms))
+        else:
+            self._granted_ms = wall_ms
+        self._divisor = divisor
+
+    def clocks(self, *, now_ms: int, wall_ms: int) -> None:
+        """Look at both clocks, before anything is said to stand."""
+        if self._lived is not None:
+            self._lived.see(now_ms=now_ms, wall_ms=wall_ms)
+
+    def see(self, *, majority: bool, now_ms: int) -> None:
+        """Learn whether a majority is in sight."""
+        if majority != self.majority:
+            self.majority = majority
+            self._cut_ms = now_ms
+        self.borrowing = not majority and now_ms - self._cut_ms >= LEASE_MS
+
+    def since_ms(self, turn_ms: int) -> int:
+        """Return the moment around that one from which on something stands: nothing does that began before."""
+        first_ms = max(self._first_ms, self._granted_ms)
+        return first_ms if self._lived is None else max(first_ms, self._lived.until_ms(turn_ms))
+
+    def right(self, limit: Limit, *, began_ms: int, turn_ms: int) -> int:
+        """Return what stands in a window that began then, in the slice that began at `turn_ms`; or NOTHING."""
+        if not self._stands(turn_ms):
+            return NOTHING
+        ahead_ms = began_ms - max(limit.window_ms, _AHEAD_MS)
+        right = standing_right(limit, self._roster, self._divisor)
+        for divisor, until_ms in self._past:
+            if until_ms > ahead_ms:
+                right = min(right, standing_right(limit, self._roster, divisor))
+        return right if self._granted_ms <= ahead_ms else max(0, right - self.users)
+
+    def loan(self, limit: Limit, *, turn_ms: int) -> int:
+        """Return what this node may borrow of a window now."""
+        if not self.borrowing or not self._stands(turn_ms):
+            return 0
+        return borrowed_right(limit, self._divisor)
+
+    def _stands(self, turn_ms: int) -> bool:
+        known = self._lived is None or self._lived.known
+        return known and self._divisor > 0 and turn_ms >= self.since_ms(turn_ms)

@@ -1,0 +1,68 @@
+"""What stands with one node in a window, whatever it and the others have heard of limits and rosters.
+
+What stands needs no message, so nobody can take it back: an owner that has not heard of a change mints as
+if there had been none. Shrinking is therefore always safe, and growing takes care:
+
+    a new version of a limit    what stands leaves room for all that an owner may mint who goes by an older
+                                version, of the largest of those amounts
+    a new roster                a right that grows counts from the second window on: an owner of the roster
+                                before may have minted the first one ahead
+
+In long windows what stands accrues in slices, so that a minority lives at a steady rate and a restart loses
+one slice; within one window the rate never grows.
+"""
+
+from typing import Final
+
+import msgspec
+
+from smg_mesh.escrow.limit_model import Limit, Roster
+
+SLICE_MS: Final = 10_000
+"""Windows longer than this accrue; given rights of theirs are good for so long."""
+
+
+def standing_right(limit: Limit, roster: Roster | None, divisor: int) -> int:
+    """Return what one may spend of every window who divides by that, whatever version owners go by."""
+    right = limit.standing_right(divisor)
+    if roster is None or not right or not limit.older:
+        return right
+    have = sum(1 for divisor in roster.divisors if divisor)
+    for amount, standing in limit.older:
+        before = msgspec.structs.replace(limit, amount=amount, standing=standing, older=())
+        room = max(limit.amount, amount) - before.mintable(roster, roster.names)
+        right = min(right, room // have)
+    return max(0, right)
+
+
+def borrowed_right(limit: Limit, divisor: int) -> int:
+    """Return what a node without a majority may borrow of a window: up to its fair part of the amount."""
+    if not divisor or limit.mode != "balanced":
+        return 0
+    return max(0, limit.amount // divisor - limit.standing_right(divisor))
+
+
+def slices_of(window_ms: int) -> int:
+    """Return in how many slices a window accrues; 1 for those that are there at once."""
+    return -(-window_ms // SLICE_MS) if window_ms > SLICE_MS else 1
+
+
+class Accrual:
+    """What has accrued of a right in one window: `total` never exceeds the right, whenever its rate shrinks."""
+
+    __slots__ = ("_rate", "_slices", "_sum", "total")
+
+    def __init__(self, slices: int) -> None:
+        self._slices = slices
+        self._rate = -1
+        self._sum = 0
+        self.total = 0
+
+    def add(self, right: int, *, slices: int = 1) -> int:
+        """Let so many slices accrue at this right for the whole window, or the least before; return the new."""
+        if self._rate < 0 or right < self._rate:
+            self._rate = right
+        self._sum += self._rate * slices
+        new = self._sum // self._slices - self.total
+        self.total += new
+        return new

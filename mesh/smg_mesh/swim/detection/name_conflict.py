@@ -1,0 +1,109 @@
+"""Another process with this node's name and a larger boot: is it alive?
+
+If it is, the older life steps down, and there are never two in one table. If it is not, it was an
+earlier life of this node (the clock went back, or the disk was lost), and this node takes a later
+boot and goes on. Only an answer to a ping of ours counts, over UDP or TCP: words about the other
+process may be as old as its grave.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from smg_mesh.swim.boot_numbers import BOOT_MAX, boot_after
+from smg_mesh.swim.detection.tcp_pings import StreamPings
+from smg_mesh.swim.dissemination.packet_sender import Voice
+from smg_mesh.swim.effects import BootChanged, Superseded
+from smg_mesh.swim.messages import Address, Claim, Ping, Rank
+
+TRIES: Final = 4
+"""Pings one probe timeout apart, before the other process counts as gone."""
+
+
+@dataclass(slots=True, eq=False)
+class Inquiry:
+    """The question under way."""
+
+    boot: int
+    address: Address | None
+    nonce: int
+    tries: int = 0
+    token: int = 0
+
+
+class Namesake:
+    """At most one inquiry at a time, about the largest boot heard of."""
+
+    def __init__(self, voice: Voice, streams: StreamPings) -> None:
+        self._voice = voice
+        self._streams = streams
+        self._inquiry: Inquiry | None = None
+
+    def heard_of(self, claim: Claim, seen_at: Address | None, *, now_ms: int) -> None:
+        """Look into a claim about our name with a larger boot.
+
+        `seen_at` is where a packet of that boot came from, if one did.
+        """
+        voice = self._voice
+        assert claim.boot > voice.boot
+        if claim.boot >= BOOT_MAX:
+            voice.note("refused", detail="limit")
+            return
+        address = claim.address or seen_at
+        ours = address == voice.address
+        over = seen_at is None and claim.rank.gone and claim.address is None
+        if ours or over or claim.rank is Rank.LEFT:
+            self._outlive(claim.boot, now_ms=now_ms)
+            return
+        inquiry = self._inquiry
+        if inquiry is None or inquiry.boot < claim.boot:
+            self._inquiry = Inquiry(claim.boot, address, voice.nonce())
+            self._try(self._inquiry, now_ms=now_ms)
+        elif inquiry.boot == claim.boot and inquiry.address is None and address is not None:
+            inquiry.address, inquiry.tries = address, 0
+            self._try(inquiry, now_ms=now_ms)
+
+    def tick(self, token: int, *, now_ms: int) -> None:
+        """Ask again, or go on as a later life when nobody answered."""
+        inquiry = self._inquiry
+        if inquiry is None or token != inquiry.token:
+            return
+        if inquiry.tries < TRIES:
+            self._try(inquiry, now_ms=now_ms)
+        else:
+            self._outlive(inquiry.boot, now_ms=now_ms)
+
+    def _try(self, inquiry: Inquiry, *, now_ms: int) -> None:
+        voice, timeout_ms = self._voice, self._voice.options.probe_timeout_ms
+        inquiry.tries += 1
+        if inquiry.address is not None:
+            voice.send(inquiry.address, Ping(inquiry.nonce, voice.name, inquiry.boot))
+            if inquiry.tries == 1:
+                self._streams.ask(
+                    "namesake",
+                    voice.name,
+                    inquiry.boot,
+                    inquiry.address,
+                    nonce=inquiry.nonce,
+                    deadline_ms=TRIES * timeout_ms,
+                    now_ms=now_ms,
+                )
+        inquiry.token = voice.timer("namesake", now_ms + timeout_ms)
+
+    def answered(self, nonce: int) -> bool:
+        """Take an answer of the other process: step down; False if it is none to our question."""
+        inquiry = self._inquiry
+        if inquiry is None or inquiry.nonce != nonce or inquiry.address is None:
+            return False
+        voice = self._voice
+        voice.silent = True
+        voice.note("superseded")
+        voice.out.append(Superseded(inquiry.boot, inquiry.address))
+        return True
+
+    def _outlive(self, boot: int, *, now_ms: int) -> None:
+        self._inquiry = None
+        if boot < self._voice.boot:
+            return  # We outlived it already, for another reason.
+        self._voice.take_boot(boot_after(boot, self._voice.rng), now_ms=now_ms)
+        self._voice.note("boot_raised")
+        self._voice.out.append(BootChanged(self._voice.boot))

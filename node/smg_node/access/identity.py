@@ -1,0 +1,186 @@
+"""Whose request it is: what a key says of the one who sent it, and what that one may do.
+
+A key is recognised without a cache of secrets and in the same time whether its id is known or not: one
+digest, one comparison in constant time. Other kinds of credentials, such as signed tokens, are another
+`Authenticator`; they say the same three things.
+"""
+
+from dataclasses import dataclass
+from hmac import compare_digest
+from typing import Final, Literal, Protocol, TypeAlias
+
+from smg_node.access.api_key import digest_of, read_key_text
+from smg_node.core.errors import ErrorKind, SmgError
+
+Role: TypeAlias = Literal["user", "operator", "admin"]
+ROLES: Final[tuple[Role, ...]] = ("user", "operator", "admin")
+"""Each may do what the ones before it may."""
+RANK: Final[dict[Role, int]] = {role: rank for rank, role in enumerate(ROLES)}
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who asks. `key_id` and `tenant` are empty where nobody had to say."""
+
+    key_id: str
+    tenant: str
+    role: Role
+    expires_ms: int = 0
+    """When the key does, in Unix milliseconds; 0 for never."""
+
+
+ANYBODY: Final = Identity("", "", "user")
+"""Who came without a key, where none is needed."""
+LOCAL: Final = Identity("", "", "admin")
+"""The operator of this machine, where no key is needed."""
+
+
+class Authenticator(Protocol):
+    """Knows credentials."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether credentials are needed: an admin key exists."""
+        ...
+
+    @property
+    def settled(self) -> bool:
+        """Whether this node knows by now what the cluster knows."""
+        ...
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no credential that could be known."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Another number whenever anything of the above has changed, or whose a credential is, but for the time that passes."""
+        ...
+
+    def identify(self, credential: str) -> Identity:
+        """Return whose it is; UNAUTHENTICATED for what is not good (any more)."""
+        ...
+
+
+class KnownKey(Protocol):
+    """What is known of a key. Times are Unix milliseconds, 0 means never."""
+
+    @property
+    def id(self) -> str:
+        """Which one."""
+        ...
+
+    @property
+    def tenant(self) -> str:
+        """Whose it is."""
+        ...
+
+    @property
+    def role(self) -> Role:
+        """What it may."""
+        ...
+
+    @property
+    def digest(self) -> bytes:
+        """Of its secret; empty if it is revoked."""
+        ...
+
+    @property
+    def expires_ms(self) -> int:
+        """Until when it is good."""
+        ...
+
+
+class KeySource(Protocol):
+    """All keys there are."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether an admin key exists."""
+        ...
+
+    @property
+    def settled(self) -> bool:
+        """Whether this node knows by now what the cluster knows."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Another number after every change of the keys."""
+        ...
+
+    def get(self, key_id: str) -> KnownKey | None:
+        """Return a key, good or not."""
+        ...
+
+    def now_ms(self) -> int:
+        """Return the wall clock."""
+        ...
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+
+class KeyAuthenticator:
+    """Knows API keys."""
+
+    def __init__(self, keys: KeySource) -> None:
+        self._keys = keys
+        self._dummy = digest_of("nobody")
+        # By the id of a key, with the record it was made of: making one costs more than finding it.
+        self._identities: dict[str, tuple[KnownKey, Identity]] = {}
+
+    @property
+    def closed(self) -> bool:
+        """Whether an admin key exists."""
+        return self._keys.closed
+
+    @property
+    def settled(self) -> bool:
+        """Whether this node knows by now what the cluster knows."""
+        return self._keys.settled
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no key at all."""
+        return not len(self._keys)
+
+    @property
+    def version(self) -> int:
+        """Another number after every change of the keys."""
+        return self._keys.version
+
+    def identify(self, credential: str) -> Identity:
+        """Return whose key it is; UNAUTHENTICATED, and never a word of the key itself."""
+        said = read_key_text(credential)
+        if said is None:
+            raise unknown_key()
+        key = self._keys.get(said[0])
+        digest = digest_of(said[1])
+        same = compare_digest(digest, self._dummy if key is None else key.digest)
+        if key is None or not same:
+            raise unknown_key()
+        if key.expires_ms and self._keys.now_ms() >= key.expires_ms:
+            raise SmgError(ErrorKind.UNAUTHENTICATED, "the key has expired", code="expired_api_key")
+        kept = self._identities.get(key.id)
+        if kept is None or kept[0] is not key:
+            kept = self._identities[key.id] = (
+                key,
+                Identity(key.id, key.tenant, key.role, key.expires_ms),
+            )
+        return kept[1]
+
+
+def unknown_key() -> SmgError:
+    """Return the error for a key that is not good."""
+    return SmgError(ErrorKind.UNAUTHENTICATED, "the key is not valid here")
+
+
+def missing_key() -> SmgError:
+    """Return the error for a request without a key where one is needed."""
+    return SmgError(
+        ErrorKind.UNAUTHENTICATED,
+        "this needs a key: send it as `Authorization: Bearer KEY` or `x-api-key: KEY`",
+    )

@@ -1,0 +1,186 @@
+"""`smg-admin keys`: API keys of the whole cluster, made, listed and revoked."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from smg_node.admin.client import AdminError
+from smg_node.admin.options import options_of
+from smg_node.admin.views.output import print_json, print_table, tell
+from smg_node.admin.views.value_text import say_time
+
+keys_app = typer.Typer(
+    help="Make, list and revoke the API keys of the cluster.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_KEYS: Final = ("v1", "cluster", "keys")
+_UNITS_S: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_SPAN: Final = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
+_COLUMNS: Final = ("ID", "TENANT", "ROLE", "NAME", "STATE", "CREATED", "EXPIRES", "FINGERPRINT")
+
+
+@keys_app.command("create")
+def create(
+    context: typer.Context,
+    tenant: Annotated[
+        str, typer.Option(metavar="NAME", help="Whose key it is; one of role user needs it.")
+    ] = "",
+    role: Annotated[
+        str,
+        typer.Option(
+            metavar="ROLE",
+            help="user: the data API; operator: may look at everything; admin: may change it.",
+        ),
+    ] = "user",
+    name: Annotated[
+        str, typer.Option(metavar="TEXT", help="What it is for, for whoever lists the keys.")
+    ] = "",
+    expires: Annotated[
+        str,
+        typer.Option(
+            metavar="WHEN", help="After 90d, 12h, 30m or 60s, or on 2027-01-31 (UTC); else never."
+        ),
+    ] = "",
+) -> None:
+    """Make a key, and print it: it is shown this once and can never be read again.
+
+    The first admin key closes the cluster: from then on data and admin routes need a key.
+
+    \b
+    smg-admin keys create --tenant acme --name checkout --expires 90d
+    smg-admin keys create --role admin > admin.key
+    """
+    options = options_of(context)
+    body: dict[str, Any] = {"role": role, "name": name}
+    if tenant:
+        body["tenant"] = tenant
+    if expires:
+        body["expires_in_s"] = _seconds(expires)
+    made = options.client.ask("POST", *_KEYS, body=body)
+    if options.as_json:
+        print_json(made)
+        return
+    print(made["key"])
+    tell(f"key {made['id']}: keep it now, it is not shown again")
+    if made["closes"]:
+        tell(
+            "this is the first admin key: from now on every request needs a key (--key, SMG_KEY or"
+            " --key-file for this command)"
+        )
+
+
+@keys_app.command("list")
+def list_keys(
+    context: typer.Context,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also those that were revoked in the last 30 days.")
+    ] = False,
+) -> None:
+    """List the keys: whose they are, what they may, until when; never a key itself."""
+    options = options_of(context)
+    query = {"all": "true"} if everything else None
+    answer = options.client.ask("GET", *_KEYS, query=query)
+    if options.as_json:
+        print_json(answer)
+        return
+    print_table(_COLUMNS, map(_row, answer["keys"]), empty="There are no keys.")
+    if not answer["closed"]:
+        tell(
+            "no admin key exists: data is open unless auth.data says otherwise, the admin API answers"
+            " loopback only"
+        )
+
+
+@keys_app.command("revoke")
+def revoke(
+    context: typer.Context,
+    key_id: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="As `keys list` shows it.", show_default=False),
+    ],
+    force: Annotated[
+        bool, typer.Option("--force", help="Also the last admin key: the cluster is open again.")
+    ] = False,
+) -> None:
+    """Make a key worthless on every node, at once."""
+    options = options_of(context)
+    query = {"force": "true"} if force else None
+    done = options.client.ask("DELETE", *_KEYS, _id_of(key_id), query=query)
+    if options.as_json:
+        print_json(done)
+        return
+    print(f"key {done['id']} of {done['tenant'] or 'nobody'} ({done['role']}) is revoked")
+    if done["opens"]:
+        tell("no admin key is left: the cluster is open again")
+
+
+@keys_app.command("generate")
+def generate(
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="A new file, readable by its owner only."),
+    ] = None,
+) -> None:
+    """Make an admin key for a file; needs no node. Nodes are started with it: --auth.admin-key-file FILE."""
+    from smg_node.access.api_key import (
+        ID_ALPHABET,
+        ID_CHARACTERS,
+        SECRET_ALPHABET,
+        SECRET_CHARACTERS,
+        key_text,
+    )
+    from smg_node.system_clock import secret_text
+
+    key = key_text(
+        secret_text(ID_CHARACTERS, ID_ALPHABET), secret_text(SECRET_CHARACTERS, SECRET_ALPHABET)
+    )
+    if out is None:
+        print(key)
+        return
+    try:
+        with open(os.open(out, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(f"{key}\n")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise AdminError(f"cannot write {out}: {reason}") from None
+    tell(f"{out} holds a new admin key: smg-node --auth.admin-key-file {out}")
+
+
+def _id_of(said: str) -> str:
+    """Return the id; of a whole key, pasted by mistake, its id, so that the secret goes nowhere."""
+    from smg_node.access.api_key import read_key_text
+
+    whole = read_key_text(said)
+    return said if whole is None else whole[0]
+
+
+def _seconds(said: str) -> int:
+    """Return in how many seconds that is; AdminError for what is no time to come."""
+    span = _SPAN.fullmatch(said)
+    if span is not None:
+        return int(span[1]) * _UNITS_S[span[2]]
+    try:
+        day = datetime.strptime(said, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise AdminError(
+            f"--expires takes 90d, 12h, 30m, 60s or a date such as 2027-01-31, not {said[:40]!r}"
+        ) from None
+    left_s = int((day - datetime.now(UTC)) / timedelta(seconds=1))
+    if left_s <= 0:
+        raise AdminError(f"--expires: {said} is over")
+    return left_s
+
+
+def _row(key: Mapping[str, Any]) -> Sequence[object]:
+    times = [None if key[at] is None else say_time(key[at]) for at in ("created_ms", "expires_ms")]
+    state = key["state"] if key["source"] == "cluster" else f"{key['state']} (file)"
+    return (
+        key["id"], key["tenant"], key["role"], key["name"], state, *times, key["fingerprint"]
+    )  # fmt: skip

@@ -1,0 +1,167 @@
+"""`smg-admin status`, `models` and `loads`: how a node and what it serves are doing."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import typer
+
+from smg_node.admin.options import options_of
+from smg_node.admin.views.output import print_facts, print_json, print_table
+
+models_app = typer.Typer(
+    help="See which models are served.", no_args_is_help=True, rich_markup_mode=None
+)
+
+_LOADS: Final = {
+    "worker": "WORKER",
+    "rank": "RANK",
+    "inflight": "IN FLIGHT",
+    "running": "RUNNING",
+    "running_max": "MOST",
+    "waiting": "WAITING",
+    "kv_usage": "KV USED",
+    "tokens_per_s": "TOKENS/S",
+    "cache_hit_rate": "CACHE HITS",
+    "error": "ERROR",
+}
+
+
+def status(context: typer.Context) -> None:
+    """Say whether the node is ready, its version and its workers. Exit code 1 when it is not ready."""
+    options = options_of(context)
+    version = options.client.ask("GET", "version")
+    probe = options.client.look("GET", "readiness").body or {}
+    workers = options.client.ask("GET", "workers")
+    ready = probe.get("status") == "ready"
+    counted = workers["stats"].get("by_status", {})
+    found: dict[str, Any] = {
+        "url": options.client.url,
+        "name": version["name"],
+        "version": version["version"],
+        "commit": version.get("commit"),
+        "ready": ready,
+        "reasons": probe.get("reasons", []),
+        "workers": {"total": len(workers["workers"]), "by_status": counted},
+    }
+    if options.as_json:
+        print_json(found)
+    else:
+        _print_status(found)
+    raise typer.Exit(0 if ready else 1)
+
+
+def _print_status(found: Mapping[str, Any]) -> None:
+    by_status: Mapping[str, int] = found["workers"]["by_status"]
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(by_status.items()))
+    commit = f" ({found['commit']})" if found["commit"] else ""
+    print_facts(
+        [
+            ("node", f"{found['name']} {found['version']}{commit} at {found['url']}"),
+            ("state", "ready" if found["ready"] else "not ready"),
+            *(("", reason) for reason in found["reasons"]),
+            ("workers", counts or "none"),
+        ]
+    )
+
+
+@models_app.command("list")
+def list_models(context: typer.Context) -> None:
+    """List the served models, sorted by name."""
+    options = options_of(context)
+    rows = options.client.ask("GET", "v1", "models")["data"]
+    models = [_model(row) for row in rows if "alias_of" not in row.get("x_smg", {})]
+    models.sort(key=lambda model: str(model["id"]))
+    if options.as_json:
+        print_json(models)
+        return
+    print_table(
+        ("MODEL", "WORKERS", "READY", "CONTEXT", "THOUGHTS", "CALLS", "ALIASES"),
+        (
+            (
+                model["id"],
+                model["workers"],
+                model["workers_ready"],
+                model["context"],
+                _parser(model, "reasoning"),
+                _parser(model, "tools"),
+                model["aliases"],
+            )
+            for model in models
+        ),
+        empty="No model is served.",
+    )
+
+
+def _model(row: Mapping[str, Any]) -> dict[str, Any]:
+    own: Mapping[str, Any] = row.get("x_smg", {})
+    return {
+        "id": row["id"],
+        "owned_by": row.get("owned_by"),
+        "created": row.get("created"),
+        "workers": own.get("workers"),
+        "workers_ready": own.get("workers_ready"),
+        "context": own.get("context"),
+        "aliases": sorted(own.get("aliases", [])),
+        **({"parsers": own["parsers"]} if "parsers" in own else {}),
+    }
+
+
+def _parser(model: Mapping[str, Any], part: str) -> str | None:
+    parsers = model.get("parsers")
+    return None if parsers is None else str(parsers[part]["name"])
+
+
+@models_app.command("explain")
+def explain_model(
+    context: typer.Context,
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL", help="Its name, or an alias.", show_default=False),
+    ],
+) -> None:
+    """Tell how a model's thoughts and tool calls are read, and what decided for it.
+
+    In order: models.NAME.reasoning_parser and .tool_parser, what its worker calls them, the checkpoint's own
+    response template, its chat template and tokens, its config.json, its name.
+
+    \b
+    smg-admin models explain qwen3-32b
+    smg-admin config set models/qwen3-32b/tool_parser hermes
+    """
+    options = options_of(context)
+    found = _model(options.client.ask("GET", "v1", "models", *model.split("/")))
+    if options.as_json:
+        print_json(found)
+        return
+    print_facts(_explained(found))
+
+
+def _explained(model: Mapping[str, Any]) -> list[tuple[str, str]]:
+    parsers = model.get("parsers")
+    if parsers is None:
+        return [("model", model["id"]), ("parsers", "its workers speak HTTP and read its answers")]
+    rows = [("model", str(model["id"]))]
+    for what, name in (("thoughts", "reasoning"), ("tool calls", "tools")):
+        found = parsers[name]
+        variant = "".join(f"+{option}" for option in found["options"])
+        rows.append((what, f"{found['name']}{variant}"))
+        why = f"{found['source']}: {found['evidence']}" if found["evidence"] else "nothing is known"
+        rows.append(("", why))
+    rows.extend(("warning", warning) for warning in parsers.get("warnings", []))
+    return rows
+
+
+def loads(context: typer.Context) -> None:
+    """Ask every ready worker how busy it is; one row a rank."""
+    options = options_of(context)
+    rows: list[dict[str, Any]] = options.client.ask("GET", "get_loads")["loads"]
+    rows.sort(key=lambda row: (str(row.get("worker")), row.get("rank") or 0))
+    if options.as_json:
+        print_json(rows)
+        return
+    shown = [name for name in _LOADS if any(row.get(name) is not None for row in rows)]
+    print_table(
+        [_LOADS[name] for name in shown],
+        ([row.get(name) for name in shown] for row in rows),
+        empty="No worker is ready.",
+    )

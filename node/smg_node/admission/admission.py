@@ -1,0 +1,182 @@
+"""Where requests enter: which limits they meet, whether to wait a moment for rights, what a refusal says.
+
+A share that is empty here may be filled again in a few milliseconds, as long as the owner of the limit has rights
+left. So a request waits for them, not longer than a round trip takes, or up to a second where the owner has plenty;
+where it said that there is nothing left, it is refused at once. None of it costs a right.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from smg_node.admission.header_values import Family, limit_headers
+from smg_node.admission.limit_counters import Tallies
+from smg_node.admission.limit_errors import QUOTA_FROM_MS, LimitedError, refusal
+from smg_node.admission.limit_matching import Matched, Matcher, Prices
+from smg_node.admission.ports import Rights, Rules, Share
+from smg_node.admission.ticket import Attempt, Ticket
+from smg_node.admission.token_reservation import Short
+from smg_node.core.ports import Clock, Rng
+from smg_node.core.request_context import RequestContext
+
+WAIT_S: Final = 0.06
+"""A round trip between nodes and the time between two packets, with some room."""
+PLENTY_WAIT_S: Final = 1.0
+"""The same where the owner has more than enough, which need not be another node: then only this machine's being busy can
+keep the rights from coming, and a refusal would be a lie."""
+NO_PRICES: Final[Prices] = MappingProxyType({})
+OWNER_WAIT_S: Final = 1.3
+"""How long it takes at most until a limit has an owner: it was just set, was not used for a while, or its owner died."""
+STREAM_WAIT_S: Final = 0.5
+"""An answer that has begun may wait longer: a token that comes late is better than none."""
+PLENTY: Final = 100
+"""So many times what a request needs is plenty: as many nodes may ask for as much at once, and all get it."""
+JITTER: Final = 0.1
+"""Clients come back within this part of the next window, not all at its first moment."""
+CONCURRENT_RETRY_S: Final = 1.0
+"""When to come again where nobody knows when an answer ends."""
+OWNER_RETRY_S: Final = 1.0
+"""When to come again where somebody should have rights, and has not said so: he is followed within so long."""
+SLICE_RETRY_S: Final = 10.0
+"""When to come again where what stands is all there is: of long windows that is a little every so many seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionOptions:
+    """How long a request waits for rights that are on their way."""
+
+    wait_max_s: float = WAIT_S
+
+
+class Admission:
+    """Lets requests in."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        rights: Rights,
+        *,
+        clock: Clock,
+        rng: Rng,
+        options: AdmissionOptions | None = None,
+        prices: Prices = NO_PRICES,
+    ) -> None:
+        self.tallies = Tallies()
+        self._rights = rights
+        self._clock = clock
+        self._rng = rng
+        self._options = AdmissionOptions() if options is None else options
+        self._matcher = Matcher(rules, rights, self.tallies, prices=prices)
+
+    def retune(self, options: AdmissionOptions, prices: Prices) -> None:
+        """Go by other options and prices from the next request on."""
+        self._options = options
+        self._matcher.reprice(prices)
+
+    def ticket(self, context: RequestContext, model: str) -> Ticket | None:
+        """Return what a request has to show; None if nothing limits it. Who has one settles or voids it."""
+        matched = self._matcher.find(context.tenant, context.key_id, model)
+        if matched is None:
+            return None
+        self.tallies.begun += 1
+        return Ticket(self, matched)
+
+    # ── For tickets ──────────────────────────────────────────────────────────
+
+    async def insist(
+        self, matched: Matched, attempt: Attempt, *, asking: bool = True
+    ) -> tuple[Matched, Short | None]:
+        """See `ticket.Door`."""
+        clock, waited = self._clock, False
+        matched = self._matcher.renew(matched)
+        short = attempt(matched)
+        wait_s = self._options.wait_max_s if asking else STREAM_WAIT_S
+        begun_s = clock.monotonic_s()
+        owner_s = begun_s + (OWNER_WAIT_S if wait_s else 0.0)
+        plenty_s = begun_s + (max(wait_s, PLENTY_WAIT_S) if wait_s else 0.0)
+        until_s: float | None = None
+        while short is not None:
+            share, now_s = short.measure.share, clock.monotonic_s()
+            if until_s is None and not (_is_sought(share) and now_s < owner_s):
+                until_s = now_s + wait_s
+            left_s = (owner_s if until_s is None else until_s) - now_s
+            if _has_plenty(share, short.cost):
+                left_s = plenty_s - now_s
+            hopeless = share.pool == 0 or short.cost > share.amount or left_s <= 0
+            if hopeless or not await self._rights.refilled(share, short.cost, left_s):
+                break
+            if asking and not waited:
+                waited = True
+                short.measure.tally.waited += 1
+            matched = self._matcher.renew(matched)
+            short = attempt(matched)
+        if asking and short is not None:
+            short.measure.share.offered += short.cost
+            short.measure.tally.refused += 1
+        return matched, short
+
+    def refuse(self, matched: Matched, short: Short) -> LimitedError:
+        """See `ticket.Door`."""
+        now_ms, measure = self._clock.now_ms(), short.measure
+        never = short.cost > measure.share.amount
+        told = [
+            one.told(now_ms, most=0 if one is measure and not never else None)
+            for one in matched.measures
+        ]
+        refused = told[matched.measures.index(measure)]
+        share = measure.share
+        return refusal(
+            told,
+            refused,
+            window_ms=measure.window_ms,
+            cost=short.cost,
+            retry_after_s=self._again_s(share, refused.reset_ms / 1000),
+            used_up=share.pool == 0 and share.state in ("exact", "alone"),
+            more_ms=_more_ms(share, refused.reset_ms),
+        )
+
+    def _again_s(self, share: Share, reset_s: float) -> float:
+        """Return after how long there may be more: with the next window, or before if nobody knows of all there is."""
+        chance = self._rng.random()
+        if not share.window_ms:
+            return CONCURRENT_RETRY_S * (1 + chance)
+        if share.pool != 0:
+            return min(reset_s, OWNER_RETRY_S) * (1 + chance)
+        jitter_s = JITTER * chance * share.window_ms / 1000
+        if share.state in ("standing", "borrowed") or _accrues(share):
+            return min(reset_s + jitter_s, SLICE_RETRY_S * (1 + JITTER * chance))
+        return reset_s + jitter_s
+
+    def wake(self, matched: Matched) -> None:
+        """See `ticket.Door`."""
+        self._matcher.renew(matched)
+
+    def headers(self, matched: Matched, family: Family) -> Mapping[str, str]:
+        """See `ticket.Door`."""
+        now_ms = self._clock.now_ms()
+        headers = matched.headers[family].as_of(now_ms)
+        if headers is not None:
+            return headers
+        matched = self._matcher.renew(matched)
+        return limit_headers([one.told(now_ms) for one in matched.measures], family)
+
+
+def _is_sought(share: Share) -> bool:
+    """Whether there should be an owner, or will be one soon, and nobody has heard of one yet."""
+    return share.pool < 0 and share.state in ("exact", "standing")
+
+
+def _has_plenty(share: Share, cost: int) -> bool:
+    """Whether the owner said that it has so much left that several nodes may ask for as much at the same time."""
+    return bool(share.window_ms) and share.pool >= PLENTY * cost
+
+
+def _more_ms(share: Share, reset_ms: int) -> int:
+    """Return in how long there is more."""
+    return min(reset_ms, round(SLICE_RETRY_S * 1000)) if _accrues(share) else reset_ms
+
+
+def _accrues(share: Share) -> bool:
+    """Whether some of its window is still to come, though it is not so long that nobody waits for that."""
+    return SLICE_RETRY_S * 1000 < share.window_ms < QUOTA_FROM_MS

@@ -1,0 +1,87 @@
+"""The refusal of a request that a limit does not let in: which limit, why, and when to come again. Pure."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from smg_node.admission.header_values import Family, Told, duration, limit_headers, window_name
+from smg_node.admission.ports import Unit
+from smg_node.core.errors import ErrorKind, SmgError
+
+QUOTA_FROM_MS: Final = 3_600_000
+"""Windows from here on are budgets: nobody waits for their end."""
+QUOTA_CODE: Final = "insufficient_quota"
+_WORDS: Final[dict[Unit, str]] = {
+    "requests": "requests",
+    "tokens": "tokens",
+    "input_tokens": "input tokens",
+    "output_tokens": "output tokens",
+    "cost": "units of cost",
+    "concurrent": "requests at a time",
+}
+
+
+class LimitedError(SmgError):
+    """A limit does not let a request in. With `hopeless`, asking again will not help soon, or ever."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None,
+        where: str,
+        retry_after_s: float,
+        limits: Sequence[Told],
+        refused: Told,
+        hopeless: bool,
+    ) -> None:
+        super().__init__(
+            ErrorKind.RATE_LIMITED, message, where=where, code=code, retry_after_s=retry_after_s
+        )
+        self.limits = tuple(limits)
+        self.refused = refused
+        self.hopeless = hopeless
+
+    def headers(self, family: Family) -> dict[str, str]:
+        """Return the headers that tell of its limits, and of the one that refused."""
+        return limit_headers(self.limits, family, refused=self.refused)
+
+
+def refusal(
+    limits: Sequence[Told],
+    refused: Told,
+    *,
+    window_ms: int,
+    cost: int,
+    retry_after_s: float,
+    used_up: bool,
+    more_ms: int,
+) -> LimitedError:
+    """Return the error for a request that needs `cost` of the limit `refused`, where there is less.
+
+    Unless it is `used_up` as far as the cluster knows, there is only too little on this node now. In `more_ms` there
+    is more.
+    """
+    words = _WORDS[refused.unit]
+    scope = refused.name.partition("#")[0]
+    whose = "this cluster" if scope == "global" else scope.replace(",", ", ")
+    where = refused.unit if not window_ms else f"{refused.unit}/{window_name(window_ms)}"
+    amount = f"{refused.limit} {words}" + (f" per {window_name(window_ms)}" if window_ms else "")
+    never = cost > refused.limit
+    if never:
+        message = f"the request needs {cost} {words}; the limit of {whose} is {amount}"
+    elif window_ms and not used_up:
+        message = f"this node has nothing left now of the limit of {whose}: {amount}"
+    elif window_ms:
+        message = f"the limit of {whose} is used up: {amount}; there is more in {duration(more_ms)}"
+    else:
+        message = f"as many requests are open as the limit of {whose} allows: {amount}"
+    quota = used_up and window_ms >= QUOTA_FROM_MS
+    return LimitedError(
+        message,
+        code=QUOTA_CODE if quota else None,
+        where=where,
+        retry_after_s=retry_after_s,
+        limits=limits,
+        refused=refused,
+        hopeless=quota or never,
+    )

@@ -1,0 +1,107 @@
+"""A node's life as a member of the mesh: opened before HTTP, closed after it, told of what HTTP does."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from smg_mesh.mesh import MeshError
+from smg_node.cluster.membership.cluster_interface import SPOOLED, Doubts
+from smg_node.cluster.membership.cluster_service import LEAVING, ClusterDesk
+from smg_node.cluster.membership.mesh_port import MeshPort
+from smg_node.cluster.membership.shutdown import SUPERSEDED, Farewell
+from smg_node.config.address import Address, split_host_port
+from smg_node.core.errors import ErrorKind, SmgError
+
+_EVERY_HOST: Final = ("0.0.0.0", "::")
+
+_log = logging.getLogger("smg_node.cluster")
+
+
+class Member:
+    """This node among the others."""
+
+    def __init__(self, mesh: MeshPort, farewell: Farewell, *, security: str) -> None:
+        self.desk = ClusterDesk(mesh, farewell)
+        self.mesh = mesh
+        self._mesh = mesh
+        self._farewell = farewell
+        self._security = security
+
+    def doubts(self) -> Doubts:
+        """Say why no work should be sent here yet, and what is not as it should be.
+
+        A member that once found the others and holds what they share stays ready when it loses them: its
+        clients can still reach it, and its workers too. Only who does not may have an empty view.
+        """
+        status = self._mesh.status()
+        why_not = self._mesh.ready()
+        if why_not is not None and not (status.joined and status.held):
+            return Doubts(reasons=(f"mesh: {why_not}",), degraded=status.degraded)
+        return Doubts(degraded=status.degraded)
+
+    async def start(self) -> None:
+        """Bind the mesh's ports and say so; INTERNAL with the knob's name if that cannot be."""
+        try:
+            await self._mesh.start()
+        except (MeshError, OSError, ValueError) as error:
+            hint = " (--mesh names another address)" if "listen" in str(error) else ""
+            raise SmgError(ErrorKind.INTERNAL, f"the mesh does not start: {error}{hint}") from error
+        status = self._mesh.status()
+        seeds = ", ".join(seed.seed for seed in status.seeds) or "nobody: it waits to be joined"
+        _log.info(
+            "mesh on %s, %s, cluster %r, joins %s",
+            status.address,
+            self._security,
+            status.label,
+            seeds,
+            extra={"fields": {"mesh_address": status.address, "boot": status.boot}},
+        )
+
+    async def run(self) -> None:
+        """Take part until cancelled; a newer process of this name ends the node."""
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(self._step_down(), name="superseded")
+            try:
+                await self._mesh.run()
+            finally:
+                watching.cancel()
+
+    async def _step_down(self) -> None:
+        await self._mesh.superseded.wait()
+        _log.error("a newer process has this node's name: stepping down")
+        self._farewell.leave("superseded", code=SUPERSEDED)
+
+    def publish(self, http: Address, metrics: Address | None) -> None:
+        """Tell the others where this node is reached: on its mesh address, where it listens on all."""
+        host, _ = split_host_port(self._mesh.status().address)
+        said = {"http": http, "metrics": metrics}
+        reached = {
+            kind: str(replace(where, host=host) if where.host in _EVERY_HOST else where)
+            for kind, where in said.items()
+            if where is not None
+        }
+        self._mesh.set_meta(**reached)
+
+    def say_spooling(self, *, on: bool) -> None:
+        """Tell the others whether turns wait on this node's disk."""
+        # A node that has not begun or has ended has nobody to tell, and turns wait for its next life.
+        with suppress(MeshError):
+            self._mesh.set_meta(**{SPOOLED: on})
+
+    def say_leaving(self) -> None:
+        """Tell the others that this node has begun to leave."""
+        self._mesh.set_meta(**{LEAVING: True})
+
+    async def say_goodbye(self) -> None:
+        """Tell the others that this node is gone, unless a newer one of its name is there."""
+        if self._farewell.code == SUPERSEDED:
+            return
+        # Nothing that goes wrong now may keep the node from ending; the others will notice its silence.
+        with suppress(MeshError, OSError):
+            await self._mesh.leave()
+
+    async def stop(self) -> None:
+        """Close everything."""
+        await self._mesh.stop()

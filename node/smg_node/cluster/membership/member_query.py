@@ -1,0 +1,44 @@
+"""A question to one member, and what a caller is told where there is no answer."""
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from smg_node.cluster.membership.errors import no_member
+from smg_node.cluster.membership.mesh_port import Answer
+from smg_node.cluster.membership.shutdown import LEAVING_CODE
+from smg_node.core.errors import ErrorKind, SmgError
+
+ASK_S: Final = 5.0
+_KINDS: Final[Mapping[str, tuple[ErrorKind, str]]] = {
+    LEAVING_CODE: (ErrorKind.CONFLICT, LEAVING_CODE),
+    "timeout": (ErrorKind.UPSTREAM_TIMEOUT, "member_silent"),
+    "deadline": (ErrorKind.UPSTREAM_TIMEOUT, "member_silent"),
+}
+
+
+class Asking(Protocol):
+    """How members ask each other; a mesh has it."""
+
+    async def ask(self, name: str, topic: str, payload: bytes, *, deadline_s: float = 5.0) -> bytes:
+        """Ask a member; LookupError for a stranger, AskError if it refuses or does not answer."""
+        ...
+
+    def answer(self, topic: str, reply: Answer) -> None:
+        """Answer what members ask about `topic`."""
+        ...
+
+
+async def ask_member(
+    mesh: Asking, name: str, topic: str, payload: bytes = b"", *, deadline_s: float = ASK_S
+) -> bytes:
+    """Return what a member answers; NOT_FOUND for a stranger, else why there is no answer."""
+    # Imported here: a node alone has nobody to ask, and does not hold the transport for it.
+    from smg_mesh.mesh import AskError
+
+    try:
+        return await mesh.ask(name, topic, payload, deadline_s=deadline_s)
+    except LookupError:
+        raise no_member(name) from None
+    except AskError as error:
+        kind, code = _KINDS.get(error.code, (ErrorKind.UPSTREAM_FAILED, "member_refused"))
+        raise SmgError(kind, f"{name}: {error}", code=code) from error

@@ -1,0 +1,71 @@
+"""From the settings to what the mesh is told."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from smg_mesh.config import PROFILES, MeshOptions, StateOptions, SwimOptions, TlsFiles
+from smg_node.config.frozen_settings import Settings
+
+if TYPE_CHECKING:
+    from smg_node.config.sections.mesh import MeshSection, MeshTls
+
+
+_LABEL: Final = "default"
+
+
+def mesh_options(settings: Settings, *, version: str) -> MeshOptions:
+    """Return the options of this node's mesh.
+
+    What it keeps lies in a folder of its own name, so that several nodes may share a data dir.
+    """
+    mesh = settings.mesh
+    return MeshOptions(
+        name=settings.name,
+        listen_host=mesh.listen.host,
+        listen_port=mesh.listen.port,
+        advertise=mesh.advertise,
+        join=mesh.join,
+        swim=swim_options(mesh),
+        label=mesh.label,
+        key_file=mesh.key_file,
+        insecure=mesh.insecure,
+        tls=_tls_files(mesh.tls),
+        data_dir=settings.data_dir / "mesh" / settings.name,
+        meta={"version": version},
+        join_grace_s=mesh.join_grace_s,
+        expect=mesh.expect,
+        state=state_options(settings),
+    )
+
+
+def state_options(settings: Settings) -> StateOptions:
+    """Return what shared state is told, in a mesh and without one."""
+    return StateOptions(
+        join_grace_ms=round(settings.mesh.join_grace_s * 1000),
+        hint_bytes_per_s=settings.kv.share_bytes_per_s,
+    )
+
+
+def state_homes(settings: Settings) -> tuple[Path, tuple[Path, ...]]:
+    """Return where this node keeps shared state, and where it did under other circumstances.
+
+    Alone in the data dir itself, whatever its name is; in a mesh beside its other memories, and for another
+    label in another folder: what one cluster knows is none of another's business.
+    """
+    own = settings.data_dir / "mesh" / settings.name
+    if settings.mesh.label != _LABEL:
+        own = own / f"of-{settings.mesh.label}"
+    alone = settings.data_dir
+    return (own, (alone,)) if settings.mesh.enabled else (alone, (own,))
+
+
+def swim_options(mesh: "MeshSection") -> SwimOptions:
+    """Return the profile's timers with what is set laid over them."""
+    return replace(PROFILES[mesh.profile], **mesh.swim_changes)
+
+
+def _tls_files(tls: "MeshTls") -> TlsFiles | None:
+    if tls.certificate is None or tls.key is None or tls.authority is None:
+        return None
+    return TlsFiles(certificate=tls.certificate, key=tls.key, authority=tls.authority)

@@ -1,0 +1,153 @@
+"""A node without a mesh: a cluster of one, that says how to become more.
+
+It keeps what nodes share as the others do, for its own next life, and for the day it joins a mesh.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Final, NoReturn
+
+from smg_mesh.shared import Shared
+from smg_node.cluster.membership.cluster_interface import Doubts
+from smg_node.cluster.membership.errors import no_member
+from smg_node.cluster.membership.shutdown import Farewell
+from smg_node.config.address import Address
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.ports import Clock
+from smg_node.http.ports.node import ClusterCard, ClusterEvent, KeyringView, MemberRow
+
+ALONE: Final = "alone"
+_TEACH: Final = (
+    "this node runs alone: start it with --mesh-key FILE (`smg-admin cluster keyring generate` makes one),"
+    " or with --insecure-mesh, and --join another node"
+)
+
+
+class LoneNode:
+    """Its own only member, and its own desk."""
+
+    mesh: Final = None
+    """There is none."""
+
+    def __init__(self, name: str, farewell: Farewell, clock: Clock, shared: Shared) -> None:
+        self.desk = self
+        self._shared = shared
+        self._name = name
+        self._farewell = farewell
+        self._since_ms = clock.now_ms()
+        self._meta: dict[str, str | int | bool] = {}
+
+    # ── What the HTTP surface asks ───────────────────────────────────────────
+
+    def card(self) -> ClusterCard:
+        """Return a cluster of one."""
+        return ClusterCard(
+            label="",
+            node=self._name,
+            address="",
+            boot=0,
+            incarnation=0,
+            security=ALONE,
+            joined=False,
+            isolated=False,
+            drained=self._farewell.aside,
+            leaving=self._farewell.leaving,
+            members={"alive": 1, "suspect": 0, "dead": 0, "left": 0},
+            degraded=(),
+            wire_version=0,
+            digest="",
+            seeds=(),
+            keys=(),
+        )
+
+    def members(self) -> Sequence[MemberRow]:
+        """Return this node."""
+        drained = {"draining": True} if self._farewell.aside else {}
+        row = MemberRow(
+            name=self._name,
+            state="alive",
+            address="",
+            boot=0,
+            incarnation=0,
+            rtt_ms=None,
+            health=0,
+            lag_ms=None,
+            since_ms=self._since_ms,
+            meta={**self._meta, **drained},
+            me=True,
+            announced=True,
+            accuser="",
+        )
+        return [row]
+
+    def member(self, name: str) -> MemberRow:
+        """Return this node; NOT_FOUND for any other name."""
+        if name != self._name:
+            raise no_member(name)
+        return self.members()[0]
+
+    def join(self, peers: Sequence[str]) -> None:
+        """Refuse: without keys nobody is joined."""
+        self._refuse()
+
+    def leave(self) -> None:
+        """Begin to drain, and stop."""
+        self._farewell.leave("asked to leave")
+
+    async def set_aside(self, name: str, *, on: bool) -> MemberRow:
+        """Set this node aside, or take it back."""
+        self.member(name)
+        self._farewell.set_aside(on=on)
+        return self.member(name)
+
+    async def forget(self, name: str) -> Mapping[str, str]:
+        """Refuse: nobody here is dead."""
+        self.member(name)
+        raise SmgError(ErrorKind.CONFLICT, f"{name} is this node", code="member_not_gone")
+
+    async def keyring(self, operation: str, key: str, *, force: bool) -> KeyringView:
+        """Refuse: there is none."""
+        self._refuse()
+
+    def events(self, after: int) -> Sequence[ClusterEvent]:
+        """Return nothing: nothing happens to a node alone."""
+        return ()
+
+    async def watch(self, after: int) -> AsyncIterator[ClusterEvent]:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+        yield ClusterEvent(0, 0, "", "", {})
+
+    def _refuse(self) -> NoReturn:
+        raise SmgError(ErrorKind.CONFLICT, _TEACH, code="no_mesh")
+
+    # ── What the wiring does ─────────────────────────────────────────────────
+
+    def doubts(self) -> Doubts:
+        """Return none."""
+        return Doubts()
+
+    async def start(self) -> None:
+        """Read what an earlier life kept; nobody is listened to."""
+        await self._shared.open()
+
+    async def run(self) -> None:
+        """Keep what changes until cancelled."""
+        await self._shared.run()
+
+    def publish(self, http: Address, metrics: Address | None) -> None:
+        """Keep them for the one row there is."""
+        self._meta = {"http": str(http), **({"metrics": str(metrics)} if metrics else {})}
+
+    def say_spooling(self, *, on: bool) -> None:
+        """Tell nobody."""
+
+    def say_leaving(self) -> None:
+        """Tell nobody."""
+
+    async def say_goodbye(self) -> None:
+        """Tell nobody."""
+
+    async def stop(self) -> None:
+        """Write down what is not."""
+        await self._shared.close()

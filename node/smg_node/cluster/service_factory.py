@@ -1,0 +1,133 @@
+"""Builds what stands between the state that all nodes share and the HTTP surface."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from smg_mesh.shared import LimitsView, Shared
+from smg_node.cluster.admin_key_file import read_admin_keys
+from smg_node.cluster.api_keys import ClusterKeys, KeyGround, KeyStore
+from smg_node.cluster.limits.limit_service import ClusterLimits, Rights
+from smg_node.cluster.membership.member_query import Asking
+from smg_node.cluster.reports.audit_log import AuditLog, AuditStore
+from smg_node.cluster.reports.state_report import Holdings, StateReport
+from smg_node.cluster.settings.live_settings import LiveSettings, RunningStore, SettingsStore
+from smg_node.cluster.settings.settings_service import ClusterSettings
+from smg_node.config.frozen_settings import Settings
+from smg_node.fleet.models.model_settings import parser_checks
+from smg_node.http.ports.limits import LimitDesk
+from smg_node.http.ports.shared_state import AuditDesk, SettingsDesk, StateDesk
+from smg_node.pipeline.placement.policy_settings import all_policies
+from smg_node.system_clock import secret_text
+
+
+class FollowedState(Protocol):
+    """What every process follows of the shared state."""
+
+    @property
+    def settings(self) -> SettingsStore:
+        """The settings of the cluster."""
+        ...
+
+    @property
+    def keys(self) -> KeyStore:
+        """The API keys of the cluster."""
+        ...
+
+    @property
+    def running(self) -> RunningStore:
+        """What each node says that it runs."""
+        ...
+
+    @property
+    def held(self) -> bool:
+        """Whether the cluster's state is here."""
+        ...
+
+
+class SharedState(Holdings, FollowedState, Protocol):
+    """What these desks need of the shared state; `smg_mesh.shared.Shared` has all of it."""
+
+    @property
+    def name(self) -> str:
+        """This node's name."""
+        ...
+
+    @property
+    def limits(self) -> LimitsView:
+        """The limits of the cluster."""
+        ...
+
+    @property
+    def rights(self) -> Rights:
+        """What this node may spend of them."""
+        ...
+
+    @property
+    def audit(self) -> AuditStore:
+        """What was changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SharedDesks:
+    """`live` is to be run; the others answer the HTTP surface."""
+
+    live: LiveSettings
+    settings: SettingsDesk
+    keys: ClusterKeys
+    limits: LimitDesk
+    audit: AuditDesk
+    state: StateDesk
+
+
+def build_desks(
+    settings: Settings,
+    shared: SharedState,
+    mesh: Asking | None,
+    *,
+    wall_ms: Callable[[], int],
+) -> SharedDesks:
+    """Return them; nothing is opened or written. `mesh` is None for a node alone.
+
+    ConfigurationError for a file of keys that cannot be used.
+    """
+    live = build_live(settings, shared)
+    return SharedDesks(
+        live=live,
+        settings=ClusterSettings(shared.name, live, shared.settings, shared.running, mesh),
+        keys=build_keys(settings, shared, wall_ms),
+        # Every node has a data directory, and what is minted is written down there.
+        limits=ClusterLimits(shared.name, shared.limits, shared.rights, shared, mesh, durable=True),
+        audit=AuditLog(shared.audit),
+        state=StateReport(shared.name, shared, mesh),
+    )
+
+
+def build_live(settings: Settings, shared: FollowedState) -> LiveSettings:
+    """Return what of its settings a process takes from the cluster."""
+    policies = tuple(all_policies(settings.policy_plugins))
+    choices = {
+        f"{place}{knob}": policies
+        for place in ("routing.", "models/NAME/")
+        for knob in ("policy", "prefill_policy", "decode_policy")
+    }
+    return LiveSettings(
+        settings, shared.settings, shared.running, choices=choices, checks=parser_checks()
+    )
+
+
+def build_keys(
+    settings: Settings, shared: FollowedState, wall_ms: Callable[[], int]
+) -> ClusterKeys:
+    """Return the keys that a process goes by; ConfigurationError for a file that cannot be used."""
+    file = settings.auth.admin_key_file
+    ground = KeyGround(wall_ms, secret_text, held=lambda: shared.held)
+    return ClusterKeys(shared.keys, ground, None if file is None else read_admin_keys(file))
+
+
+def listen(settings: Settings, shared: Shared, desks: SharedDesks) -> None:
+    """Let keys say what is held of them, and rights be audited as far as settings want it."""
+    shared.watch_held(desks.keys.say)
+    shared.rights.audit(on=settings.admission.audit)
+    desks.live.watch(("admission",), lambda now: shared.rights.audit(on=now.admission.audit))

@@ -1,0 +1,29 @@
+"""What is said of models: to the HTTP surface, and by the cluster's settings to the fleet."""
+
+from smg_node.cluster.settings.live_settings import LiveSettings
+from smg_node.fleet.models.model_registry import Models
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.http.ports.node import ParsersView, ParserView
+
+
+def retune_models(models: Models, live: LiveSettings) -> None:
+    """Let `models` take over what the cluster says of them now."""
+    models.retune(
+        live.of_models("aliases"),
+        reasoning_parsers=live.of_models("reasoning_parser"),
+        tool_parsers=live.of_models("tool_parser"),
+    )
+
+
+def parsers_view(model: ServedModel) -> ParsersView | None:
+    """Show how a model's answers are read, and why so; None where its files are unread: others show it then."""
+    if model.unread is not None:
+        return None
+    chosen = model.printing.chosen
+    thoughts, calls = chosen.why_reasoning, chosen.why_tools
+    form = (chosen.form,) if chosen.form else ()
+    return ParsersView(
+        ParserView(chosen.reasoning, tuple(sorted(chosen.options)), thoughts.source, thoughts.what),
+        ParserView(chosen.tools, form, calls.source, calls.what),
+        chosen.warnings,
+    )

@@ -1,0 +1,56 @@
+"""Builds what counts, keeps and sums up what requests use."""
+
+from dataclasses import dataclass
+
+from smg_node.admission.admission_settings import prices
+from smg_node.admission.usage_book import UsageBook
+from smg_node.cluster.membership.cluster_interface import ClusterLife
+from smg_node.cluster.settings.live_settings import LiveSettings
+from smg_node.cluster.usage.usage_log import UsageLog
+from smg_node.cluster.usage.usage_service import ClusterUsage
+from smg_node.cluster.usage.usage_writer import UsageKeeper
+from smg_node.config.frozen_settings import Settings
+from smg_node.core.ports import Clock, Rng
+from smg_node.telemetry.metrics.declared import usage as declared
+from smg_node.telemetry.metrics.meters import Meters
+
+
+@dataclass(frozen=True, slots=True)
+class UsageParts:
+    """`keeper` is to be run, and closed; `desk` answers the HTTP surface."""
+
+    usage: UsageBook
+    keeper: UsageKeeper
+    desk: ClusterUsage
+
+
+def build_usage(
+    settings: Settings,
+    live: LiveSettings,
+    cluster: ClusterLife,
+    clock: Clock,
+    rng: Rng,
+    meters: Meters,
+) -> UsageParts:
+    """Return them; nothing is opened yet. What this node keeps lies in a folder of its name; prices are those of now."""
+    life = f"{clock.now_ms():x}-{rng.getrandbits(32):08x}"
+    usage = UsageBook(prices(live.of_models), now_ms=clock.now_ms, life=life)
+    live.watch(("models",), lambda now: usage.retune(prices(live.of_models)))
+    folder = settings.data_dir / "usage" / settings.name
+    keeper = UsageKeeper(usage, UsageLog(folder, life), now_ms=clock.now_ms)
+    members, mesh = cluster.desk.members, cluster.mesh
+    desk = ClusterUsage(settings.name, usage, keeper, members, mesh, now_ms=clock.now_ms)
+    _watch(meters, usage, keeper)
+    return UsageParts(usage, keeper, desk)
+
+
+def _watch(meters: Meters, usage: UsageBook, keeper: UsageKeeper) -> None:
+    read = usage.read
+    meters.watch(declared.USAGE_REQUESTS, lambda: read(lambda counts: counts.requests))
+    meters.watch(declared.USAGE_REFUSED, lambda: read(lambda counts: counts.refused))
+    meters.watch(declared.USAGE_PROMPT_TOKENS, lambda: read(lambda counts: counts.prompt))
+    meters.watch(declared.USAGE_CACHED_TOKENS, lambda: read(lambda counts: counts.cached))
+    meters.watch(declared.USAGE_COMPLETION_TOKENS, lambda: read(lambda counts: counts.answer))
+    meters.watch(declared.USAGE_COST_MICRO, lambda: read(lambda counts: counts.cost))
+    meters.watch(declared.USAGE_UNWRITTEN, lambda: {(): keeper.failures})
+    meters.watch(declared.USAGE_LOST, lambda: {(): usage.lost})

@@ -1,0 +1,363 @@
+"""The workers of the cluster, bound to this node's fleet: what is registered anywhere is tended here.
+
+    desk ─▶ registry ─▶ shared state ─▶ every node's registry ─▶ its fleet
+
+A worker belongs to the cluster. Whatever is said about it (a flag, the API) is written into the shared
+state, and the fleet only ever does what stands there; so a node that dies, leaves or pauses changes
+nothing about workers, and any node can change any worker. What watchers of the shared state hear is noted
+and done in `run`, because they may not write, and because a thousand changes at once are one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from smg_node.cluster.workers.shared_port import LoadPort, SharedPort
+from smg_node.cluster.workers.shared_verdicts import ClusterOutlook
+from smg_node.config.worker_url import WorkerUrl, parse_worker_url
+from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.core.ids import WorkerId
+from smg_node.engines.transport.api_key_transport import API_KEY_MAX_CHARACTERS, fits_header
+from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.workers.worker_spec import Declared, worker_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from smg_mesh.shared import WorkerRecord, WorkerSpec
+
+WORKERS_MAX: Final = 16_384
+"""Each is a connection and a task on every node; more is refused where it is registered."""
+PULSE_S: Final = 0.25
+"""Others hear of this node's open calls this often."""
+SWEEP_S: Final = 5.0
+"""All verdicts are considered again this often, and keys that could not be opened tried again."""
+SLICE: Final = 50
+"""So many workers are taken up in one turn of the loop, about 5 ms: there may be ten thousand of them."""
+PATIENCE_S: Final = 15.0
+
+_log = logging.getLogger("smg_node.cluster")
+
+
+class ClusterRegistry:
+    """Writes what operators want into the shared state, and lets the fleet do what stands there.
+
+    `load` is where open calls are said and heard, where that is not the shared state itself.
+    """
+
+    def __init__(
+        self,
+        shared: SharedPort,
+        fleet: Fleet,
+        *,
+        monotonic_s: Callable[[], float],
+        patience_s: float = PATIENCE_S,
+        pulse_s: float = PULSE_S,
+        load: LoadPort | None = None,
+    ) -> None:
+        self.outlook = ClusterOutlook(shared, heard=fleet.hear)
+        self.sticky = shared.sticky
+        self._shared = shared
+        self._fleet = fleet
+        self._monotonic_s = monotonic_s
+        self._patience_s = patience_s
+        self._pulse_s = pulse_s
+        self._load = shared.load if load is None else load
+        self._listed: Mapping[str, WorkerUrl] = {}
+        self._listing: Mapping[str, WorkerUrl] | None = None
+        """What is still to be written down of what this node lists."""
+        self._troubled: set[str] = set()
+        self._wake = asyncio.Event()
+        # Dicts as ordered sets: what changed since `run` looked last.
+        self._changed: dict[str, None] = {}
+        self._said: dict[str, None] = {}
+        self._loads: dict[str, None] = {}
+        self._resting = False
+        """Whether nothing is open here, so that a call that begins is news."""
+        fleet.rely_on(self.outlook, began=self._call_began)
+        shared.workers.watch(self._noting(self._changed))
+        shared.verdicts.watch(self._noting(self._said))
+        self._load.watch(self._noting(self._loads))
+        shared.watch_members(lambda names: self._wake.set())
+        shared.watch_forgotten(self._list_again)
+        shared.watch_held(self._wake.set)
+
+    def _call_began(self) -> None:
+        if self._resting:
+            self._wake.set()
+
+    def _noting(self, noted: dict[str, None]) -> Callable[[Sequence[str]], None]:
+        def note(worker_ids: Sequence[str]) -> None:
+            noted.update(dict.fromkeys(worker_ids))
+            self._wake.set()
+
+        return note
+
+    # ── What operators want ──────────────────────────────────────────────────
+
+    def list_static(self, urls: Sequence[WorkerUrl]) -> None:
+        """Register exactly these for this node, as soon as the cluster's state is here."""
+        self._listed = {worker_id_of(url): url for url in urls}
+        self._list_again()
+
+    def add(self, url: WorkerUrl, *, api_key: str | None = None) -> WorkerId:
+        """Register a worker on all nodes; the same again changes nothing, and yet is later than any removal.
+
+        A key that is not said stays as it is. OVERLOADED beyond 16,384; INVALID_REQUEST for a key that cannot
+        travel.
+        """
+        worker_id = worker_id_of(url)
+        workers = self._shared.workers
+        found = workers.get(worker_id)
+        if found is None and len(workers) >= WORKERS_MAX:
+            raise SmgError(ErrorKind.OVERLOADED, f"there are {WORKERS_MAX} workers already")
+        with _refusals():
+            if found is not None and (api_key is None or self._has_key(found, api_key)):
+                sealed = found.spec.sealed_key
+            else:
+                sealed = self._sealed(api_key) if api_key else b""
+            # Written also where it says nothing new: a removal that this node has not heard of yet may be
+            # on its way, and what was accepted here must not go with it.
+            workers.add(worker_id, "api", _spec_of(url, sealed))
+        self._apply([worker_id])
+        return worker_id
+
+    def change(
+        self, worker_id: str, url: WorkerUrl, *, api_key: str | None, draining: bool | None
+    ) -> None:
+        """Make a worker what `url` says beside its address; `api_key` "" takes the key away, None leaves it."""
+        worker_id = self.resolve(worker_id)
+        found = self._shared.workers.get(worker_id)
+        assert found is not None
+        wanted, now = _fields_of(url), _fields_of(self._declared(found).url)
+        fields: dict[str, Any] = {
+            name: wanted[name] for name in wanted if wanted[name] != now[name]
+        }
+        if api_key is not None and not self._has_key(found, api_key):
+            fields["sealed_key"] = self._sealed(api_key) if api_key else b""
+        with _refusals():
+            if fields:
+                self._shared.workers.change(worker_id, **fields)
+            if draining is not None and draining != found.draining:
+                self._shared.workers.drain(worker_id, on=draining)
+        self._apply([worker_id])
+
+    def drain(self, worker_id: str, *, on: bool) -> None:
+        """Stop or resume placing new work there, on all nodes; what runs goes on."""
+        worker_id = self.resolve(worker_id)
+        with _refusals():
+            self._shared.workers.drain(worker_id, on=on)
+        self._apply([worker_id])
+
+    async def remove(self, worker_id: str, *, force: bool) -> None:
+        """Forget a worker on all nodes: no new work at once, open requests end within 180 s.
+
+        Returns when this node's have ended; `force` cuts these.
+        """
+        worker_id = self.resolve(worker_id)
+        with _refusals():
+            self._shared.workers.remove(worker_id)
+        self._apply([worker_id])
+        await self._fleet.gone(WorkerId(worker_id), force=force)
+
+    def resolve(self, name: str) -> str:
+        """Return the id of the worker with that id or URL; NOT_FOUND `worker_not_found` otherwise."""
+        workers = self._shared.workers
+        if workers.get(name) is not None:
+            return name
+        for record in workers.records():
+            if record.spec.url == name:
+                return record.id
+        raise SmgError(
+            ErrorKind.NOT_FOUND, f"no worker is called {name!r}", code="worker_not_found"
+        )
+
+    def others_load(self, worker_id: str) -> tuple[int, int]:
+        """Return how many requests and prompt tokens all other nodes have open there."""
+        return self._load.other(worker_id)
+
+    # ── Keeping up ───────────────────────────────────────────────────────────
+
+    async def run(self) -> None:
+        """Keep the fleet and the shared state in step until cancelled."""
+        began_s = swept_s = self._monotonic_s()
+        self._changed.update(dict.fromkeys(one.id for one in self._shared.workers.records()))
+        while True:
+            self._wake.clear()
+            now_s = self._monotonic_s()
+            if self._listing is not None and (
+                self._shared.held or now_s >= began_s + self._patience_s
+            ):
+                self._list_now(self._listing)
+            if now_s >= swept_s + SWEEP_S:
+                swept_s = now_s
+                self._said.update(dict.fromkeys(worker.id for worker in self._fleet.workers()))
+                self._changed.update(dict.fromkeys(sorted(self._troubled)))
+            await _in_slices(self._changed, self._apply)
+            await self.outlook.catch_up()
+            await _in_slices(self._said, self._fleet.hear)
+            self._hear_loads(_taken(self._loads))
+            loads = self._own_loads()
+            self._load.publish(loads)
+            await self._rest(self._pulse_s if loads or self._listing is not None else None)
+
+    async def _rest(self, most_s: float | None) -> None:
+        """Wait for something to do; a node without anything open, and without workers, sleeps."""
+        self._resting = most_s is None
+        if most_s is None and self._fleet.has_workers():
+            most_s = SWEEP_S
+        try:
+            async with asyncio.timeout(most_s):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    def _list_again(self) -> None:
+        self._listing = self._listed
+        self._wake.set()
+
+    def _list_now(self, listing: Mapping[str, WorkerUrl]) -> None:
+        specs = {worker_id: _spec_of(url) for worker_id, url in listing.items()}
+        try:
+            with _refusals():
+                listed = self._shared.workers.list_own("static", specs)
+        except SmgError as error:
+            _log.warning("this node's workers cannot be registered yet: %s", error.message)
+            return
+        self._listing = None
+        if listed.held_back:
+            shown = ", ".join(listing[one].endpoint for one in listed.held_back[:8])
+            _log.warning(
+                "%d listed workers were removed by an operator and stay away until they are added"
+                " again: %s",
+                len(listed.held_back),
+                shown,
+            )
+        self._changed.update(dict.fromkeys([*listed.added, *listed.removed]))
+
+    def _apply(self, worker_ids: Sequence[str]) -> None:
+        """Have the fleet do what the shared state says of these workers."""
+        changes: dict[WorkerId, Declared | None] = {}
+        for worker_id in worker_ids:
+            record = self._shared.workers.get(worker_id)
+            self._troubled.discard(worker_id)
+            try:
+                declared = self._declared(record) if record is not None else None
+            except SmgError as error:
+                # From a newer version: kept and passed on, but of no use here.
+                _log.warning("worker %s cannot be used by this version: %s", worker_id, error)
+                declared = None
+            if declared is None:
+                self.outlook.forget(worker_id)
+            elif declared.trouble:
+                self._troubled.add(worker_id)
+            changes[WorkerId(worker_id)] = declared
+        self._fleet.apply(changes)
+        self._hear_loads(worker_ids)
+
+    def _hear_loads(self, worker_ids: Sequence[str]) -> None:
+        for worker_id in worker_ids:
+            requests, tokens = self._load.other(worker_id)
+            self._fleet.hear_load(worker_id, requests=requests, tokens=tokens)
+
+    def _own_loads(self) -> Mapping[str, tuple[int, int]]:
+        return {
+            load.worker: (load.own_inflight, load.own_tokens)
+            for load in self._fleet.loads()
+            if load.own_inflight
+        }
+
+    # ── Records ──────────────────────────────────────────────────────────────
+
+    def _declared(self, record: "WorkerRecord") -> Declared:
+        """Return a record as the fleet takes it; INVALID_REQUEST if this version cannot read it."""
+        spec = record.spec
+        said = replace(
+            parse_worker_url(spec.url),
+            role=spec.role,
+            model=spec.model,
+            contract=spec.contract,
+            labels=MappingProxyType(dict(spec.labels)),
+            priority=spec.priority,
+            cost=spec.cost,
+        )
+        url = parse_worker_url(str(said))
+        api_key = self._shared.open_secret(spec.sealed_key) if spec.sealed_key else None
+        unreadable = bool(spec.sealed_key) and (api_key is None or not fits_header(api_key))
+        return Declared(
+            url,
+            api_key=None if unreadable else api_key,
+            draining=record.draining,
+            has_key=bool(spec.sealed_key),
+            trouble="its API key cannot be opened with this node's keyring" if unreadable else "",
+            sources=tuple(record.sources),
+            registered_by=record.registered_by,
+            version=record.version,
+        )
+
+    def _has_key(self, record: "WorkerRecord", api_key: str) -> bool:
+        sealed = record.spec.sealed_key
+        return (self._shared.open_secret(sealed) or "") == api_key if sealed else not api_key
+
+    def _sealed(self, api_key: str) -> bytes:
+        if not fits_header(api_key):
+            raise invalid(
+                f"an API key is 1 to {API_KEY_MAX_CHARACTERS} printable ASCII characters without"
+                " blanks",
+                "api_key",
+            )
+        return self._shared.seal(api_key)
+
+
+def _spec_of(url: WorkerUrl, sealed_key: bytes = b"") -> "WorkerSpec":
+    from smg_mesh.shared import WorkerSpec
+
+    return WorkerSpec(url=url.endpoint, sealed_key=sealed_key, **_fields_of(url))
+
+
+def _fields_of(url: WorkerUrl) -> dict[str, Any]:
+    return {
+        "contract": url.contract,
+        "role": url.role,
+        "model": url.model,
+        "labels": dict(url.labels),
+        "priority": url.priority,
+        "cost": url.cost,
+    }
+
+
+def _taken(noted: dict[str, None], most: int | None = None) -> list[str]:
+    """Return what was noted first, and forget it."""
+    taken = list(islice(noted, most))
+    for one in taken:
+        del noted[one]
+    return taken
+
+
+async def _in_slices(noted: dict[str, None], take: Callable[[Sequence[str]], None]) -> None:
+    """Let `take` have all that was noted, some at a time, with turns of the loop for others between."""
+    while noted:
+        take(_taken(noted, SLICE))
+        if noted:
+            await asyncio.sleep(0)
+
+
+@contextmanager
+def _refusals() -> "Iterator[None]":
+    """Say in the node's words why the shared state refused a write."""
+    from smg_mesh.shared import StateError
+
+    try:
+        yield
+    except LookupError as error:
+        raise SmgError(ErrorKind.NOT_FOUND, str(error), code="worker_not_found") from error
+    except StateError as error:
+        kind = ErrorKind.INVALID_REQUEST if error.reason == "too_large" else ErrorKind.OVERLOADED
+        raise SmgError(kind, str(error), code=f"state_{error.reason}") from error
+    except ValueError as error:
+        raise invalid(str(error)) from error

@@ -1,0 +1,392 @@
+"""Which settings may be changed for the whole cluster while its nodes run, and what each of them may be.
+
+`LIVE` names them, once each; type, range, default and help come from the declaration of the knob. Only what
+truly takes effect without a restart stands here. A knob outside of named things has the key of its path
+(`routing.policy`), one of a model is `models/NAME/policy`: names of models have dots and slashes themselves.
+
+The process that serves has no declarations (`plain.py`): it gets this table with its settings.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from smg_node.config.schema.model_name import check_model_name
+from smg_node.config.schema.problems import say_kind, shown
+from smg_node.config.schema.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+LIVE: Final = (
+    "http.body_max_bytes",
+    "http.body_stall_s",
+    "http.header_read_s",
+    "http.nesting_max",
+    "http.connections_max",
+    "http.unknown_parameters",
+    "http.reasoning_field",
+    "http.expose_routing_headers",
+    "auth.data",
+    "stream.commit_after_s",
+    "stream.keepalive_s",
+    "stream.coalesce_ms",
+    "stream.slow_client_bytes",
+    "stream.slow_client_s",
+    "engine.first_event_s",
+    "engine.stall_s",
+    "engine.request_s",
+    "routing.policy",
+    "routing.prefill_policy",
+    "routing.decode_policy",
+    "routing.fallback_regular",
+    "routing.wait_for_worker_s",
+    "routing.sticky_sessions",
+    "routing.load_ratio",
+    "routing.prefix_tokens",
+    "routing.manual_assignment",
+    "routing.power_of_two_metric",
+    "routing.cache_mode",
+    "routing.cache_match_ratio",
+    "routing.balance_abs",
+    "routing.balance_ratio",
+    "routing.bucket_adjust_s",
+    "routing.bucket_tokens_max",
+    "routing.prefill_tokens_per_s",
+    "routing.pressure_weight_s",
+    "routing.busy_weight_s",
+    "routing.backlog_max",
+    "routing.zone_spill_ratio",
+    "kv.enabled",
+    "kv.subscribers",
+    "workers.load_interval_s",
+    "breaker.enabled",
+    "breaker.window_s",
+    "breaker.samples_min",
+    "breaker.failure_ratio",
+    "breaker.connect_failures",
+    "breaker.open_s",
+    "breaker.open_max_s",
+    "breaker.close_after",
+    "retry.attempts",
+    "retry.budget_ratio",
+    "retry.budget_per_s",
+    "retry.backoff_s",
+    "retry.backoff_max_s",
+    "retry.continuations",
+    "overload.waiting_max",
+    "overload.kv_ratio",
+    "overload.shed",
+    "queue.claim_max",
+    "queue.system_places",
+    "queue.system_timeout_s",
+    "queue.system_lift_s",
+    "queue.interactive_places",
+    "queue.interactive_timeout_s",
+    "queue.interactive_lift_s",
+    "queue.default_places",
+    "queue.default_timeout_s",
+    "queue.default_lift_s",
+    "queue.bulk_places",
+    "queue.bulk_timeout_s",
+    "queue.bulk_lift_s",
+    "admission.audit",
+    "admission.wait_max_s",
+    "workers.probe_interval_s",
+    "workers.probe_timeout_s",
+    "workers.retry_s",
+    "workers.down_after",
+    "workers.up_after",
+    "limits.messages_max",
+    "limits.parts_max",
+    "limits.tools_max",
+    "limits.schema_max_bytes",
+    "limits.stop_max",
+    "limits.stop_max_bytes",
+    "limits.n_max",
+    "limits.choices_max",
+    "limits.logit_bias_max",
+    "limits.metadata_max",
+    "limits.grammar_max_bytes",
+    "drain.settle_s",
+    "drain.grace_s",
+    "readiness.min_workers",
+    "history.items_max",
+    "history.bytes_max",
+    "retention.responses_days",
+    "retention.conversations_days",
+    "retention.idempotency_s",
+    "retention.sweep_s",
+    "responses.reasoning_events",
+    "responses.resume_grace_s",
+    "responses.event_log_ttl_s",
+    "responses.background.per_node_max",
+    "responses.background.per_tenant_max",
+    "responses.background.deadline_s",
+    "storage.timeout_s",
+    "storage.quota.responses_max",
+    "storage.quota.conversations_max",
+    "storage.quota.max_bytes",
+    "telemetry.log_level",
+    "telemetry.access_log",
+    "telemetry.trace_ratio",
+    "models/NAME/aliases",
+    "models/NAME/policy",
+    "models/NAME/prefill_policy",
+    "models/NAME/decode_policy",
+    "models/NAME/reasoning_parser",
+    "models/NAME/tool_parser",
+    "models/NAME/prompt_price",
+    "models/NAME/cached_price",
+    "models/NAME/answer_price",
+)
+KEY_BYTES_MAX: Final = 256
+"""What replicated state takes as a key."""
+_MODELS: Final = "models/"
+_NAME: Final = "NAME"
+_ALIASES: Final = "models/NAME/aliases"
+_WORD_CHARACTERS_MAX: Final = 256
+_SPELLED_MAX: Final = 1e30
+
+Kind: TypeAlias = Literal["switch", "integer", "number", "text", "choice", "words"]
+Check: TypeAlias = Callable[[str], str]
+
+
+class LiveError(ValueError):
+    """This key or value cannot be set. `where` is a JSON path below the value: "" is all of it."""
+
+    def __init__(self, message: str, where: str = "", *, unknown: bool = False) -> None:
+        super().__init__(message)
+        self.message: Final = message
+        self.where: Final = where
+        self.unknown: Final = unknown
+        """Whether it is the key that is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveKnob:
+    """One setting that may be changed while running. `most` bounds a text or the entries of a list."""
+
+    key: str
+    kind: Kind
+    default: Any
+    low: float | None
+    high: float | None
+    choices: tuple[str, ...]
+    most: int | None
+    says: str
+    why: str
+    bounds: str
+
+    def read(self, value: Any) -> Any:
+        """Return the JSON value `value` as this setting's; LiveError says what is wrong with it."""
+        match self.kind, value:
+            case "switch", bool():
+                return value
+            case "integer" | "number", int() | float() if not isinstance(value, bool):
+                return self._number(value)
+            case "choice", str():
+                return self._choice(value)
+            case "text", str():
+                return self._text(value)
+            case "words", list() | tuple():
+                return self._words(value)
+            case _:
+                raise LiveError(f"it must be {_NEEDS[self.kind]}, got {say_kind(value)}")
+
+    def about(self) -> Mapping[str, Any]:
+        """Return what an operator may set, and what it does."""
+        return {
+            "kind": self.kind,
+            "range": self.bounds,
+            "default": plain(self.default),
+            "help": self.says,
+            **({"why": self.why} if self.why else {}),
+        }
+
+    def _number(self, value: float) -> float:
+        low, high = self.low, self.high
+        assert low is not None, "every number is declared with its bounds"
+        assert high is not None, "every number is declared with its bounds"
+        # A NaN is in no range either.
+        if not low <= value <= high:
+            # Python refuses to spell integers of thousands of digits.
+            said = f"{value:g}" if abs(value) < _SPELLED_MAX else "it"
+            raise LiveError(f"{said} is out of range {self.bounds}: {self.why}")
+        if self.kind == "integer" and value != int(value):
+            raise LiveError(f"it must be a whole number, got {value}")
+        return int(value) if self.kind == "integer" else float(value)
+
+    def _choice(self, value: str) -> str:
+        if value not in self.choices:
+            hint = did_you_mean(value, self.choices)
+            listed = ", ".join(self.choices)
+            raise LiveError(f"it must be one of {listed}, got {shown(value)}{hint}")
+        return value
+
+    def _text(self, value: str) -> str:
+        if self.most is not None and len(value) > self.most:
+            raise LiveError(f"it has more than {self.most} characters")
+        return value
+
+    def _words(self, value: Sequence[Any]) -> tuple[str, ...]:
+        if self.most is not None and len(value) > self.most:
+            raise LiveError(f"it has more than {self.most} entries")
+        for at, word in enumerate(value):
+            if not isinstance(word, str):
+                raise LiveError(f"it must be text, got {say_kind(word)}", f"[{at}]")
+            if len(word) > _WORD_CHARACTERS_MAX:
+                raise LiveError(f"it has more than {_WORD_CHARACTERS_MAX} characters", f"[{at}]")
+        return tuple(value)
+
+
+class LiveTable:
+    """All that may be set: from keys to knobs, and from what somebody wrote to values."""
+
+    def __init__(
+        self,
+        knobs: Sequence[LiveKnob],
+        choices: Mapping[str, Sequence[str]] | None = None,
+        checks: Mapping[str, Check] | None = None,
+    ) -> None:
+        """Take the knobs, some of them with the only values that this node knows, such as policies.
+
+        `checks` say what is wrong with a text, "" if nothing; they are asked only about a value that somebody set.
+        """
+        said = choices or {}
+        self._checks = checks or {}
+        self.knobs: Final = {
+            knob.key: _limited(knob, said[knob.key]) if knob.key in said else knob for knob in knobs
+        }
+        assert {*said, *self._checks} <= self.knobs.keys()
+
+    def find(self, key: str) -> tuple[LiveKnob, str]:
+        """Return the knob of a key, and the model it is about ("" for none); LiveError for an unknown key."""
+        if not key.startswith(_MODELS):
+            if key in self.knobs and _NAME not in key.split("/"):
+                return self.knobs[key], ""
+            raise self._unknown(key)
+        name, slash, field = key.removeprefix(_MODELS).rpartition("/")
+        knob = self.knobs.get(f"{_MODELS}{_NAME}/{field}")
+        if knob is None or not slash:
+            raise self._unknown(key)
+        try:
+            check_model_name(name)
+        except ValueError as error:
+            raise LiveError(str(error), unknown=True) from None
+        if len(key.encode("utf-8", "surrogatepass")) > KEY_BYTES_MAX or _has_surrogate(key):
+            raise LiveError(
+                f"{shown(key)} is no key: more than {KEY_BYTES_MAX} bytes", unknown=True
+            )
+        return knob, name
+
+    def read(self, key: str, value: Any) -> Any:
+        """Return the value that `value` spells for `key`; LiveError says what is wrong with either."""
+        knob, _ = self.find(key)
+        read = knob.read(value)
+        if knob.key == _ALIASES:
+            _check_names(read)
+        if read and (check := self._checks.get(knob.key)) and (trouble := check(read)):
+            raise LiveError(trouble)
+        return read
+
+    def single(self) -> Iterator[str]:
+        """Yield every key that is not about a model, in the order of declaration."""
+        return (key for key in self.knobs if not key.startswith(_MODELS))
+
+    def _unknown(self, key: str) -> LiveError:
+        head, _, leaf = key.rpartition("/")
+        if key.startswith(_MODELS) and head:
+            fields = [known.rpartition("/")[2] for known in self.knobs if known.startswith(_MODELS)]
+            hint = did_you_mean(leaf, fields)
+            listed = ", ".join(f"models/NAME/{field}" for field in fields)
+            return LiveError(
+                f"no setting is called {shown(key)}: a model has {listed}{hint}", unknown=True
+            )
+        hint = did_you_mean(key, self.knobs)
+        # A leaf that is meant without its section is too far from the whole for a likeness.
+        same = [known for known in self.knobs if known.endswith((f".{key}", f"/{key}"))]
+        if same and not hint:
+            hint = f"; did you mean {same[0]!r}?"
+        return LiveError(
+            f"no setting that may be changed while running is called {shown(key)}{hint}",
+            unknown=True,
+        )
+
+
+def live_knobs(root: "type[BaseModel]") -> tuple[LiveKnob, ...]:
+    """Return the knobs of `LIVE` as `root`, the tree of settings, declares them."""
+    # Imported here: only the process that reads the configuration has the declarations.
+    from smg_node.config.schema.knob import Knob, Schema
+
+    schema = Schema(root)
+    found = []
+    for key in LIVE:
+        path = tuple(key.split("/" if key.startswith(_MODELS) else "."))
+        knob = schema.at(path)
+        assert isinstance(knob, Knob), key
+        kind: Any = knob.kind
+        assert kind in _NEEDS, key
+        field = _field(root, path)
+        most = next(
+            (mark.max_length for mark in field.metadata if hasattr(mark, "max_length")), None
+        )
+        found.append(
+            LiveKnob(
+                key=key,
+                kind=kind,
+                default=field.default,
+                low=knob.low,
+                high=knob.high,
+                choices=knob.choices,
+                most=most,
+                says=knob.says,
+                why=knob.why,
+                bounds=knob.bounds,
+            )
+        )
+    return tuple(found)
+
+
+def plain(value: Any) -> Any:
+    """Return a setting's value in types that JSON has."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+_NEEDS: Final[Mapping[str, str]] = {
+    "switch": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "text": "text",
+    "choice": "a word",
+    "words": "a list of texts",
+}
+
+
+def _limited(knob: LiveKnob, choices: Sequence[str]) -> LiveKnob:
+    """The knob of a text, with the only texts it may be."""
+    assert knob.kind == "text"
+    return replace(knob, kind="choice", choices=tuple(choices), bounds=" | ".join(choices))
+
+
+def _field(root: "type[BaseModel]", path: Sequence[str]) -> Any:
+    model: Any = root
+    for part in path[:-1]:
+        if part == _NAME:
+            continue
+        annotation = model.model_fields[part].annotation
+        arguments = getattr(annotation, "__args__", ())
+        model = arguments[1] if arguments else annotation
+    return model.model_fields[path[-1]]
+
+
+def _check_names(names: Sequence[str]) -> None:
+    for at, name in enumerate(names):
+        try:
+            check_model_name(name)
+        except ValueError as error:
+            raise LiveError(str(error), f"[{at}]") from None
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= ch <= "\udfff" for ch in text)

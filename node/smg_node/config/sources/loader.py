@@ -1,0 +1,157 @@
+"""From default, file, environment and flags, in this order of precedence, to one frozen tree of settings.
+
+Everything that was said keeps its place, so that a refusal can name it and `--print-config` can show it.
+All that can be found wrong is found in one go: unknown names, values of the wrong shape, values out of
+bounds.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from smg_node.config.address import join_host_port, parse_address
+from smg_node.config.schema.knob import Knob, KnobPath, Schema, say_number
+from smg_node.config.schema.problems import ConfigurationError, Problem, shown
+from smg_node.config.schema.value_parser import Entry, read_value
+from smg_node.config.settings import Settings
+from smg_node.config.sources.command_line import CONFIG_FLAG, Asked, Half
+from smg_node.config.sources.environment import CONFIG_FILE, read_environment
+from smg_node.config.sources.yaml_file import read_file
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings, and where each value that was said comes from."""
+
+    settings: Settings
+    origins: Mapping[KnobPath, str]
+    file: Path | None
+
+
+def load_settings(asked: Asked, environ: Mapping[str, str], schema: Schema) -> Loaded:
+    """Return the settings; raises ConfigurationError with everything that is wrong."""
+    problems = list(asked.problems)
+    file, named_by = _config_file(asked, environ)
+    layers: list[Entry] = []
+    if file is not None:
+        try:
+            entries, found = read_file(file, schema, named_by=named_by)
+        except ConfigurationError as error:
+            entries, found = [], list(error.problems)
+        layers += entries
+        problems += found
+    entries, found = read_environment(environ, schema)
+    problems += found
+    said = {entry.path: entry for entry in [*layers, *entries]}
+    _lay_halves(said, asked, schema, problems)
+    said |= {entry.path: entry for entry in asked.entries}
+    settings = _settle(said, schema, problems)
+    if settings is None:
+        raise ConfigurationError(problems)
+    return Loaded(settings, {path: entry.place for path, entry in said.items()}, file)
+
+
+def _config_file(asked: Asked, environ: Mapping[str, str]) -> tuple[Path | None, str]:
+    if asked.config is not None:
+        return Path(os.path.expanduser(asked.config)), f"flag {CONFIG_FLAG}"
+    if environ.get(CONFIG_FILE):
+        return Path(os.path.expanduser(environ[CONFIG_FILE])), f"environment {CONFIG_FILE}"
+    return None, ""
+
+
+def _lay_halves(
+    said: dict[KnobPath, Entry], asked: Asked, schema: Schema, problems: list[Problem]
+) -> None:
+    """Lay `--host` and `--port` over the address that file, environment or default give."""
+    whole = {entry.path: entry.place for entry in asked.entries}
+    for half in asked.halves:
+        knob = schema.at(half.path)
+        assert isinstance(knob, Knob)
+        if half.path in whole:
+            message = (
+                f"it says the same as {whole[half.path].removeprefix('flag ')}; give one of them"
+            )
+            problems.append(Problem(half.place.removeprefix("flag "), message, "command line"))
+            continue
+        below = said[half.path].raw if half.path in said else knob.default
+        try:
+            said[half.path] = Entry(half.path, _with_half(str(below), half), half.place)
+        except ValueError:
+            # What is below is wrong itself, and its refusal says more than a patched version of it.
+            continue
+
+
+def _with_half(below: str, half: Half) -> str:
+    address = parse_address(below)
+    if half.half == "port":
+        return f"{join_host_port(address.host, 0).removesuffix('0')}{half.text}"
+    return join_host_port(half.text.removeprefix("[").removesuffix("]"), address.port)
+
+
+def _settle(
+    said: Mapping[KnobPath, Entry], schema: Schema, problems: list[Problem]
+) -> Settings | None:
+    """The settings made of `said`, or None when there are problems; adds those it finds."""
+    tree: dict[str, Any] = {}
+    for path, entry in said.items():
+        knob = schema.at(path)
+        if not isinstance(knob, Knob):
+            _put(tree, path, {})
+            continue
+        try:
+            _put(tree, path, read_value(knob, entry.raw))
+        except ValueError as error:
+            problems.append(Problem(".".join(path), str(error), entry.place))
+    try:
+        settings = Settings(**tree)
+    except ValidationError as error:
+        problems += [_problem(detail, said, schema) for detail in error.errors(include_url=False)]
+        return None
+    return settings if not problems else None
+
+
+def _put(tree: dict[str, Any], path: KnobPath, value: object) -> None:
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+    if value == {}:
+        tree.setdefault(path[-1], {})
+    else:
+        tree[path[-1]] = value
+
+
+def _problem(detail: ErrorDetails, said: Mapping[KnobPath, Entry], schema: Schema) -> Problem:
+    names = tuple(str(part) for part in detail["loc"] if part != "[key]")
+    path = next((names[:end] for end in range(len(names), 0, -1) if names[:end] in said), names)
+    rest = "".join(f"[{name}]" for name in names[len(path) :] if name.isdecimal())
+    knob = schema.at(path)
+    message = _message(detail, knob if isinstance(knob, Knob) else None)
+    return Problem(".".join(path) + rest, message, _place_of(path, said))
+
+
+def _place_of(path: KnobPath, said: Mapping[KnobPath, Entry]) -> str:
+    if path in said:
+        return said[path].place
+    below: Iterable[Entry] = (entry for at, entry in said.items() if at[: len(path)] == path)
+    first = next(iter(below), None) if path else None
+    return first.place if first is not None else ""
+
+
+def _message(detail: ErrorDetails, knob: Knob | None) -> str:
+    """The library's finding in our words; total, because new kinds of findings fall through to its own."""
+    kind, value = detail["type"], detail["input"]
+    if knob is not None and kind in ("greater_than_equal", "less_than_equal", "finite_number"):
+        number = say_number(value) if isfinite(value) else str(value)
+        return f"{number} is out of range {knob.bounds}: {knob.why}"
+    if kind == "value_error":
+        return str(detail["ctx"]["error"])
+    if kind in ("too_long", "string_too_long"):
+        context = detail["ctx"]
+        things = "entries" if kind == "too_long" else "characters"
+        return f"it has more than {context['max_length']} {things}"
+    return f"{detail['msg']}, got {shown(value)}"

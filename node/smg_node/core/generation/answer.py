@@ -1,0 +1,102 @@
+"""A whole answer: the event stream, collected."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from smg_node.core.errors import SmgError
+from smg_node.core.generation.events import (
+    Begin,
+    BlockEnd,
+    BlockStart,
+    Delta,
+    End,
+    Event,
+    Fail,
+    Finish,
+    PromptEcho,
+    TokenLogprob,
+    Usage,
+)
+
+
+class Choice(msgspec.Struct):
+    """One finished choice: its blocks in order and how it ended."""
+
+    blocks: list[BlockEnd] = []
+    logprobs: list[TokenLogprob] = []
+    ids: list[int] = []
+    echo: PromptEcho | None = None
+    finish: Finish | None = None
+
+    def text(self) -> str:
+        """Return the text blocks, joined."""
+        return "".join(block.text for block in self.blocks if block.kind == "text")
+
+    def reasoning(self) -> str:
+        """Return the reasoning blocks, joined."""
+        return "".join(block.text for block in self.blocks if block.kind == "reasoning")
+
+
+class Answer(msgspec.Struct):
+    """Everything a presenter needs for an unstreamed answer."""
+
+    begin: Begin
+    choices: list[Choice]
+    usage: Usage
+
+
+class Collector:
+    """Builds an `Answer` out of events; the only way an unstreamed answer comes to be.
+
+    `choices` is how many the request has; a choice that printed nothing is there, with no blocks.
+    """
+
+    __slots__ = ("_begin", "_choices", "_ended", "_usage", "failed")
+
+    def __init__(self, choices: int) -> None:
+        assert choices >= 1
+        self._begin: Begin | None = None
+        self._choices = [Choice()] if choices == 1 else [Choice() for _ in range(choices)]
+        self._usage: Usage | None = None
+        self._ended = False
+        self.failed: SmgError | None = None
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Take the next events of one stream, in order."""
+        choices = self._choices
+        # By identity of types, commonest first: 0.1 us, where a match over classes takes 0.4. And of anything, for
+        # a type that is looked up once tells a checker nothing.
+        told: Iterable[Any] = events
+        for event in told:
+            kind = type(event)
+            if kind is Delta:
+                choice = choices[event.choice]
+                choice.ids += event.ids
+                if event.logprobs:
+                    choice.logprobs += event.logprobs
+            elif kind is BlockEnd:
+                choices[event.choice].blocks.append(event)
+            elif kind is Finish:
+                choices[event.choice].finish = event
+            elif kind is Begin:
+                self._begin = event
+            elif kind is Usage:
+                self._usage = event
+            elif kind is End:
+                self._ended = True
+            elif kind is PromptEcho:
+                choices[event.choice].echo = event
+            elif kind is not BlockStart:
+                assert kind is Fail, "there is nothing else that a generation says"
+                self.failed = event.error
+
+    def answer(self) -> Answer:
+        """Return the answer; the stream must have ended with End. Raises what a Fail carried."""
+        if self.failed is not None:
+            raise self.failed
+        assert self._ended, "the stream has not ended"
+        assert self._begin is not None
+        assert self._usage is not None
+        return Answer(self._begin, self._choices, self._usage)

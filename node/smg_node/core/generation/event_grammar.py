@@ -1,0 +1,98 @@
+"""The grammar of an event stream, as a machine that every test can lay over a stream.
+
+    stream = Begin { PromptEcho } { block } ( { Finish } Usage End | Fail )
+    block  = BlockStart { Delta } BlockEnd
+
+A Fail may also come before Begin: a generation can break before it starts. A choice that has
+finished says nothing more; on a good end every block is closed and every choice has finished.
+"""
+
+from collections.abc import Iterable
+
+from smg_node.core.generation.events import (
+    Begin,
+    BlockEnd,
+    BlockStart,
+    Delta,
+    End,
+    Event,
+    Fail,
+    Finish,
+    PromptEcho,
+    Usage,
+)
+
+
+class GrammarError(AssertionError):
+    """A stream that breaks the grammar: our mistake, never a caller's."""
+
+
+class Grammar:
+    """Checks one stream as it passes. `choices` is how many the request has."""
+
+    def __init__(self, choices: int) -> None:
+        self._open: dict[int, tuple[int, str, list[str]]] = {}
+        self._next_block = [0] * choices
+        self._finished = [False] * choices
+        self._begun = False
+        self._usage = False
+        self.over = False
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Take the next events; raise `GrammarError` at the first that must not stand there."""
+        for event in events:
+            self._one(event)
+
+    def _require(self, condition: bool, event: Event, why: str) -> None:
+        if not condition:
+            raise GrammarError(f"{why}: {event!r}")
+
+    def _one(self, event: Event) -> None:
+        self._require(not self.over, event, "nothing may follow the end")
+        if isinstance(event, Fail):
+            self._require(not self._open, event, "a block is still open")
+            self.over = True
+            return
+        if isinstance(event, Begin):
+            self._require(not self._begun, event, "a stream begins once")
+            self._begun = True
+            return
+        self._require(self._begun, event, "a stream begins with Begin")
+        self._require(not self._usage or isinstance(event, End), event, "only End follows Usage")
+        match event:
+            case PromptEcho():
+                self._require(self._next_block[event.choice] == 0, event, "an echo comes first")
+            case BlockStart():
+                self._start(event)
+            case Delta():
+                self._require(
+                    self._open.get(event.choice, (-1,))[0] == event.block,
+                    event,
+                    "no such open block",
+                )
+                self._open[event.choice][2].append(event.text)
+            case BlockEnd():
+                self._end(event)
+            case Finish():
+                self._require(not self._finished[event.choice], event, "a choice finishes once")
+                self._require(event.choice not in self._open, event, "a block is still open")
+                self._finished[event.choice] = True
+            case Usage():
+                self._require(all(self._finished), event, "a choice has not finished")
+                self._usage = True
+            case End():
+                self._require(self._usage, event, "Usage comes before End")
+                self.over = True
+
+    def _start(self, event: BlockStart) -> None:
+        self._require(not self._finished[event.choice], event, "the choice has finished")
+        self._require(event.choice not in self._open, event, "a block is still open")
+        self._require(self._next_block[event.choice] == event.block, event, "blocks count up")
+        self._open[event.choice] = (event.block, event.kind, [])
+        self._next_block[event.choice] += 1
+
+    def _end(self, event: BlockEnd) -> None:
+        block, kind, texts = self._open.pop(event.choice, (-1, "", []))
+        self._require(block == event.block, event, "no such open block")
+        self._require(kind == event.kind, event, "the kind changed")
+        self._require("".join(texts) == event.text, event, "the whole is not its parts")

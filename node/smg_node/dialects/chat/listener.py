@@ -1,0 +1,275 @@
+"""The answer of a worker that speaks Chat Completions, read: bytes in, events of ours out. Pure.
+
+The worker has rendered, sampled and parsed by itself; what it tells is taken for what it says. Nothing is told before
+there is a word of it, so that a worker which fails earlier has said nothing yet. An answer is whole when its choice
+has finished, whatever becomes of the connection then. What is not understood is an error, because leaving it out could
+leave out a part of the answer; keys that nobody knows are no concern of ours.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.events import (
+    Begin,
+    End,
+    Event,
+    Fail,
+    Finish,
+    FinishReason,
+    TokenLogprob,
+    TopLogprob,
+    Usage,
+)
+from smg_node.dialects.chat.listener_blocks import AnswerBlocks
+from smg_node.dialects.sse_reader import EventLines
+
+TOKENS_MAX: Final = 2**40
+WORDS_MAX: Final = 2_048
+"""So much of what a worker says about a failure is kept."""
+_DONE: Final = b"[DONE]"
+_REASONS: Final[Mapping[str, FinishReason]] = {
+    "length": "length",
+    "max_tokens": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+}
+_NO_REASONS: Final = frozenset({"abort", "cancelled", "error", "insufficient_system_resource"})
+"""What servers say of an answer that they gave up."""
+_decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class WorkerError(Exception):
+    """What a worker says went wrong, in its own words; `status` is 0 where it names none."""
+
+    def __init__(self, status: int, message: str, code: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.code = code
+
+
+class ChunkReader:
+    """Reads one answer. `begin` is told before its first word; `taken` are names of calls that were made before.
+
+    `out` of any method takes what there is to tell. A method that raises has put in what came before that.
+    """
+
+    def __init__(self, begin: Begin, *, prompt_tokens: int, taken: Collection[str] = ()) -> None:
+        """Have the prompt be about so long if the worker does not say."""
+        self._begin = begin
+        self._prompt_tokens = prompt_tokens
+        self._lines = EventLines()
+        self._blocks = AnswerBlocks(taken)
+        self._begun = False
+        self._done = False
+        self._finish: Finish | None = None
+        self._usage: Usage | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the answer is whole, even if its usage or the end of the stream is still missing."""
+        return self._finish is not None
+
+    def feed(self, piece: bytes, out: list[Event]) -> None:
+        """Take the next bytes of a stream. UPSTREAM_FAILED for what is no answer; `WorkerError`."""
+        for event in self._lines.feed(piece):
+            self._hear(event, out)
+
+    def feed_whole(self, body: bytes, out: list[Event]) -> None:
+        """Take the whole body of an answer that is not streamed; errors as `feed`."""
+        self._hear(body, out)
+
+    def end(self, out: list[Event]) -> None:
+        """Tell the end; errors as `feed`, and UPSTREAM_FAILED if the answer is not whole."""
+        for event in self._lines.finish():
+            self._hear(event, out)
+        finish = self._finish
+        if finish is None:
+            raise _broken("the worker ended its answer without a reason")
+        self._start(out)
+        self._blocks.close(out)
+        used = self._usage or Usage(self._prompt_tokens, self._blocks.deltas, 0)
+        out += [finish, used, End()]
+
+    def fail(self, error: SmgError, out: list[Event]) -> None:
+        """Tell that nothing more comes."""
+        self._blocks.abandon(out)
+        out.append(Fail(error))
+
+    # ── One chunk ────────────────────────────────────────────────────────────
+
+    def _hear(self, event: bytes, out: list[Event]) -> None:
+        if self._done:
+            return
+        if event.strip() == _DONE:
+            self._done = True
+            return
+        try:
+            chunk = _decode(event)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _broken("the worker's answer is no JSON") from error
+        if not isinstance(chunk, dict):
+            raise _broken("the worker's answer is no object of JSON")
+        said = error_of(chunk)
+        if said is not None:
+            raise said
+        self._usage = _usage(chunk.get("usage")) or self._usage
+        for choice in _objects(chunk.get("choices")):
+            if not choice.get("index"):
+                self._choose(choice, out)
+
+    def _choose(self, choice: Mapping[str, Any], out: list[Event]) -> None:
+        rows = _rows(choice.get("logprobs"))
+        said = choice.get("delta")
+        said = choice.get("message") if said is None else said
+        if isinstance(said, dict):
+            self._tell(said, rows, out)
+        reason = choice.get("finish_reason")
+        if not reason:
+            return
+        if not isinstance(reason, str) or reason in _NO_REASONS:
+            raise _broken("the worker gave up in the middle of its answer")
+        matched = choice.get("stop_reason", choice.get("matched_stop"))
+        if not isinstance(matched, str | int) or isinstance(matched, bool):
+            matched = None
+        self._finish = Finish(0, _REASONS.get(reason, "stop"), matched)
+
+    def _tell(
+        self, said: Mapping[str, Any], rows: tuple[TokenLogprob, ...], out: list[Event]
+    ) -> None:
+        thought = _text(said.get("reasoning_content")) or _text(said.get("reasoning"))
+        text = _text(said.get("content")) + _text(said.get("refusal"))
+        calls = _objects(said.get("tool_calls"))
+        if thought or text or calls:
+            self._start(out)
+        # What a chunk says of both is rare, and its log probabilities cannot be divided: text has them.
+        if thought:
+            self._blocks.say("reasoning", thought, out, () if text else rows)
+        if text or not thought:
+            self._blocks.say("text", text, out, rows)
+        for call in calls:
+            function = call.get("function")
+            function = function if isinstance(function, dict) else {}
+            self._blocks.call(
+                _number(call.get("index")),
+                _text(call.get("id")),
+                _text(function.get("name")),
+                _arguments(function.get("arguments")),
+                out,
+            )
+
+    def _start(self, out: list[Event]) -> None:
+        if not self._begun:
+            self._begun = True
+            out.append(self._begin)
+
+
+def error_of(said: object) -> WorkerError | None:
+    """Return the error that a body or a chunk says, in any of the shapes that servers give it; None if it is none."""
+    if not isinstance(said, dict):
+        return None
+    error = said.get("error")
+    if not error and said.get("object") == "error":
+        error = said
+    if not error and "detail" in said and "choices" not in said:
+        error = {"message": said["detail"]}
+    if not error:
+        return None
+    if not isinstance(error, dict):
+        error = {"message": error}
+    message, code = error.get("message"), error.get("code")
+    if not isinstance(message, str):
+        message = "" if message is None else _encode(message).decode()
+    status = code if isinstance(code, int) and not isinstance(code, bool) else 0
+    return WorkerError(status, message[:WORDS_MAX], code if isinstance(code, str) else "")
+
+
+# ── Values, whatever they are ────────────────────────────────────────────────
+
+
+def _objects(value: object) -> Sequence[Mapping[str, Any]]:
+    """Return a list of objects; nothing for nothing."""
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise _broken("the worker's answer has something else where a list of objects belongs")
+    return value
+
+
+def _text(value: object) -> str:
+    """Return text, also that of a list of parts; "" for nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    parts = _objects(value) if isinstance(value, list) else None
+    if parts is None:
+        raise _broken("the worker's answer has something else where text belongs")
+    return "".join(_text(part.get("text")) for part in parts)
+
+
+def _arguments(value: object) -> str:
+    """Return arguments as text; some servers tell them as an object."""
+    return _encode(value).decode() if isinstance(value, dict) else _text(value)
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _usage(told: object) -> Usage | None:
+    if not isinstance(told, dict):
+        return None
+    prompt, answer = _count(told, "prompt_tokens"), _count(told, "completion_tokens")
+    if not (prompt or answer):
+        return None
+    cached = _count(told.get("prompt_tokens_details"), "cached_tokens")
+    details = told.get("completion_tokens_details")
+    thoughts = _count(details, "reasoning_tokens") or _count(told, "reasoning_tokens")
+    return Usage(prompt, answer, min(cached, prompt), min(thoughts, answer))
+
+
+def _count(told: object, name: str) -> int:
+    value = _number(told.get(name)) if isinstance(told, dict) else None
+    return value if value is not None and 0 <= value <= TOKENS_MAX else 0
+
+
+def _rows(told: object) -> tuple[TokenLogprob, ...]:
+    """Return log probabilities; workers that are asked for them tell no ids."""
+    content = told.get("content") if isinstance(told, dict) else None
+    if not isinstance(content, list):
+        return ()
+    return tuple(
+        TokenLogprob(
+            0,
+            _text(row.get("token")),
+            _raw(row),
+            _logprob(row),
+            tuple(
+                TopLogprob(0, _text(top.get("token")), _raw(top), _logprob(top))
+                for top in _objects(row.get("top_logprobs"))
+            ),
+        )
+        for row in _objects(content)
+    )
+
+
+def _raw(row: Mapping[str, Any]) -> bytes:
+    said = row.get("bytes")
+    if isinstance(said, list) and all(type(one) is int and 0 <= one < 256 for one in said):
+        return bytes(said)
+    return _text(row.get("token")).encode()
+
+
+def _logprob(row: Mapping[str, Any]) -> float:
+    value = row.get("logprob")
+    return float(value) if isinstance(value, int | float) else -9999.0
+
+
+def _broken(message: str) -> SmgError:
+    return SmgError(ErrorKind.UPSTREAM_FAILED, message)

@@ -1,0 +1,174 @@
+"""The blocks of an answer that a worker parsed itself: text, thoughts and calls, one after the other. Pure.
+
+A worker tells calls by number and may tell several at once. Here a block is over before the next one starts, so a call
+waits, with what is known of its arguments, until the one before it is over: that is when its arguments are whole, or
+when something else is said. What is told in order, as nearly every worker does, waits for nothing.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import msgspec
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.events import (
+    BlockEnd,
+    BlockKind,
+    BlockStart,
+    Delta,
+    Event,
+    TokenLogprob,
+)
+
+CALL_ID_MAX: Final = 64
+"""A longer name of a call could not be sent back."""
+_decode: Final = msgspec.json.Decoder().decode
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    index: int | None
+    call_id: str
+    name: str = ""
+    waiting: list[str] = field(default_factory=list)
+    state: Literal["waits", "open", "over"] = "waits"
+
+
+class AnswerBlocks:
+    """The blocks of choice 0. `taken` are the names of calls made before: what has one of them gets another."""
+
+    def __init__(self, taken: Collection[str] = ()) -> None:
+        self._taken = set(taken)
+        self._next = 0
+        self._kind: BlockKind | None = None
+        self._texts: list[str] = []
+        self._name = ""
+        self._call_id = ""
+        self._calls: list[_Call] = []
+        self._queue: list[_Call] = []
+        self.deltas = 0
+        """How many there were."""
+
+    def say(
+        self,
+        kind: Literal["text", "reasoning"],
+        text: str,
+        out: list[Event],
+        logprobs: tuple[TokenLogprob, ...] = (),
+    ) -> None:
+        """Tell more text or thought; log probabilities without text belong to what is open."""
+        if not text:
+            if logprobs and self._kind in ("text", "reasoning"):
+                out.append(Delta(0, self._next - 1, "", 0, logprobs))
+            return
+        if self._kind != kind:
+            self.close(out)
+            self._start(kind, out)
+        self._delta(text, out, logprobs)
+
+    def call(
+        self, index: int | None, call_id: str, name: str, arguments: str, out: list[Event]
+    ) -> None:
+        """Tell more of a call. Whatever is "" was not said this time; UPSTREAM_FAILED if it was over already."""
+        call = self._found(index, call_id, name)
+        call.name = call.name or name
+        call.call_id = call.call_id or call_id
+        if call.state == "over":
+            if arguments.strip():
+                raise _broken("the worker went on with a call that was over")
+            return
+        if call.state == "open":
+            if arguments:
+                self._delta(arguments, out)
+        elif arguments:
+            call.waiting.append(arguments)
+        self._advance(out)
+
+    def close(self, out: list[Event]) -> None:
+        """End what is open, and tell whatever waited; UPSTREAM_FAILED for a call of nobody knows what."""
+        self._end(out)
+        while self._queue:
+            if not self._queue[0].name:
+                raise _broken("the worker called a function without its name")
+            self._start_call(out)
+            self._end(out)
+
+    def abandon(self, out: list[Event]) -> None:
+        """End what is open, because nothing more comes."""
+        self._end(out)
+        self._queue = []
+
+    # ── Step by step ─────────────────────────────────────────────────────────
+
+    def _found(self, index: int | None, call_id: str, name: str) -> _Call:
+        """Return the call that is meant; some workers number none, and some give all of them one number."""
+        for call in reversed(self._calls):
+            other = bool(call_id and call.call_id and call_id != call.call_id)
+            if index is not None:
+                if call.index == index and not (other and name):
+                    return call
+            elif (not call_id or not other) and not (name and call.name and not call_id):
+                return call
+        call = _Call(index, "")
+        self._calls.append(call)
+        self._queue.append(call)
+        return call
+
+    def _advance(self, out: list[Event]) -> None:
+        """Open those calls that need not wait any longer."""
+        while self._queue and self._queue[0].name:
+            if self._kind == "call" and not _whole(self._texts):
+                return
+            self._end(out)
+            self._start_call(out)
+
+    def _start_call(self, out: list[Event]) -> None:
+        call = self._queue.pop(0)
+        self._name = call.name
+        usable = 0 < len(call.call_id) <= CALL_ID_MAX and call.call_id not in self._taken
+        self._call_id = call.call_id if usable else ""
+        self._taken.add(call.call_id)
+        self._start("call", out)
+        call.state = "open"
+        if call.waiting:
+            self._delta("".join(call.waiting), out)
+            call.waiting = []
+
+    def _start(self, kind: BlockKind, out: list[Event]) -> None:
+        if kind != "call":
+            self._name = self._call_id = ""
+        out.append(BlockStart(0, self._next, kind, self._name, self._call_id))
+        self._kind = kind
+        self._next += 1
+
+    def _delta(self, text: str, out: list[Event], logprobs: tuple[TokenLogprob, ...] = ()) -> None:
+        self.deltas += 1
+        self._texts.append(text)
+        out.append(Delta(0, self._next - 1, text, 1, logprobs))
+
+    def _end(self, out: list[Event]) -> None:
+        kind = self._kind
+        if kind is None:
+            return
+        text = "".join(self._texts)
+        out.append(BlockEnd(0, self._next - 1, kind, text, self._name, self._call_id))
+        for call in self._calls:
+            if call.state == "open":
+                call.state = "over"
+        self._kind = None
+        self._texts = []
+
+
+def _whole(texts: list[str]) -> bool:
+    """Whether arguments are whole: an object. Looked at only where the next call waits for that."""
+    if not texts or not texts[-1].rstrip().endswith("}"):
+        return False
+    try:
+        return isinstance(_decode("".join(texts)), dict)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return False
+
+
+def _broken(message: str) -> SmgError:
+    return SmgError(ErrorKind.UPSTREAM_FAILED, message)

@@ -1,0 +1,83 @@
+"""An open block of a streamed chat: what stands around its text in a frame."""
+
+from smg_node.core.generation.events import BlockStart, TokenLogprob
+from smg_node.dialects.chat.message import reasoning_fields
+from smg_node.dialects.chat.view import ChatView
+from smg_node.dialects.openai.frames import json_text
+
+
+class OpenBlock:
+    """A block that has started and not ended.
+
+    `before` and `after` stand around the text inside `delta`; where `before` is None the text is not
+    shown. `between` stands before the text's second printing, if there is one. `announced` is the
+    inside of the delta that comes first. A `held` block is printed in one piece when it ends; until
+    then its ids and log probabilities wait here. `head` and `tail` are the whole frame around the
+    text; None where a frame must be put together for each delta.
+    """
+
+    __slots__ = (
+        "after", "announced", "before", "between", "head", "held", "ids", "logprobs", "tail",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        before: bytes | None,
+        *,
+        between: bytes | None = None,
+        after: bytes = b"",
+        announced: bytes | None = None,
+        held: bool = False,
+    ) -> None:
+        self.before = before
+        self.between = between
+        self.after = after
+        self.announced = announced
+        self.held = held
+        self.head: bytes | None = None
+        self.tail = b""
+        self.ids: list[int] = []
+        self.logprobs: list[TokenLogprob] = []
+
+    def delta(self, text: str) -> bytes:
+        """Return the inside of `delta` that says `text`; empty if it is not to be shown."""
+        if self.before is None:
+            return b""
+        encoded = json_text(text)
+        if self.between is not None:
+            encoded += self.between + encoded
+        return self.before + encoded + self.after
+
+
+def open_block(event: BlockStart, view: ChatView, call: int) -> OpenBlock:
+    """Return the block that `event` starts; `call` counts the calls before it in this choice."""
+    if event.kind == "call":
+        return _legacy_call(event, call) if view.legacy_call else _call(event, call)
+    if event.kind == "text":
+        return OpenBlock(b'"content":')
+    held = not view.stream_reasoning
+    if not view.include_reasoning:
+        return OpenBlock(None)
+    if not view.separate_reasoning:
+        return OpenBlock(b'"content":', held=held)
+    first, *second = reasoning_fields(view)
+    between = b',"%b":' % second[0].encode() if second else None
+    return OpenBlock(b'"%b":' % first.encode(), between=between, held=held)
+
+
+def _call(event: BlockStart, call: int) -> OpenBlock:
+    announced = b'"tool_calls":[{"index":%d,"id":%b,"type":"function",' % (
+        call,
+        json_text(event.call_id),
+    )
+    announced += b'"function":{"name":%b,"arguments":""}}]' % json_text(event.name)
+    before = b'"tool_calls":[{"index":%d,"function":{"arguments":' % call
+    return OpenBlock(before, after=b"}}]", announced=announced)
+
+
+def _legacy_call(event: BlockStart, call: int) -> OpenBlock:
+    """A legacy client hears of the first call only: its message has no place for a second."""
+    if call > 0:
+        return OpenBlock(None)
+    announced = b'"function_call":{"name":%b,"arguments":""}' % json_text(event.name)
+    return OpenBlock(b'"function_call":{"arguments":', after=b"}", announced=announced)

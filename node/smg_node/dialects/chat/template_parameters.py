@@ -1,0 +1,77 @@
+"""What the chat template is told, beyond the messages."""
+
+from typing import Any, Final
+
+from smg_node.core.generation.request import ChatPrompt
+from smg_node.core.json_cursor import Cursor
+from smg_node.dialects.chat.messages import read_messages
+from smg_node.dialects.openai.request_draft import Draft, Take
+from smg_node.dialects.openai.template_variables import VARIABLES
+
+_DOCUMENTS_MAX: Final = 1_024
+
+
+def take_messages(draft: Draft, cursor: Cursor, key: str) -> None:
+    """Take `messages`."""
+    draft.prompt["turns"] = read_messages(cursor, key, draft.options)
+
+
+def take_template(draft: Draft, cursor: Cursor, key: str) -> None:
+    """Take the client's own `chat_template`, where that is allowed."""
+    if not draft.options.template_from_request:
+        cursor.unsupported(key, "is switched off on this gateway (templates.allow_from_request)")
+        return
+    draft.prompt["template"] = cursor.text(key, characters_min=1)
+
+
+def take_documents(draft: Draft, cursor: Cursor, key: str) -> None:
+    """Take `documents` for templates that quote them."""
+    documents = [row.values for row in cursor.objects(key, at_most=_DOCUMENTS_MAX)]
+    if documents:
+        draft.prompt["documents"] = tuple(documents)
+
+
+def _switch(name: str) -> Take:
+    def take(draft: Draft, cursor: Cursor, key: str) -> None:
+        value = cursor.flag(key)
+        if value is not None:
+            draft.prompt[name] = value
+
+    return take
+
+
+TEMPLATE: Final[dict[str, Take]] = {
+    "messages": take_messages,
+    "chat_template": take_template,
+    "documents": take_documents,
+    "add_generation_prompt": _switch("add_generation_prompt"),
+    "continue_final_message": _switch("continue_final_message"),
+    "add_special_tokens": _switch("add_special_tokens"),
+    **VARIABLES,
+}
+
+
+def settle_prompt(draft: Draft, cursor: Cursor) -> None:
+    """Check what depends on several of these parameters."""
+    prompt = draft.prompt
+    if not cursor.has("messages"):
+        cursor.raw("messages", required=True)
+    if not prompt.get("continue_final_message"):
+        return
+    if prompt.get("add_generation_prompt"):
+        cursor.problem("continue_final_message", "cannot be combined with add_generation_prompt")
+    turns = prompt.get("turns") or ()
+    if turns and (turns[-1].role != "assistant" or turns[-1].calls or not turns[-1].content):
+        cursor.problem(
+            "continue_final_message",
+            "needs a last message of role 'assistant' with text to continue",
+        )
+    prompt["add_generation_prompt"] = False
+
+
+def prompt_of(draft: Draft) -> ChatPrompt:
+    """Return the prompt that the draft describes."""
+    values: dict[str, Any] = draft.prompt
+    if draft.template:
+        values["kwargs"] = {**draft.template, **values.get("kwargs", {})}
+    return ChatPrompt(**values)

@@ -1,0 +1,296 @@
+"""What is left to say of a response whose teller died, out of its object and the log of what it said: pure.
+
+Whatever the log ends in, a text, a part, an item or nothing at all, what is open is closed as it would have been by
+whoever opened it, with the numbers going on: then only the terminal event is missing, and the stream is whole. Closing
+a log that was closed before adds nothing, so who dies over it may be followed by another.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from smg_node.dialects.openai.frames import json_line
+from smg_node.dialects.responses.events.final_status import Ended
+from smg_node.dialects.responses.events.numbered_events import Script, Told
+from smg_node.dialects.responses.events.presenter import THOUGHT_EVENTS, ReasoningEvents
+from smg_node.dialects.responses.items.item_document import ItemDoc, item_from, item_of, list_of
+
+
+@dataclass(frozen=True, slots=True)
+class Afterlife:
+    """The events that close it, all of its output, and the number of the terminal event."""
+
+    events: Sequence[Told]
+    output: tuple[ItemDoc, ...]
+    next: int
+
+
+class _Place(msgspec.Struct):
+    content_index: int | None = None
+    summary_index: int | None = None
+
+
+class _Added(msgspec.Struct):
+    item: dict[str, Any]
+    output_index: int
+
+
+class _Done(msgspec.Struct):
+    item: msgspec.Raw
+
+
+class _Part(_Place):
+    part: dict[str, Any] = {}
+
+
+class _Delta(msgspec.Struct):
+    delta: str
+    logprobs: list[Any] | None = None
+
+
+class _Annotation(msgspec.Struct):
+    annotation: Any
+
+
+_added: Final = msgspec.json.Decoder(_Added).decode
+_done: Final = msgspec.json.Decoder(_Done).decode
+_part: Final = msgspec.json.Decoder(_Part).decode
+_delta: Final = msgspec.json.Decoder(_Delta).decode
+_annotation: Final = msgspec.json.Decoder(_Annotation).decode
+_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+_PART_ADDED: Final = ("response.content_part.added", "response.reasoning_summary_part.added")
+_PART_DONE: Final = ("response.content_part.done", "response.reasoning_summary_part.done")
+# What events of a text are called, by what the text stands in; of thoughts there are two ways.
+_WORDS: Final = {
+    "output_text": "output_text",
+    "refusal": "refusal",
+    "summary_text": "reasoning_summary_text",
+}
+# Items whose text stands in them as such: its events, and the key.
+_BARE: Final = {
+    "function_call": ("function_call_arguments", "arguments"),
+    "custom_tool_call": ("custom_tool_call_input", "input"),
+}
+
+
+class _Text:
+    """A text that is being told: `word` is the middle of its events' types, `key` where it stands."""
+
+    def __init__(self, word: str, key: str, holder: dict[str, Any]) -> None:
+        self.word = word
+        self.key = key
+        self.holder = holder
+        self.pieces: list[str] = []
+        self.rows: list[Any] = []
+        self.told = False
+
+    @property
+    def whole(self) -> str:
+        """All of it so far."""
+        return "".join(self.pieces)
+
+    def settle(self) -> None:
+        """Put it where it stands."""
+        self.holder[self.key] = self.whole
+        if self.rows:
+            self.holder["logprobs"] = self.rows
+
+
+class _Item:
+    """An item that is being told."""
+
+    def __init__(self, values: dict[str, Any], index: int) -> None:
+        self.values = values
+        self.place = {"item_id": str(values.get("id", "")), "output_index": index}
+        self.part: dict[str, Any] | None = None
+        self.part_place: dict[str, int] = {}
+        bare = _BARE.get(values.get("type", ""))
+        self.text = _Text(*bare, values) if bare is not None else None
+
+    @property
+    def parts(self) -> list[Any]:
+        """Those that the open part is one of."""
+        key = "summary" if "summary_index" in self.part_place else "content"
+        found: list[Any] = self.values.setdefault(key, [])
+        return found
+
+
+class Fold:
+    """Takes in a log, from its first event on, in any portions."""
+
+    def __init__(self, *, reasoning_events: ReasoningEvents = "sdk") -> None:
+        """Take how thoughts are told where the log does not yet show it."""
+        self.next = 0
+        """The number of the event that comes next."""
+        self.started = False
+        """Whether it has begun to run, and does not only wait."""
+        self._done: list[ItemDoc] = []
+        self._open: _Item | None = None
+        self._thoughts = THOUGHT_EVENTS[reasoning_events]
+
+    @property
+    def done(self) -> tuple[ItemDoc, ...]:
+        """The items that are over."""
+        return tuple(self._done)
+
+    def feed(self, events: Sequence[Told]) -> None:
+        """Take in what comes next; ValueError for what cannot come there."""
+        for event in events:
+            if event.sequence != self.next:
+                raise ValueError(f"event {event.sequence} stands where {self.next} should be")
+            self.next += 1
+            try:
+                self._take(event.type, event.data)
+            except msgspec.DecodeError as error:
+                raise ValueError(f"event {event.sequence} makes no sense") from error
+
+    def close(self, response: bytes) -> Afterlife:
+        """Return what is left to say; `response` is the object as it was before it said anything."""
+        script = Script()
+        script.next = self.next
+        told = [] if self.next else _begun(script, response)
+        if self._open is not None:
+            told += self._closed(script, self._open)
+        self.next = script.next
+        return Afterlife(told, self.done, script.next)
+
+    # ── What was said ────────────────────────────────────────────────────────
+
+    def _take(self, kind: str, data: bytes) -> None:
+        if kind.endswith(".delta"):
+            self._take_delta(kind, data)
+        elif kind == "response.output_item.added":
+            added = _added(data)
+            if self._open is not None or added.output_index != len(self._done):
+                raise ValueError(f"item {added.output_index} begins where another one is")
+            self._open = _Item(added.item, added.output_index)
+        elif kind == "response.output_item.done":
+            self._done.append(item_of(bytes(_done(data).item)))
+            self._open = None
+        elif kind in _PART_ADDED:
+            self._take_part(_part(data))
+        elif kind in _PART_DONE:
+            item = self._inside(kind)
+            item.parts.append(_part(data).part)
+            item.part, item.text = None, None
+        elif kind == "response.output_text.annotation.added":
+            part = self._inside(kind).part
+            if part is not None:
+                part.setdefault("annotations", []).append(_annotation(data).annotation)
+        elif kind == "response.in_progress":
+            self.started = True
+        elif kind.endswith(".done") and self._open is not None and self._open.text is not None:
+            self._open.text.told = True
+            self._learn(self._open.text, kind.removesuffix(".done"))
+
+    def _take_delta(self, kind: str, data: bytes) -> None:
+        text, said = self._inside(kind).text, _delta(data)
+        if text is None:
+            return
+        self._learn(text, kind.removesuffix(".delta"))
+        text.pieces.append(said.delta)
+        text.rows.extend(said.logprobs or ())
+
+    def _learn(self, text: _Text, kind: str) -> None:
+        """Take in how the events of a text are called here."""
+        text.word = kind.removeprefix("response.")
+        if text.holder.get("type") == "reasoning_text":
+            self._thoughts = text.word
+
+    def _take_part(self, added: _Part) -> None:
+        item, part = self._inside("a part"), added.part
+        place = {"content_index": added.content_index, "summary_index": added.summary_index}
+        item.part = part
+        item.part_place = {name: at for name, at in place.items() if at is not None}
+        kind = str(part.get("type", ""))
+        word = _WORDS.get(kind, self._thoughts)
+        item.text = _Text(word, "refusal" if kind == "refusal" else "text", part)
+
+    def _inside(self, kind: str) -> _Item:
+        if self._open is None:
+            raise ValueError(f"{kind} is said of no item")
+        return self._open
+
+    # ── What is left to say ──────────────────────────────────────────────────
+
+    def _closed(self, script: Script, item: _Item) -> Iterator[Told]:
+        """Yield what ends an open item, which is one of those that are over then."""
+        place = {**item.place, **item.part_place} if item.part is not None else item.place
+        if item.text is not None:
+            yield from _text_ended(script, place, item.text, bare=item.part is None)
+        if item.part is not None:
+            what = "reasoning_summary" if "summary_index" in place else "content"
+            yield script.say(f"response.{what}_part.done", {**place, "part": item.part})
+            item.parts.append(item.part)
+        if "status" in item.values:
+            item.values["status"] = "incomplete"
+        doc = item_from(item.values)
+        fields = {
+            "output_index": item.place["output_index"],
+            "item": msgspec.Raw(doc.document),
+        }
+        yield script.say("response.output_item.done", fields)
+        self._done.append(doc)
+        self._open = None
+
+
+def closing(
+    response: bytes, events: Sequence[Told], *, reasoning_events: ReasoningEvents = "sdk"
+) -> Afterlife:
+    """Return what is left to say after these events, all that were logged; ValueError if they make no sense.
+
+    `response` is the object as it was before it said anything.
+    """
+    fold = Fold(reasoning_events=reasoning_events)
+    fold.feed(events)
+    return fold.close(response)
+
+
+def ended_object(response: bytes, output: Sequence[ItemDoc], ended: Ended) -> bytes:
+    """Return the object with its output and its end; ValueError if it is none. What it cost, nobody knows any more."""
+    reason = None if ended.reason is None else {"reason": ended.reason}
+    fields = {
+        "status": ended.status,
+        "completed_at": ended.completed_s if ended.status == "completed" else None,
+        "error": ended.error_shown(),
+        "incomplete_details": reason,
+        "output": msgspec.Raw(list_of(output)),
+    }
+    return json_line({**_object(response), **fields})
+
+
+def with_output(response: bytes, output: Sequence[ItemDoc]) -> bytes:
+    """Return the object with these items as its output; ValueError if it is none."""
+    return json_line({**_object(response), "output": msgspec.Raw(list_of(output))})
+
+
+def _text_ended(
+    script: Script, place: dict[str, Any], text: _Text, *, bare: bool
+) -> Iterator[Told]:
+    text.settle()
+    if text.told:
+        return
+    fields: dict[str, Any] = {**place, text.key: text.whole}
+    if bare and not text.pieces:
+        # A call has a delta at least, be it an empty one.
+        yield script.say(f"response.{text.word}.delta", {**place, "delta": ""})
+    if text.word == "output_text":
+        fields["logprobs"] = text.rows
+    yield script.say(f"response.{text.word}.done", fields)
+
+
+def _begun(script: Script, response: bytes) -> list[Told]:
+    waiting = bytes(_object(response).get("status", b"")) == b'"queued"'
+    shown = {"response": msgspec.Raw(response)}
+    second = "response.queued" if waiting else "response.in_progress"
+    return [script.say("response.created", shown), script.say(second, shown)]
+
+
+def _object(response: bytes) -> dict[str, msgspec.Raw]:
+    try:
+        return _fields(response)
+    except msgspec.DecodeError as error:
+        raise ValueError("this is no response") from error

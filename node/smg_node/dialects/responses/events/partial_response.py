@@ -1,0 +1,50 @@
+"""The object of a response that is made elsewhere, as far as its events tell: what is over of it, and nothing else."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from smg_node.dialects.openai.frames import json_line
+from smg_node.dialects.responses.events.numbered_events import Told
+
+_RUNS: Final = "response.in_progress"
+_ITEM_DONE: Final = "response.output_item.done"
+
+
+class _Done(msgspec.Struct):
+    item: msgspec.Raw
+
+
+_object: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_done: Final = msgspec.json.Decoder(_Done).decode
+
+
+class Halfway:
+    """Begins with the object as it is kept while the response is made; ValueError if that is none."""
+
+    def __init__(self, document: bytes) -> None:
+        try:
+            self._fields = _object(document)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ValueError(f"not the document of a response: {error}") from error
+        self._output: list[bytes] = []
+        self._runs = False
+
+    def hear(self, told: Sequence[Told]) -> None:
+        """Take what happened next, in order; ValueError for an item that is none."""
+        for one in told:
+            if one.type == _RUNS:
+                self._runs = True
+            elif one.type == _ITEM_DONE:
+                try:
+                    self._output.append(bytes(_done(one.data).item))
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    raise ValueError(f"event {one.sequence} ends no item: {error}") from error
+
+    def body(self) -> bytes:
+        """Return the object as it is now."""
+        now: dict[str, object] = {"output": [msgspec.Raw(item) for item in self._output]}
+        if self._runs:
+            now["status"] = "in_progress"
+        return json_line({**self._fields, **now})

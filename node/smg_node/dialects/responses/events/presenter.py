@@ -1,0 +1,237 @@
+"""Tells a generation as the events of a response: pure, and every step of it at any moment whole.
+
+    created [queued] in_progress { item } ( completed | incomplete | failed )
+
+What ends a block does not yet say how its item ended: an answer that reached its limit ends its last block like any
+other. So the end of an item is told when the next event is there, which nearly always comes in the same breath.
+The end of the response is told by whoever keeps it, after it was kept.
+
+Several generations may be told after one another, as rounds of one response: their usage is added up.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from smg_node.core.generation.events import (
+    Begin,
+    BlockEnd,
+    BlockStart,
+    Delta,
+    End,
+    Event,
+    Fail,
+    Finish,
+    PromptEcho,
+    Usage,
+)
+from smg_node.dialects.openai.frames import json_text
+from smg_node.dialects.responses.events.final_status import Ended
+from smg_node.dialects.responses.events.numbered_events import Script, Told
+from smg_node.dialects.responses.events.open_item import (
+    OpenCall,
+    OpenCustomCall,
+    OpenItem,
+    OpenMessage,
+    OpenThought,
+    Seal,
+)
+from smg_node.dialects.responses.events.response_object import ResponseObject
+from smg_node.dialects.responses.items.item_document import ItemDoc
+from smg_node.dialects.responses.items.item_types import KINDS
+from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_storage.ids import Chance, new_id
+
+ReasoningEvents: TypeAlias = Literal["sdk", "open"]
+
+# How the official SDK and the Open Responses schema call the events of thoughts.
+THOUGHT_EVENTS: Final[dict[ReasoningEvents, str]] = {"sdk": "reasoning_text", "open": "reasoning"}
+
+
+class ResponseTeller:
+    """Tells one response.
+
+    `thread` is what the ids of its items belong to, `now_ms` Unix time for them. `outcome` is what the generation came
+    to, once it has said so; when it was, nobody knows here.
+    """
+
+    def __init__(
+        self,
+        ask: ResponseAsk,
+        *,
+        response_id: str,
+        thread: str,
+        created_s: int,
+        now_ms: int,
+        chance: Chance,
+        seal: Seal | None = None,
+        reasoning_events: ReasoningEvents = "sdk",
+    ) -> None:
+        self._ask = ask
+        self._thread = thread
+        self._now_ms = now_ms
+        self._chance = chance
+        self._seal = seal
+        self._thoughts = THOUGHT_EVENTS[reasoning_events]
+        self._object = ResponseObject(ask, response_id=response_id, created_s=created_s)
+        self._script = Script()
+        self._status = "queued"
+        self._items: list[ItemDoc] = []
+        self._open: OpenItem | None = None
+        # Whether the block of the open item is over, and only how it ended is not known.
+        self._held = False
+        self._usage: Usage | None = None
+        self._ended: Ended | None = None
+        self.outcome: Ended | None = None
+
+    # ── In order ─────────────────────────────────────────────────────────────
+
+    def queue(self) -> list[Told]:
+        """Return the events of a response that waits; `begin` goes on from there."""
+        assert self._script.next == 0, "a response starts once"
+        return [self._lifecycle("response.created"), self._lifecycle("response.queued")]
+
+    def begin(self, *, queued: bool = False) -> list[Told]:
+        """Return the events of a response that runs from now on; `queued`: and that it has waited."""
+        told = self.queue() if queued else []
+        fresh = self._script.next == 0
+        self._status = "in_progress"
+        if fresh:
+            told.append(self._lifecycle("response.created"))
+        told.append(self._lifecycle("response.in_progress"))
+        return told
+
+    def drawn_with(self, begin: Begin) -> None:
+        """Show from now on what is sampled with where the client did not say."""
+        self._object.drawn_with(temperature=begin.temperature, top_p=begin.top_p)
+
+    def tell(self, events: Sequence[Event]) -> list[Told]:
+        """Return what these events of the generation are in the public API; never the terminal event."""
+        assert self._ended is None, "nothing follows the end"
+        out: list[Told] = []
+        script = self._script
+        for event in events:
+            if type(event) is not Delta:
+                self._rare(event, out)
+                continue
+            item = self._open
+            assert item is not None, "a delta belongs to an open block"
+            text = event.text
+            if item.head is None:
+                item.slow_delta(event, out)
+            elif text:
+                sequence = script.next
+                script.next = sequence + 1
+                item.texts.append(text)
+                data = item.head + b"%d" % sequence + item.middle + json_text(text) + item.tail
+                out.append(Told(sequence, item.delta_type, data))
+        return out
+
+    def close(self, ended: Ended) -> list[Told]:
+        """Return the last events; the very last one says how it ended. Nothing may follow."""
+        assert self._ended is None, "a response ends once"
+        assert self._script.next > 0, "a response begins before it ends"
+        out: list[Told] = []
+        self._settle("completed" if ended.status == "completed" else "incomplete", out)
+        self._ended = ended
+        self._status = ended.status
+        out.append(self._lifecycle(ended.event))
+        return out
+
+    def instead(self, ended: Ended) -> Told:
+        """Return the terminal event with another end, in place of the one that nobody has been told yet."""
+        assert self._ended is not None, "only what has an end can have another"
+        self._ended = ended
+        self._status = ended.status
+        self._script.next -= 1
+        return self._lifecycle(ended.event)
+
+    # ── At any moment ────────────────────────────────────────────────────────
+
+    def response(self) -> bytes:
+        """Return the whole object as it is now, with what is still being said."""
+        items = self._items
+        if self._open is not None:
+            items = [*items, self._open.so_far()]
+        return self._object.body(self._status, items, ended=self._ended, usage=self._usage)
+
+    def output(self) -> tuple[ItemDoc, ...]:
+        """Return the items that are over."""
+        return tuple(self._items)
+
+    @property
+    def usage(self) -> Usage | None:
+        """What all generations so far have cost; None before the first has said so."""
+        return self._usage
+
+    # ── Step by step ─────────────────────────────────────────────────────────
+
+    def _rare(self, event: Event, out: list[Told]) -> None:
+        match event:
+            case BlockStart():
+                self._settle("completed", out)
+                self._open = self._opened(event)
+                out.extend(self._open.start())
+            case BlockEnd():
+                assert self._open is not None, "only an open block can end"
+                self._held = True
+            case Finish():
+                self.outcome = Ended.by(event.reason)
+                whole = self.outcome.status == "completed"
+                self._settle("completed" if whole else "incomplete", out)
+            case Fail():
+                self.outcome = Ended.failed(event.error)
+                self._settle("incomplete", out)
+            case Usage():
+                self._usage = event if self._usage is None else _sum(self._usage, event)
+            case Begin():
+                self.outcome = None
+            case PromptEcho() | End():
+                pass
+            case Delta():
+                raise AssertionError("deltas are not rare")
+
+    def _opened(self, event: BlockStart) -> OpenItem:
+        index = len(self._items)
+        if event.kind == "text":
+            wants_logprobs = self._ask.sampling.logprobs is not None
+            return OpenMessage(
+                self._script, self._new_id("message"), index, logprobs=wants_logprobs
+            )
+        if event.kind == "reasoning":
+            item_id = self._new_id("reasoning")
+            return OpenThought(self._script, item_id, index, event=self._thoughts, seal=self._seal)
+        call_id = event.call_id or f"call_{self._chance.getrandbits(96):024x}"
+        if event.name in self._ask.custom_tools:
+            item_id = self._new_id("custom_tool_call")
+            return OpenCustomCall(self._script, item_id, index, call_id=call_id, name=event.name)
+        item_id = self._new_id("function_call")
+        return OpenCall(self._script, item_id, index, call_id=call_id, name=event.name)
+
+    def _new_id(self, kind: str) -> str:
+        prefix = KINDS[kind].prefix
+        return new_id(prefix, self._thread, now_ms=self._now_ms, chance=self._chance)
+
+    def _settle(self, status: str, out: list[Told]) -> None:
+        """End the open item, if there is one."""
+        if self._open is None:
+            return
+        assert self._held or status == "incomplete", "a block that is open is not completed"
+        told, doc = self._open.finish(status)
+        out.extend(told)
+        self._items.append(doc)
+        self._open = None
+        self._held = False
+
+    def _lifecycle(self, kind: str) -> Told:
+        return self._script.say(kind, {"response": msgspec.Raw(self.response())})
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.prompt_tokens + other.prompt_tokens,
+        one.completion_tokens + other.completion_tokens,
+        one.cached_tokens + other.cached_tokens,
+        one.reasoning_tokens + other.reasoning_tokens,
+    )

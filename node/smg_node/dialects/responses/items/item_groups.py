@@ -1,0 +1,65 @@
+"""What belongs together in a history, and what is missing from it.
+
+Dropping from a history that is too long must never tear a call from its output, nor an answer from its question. So
+the unit is a group: a message of the user and everything up to the next one. System and developer messages are
+groups of their own, and never dropped, also where they stand in the middle of a turn.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smg_node.core.cooperative_steps import Steps
+from smg_node.dialects.responses.items.item_document import ItemDoc
+from smg_node.dialects.responses.items.item_types import CALL_OUTPUTS, OUTPUTS
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Places in a list of items, ascending, that stay or go together; those of a `pinned` one stay."""
+
+    places: tuple[int, ...]
+    pinned: bool
+
+
+def groups_of(items: Sequence[ItemDoc]) -> tuple[Group, ...]:
+    """Return the groups in the order of their first items; every item is in exactly one."""
+    groups: list[tuple[list[int], bool]] = []
+    turn: list[int] | None = None
+    for place, item in enumerate(items):
+        if item.type == "message" and item.role in ("system", "developer"):
+            groups.append(([place], True))
+        elif turn is None or (item.type == "message" and item.role == "user"):
+            turn = [place]
+            groups.append((turn, False))
+        else:
+            turn.append(place)
+    return tuple(Group(tuple(places), pinned) for places, pinned in groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """Call ids, in order: of outputs that no earlier item calls for, and of calls whose output never comes."""
+
+    orphans: tuple[str, ...]
+    unanswered: tuple[str, ...]
+
+
+def unmatched(items: Sequence[ItemDoc]) -> Steps[Unmatched]:
+    """Return what calls and outputs lack each other, in steps."""
+    waiting: dict[str, bool] = {}
+    called: set[str] = set()
+    alone: dict[str, bool] = {}
+    for item in items:
+        if item.type in CALL_OUTPUTS:
+            call_id = str(item.values().get("call_id", ""))
+            called.add(call_id)
+            waiting[call_id] = True
+        elif item.type in OUTPUTS:
+            call_id = str(item.values().get("call_id", ""))
+            waiting.pop(call_id, None)
+            if call_id not in called:
+                alone[call_id] = True
+        else:
+            continue
+        yield item.weight
+    return Unmatched(tuple(alone), tuple(waiting))

@@ -1,0 +1,48 @@
+"""A key of the client's own choice on a request, so that asking again does not make anything twice."""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+from smg_node.core.errors import invalid
+from smg_node.core.json_cursor import quoted
+
+KEY_HEADER: Final = "idempotency-key"
+REPLAYED_HEADER: Final = "idempotent-replayed"
+"""Says, on an answer, that it is that of an earlier request."""
+KEY_CHARACTERS_MAX: Final = 128
+DIGEST_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class AskedKey:
+    """A key, and a digest of all of the request it came with."""
+
+    key: str
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What a key has led to before."""
+
+    response_id: str
+
+
+def asked_key(spelled: str, *, method: str, path: str, body: bytes) -> AskedKey:
+    """Return the key of a request; INVALID_REQUEST for what is none. `body` is what was sent, byte for byte."""
+    if not (
+        1 <= len(spelled) <= KEY_CHARACTERS_MAX and spelled.isascii() and spelled.isprintable()
+    ):
+        raise invalid(
+            f"the header {KEY_HEADER} must have 1 to {KEY_CHARACTERS_MAX} printable characters of ASCII;"
+            f" got {quoted(spelled)}",
+            None,
+            "invalid_idempotency_key",
+        )
+    digest = blake2b(digest_size=DIGEST_BYTES, person=b"smg idempotency")
+    for part in (method.encode(), path.encode(), body):
+        # With its length before it, no part can be taken for the beginning of the next.
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return AskedKey(spelled, digest.digest())

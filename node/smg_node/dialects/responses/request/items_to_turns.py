@@ -1,0 +1,271 @@
+"""Items to turns: what the model was asked and said, as its chat template takes it.
+
+An item is small: a thought, one call, one message. A turn of the assistant is all of them up to what somebody else
+says, because that is how templates print it: thoughts first, then text, then calls. A turn is only divided where
+nothing has been called yet, so that the results of calls follow their calls.
+
+Thoughts are shown again where the model still needs them: those since the last message of the user, or all. A thought
+that led to nothing, because the answer was cut there, is not shown.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from smg_node.core.cooperative_steps import Steps, whole
+from smg_node.core.errors import SmgError, invalid
+from smg_node.core.generation.request import (
+    MediaKind,
+    MediaPart,
+    Part,
+    Role,
+    TextPart,
+    ToolCall,
+    Turn,
+)
+from smg_node.dialects.responses.items.item_document import ItemDoc
+from smg_node.dialects.responses.items.item_types import (
+    CALL_OUTPUTS,
+    ITEM_REFERENCE,
+    OUTPUTS,
+    kind_named,
+)
+from smg_node.dialects.responses.request.response_request import ReasoningContext
+
+_ROLES: Final[Mapping[str, Role]] = {"user": "user", "system": "system", "developer": "developer"}
+_MEDIA: Final[Mapping[str, MediaKind]] = {
+    "input_image": "image",
+    "computer_screenshot": "image",
+    "input_file": "file",
+    "input_audio": "audio",
+}
+_encode: Final = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True)
+class _Open:
+    """A turn of the assistant that may go on."""
+
+    reasoning: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    phase: str | None = None
+
+    def turn(self) -> Turn | None:
+        """Return what it has become; None if it came to nothing."""
+        if not self.texts and not self.calls:
+            return None
+        return Turn(
+            "assistant",
+            "\n".join(self.texts) if self.texts else None,
+            reasoning="\n".join(self.reasoning) if self.reasoning else None,
+            calls=tuple(self.calls),
+            extra={} if self.phase is None else {"phase": self.phase},
+        )
+
+
+def turns_of(
+    items: Sequence[ItemDoc],
+    *,
+    reasoning: ReasoningContext,
+    opened: Mapping[str, str] | None = None,
+    new_from: int = 0,
+) -> tuple[Turn, ...]:
+    """Return the turns of these items, oldest first.
+
+    `opened` is what stands in sealed content, by the sealed text. INVALID_REQUEST `invalid_encrypted_content` for
+    one that is needed and not in it. Items from `new_from` on are those of the request's own `input`.
+    """
+    return whole(turns_in_steps(items, reasoning=reasoning, opened=opened, new_from=new_from))
+
+
+def turns_in_steps(
+    items: Sequence[ItemDoc],
+    *,
+    reasoning: ReasoningContext,
+    opened: Mapping[str, str] | None = None,
+    new_from: int = 0,
+) -> Steps[tuple[Turn, ...]]:
+    """Return what `turns_of` does, in steps."""
+    weaver = _Weaver(opened or {})
+    first_thought = 0 if reasoning == "all_turns" else _last_question(items)
+    for place, item in enumerate(items):
+        where = f"input[{place - new_from}]" if place >= new_from else "previous_response_id"
+        if item.type != "reasoning" or place >= first_thought:
+            weaver.add(item, where)
+            yield item.weight
+    return weaver.turns()
+
+
+def sealed(items: Sequence[ItemDoc]) -> Steps[tuple[str, ...]]:
+    """Return all sealed content in these items, each once, in steps."""
+    found: dict[str, bool] = {}
+    for item in items:
+        if item.type in ("compaction", "reasoning"):
+            content = item.values().get("encrypted_content")
+            if type(content) is str and content:
+                found[content] = True
+            yield item.weight
+    return tuple(found)
+
+
+def _last_question(items: Sequence[ItemDoc]) -> int:
+    for place in range(len(items) - 1, -1, -1):
+        if items[place].type == "message" and items[place].role == "user":
+            return place
+    return 0
+
+
+class _Weaver:
+    """Joins items to turns, one after the other."""
+
+    def __init__(self, opened: Mapping[str, str]) -> None:
+        self._opened = opened
+        self._turns: list[Turn] = []
+        self._open = _Open()
+
+    def turns(self) -> tuple[Turn, ...]:
+        """Return all turns so far."""
+        self._close()
+        return tuple(self._turns)
+
+    def add(self, item: ItemDoc, where: str) -> None:
+        """Take the next item; `where` is its place in the body."""
+        assert item.type != ITEM_REFERENCE, "references are resolved before"
+        if item.type == "message":
+            self._hear(item, where)
+        elif item.type == "reasoning":
+            self._think(item.values(), where)
+        elif item.type in CALL_OUTPUTS:
+            self._open.calls.append(_call(item.type, item.values()))
+        elif item.type in OUTPUTS:
+            values = item.values()
+            self._close()
+            content = _output(item.type, values, where)
+            self._turns.append(Turn("tool", content, answers_call=_text_at(values, "call_id")))
+        elif item.type == "compaction":
+            self._close()
+            text = self._unsealed(_text_at(item.values(), "encrypted_content"), where)
+            self._turns.append(Turn("developer", text))
+
+    def _hear(self, message: ItemDoc, where: str) -> None:
+        values = message.values()
+        content = _content(values.get("content"), f"{where}.content")
+        if message.role != "assistant":
+            self._close()
+            self._turns.append(Turn(_ROLES.get(message.role, "user"), content))
+            return
+        if self._open.texts and not self._open.calls:
+            self._close()
+        if type(content) is not str:
+            content = "".join(part.text for part in content if type(part) is TextPart)
+        self._open.texts.append(content)
+        self._open.phase = _text_at(values, "phase") or self._open.phase
+
+    def _think(self, values: Mapping[str, Any], where: str) -> None:
+        if self._open.texts and not self._open.calls:
+            self._close()
+        text = "".join(_text_at(part, "text") for part in _parts_at(values, "content"))
+        blob = _text_at(values, "encrypted_content")
+        if not text and blob:
+            text = self._unsealed(blob, where)
+        if text:
+            self._open.reasoning.append(text)
+
+    def _unsealed(self, blob: str, where: str) -> str:
+        text = self._opened.get(blob)
+        if text is None:
+            raise not_opened(f"{where}.encrypted_content")
+        return text
+
+    def _close(self) -> None:
+        turn = self._open.turn()
+        if turn is not None:
+            self._turns.append(turn)
+        self._open = _Open()
+
+
+def not_opened(where: str) -> SmgError:
+    """Return the error for sealed content that is not ours, or not this tenant's."""
+    return invalid("this content was not sealed here", where, "invalid_encrypted_content")
+
+
+# What is stored was read by us, or by another gateway whose tables were adopted: its shape is likely, not certain.
+
+
+def _text_at(values: Mapping[str, Any], key: str) -> str:
+    value = values.get(key)
+    return value if type(value) is str else ""
+
+
+def _parts_at(values: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    value = values.get(key)
+    return [part for part in value if type(part) is dict] if type(value) is list else []
+
+
+def _content(content: Any, where: str) -> str | tuple[Part, ...]:
+    """Return one text as a string, as a client of Chat Completions would send it; else the parts."""
+    if type(content) is str:
+        return content
+    parts = _parts_at({"content": content}, "content")
+    made = [_part(part, f"{where}[{index}]") for index, part in enumerate(parts)]
+    match made:
+        case []:
+            return ""
+        case [TextPart() as only]:
+            return only.text
+        case _:
+            return tuple(made)
+
+
+def _part(part: Mapping[str, Any], where: str) -> Part:
+    kind = _text_at(part, "type")
+    if kind not in _MEDIA:
+        return TextPart(_text_at(part, "text") or _text_at(part, "refusal"))
+    if kind == "input_audio":
+        audio = part.get("input_audio")
+        known = audio if type(audio) is dict else {}
+        form, encoded = _text_at(known, "format"), _text_at(known, "data")
+        return MediaPart("audio", f"data:audio/{form};base64,{encoded}", where)
+    keys = ("file_data", "file_url") if kind == "input_file" else ("image_url",)
+    source = next((text for key in keys if (text := _text_at(part, key))), "")
+    return MediaPart(_MEDIA[kind], source, where)
+
+
+def _call(kind: str, values: Mapping[str, Any]) -> ToolCall:
+    call_id, name = _text_at(values, "call_id"), _text_at(values, "name")
+    if kind == "function_call":
+        return ToolCall(call_id, name, _text_at(values, "arguments"))
+    if kind == "custom_tool_call":
+        return ToolCall(call_id, name, _json({"input": _text_at(values, "input")}))
+    action = next((values[key] for key in ("action", "operation") if values.get(key)), None)
+    if type(action) is not dict:
+        action = {"actions": _parts_at(values, "actions")}
+    return ToolCall(call_id, kind.removesuffix("_call"), _json(action))
+
+
+def _output(kind: str, values: Mapping[str, Any], where: str) -> str | tuple[Part, ...]:
+    output = values.get("output")
+    if kind == "computer_call_output":
+        output = [output]
+    elif kind not in ("function_call_output", "custom_tool_call_output"):
+        # The client's own words for what happened, which a model reads as well as any others.
+        said = _text_at(values, "status") if output is None else output
+        return said if type(said) is str else _json(said)
+    return _content(output, f"{where}.output")
+
+
+def _json(value: Any) -> str:
+    return _encode(value).decode()
+
+
+def not_rendered(items: Iterable[ItemDoc]) -> tuple[int, ...]:
+    """Return the places of items that no prompt shows."""
+    return tuple(place for place, item in enumerate(items) if not _is_rendered(item.type))
+
+
+def _is_rendered(name: str) -> bool:
+    kind = kind_named(name)
+    return kind is not None and kind.rendered

@@ -1,0 +1,51 @@
+"""What a client asks for with `POST /v1/responses`, understood but not yet joined with its history."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from smg_node.core.generation.request import Sampling, Thinking, Tool, ToolChoice
+from smg_node.dialects.responses.items.item_document import ItemDoc
+
+Truncation: TypeAlias = Literal["disabled", "auto"]
+ReasoningContext: TypeAlias = Literal["current_turn", "all_turns"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseAsk:
+    """A body, understood.
+
+    `items` are its own input; what is of type item_reference stands there until somebody resolves it, and its id is
+    in `references`. `custom_tools` are names of `tools` whose calls are shown as custom_tool_call.
+    """
+
+    model: str
+    items: tuple[ItemDoc, ...]
+    sampling: Sampling
+    instructions: str | None = None
+    previous_response_id: str = ""
+    conversation_id: str = ""
+    store: bool = True
+    background: bool = False
+    stream: bool = False
+    truncation: Truncation = "disabled"
+    include: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    safety_identifier: str = ""
+    references: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    choice: ToolChoice = field(default_factory=ToolChoice)
+    custom_tools: tuple[str, ...] = ()
+    reasoning_context: ReasoningContext = "current_turn"
+    thinking: Thinking = field(default_factory=Thinking)
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Variables for the chat template."""
+    routing_key: str | None = None
+    ignored: tuple[str, ...] = ()
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    """What the answer repeats of the body, by the names of the public object."""
+
+    @property
+    def wants_encrypted(self) -> bool:
+        """Whether thoughts are to be given back sealed: asked for, or nothing else keeps them."""
+        return not self.store or "reasoning.encrypted_content" in self.include

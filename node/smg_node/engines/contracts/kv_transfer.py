@@ -1,0 +1,76 @@
+"""What the two engines of a pair are told of their hand-over, as JSON, where it is told in words of vLLM's. Pure.
+
+What the first one leaves for the second one is passed on as it is spelled. It is checked to be what the contract
+says it is, because an engine that is told anything else refuses the request, and that would look like the client's
+mistake.
+"""
+
+from typing import Final
+
+import msgspec
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.engines.disaggregation import Style
+
+TRANSFER_MAX_BYTES: Final = 4 * 1024 * 1024
+"""As much as a gRPC server takes in one message by default; numbers of blocks for a million tokens are 0.5 MB."""
+_NIXL_ASKS: Final = '{"do_remote_decode":true,"do_remote_prefill":false}'
+
+
+def of_prefill(style: Style, number: int) -> str:
+    """Return what the first one is told; "" for nothing. `number` is what transfers are told apart by."""
+    if style == "nixl":
+        return _NIXL_ASKS
+    if style == "minted":
+        return _json(
+            {
+                "do_remote_decode": True,
+                "do_remote_prefill": False,
+                "transfer_id": _transfer_id(number),
+            }
+        )
+    return ""
+
+
+def of_decode(
+    style: Style, number: int, *, engine_id: str, host: str, port: int, found: str
+) -> str:
+    """Return what the second one is told: what we know of the first one, else `found`, what that one returned."""
+    if style != "minted":
+        return found
+    named = f"[{host}]" if ":" in host else host
+    return _json(
+        {
+            "do_remote_decode": False,
+            "do_remote_prefill": True,
+            "transfer_id": _transfer_id(number),
+            "remote_engine_id": engine_id,
+            "remote_bootstrap_addr": f"http://{named}:{port}",
+        }
+    )
+
+
+def checked(transfer: str) -> str:
+    """Return what a second engine is to be told, unread; UPSTREAM_FAILED unless it is a JSON object of a size."""
+    if not transfer:
+        return ""
+    data = transfer.encode()
+    if len(data) > TRANSFER_MAX_BYTES:
+        raise _broken(f"the engine says more than {TRANSFER_MAX_BYTES} bytes to its partner")
+    try:
+        msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise _broken("the engine says to its partner what is no JSON object") from error
+    return transfer
+
+
+def _broken(why: str) -> SmgError:
+    return SmgError(ErrorKind.UPSTREAM_FAILED, why, code="upstream_transfer")
+
+
+def _transfer_id(number: int) -> str:
+    return f"xfer-{number:016x}"
+
+
+def _json(value: dict[str, object]) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,168 @@
+"""What every contract's module provides: requests into bytes, bytes into messages. Pure.
+
+A `Wire` holds no state: one object per contract would do for the whole process. Which of two stream
+messages repeats what is not its business; see `reader`.
+"""
+
+import sys
+from array import array
+from collections.abc import Sequence
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
+
+import msgspec
+from google.protobuf.message import DecodeError
+from google.protobuf.message import Message as ProtoMessage
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.engines.chunk import IdLogprob
+from smg_node.engines.engine import (
+    Abilities,
+    Contract,
+    Embedded,
+    EmbedRequest,
+    EngineRequest,
+    ModelCard,
+)
+from smg_node.engines.load import Load
+from smg_node.native.stream_messages import ChunkReader, EndReader
+
+GENERATE: Final = "Generate"
+ABORT: Final = "Abort"
+EMBED: Final = "Embed"
+HEALTH_CHECK: Final = "HealthCheck"
+GET_MODEL_INFO: Final = "GetModelInfo"
+GET_SERVER_INFO: Final = "GetServerInfo"
+GET_TOKENIZER: Final = "GetTokenizer"
+GET_LOADS: Final = "GetLoads"
+SUBSCRIBE_KV_EVENTS: Final = "SubscribeKvEvents"
+
+
+class Message(msgspec.Struct, gc=False):
+    """One message of a Generate stream, as it was sent, in no contract's words.
+
+    `final` is true for a `complete`, whose `ids` may repeat what chunks had. `prompt_tokens` and
+    `cached_tokens` are -1 where the message does not say.
+    """
+
+    choice: int
+    ids: tuple[int, ...]
+    final: bool = False
+    reason: str = ""
+    matched: int | str | None = None
+    prompt_tokens: int = -1
+    cached_tokens: int = -1
+    logprobs: tuple[IdLogprob, ...] = ()
+    prompt_logprobs: tuple[IdLogprob, ...] = ()
+    transfer: str = ""
+    """What the engine wants its partner of a pair to be told, in a `complete`."""
+
+
+class Wire(Protocol):
+    """One contract. `service` is its full gRPC service name.
+
+    `ping_interval_min_s` is how often its servers bear an HTTP/2 ping while they send nothing.
+    """
+
+    contract: Contract
+    service: str
+    abilities: Abilities
+    ping_interval_min_s: float
+    chunks: ChunkReader
+    """Reads the plain chunks of its streams, nearly all there are; means what `read` means."""
+    ends: EndReader
+    """Reads the plain ends of its streams; likewise."""
+
+    def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
+        """Return the GenerateRequest. `bias_width` is the engine's own figure of its vocabulary."""
+        ...
+
+    def read(self, data: bytes) -> Message | None:
+        """Return a stream message; None for one that says nothing. UPSTREAM_FAILED for garbage."""
+        ...
+
+    def abort(self, request_id: str) -> bytes:
+        """Return the AbortRequest."""
+        ...
+
+    def healthy(self, data: bytes) -> bool:
+        """Return what a HealthCheckResponse says."""
+        ...
+
+    def card(self, model: bytes, server: bytes) -> ModelCard:
+        """Return GetModelInfoResponse and GetServerInfoResponse, normalised."""
+        ...
+
+    def bias_width(self, model: bytes) -> int | None:
+        """Return the vocabulary size a GetModelInfoResponse gives, believable as a bound or not."""
+        ...
+
+    def loads_request(self) -> bytes:
+        """Return the GetLoadsRequest."""
+        ...
+
+    def loads(self, data: bytes) -> Sequence[Load]:
+        """Return a GetLoadsResponse, one row a rank."""
+        ...
+
+
+@runtime_checkable
+class EmbedWire(Protocol):
+    """A contract whose engines embed."""
+
+    def embed(self, request: EmbedRequest) -> bytes:
+        """Return the EmbedRequest."""
+        ...
+
+    def embedded(self, data: bytes) -> Embedded:
+        """Return an EmbedResponse; UPSTREAM_FAILED for garbage."""
+        ...
+
+
+T = TypeVar("T", bound=ProtoMessage)
+
+
+def parsed(kind: type[T], data: bytes) -> T:
+    """Return `data` as a protobuf message; UPSTREAM_FAILED if it is none."""
+    try:
+        return kind.FromString(data)
+    except DecodeError as error:
+        raise SmgError(
+            ErrorKind.UPSTREAM_FAILED, "the engine sent a message that cannot be read"
+        ) from error
+
+
+def embed_wire(wire: Wire) -> EmbedWire:
+    """Return the wire of a contract that embeds; UPSTREAM_FAILED with status 501 for any other."""
+    if not isinstance(wire, EmbedWire):
+        raise no_embeddings(wire.contract)
+    return wire
+
+
+def embedded(response: Any) -> Embedded:
+    """Return an `EmbedResponse`, which two contracts share in all but package; UPSTREAM_FAILED for an empty one."""
+    vector = array("f", response.embedding)
+    if not vector:
+        raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine sent an empty embedding")
+    if sys.byteorder == "big":
+        vector.byteswap()
+    return Embedded(vector.tobytes(), response.prompt_tokens)
+
+
+def no_embeddings(contract: Contract) -> SmgError:
+    """Return the error of a contract that has no Embed."""
+    return SmgError(
+        ErrorKind.UPSTREAM_FAILED,
+        f"{contract.value} engines do not embed",
+        code="upstream_unimplemented",
+        status=501,
+    )
+
+
+def no_loads(contract: Contract) -> SmgError:
+    """Return the error of a contract that has no GetLoads."""
+    return SmgError(
+        ErrorKind.UPSTREAM_FAILED,
+        f"{contract.value} engines do not say how busy they are",
+        code="upstream_unimplemented",
+        status=501,
+    )

@@ -1,0 +1,48 @@
+"""How this node talks to its engines: the knobs of `engine` in the settings, as plain values."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from smg_node.engines.tokenizer_archive import ARCHIVE_MAX_BYTES
+from smg_node.engines.transport.tls_trust import Trust
+from smg_node.engines.transport.transport import MESSAGE_MAX_BYTES, TransportOptions
+
+Observe: TypeAlias = Callable[[str, Mapping[str, str]], None]
+"""Told of what should be counted: an event's name and its labels. Must not raise or block.
+
+`engine_error` (contract, status) · `engine_timeout` (contract, limit) ·
+`engine_unknown_finish` (contract, reason) · `engine_abort` (contract, sent)
+"""
+
+
+def unobserved(name: str, labels: Mapping[str, str]) -> None:
+    """Count nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Limits are seconds and bytes. A stall is silence between two messages of one stream."""
+
+    transport: str = "h2"
+    connect_s: float = 5.0
+    first_event_s: float = 600.0
+    stall_s: float = 300.0
+    ping_interval_s: float = 30.0
+    message_max_bytes: int = MESSAGE_MAX_BYTES
+    bundle_max_bytes: int = ARCHIVE_MAX_BYTES
+    detect_s: float = 5.0
+    connections: int = 1
+    trust: Trust = field(default_factory=Trust)
+
+    def transport_options(
+        self, *, secure: bool = False, ping_interval_min_s: float = 0.0
+    ) -> TransportOptions:
+        """Return what the transport needs; pings never come oftener than an engine bears."""
+        return TransportOptions(
+            connect_s=self.connect_s,
+            ping_interval_s=max(self.ping_interval_s, ping_interval_min_s),
+            message_max_bytes=self.message_max_bytes,
+            connections=self.connections,
+            trust=self.trust if secure else None,
+        )

@@ -1,0 +1,30 @@
+"""Collects what GetTokenizer streams: pieces of an archive, its sum with the last one."""
+
+from typing import Final
+
+from smg_grpc_proto.generated import common_pb2
+
+from smg_node.engines.contracts.wire import parsed
+from smg_node.engines.tokenizer_archive import broken
+from smg_node.engines.transport.transport import MessageStream
+
+PIECES_MAX: Final = 1_000_000
+"""256 MiB in pieces of 64 KiB are 4,096; an engine that sends empty ones for ever is stopped here."""
+
+
+async def read_tokenizer(
+    stream: MessageStream, *, origin: str, max_bytes: int
+) -> tuple[bytes, str]:
+    """Return the archive and its hex SHA-256; UPSTREAM_FAILED once it is larger than `max_bytes`."""
+    archive = bytearray()
+    sha256 = ""
+    pieces = 0
+    async for batch in stream:
+        for data in batch:
+            piece = parsed(common_pb2.GetTokenizerChunk, data)
+            archive += piece.data
+            sha256 = piece.sha256 or sha256
+            pieces += 1
+            if len(archive) > max_bytes or pieces > PIECES_MAX:
+                raise broken(origin, f"it has more than {max_bytes} bytes")
+    return bytes(archive), sha256

@@ -1,0 +1,139 @@
+"""HTTP calls by aiohttp's client, with its habits turned off that would hurt here.
+
+No redirect is followed (a worker could send us anywhere), no cookie kept, nothing inflated, no proxy taken from
+the environment, no header added. Kept connections are let go a little before common servers do so themselves,
+because a request on one that is just being closed is lost.
+
+Which certificates this machine trusts is read with the first call by https, in a thread: the library's own
+contexts, made when it is imported, know none (`memory.without_certificates`).
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from aiohttp import (
+    ClientConnectorError,
+    ClientError,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    ConnectionTimeoutError,
+    DummyCookieJar,
+    TCPConnector,
+)
+from yarl import URL
+
+from smg_node.engines.http.transport import (
+    FAILED_TO_CONNECT,
+    HEAD_LINE_MAX_BYTES,
+    PIECE_MAX_BYTES,
+    HttpAnswer,
+    HttpCall,
+)
+from smg_node.engines.transport.transport import StatusCode, TransportError
+
+KEPT_S: Final = 4.0
+"""The servers that most engines run on close an idle connection after 5 s."""
+_ADDED: Final = frozenset({"accept", "accept-encoding", "user-agent", "content-type"})
+
+
+def trusting() -> ssl.SSLContext:
+    """Return what checks whom we speak to by the certificates that this machine trusts: 20 ms, and a megabyte."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(("http/1.1",))
+    return context
+
+
+class AiohttpTransport:
+    """Connections to the worker at `base` (`http://host:port`, or `https://…`, which `trust` checks).
+
+    `trust` is called in a thread, and may return the same for all.
+    """
+
+    def __init__(
+        self, base: str, *, connect_s: float, trust: Callable[[], ssl.SSLContext] = trusting
+    ) -> None:
+        scheme, _, self.target = base.partition("://")
+        self._secure = scheme == "https"
+        self._base = base
+        self._connect_s = connect_s
+        self._trust = trust
+        self._trusted: ssl.SSLContext | None = None
+        self._session: ClientSession | None = None
+        self._closed = False
+
+    async def send(self, call: HttpCall) -> HttpAnswer:
+        """See `HttpTransport`."""
+        if self._secure and self._trusted is None:
+            self._trusted = await asyncio.to_thread(self._trust)
+        if self._closed:
+            raise TransportError(StatusCode.UNAVAILABLE, "the connections are closed")
+        try:
+            response = await self._open().request(
+                call.method,
+                URL(self._base + call.path, encoded=True),
+                data=call.body or None,
+                headers=dict(call.headers),
+                allow_redirects=False,
+            )
+        except (ClientConnectorError, ConnectionTimeoutError) as error:
+            raise TransportError(
+                StatusCode.UNAVAILABLE, f"{FAILED_TO_CONNECT}: {type(error).__name__}"
+            ) from error
+        except (ClientError, OSError, ValueError) as error:
+            raise _lost(error) from error
+        return _Answer(response)
+
+    async def close(self) -> None:
+        """See `HttpTransport`."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _open(self) -> ClientSession:
+        if self._session is None:
+            self._session = ClientSession(
+                # True trusts nobody: what the library made of it when it was imported knows no certificates.
+                connector=TCPConnector(
+                    ssl=self._trusted or True, limit=0, keepalive_timeout=KEPT_S
+                ),
+                cookie_jar=DummyCookieJar(),
+                timeout=ClientTimeout(total=None, sock_connect=self._connect_s),
+                skip_auto_headers=_ADDED,
+                auto_decompress=False,
+                trust_env=False,
+                read_bufsize=PIECE_MAX_BYTES,
+                max_line_size=HEAD_LINE_MAX_BYTES,
+                max_field_size=HEAD_LINE_MAX_BYTES,
+            )
+        return self._session
+
+
+class _Answer:
+    """See `HttpAnswer`."""
+
+    def __init__(self, response: ClientResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers: Sequence[tuple[str, str]] = [
+            (name.lower(), value) for name, value in response.headers.items()
+        ]
+
+    async def read(self) -> bytes:
+        try:
+            return await self._response.content.readany()
+        except (ClientError, OSError, ValueError) as error:
+            raise _lost(error) from error
+
+    def close(self) -> None:
+        self._response.close()
+
+
+def _lost(error: Exception) -> TransportError:
+    """Return the error of a call that was under way; what the library says may hold what a worker said."""
+    if isinstance(error, asyncio.TimeoutError):
+        return TransportError(StatusCode.DEADLINE_EXCEEDED, "the connection timed out")
+    return TransportError(StatusCode.UNAVAILABLE, f"connection lost: {type(error).__name__}")

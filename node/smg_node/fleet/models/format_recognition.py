@@ -1,0 +1,28 @@
+"""What one model prints: found when it is loaded, and anew when its operator or a worker says something else."""
+
+from dataclasses import dataclass, field, replace
+
+from smg_node.fleet.models.model_options import Labels, ModelSettings
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.parsers.selection.recognition import Clues, recognise
+
+
+@dataclass(frozen=True, slots=True)
+class Recognition:
+    """The evidence that a model's files hold. `special_tokens` are the texts of its tokenizer's control tokens."""
+
+    clues: Clues
+    special_tokens: frozenset[str] = field(default_factory=frozenset)
+
+    def printing(self, settings: ModelSettings, labels: Labels) -> Printing:
+        """Return how it prints; NOT_FOUND where the operator names a format that nobody knows."""
+        names = self.clues.names
+        clues = replace(
+            self.clues,
+            names=(*names, labels.path) if labels.path else names,
+            reasoning_parser=settings.reasoning_parser or "",
+            tool_parser=settings.tool_parser or "",
+            reasoning_label=labels.reasoning,
+            tool_label=labels.tools,
+        )
+        return Printing(recognise(clues), self.special_tokens)

@@ -1,0 +1,104 @@
+"""What part an engine plays: all of a request, its prompt or its answer; and how it shares one. Pure.
+
+What an engine says of itself counts where its operator says nothing; an operator who says something else than
+the engine is mistaken, and the worker is not used. How an HTTP worker shares requests most of them cannot be
+asked: of those its operator says so, with the label `kv_connector`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from smg_node.config.worker_url import (
+    CONNECTOR_LABEL,
+    ENGINE_ID_LABEL,
+    PAIRING_LABELS,
+    WorkerUrl,
+)
+from smg_node.engines.disaggregation import BOOTSTRAP_PORT, Pairing, Role, Style
+from smg_node.engines.engine import Contract, ModelCard
+
+ROLES: Final[Mapping[str, Role]] = {
+    "regular": "regular",
+    "prefill": "prefill",
+    "decode": "decode",
+}
+STYLES: Final[Mapping[str, Style]] = {
+    "sglang": "room",
+    "nixl": "nixl",
+    "mooncake": "minted",
+    "store": "store",
+}
+"""What an operator may call the way in which HTTP workers hand requests over."""
+
+
+def role_of(url: WorkerUrl, card: ModelCard | None) -> Role:
+    """Return the part that a worker plays: as its operator says, else as its engine does."""
+    said = ROLES[url.role]
+    return card.role if said == "regular" and card is not None else said
+
+
+def pairing_of(url: WorkerUrl, card: ModelCard | None) -> Pairing | None:
+    """Return how a worker shares requests: as its engine says, with the operator's labels laid over it."""
+    if card is None:
+        return None
+    over_http = card.contract is Contract.OPENAI
+    told = _over_http(url, card.pairing) if over_http else card.pairing
+    if told is None or not any(label in url.labels for label in PAIRING_LABELS):
+        return told
+    port = url.bootstrap_port
+    return replace(
+        told,
+        group=told.group if over_http else url.labels.get(CONNECTOR_LABEL, told.group),
+        bootstrap_port=told.bootstrap_port if port is None else port,
+        engine_id=url.labels.get(ENGINE_ID_LABEL, told.engine_id),
+    )
+
+
+def meeting_of(url: WorkerUrl, pairing: Pairing | None) -> tuple[str, int]:
+    """Return host and port at which a worker that works prompts off meets its partners."""
+    port = None if pairing is None else pairing.bootstrap_port
+    return url.bootstrap_host, BOOTSTRAP_PORT if port is None else port
+
+
+def misfit(url: WorkerUrl, card: ModelCard) -> str:
+    """Return why a worker cannot play the part it is to play, in an operator's words; "" if it can."""
+    said, role = ROLES[url.role], role_of(url, card)
+    if "regular" not in (said, card.role) and said != card.role:
+        return f"it was started for {card.role}, and is registered as {said}"
+    pairing = pairing_of(url, card)
+    if (
+        role == "prefill"
+        and pairing is not None
+        and pairing.style == "minted"
+        and not pairing.engine_id
+    ):
+        return f"its partners must know what to call it: its label {ENGINE_ID_LABEL} is missing"
+    if role == "regular" or pairing is not None:
+        return ""
+    if card.contract is Contract.OPENAI:
+        return f"it does not say how it is paired: its label {CONNECTOR_LABEL} must be {_known()}"
+    if card.role == role:
+        return f"it was started for {role}, and does not say how it hands requests over"
+    return f"it is registered for {role}, and was not started to share requests with another engine"
+
+
+def _over_http(url: WorkerUrl, told: Pairing | None) -> Pairing | None:
+    """Return how an HTTP worker shares requests: as its label says, else as it does itself.
+
+    All that have one style for a label can be paired. Any other label is a group of those that can be asked.
+    """
+    said = url.labels.get(CONNECTOR_LABEL)
+    if said is None:
+        return told
+    style = STYLES.get(said.lower())
+    if style is None:
+        return None if told is None else replace(told, group=said)
+    if told is not None and told.style == style:
+        return replace(told, group="")
+    return Pairing(style)
+
+
+def _known() -> str:
+    *most, last = STYLES
+    return f"{', '.join(most)} or {last}"

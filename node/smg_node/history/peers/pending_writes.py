@@ -1,0 +1,238 @@
+"""What other nodes have on their disks for a store that all share: a thread of theirs is not read before it is written.
+
+While the store is away a turn waits on the disk of the node that made it, and was acknowledged. When the store is
+back, every other node would find it missing until that node has written it: a response that there is would be denied,
+and a conversation would go on without its last turn. So a node with such turns says so to the others, and they ask it
+about a thread before they ask the store. Usually nobody has any, and nobody is asked.
+
+A node that died with turns on its disk cannot be asked. Then what is not found may be there, which is said.
+
+Nor can a node say so that is cut off, and a word takes its time to everybody. So before a client hears that there is no
+such response, all who live are asked, and then the store again: that is dear, but hardly anybody asks for what there is
+not. Who is dead cannot be asked. It may have the response if the store was away after it was heard last, and after the
+response was begun, or if it was heard only just now; then the answer is that it cannot be known, until that node is
+back, has left or is forgotten. How old a response can be is told by the time in its id. While somebody is not heard
+the store is looked at each second, so that no time when it was away goes by unnoticed where nobody asks it.
+
+A conversation is there also without its last turn, so nobody would miss it. Before one of its turns waits on a disk
+every other node is told, and goes on with that conversation only when the turn is written. Where a node cannot be told
+because it is dead or cut off, the turn is refused.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, TypeVar
+
+import msgspec
+
+from smg_node.core.errors import SmgError
+from smg_node.history.errors import UnwrittenError
+from smg_node.history.peers.peer_interface import UNWRITTEN, Peers
+from smg_node.history.peers.pending_announcements import Foretold
+from smg_node.history.peers.pending_announcer import Foretelling
+from smg_node.history.ports import NO_STORE, Kept
+from smg_node.history.store.resilient_store import Keeping
+from smg_storage.errors import StoreError
+from smg_storage.ids import made_ms, thread_of
+from smg_storage.records import Access, Chain, Turn
+from smg_storage.store import HistoryStore
+from smg_storage.store_wrapper import AroundStore, Call
+
+LOOK_S: Final = 0.25
+"""So long what was last heard of the others counts."""
+ASK_S: Final = 2.0
+LATE_S: Final = 10.0
+"""So long after the store answers here another node may still take it for away (a breaker's 5 s, and a look of 2 s), and
+its word for what it has on its disk may still be on its way."""
+TURN_MAX_MS: Final = 86_400_000
+"""No call outlives a day, so between a response's id and its turn there is not more."""
+UNHEARD_S: Final = 5.0
+"""Who was not heard for so long may be cut off; a node that is well says something about each second."""
+GOING_S: Final = 30.0
+"""So long after it was heard last a dead node may have had a store away that nobody else missed; if it lives on where it
+reaches the store, what it has is written by then."""
+WATCH_S: Final = 1.0
+WATCH_ANSWER_S: Final = 2.0
+ASKED_MAX: Final = 64
+"""So many nodes are asked about one response. More who live are believed, but for whom the store may have been away."""
+YES: Final = b"\x01"
+NO: Final = b"\x00"
+_TOLD_MISSING: Final = frozenset({"get_response", "get_response_chain", "delete_response"})
+"""Where a client would hear that there is no such response."""
+
+T = TypeVar("T")
+
+
+class Asked(msgspec.Struct, frozen=True, array_like=True):
+    """Whether turns wait that write one of these ids, or anything of the tenant's."""
+
+    tenant: str
+    ids: Sequence[str]
+    of_all: bool = False
+
+
+class Unwritten(AroundStore):
+    """What keeps history in a store that is shared, careful of what others still have to write."""
+
+    def __init__(
+        self,
+        keeping: Keeping,
+        peers: Peers,
+        *,
+        now_s: Callable[[], float],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """Take the time of this process, and Unix time in milliseconds, which ids tell too."""
+        super().__init__(keeping)
+        self._keeping: Final = keeping
+        self._peers: Final = peers
+        self._now_s: Final = now_s
+        self._now_ms: Final = now_ms
+        self._foretelling: Final = Foretelling(peers)
+        self._foretold: Final = Foretold(now_s=now_s)
+        keeping.foretell = self._foretell
+        self._look_s = float("-inf")
+        self._others: Mapping[str, str] = {}
+
+    @property
+    def store(self) -> HistoryStore:
+        """Where everything is read, and written that can be written again by whoever asked."""
+        return self
+
+    def check_can_keep(self) -> None:
+        """Return if a turn that is made now can be made durable, as far as is known; else UNAVAILABLE."""
+        self._keeping.check_can_keep()
+
+    async def commit(self, access: Access, turn: Turn) -> Kept:
+        """Make a turn durable; what came before it in its thread was read, and so was written."""
+        return await self._keeping.commit(access, turn)
+
+    async def write(self, access: Access, turn: Turn) -> Kept:
+        """Write a turn into the store itself."""
+        return await self._keeping.write(access, turn)
+
+    async def _through(self, call: Call, run: Callable[[], Awaitable[T]]) -> T:
+        if call.access is None or not (call.ids or call.of_all):
+            return await run()
+        await self._until_foretold_written(call.access, call.ids)
+        others = self._spooling()
+        silent = await self._asked(others, call, call.access) if others else ""
+        found = await run()
+        missing = _missing(call, found) if call.operation in _TOLD_MISSING else ""
+        if not missing:
+            return found
+        unsure = {} if silent else self._unsure(missing, but=others)
+        if unsure:
+            silent = await self._asked(unsure, call, call.access)
+        if silent:
+            raise UnwrittenError(silent)
+        # Who has nothing on its disk now may have written it since it was looked for.
+        return await run() if unsure else found
+
+    def _unsure(self, missing: str, *, but: Collection[str]) -> Mapping[str, str]:
+        """Return the nodes that may have this response on their disks without having been heard to say so."""
+        born_ms = made_ms(missing)
+        if born_ms is None or self._keeping.kind == NO_STORE:
+            return {}
+        born_s = (self._now_ms() - born_ms) / 1_000
+        made_s = born_s - TURN_MAX_MS / 1_000
+        away_s = self._keeping.failed_s_ago - LATE_S
+        # What began when the store was well again never waited for it.
+        was_away = born_s >= away_s
+        found: dict[str, str] = {}
+        heard = self._peers.heard()
+        for name, last in sorted(heard.items(), key=lambda row: row[1].s_ago, reverse=True):
+            if last.s_ago < made_s or name in but:
+                continue
+            living = last.state != "dead" and len(found) < ASKED_MAX
+            missed = was_away and last.s_ago >= away_s
+            if living or missed or (last.state == "dead" and last.s_ago < GOING_S):
+                found[name] = last.state
+        return found
+
+    # ── Conversations ────────────────────────────────────────────────────────
+
+    async def _foretell(self, access: Access, turn: Turn) -> None:
+        """Let all others know that a turn of a conversation is about to wait here; UntoldError if one cannot be told."""
+        conversation = turn.response.conversation_id
+        if conversation:
+            await self._foretelling.tell(access.tenant, conversation)
+
+    def hear(self, payload: bytes, caller: str) -> bytes:
+        """Take in which threads are about to wait on another node's disk."""
+        return self._foretold.hear(payload, caller)
+
+    async def _until_foretold_written(self, access: Access, ids: Sequence[str]) -> None:
+        """Return when nothing of these waits with who said so; UNAVAILABLE if it does, or may."""
+        for name, numbers in self._foretold.of(access.tenant, ids).items():
+            payload = msgspec.msgpack.encode(Asked(access.tenant, ids))
+            if await self._ask(name, payload, min(ASK_S, access.timeout_s)) != NO:
+                raise UnwrittenError(name)
+            self._foretold.written(name, numbers)
+
+    async def _look_into_foretold(self) -> None:
+        """Forget what was written since it was foretold, or was said by who is forgotten."""
+        known = self._peers.known()
+        self._foretold.keep_only(known)
+        for name, (tenant, ids, numbers) in self._foretold.due(LATE_S, ASKED_MAX).items():
+            payload = msgspec.msgpack.encode(Asked(tenant, ids))
+            if known[name] == "alive" and await self._ask(name, payload, ASK_S) == NO:
+                self._foretold.written(name, numbers)
+
+    async def watch(self) -> None:
+        """Notice when the store is away while others are not heard, and what they have written; until cancelled."""
+        while self._keeping.kind != NO_STORE:
+            await asyncio.sleep(WATCH_S)
+            await self._look_into_foretold()
+            if any(last.s_ago >= UNHEARD_S for last in self._peers.heard().values()):
+                with suppress(StoreError):
+                    await self._keeping.ping(timeout_s=WATCH_ANSWER_S)
+
+    def _spooling(self) -> Mapping[str, str]:
+        """Return the other nodes that have turns on their disks, and what they are."""
+        now_s = self._now_s()
+        if now_s >= self._look_s:
+            self._look_s, self._others = now_s + LOOK_S, self._peers.spooling()
+        return self._others
+
+    async def _asked(self, others: Mapping[str, str], call: Call, access: Access) -> str:
+        """Return a node that may have something and does not answer, "" if all do; UNAVAILABLE if one has."""
+        silent = next((name for name, state in others.items() if state in ("dead", "left")), "")
+        names = [name for name, state in others.items() if state not in ("dead", "left")]
+        silent = next(iter(names[ASKED_MAX:]), silent)
+        del names[ASKED_MAX:]
+        # One id of each thread is enough.
+        ids = list({thread_of(each): each for each in call.ids}.values())
+        payload = msgspec.msgpack.encode(Asked(access.tenant, ids, call.of_all))
+        deadline_s = min(ASK_S, access.timeout_s)
+        said = await asyncio.gather(*(self._ask(name, payload, deadline_s) for name in names))
+        for name, answer in zip(names, said, strict=True):
+            if answer == YES:
+                raise UnwrittenError(name)
+            if answer != NO:
+                silent = name
+        return silent
+
+    async def _ask(self, name: str, payload: bytes, deadline_s: float) -> bytes:
+        try:
+            return await self._peers.ask(name, UNWRITTEN, payload, deadline_s=deadline_s)
+        except SmgError:
+            return b""
+
+
+async def answered(keeping: Keeping, payload: bytes) -> bytes:
+    """Return the answer of a node that is asked what it has on its disk, when that is written, if it is soon."""
+    try:
+        asked = msgspec.msgpack.decode(payload, type=Asked)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return b""
+    waits = await keeping.unwritten(asked.tenant, asked.ids, any_of_them=asked.of_all)
+    return YES if waits else NO
+
+
+def _missing(call: Call, found: object) -> str:
+    """Return the id of the response that was not found, "" if all was."""
+    if isinstance(found, Chain):
+        return found.missing
+    return "" if found else call.ids[0]

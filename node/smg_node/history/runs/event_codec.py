@@ -1,0 +1,94 @@
+"""The log of a response's events, as a store keeps it: runs of events, packed; and the one event that is not in it.
+
+A blob is deflate over lines, each the event itself as it stands in a stream: what comes out is byte for byte what went
+in. The event that ends a response is told from its object, so that whoever has the row can tell it.
+"""
+
+import zlib
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from smg_node.dialects.openai.frames import json_line
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_storage.records import EventBlob
+
+LEVEL: Final = 1
+"""Events repeat themselves so much that more effort gains next to nothing."""
+UNPACKED_BYTES_MAX: Final = 64 << 20
+"""More in one blob is a damaged one, or none of ours."""
+
+_ENDINGS: Final = {
+    "completed": "response.completed",
+    "failed": "response.failed",
+    "incomplete": "response.incomplete",
+    # There is no event of its own for what was given up.
+    "cancelled": "response.incomplete",
+}
+
+
+class _Line(msgspec.Struct):
+    type: str
+    sequence_number: int
+
+
+class _Object(msgspec.Struct):
+    status: str
+
+
+_line: Final = msgspec.json.Decoder(_Line).decode
+_object: Final = msgspec.json.Decoder(_Object).decode
+
+
+def packed(events: Sequence[Told]) -> EventBlob:
+    """Return events, at least one and numbered without a gap, as one blob."""
+    assert events, "a blob has an event at least"
+    first, last = events[0].sequence, events[-1].sequence
+    assert last - first + 1 == len(events), "events of a blob follow one another"
+    lines = b"\n".join([event.data for event in events])
+    return EventBlob(first=first, last=last, payload=zlib.compress(lines, LEVEL))
+
+
+def unpacked(blob: EventBlob) -> list[Told]:
+    """Return the events of a blob; ValueError if they are not those it says it has."""
+    events = [_told(line) for line in _inflated(blob.payload).split(b"\n")]
+    numbers = [event.sequence for event in events]
+    if numbers != list(range(blob.first, blob.last + 1)):
+        raise ValueError(f"the blob does not have the events {blob.first} to {blob.last}")
+    return events
+
+
+def terminal(response: bytes, sequence: int) -> Told:
+    """Return the event with this number that ends a response, of which this is the object; ValueError if it has none.
+
+    `response` is the object as it was kept; it stands in the event byte for byte.
+    """
+    try:
+        status = _object(response).status
+    except msgspec.DecodeError as error:
+        raise ValueError("this is no response") from error
+    kind = _ENDINGS.get(status)
+    if kind is None:
+        raise ValueError(f"a response that is {status[:32]!r} has not ended")
+    fields = {"type": kind, "sequence_number": sequence, "response": msgspec.Raw(response)}
+    return Told(sequence, kind, json_line(fields))
+
+
+def _inflated(payload: bytes) -> bytes:
+    stream = zlib.decompressobj()
+    try:
+        lines = stream.decompress(payload, UNPACKED_BYTES_MAX)
+    except zlib.error as error:
+        raise ValueError("the blob cannot be unpacked") from error
+    if not stream.eof or stream.unused_data:
+        raise ValueError("the blob is not whole, or too large")
+    return lines
+
+
+def _told(line: bytes) -> Told:
+    try:
+        head = _line(line)
+    except msgspec.DecodeError as error:
+        raise ValueError("the blob has a line that is no event") from error
+    return Told(head.sequence_number, head.type, line)

@@ -1,0 +1,255 @@
+"""The events of a response that is made somewhere, from any node and from any number on; and what it is meanwhile.
+
+    live here ──────────▶ its run ──┐ (lost to another owner)
+    made elsewhere ─────▶ the log, ◀┘ looked at again and again until the row is final ──▶ the end, out of the row
+    over, log there ────▶ the log ───────────────────────────────────────────────────────▶ the end, out of the row
+    over, no log ───────▶ told again out of the row, with new numbers; never from a number on
+
+All but the last event are in the log before anybody hears of them, and the log is complete before the row is final. So
+whoever sees a final row, and then reads the log to its end, has seen everything, and numbers the last event himself.
+
+A stream that cannot go on is never ended as if it were whole: `follow` raises.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Final, Protocol
+
+from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.core.json_cursor import quoted
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.partial_response import Halfway
+from smg_node.dialects.responses.events.stored_replay import TERMINAL_EVENTS, retold_in_steps
+from smg_node.history.context.paced_steps import paced
+from smg_node.history.errors import asking_store, corrupt, response_not_found
+from smg_node.history.ports import HistoryOptions, Keeper
+from smg_node.history.runs.event_codec import terminal
+from smg_node.history.runs.event_log_reader import LogReader
+from smg_storage.ids import is_id
+from smg_storage.records import Access, StoredResponse
+
+POLL_FIRST_S: Final = 0.05
+POLL_MOST_S: Final = 0.5
+"""So long it waits before it looks into the log again: less when there was something new the last time."""
+_BATCH_BYTES: Final = 256 << 10
+"""So much is told at a time, unless one event is larger."""
+_NUMBER_MAX: Final = (1 << 31) - 2
+"""Stores count events in 32 bits; no stream has as many."""
+
+Events = AsyncGenerator[Sequence[Told], None]
+
+
+class Followed(Protocol):
+    """A response that this process makes, as far as others look at it."""
+
+    def body(self) -> bytes:
+        """Return its object as it is now."""
+        ...
+
+    def follow(self, after: int) -> Events:
+        """Yield its events after a number, each once it is durable; without its end if it is made elsewhere now."""
+        ...
+
+
+class Attended(Protocol):
+    """A response that this process makes, as far as its own client looks at it."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    def attend(self) -> Events:
+        """Yield its events at once; without its end if it is made elsewhere now."""
+        ...
+
+
+class Following:
+    """Lets anybody look on. `find` knows, by tenant and id, the responses that this process makes."""
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        find: Callable[[str, str], Followed | None],
+        *,
+        options: HistoryOptions,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._keeper: Final = keeper
+        self._find: Final = find
+        self._options: Final = options
+        self._sleep: Final = sleep
+
+    # ── Events ───────────────────────────────────────────────────────────────
+
+    async def follow(self, access: Access, response_id: str, after: int | None) -> Events:
+        """Return the events with larger numbers than `after` (None: all), up to the end.
+
+        NOT_FOUND; INVALID_REQUEST `stream_expired` where there is nothing any more to go on in; OVERLOADED
+        `store_unavailable`. The events raise SmgError where the stream cannot go on, as they do when the store goes away.
+        """
+        after = None if after is None else min(after, _NUMBER_MAX)
+        run = self._find(access.tenant, response_id)
+        if run is not None:
+            return self._onward(run, access, response_id, -1 if after is None else after)
+        record = await self._record(access, response_id)
+        return await self._from_store(record, access, after)
+
+    async def _onward(self, run: Followed, access: Access, response_id: str, after: int) -> Events:
+        """Yield the events of a run that began here, and go on from the store if it goes on elsewhere."""
+        async with aclosing(run.follow(after)) as batches:
+            async for told in batches:
+                yield told
+                after = told[-1].sequence
+                if told[-1].type in TERMINAL_EVENTS:
+                    return
+        record = await self._record(access, response_id)
+        seen = None if after < 0 else after
+        async with aclosing(await self._from_store(record, access, seen)) as batches:
+            async for told in batches:
+                yield told
+
+    async def _from_store(
+        self, record: StoredResponse, access: Access, after: int | None
+    ) -> Events:
+        log = self._log(access, record.id, -1 if after is None else after)
+        first = await log.more()
+        if log.headless and not record.status.is_final:
+            raise corrupt(f"log of response {record.id}, whose beginning is gone")
+        if record.status.is_final and not log.found:
+            return await self._without_log(record, log, after)
+        return self._told(record, access, log, first)
+
+    async def _without_log(
+        self, record: StoredResponse, log: LogReader, after: int | None
+    ) -> Events:
+        """Return the events of what is over, and whose log does not have what is wanted."""
+        if after is None:
+            return _all_of(await self._retold(record))
+        if log.headless or not await log.exists():
+            raise _expired(record.id)
+        return _all_of([])
+
+    async def _told(
+        self, record: StoredResponse, access: Access, log: LogReader, told: Sequence[Told]
+    ) -> Events:
+        wait_s, looks = POLL_FIRST_S, True
+        while True:
+            while told:
+                yield told
+                wait_s, looks = POLL_FIRST_S, True
+                told = await log.more() if record.status.is_final or log.may_have_more else ()
+            if record.status.is_final:
+                break
+            await self._sleep(wait_s)
+            wait_s = min(2 * wait_s, POLL_MOST_S)
+            told = await log.more()
+            if log.headless:
+                raise corrupt(f"log of response {record.id}, whose beginning is gone")
+            if not told:
+                if looks:
+                    # Final or not, the log is read once more after this: it may have grown in between.
+                    record = await self._record(access, record.id)
+                    told = await log.more() if record.status.is_final else ()
+                looks = not looks
+        for last in await self._end(record, log):
+            yield last
+
+    async def _end(self, record: StoredResponse, log: LogReader) -> Sequence[Sequence[Told]]:
+        """Return what is left to be told when the log of a final response has been read to its end."""
+        if log.headless:
+            raise _lost(record.id)
+        if not log.found:
+            # Nothing was told, and nothing will be: it is over, and it ended before the number that was asked for.
+            return [] if log.last >= 0 else [await self._retold(record)]
+        if not await log.is_whole():
+            raise _lost(record.id)
+        try:
+            return [[terminal(record.response, log.last + 1)]]
+        except ValueError as error:
+            raise corrupt(f"response {record.id}") from error
+
+    # ── The object ───────────────────────────────────────────────────────────
+
+    async def snapshot(self, access: Access, record: StoredResponse) -> bytes:
+        """Return the object of a response as it is now: with all items that are over, as far as its log tells."""
+        run = self._find(access.tenant, record.id)
+        if run is not None:
+            return run.body()
+        if record.status.is_final:
+            return record.response
+        log = self._log(access, record.id, -1)
+        try:
+            halfway = Halfway(record.response)
+            while told := await log.more():
+                halfway.hear(told)
+            if log.headless:
+                raise ValueError("its beginning is gone")
+            return halfway.body()
+        except ValueError as error:
+            raise corrupt(f"response {record.id}, or its log") from error
+
+    # ── The store ────────────────────────────────────────────────────────────
+
+    def _log(self, access: Access, response_id: str, after: int) -> LogReader:
+        return LogReader(self._keeper.store, access, response_id, after=after)
+
+    async def _record(self, access: Access, response_id: str) -> StoredResponse:
+        if not is_id(response_id):
+            raise response_not_found(response_id)
+        with asking_store():
+            record = await self._keeper.store.get_response(access, response_id)
+        if record is None:
+            raise response_not_found(response_id)
+        return record
+
+    async def _retold(self, record: StoredResponse) -> Sequence[Told]:
+        names = self._options.reasoning_events
+        try:
+            return await paced(retold_in_steps(record.response, reasoning_events=names))
+        except ValueError as error:
+            raise corrupt(f"response {record.id}") from error
+
+
+async def attended(run: Attended) -> Events:
+    """Yield the events of a run for its own client; OVERLOADED `stream_lost` if they stop before its end.
+
+    He was given events before they were durable: what another owner says later need not go on from them.
+    """
+    async with aclosing(run.attend()) as batches:
+        async for told in batches:
+            yield told
+            if told[-1].type in TERMINAL_EVENTS:
+                return
+    raise _lost(run.id)
+
+
+async def _all_of(told: Sequence[Told]) -> Events:
+    """Yield events, not too many at a time for a client who reads slowly."""
+    batch: list[Told] = []
+    size = 0
+    for one in told:
+        batch.append(one)
+        size += len(one.data)
+        if size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _expired(response_id: str) -> SmgError:
+    return invalid(
+        f"the events of {quoted(response_id)} are not kept any more; without starting_after they are told again",
+        "starting_after",
+        "stream_expired",
+    )
+
+
+def _lost(response_id: str) -> SmgError:
+    return SmgError(
+        ErrorKind.OVERLOADED,
+        f"the stream of {quoted(response_id)} cannot go on here; what became of it can be asked for",
+        code="stream_lost",
+    )

@@ -1,0 +1,224 @@
+"""The events of one response that is made here: said, written into its log, and only then given to those who follow.
+
+    say ──▶ tail ──▶ keep: the log, one write at a time ──▶ durable ──▶ followers, each at his own pace
+                └──────────────── at once ──────────────────────────▶ the client who asked for it
+
+A write whose fate is unknown is done again exactly as it was: numbers are in the log once, and what is there stays.
+Who says more than the log takes has to wait for `room`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Final, Protocol
+
+from smg_node.core.errors import SmgError
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.history.errors import corrupt, failure_of
+from smg_node.history.runs.event_codec import packed
+from smg_node.history.runs.event_tail import Reader, Tail
+from smg_node.history.runs.unsaved_bytes import Held
+from smg_storage.errors import StoreError
+from smg_storage.records import EventBlob
+
+FLUSH_S: Final = 0.5
+FOLLOWED_FLUSH_S: Final = 0.05
+"""So long after the first event that is not written the log is, where nobody looks on, and where somebody does."""
+PIECE_BYTES: Final = 256 << 10
+"""The most of one part of the log, unpacked, unless one event is larger; so much is written without waiting."""
+PIECES_MAX: Final = 4
+"""Parts of one write."""
+KEPT_BYTES_MAX: Final = 128 << 10
+"""Of events that are in the log; a thousand responses that are followed hold 128 MiB at most."""
+NEW_BYTES_MAX: Final = 8 << 20
+"""Of events that are not, of one response; then its generation waits for the store."""
+
+
+class LogReading(Protocol):
+    """Reads a log from one number on."""
+
+    async def more(self) -> Sequence[Told]:
+        """Return the next events, none if there are no more now."""
+        ...
+
+
+class RunLog:
+    """The log of one response. `refused` is why nothing more is written, if the store does not take it at all."""
+
+    def __init__(
+        self,
+        write: Callable[[Sequence[EventBlob]], Awaitable[None]],
+        read: Callable[[int], LogReading],
+        *,
+        held: Held,
+        now_s: Callable[[], float],
+        is_ours: Callable[[], bool],
+        on_refused: Callable[[SmgError], None],
+        flush_s: float = FLUSH_S,
+        followed_flush_s: float = FOLLOWED_FLUSH_S,
+    ) -> None:
+        """Take how parts are written, and how it is read from a number on.
+
+        `is_ours` says whether nobody else can be at the response: only then anything is told at once.
+        """
+        self.refused: SmgError | None = None
+        self.end: Told | None = None
+        """The terminal event, once it may be told."""
+        self.appends = 0
+        self._write: Final = write
+        self._read: Final = read
+        self._held: Final = held
+        self._now_s: Final = now_s
+        self._is_ours: Final = is_ours
+        self._on_refused: Final = on_refused
+        self._flush_s: Final = flush_s
+        self._followed_flush_s: Final = followed_flush_s
+        self._tail: Final = Tail(kept_bytes_max=KEPT_BYTES_MAX)
+        self._said_s = 0.0
+        self._hurried = False
+        self._over = False
+        self._prod: Final = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    @property
+    def next(self) -> int:
+        """The number after the last one in the log."""
+        return self._tail.durable + 1
+
+    def lag_s(self) -> float:
+        """Return how long the oldest event that is not in the log has waited; 0 if none does."""
+        waits = self._tail.new_bytes and self.refused is None
+        return max(self._now_s() - self._said_s, 0.0) if waits else 0.0
+
+    # ── Said ─────────────────────────────────────────────────────────────────
+
+    async def room(self) -> None:
+        """Return when there is room for more events."""
+        while self._tail.new_bytes >= NEW_BYTES_MAX and self.refused is None:
+            await self._changed.wait()
+        await self._held.room()
+
+    def say(self, events: Sequence[Told]) -> None:
+        """Take the next events, room or no room."""
+        if not events or self.refused is not None:
+            return
+        if not self._tail.new_bytes:
+            self._said_s = self._now_s()
+            self._prod.set()
+        self._held.add(self._tail.say(events))
+        if self._tail.new_bytes >= PIECE_BYTES:
+            self._prod.set()
+        self._tell()
+
+    # ── Written ──────────────────────────────────────────────────────────────
+
+    async def keep(self) -> None:
+        """Write what is said, until cancelled; what the writing raises, unless the log just is not taken."""
+        while True:
+            await self._due()
+            began_s = self._now_s()
+            blobs = []
+            for piece in self._tail.pieces(bytes_max=PIECE_BYTES, pieces_max=PIECES_MAX):
+                blobs.append(packed(piece))
+                # Packing takes milliseconds where there is much; others have their turn in between.
+                await asyncio.sleep(0)
+            try:
+                await self._write(blobs)
+            except StoreError as error:
+                self._refuse(failure_of(error))
+                return
+            self.appends += 1
+            self._said_s = began_s
+            self._held.remove(self._tail.written(blobs[-1].last))
+            self._tell()
+
+    async def written(self) -> None:
+        """Return when all that was said is in the log, or is never going to be."""
+        self._hurried = True
+        self._prod.set()
+        while self._tail.new_bytes and self.refused is None:
+            await self._changed.wait()
+
+    def finish(self, end: Told | None, *, unwritten: bool = False) -> None:
+        """Hear that it is over, and how it ends: None if that is for somebody else to say.
+
+        With `unwritten` events are told that are in no log: nobody can come back for them.
+        """
+        self.end = end
+        self._over = True
+        if not unwritten:
+            self._held.remove(self._tail.take_back())
+        elif self._tail.new_bytes:
+            self._held.remove(self._tail.written(self._tail.last))
+        self._tell()
+
+    def _refuse(self, failure: SmgError) -> None:
+        self.refused = failure
+        self._held.remove(self._tail.take_back())
+        self._on_refused(failure)
+        self._tell()
+
+    async def _due(self) -> None:
+        """Return when something is to be written now."""
+        while True:
+            wait_s: float | None = None
+            if self._tail.new_bytes:
+                soon = self._hurried or self._tail.new_bytes >= PIECE_BYTES
+                patience_s = self._followed_flush_s if self._tail.waited_for else self._flush_s
+                wait_s = 0.0 if soon else self._said_s + patience_s - self._now_s()
+                if wait_s <= 0:
+                    return
+            self._prod.clear()
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._prod.wait()
+            except TimeoutError:
+                continue
+
+    def _tell(self) -> None:
+        """Wake whoever waits for anything of this log."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    # ── Followed ─────────────────────────────────────────────────────────────
+
+    async def follow(
+        self, after: int, *, at_once: bool = False
+    ) -> AsyncGenerator[Sequence[Told], None]:
+        """Yield events with larger numbers, each once it is in the log, and the terminal one last.
+
+        `at_once` also those that are not, as long as nobody else can be at the response. Without the terminal event if
+        it is made elsewhere now. SmgError: what is not here any more cannot be read.
+        """
+        reader = self._tail.join(after, waits=not at_once)
+        self._prod.set()
+        try:
+            while True:
+                changed = self._changed
+                upto = self._tail.last if at_once and self._is_ours() else self._tail.durable
+                told = self._tail.since(reader.at, upto=upto)
+                if told is None:
+                    async with aclosing(self._from_store(reader)) as batches:
+                        async for told in batches:
+                            yield told
+                elif told:
+                    reader.at = told[-1].sequence
+                    yield told
+                elif self._over:
+                    break
+                else:
+                    await changed.wait()
+            if self.end is not None and self.end.sequence > reader.at:
+                yield [self.end]
+        finally:
+            self._tail.leave(reader)
+
+    async def _from_store(self, reader: Reader) -> AsyncGenerator[Sequence[Told], None]:
+        """Yield what is in the log and not here, for who is far behind."""
+        log = self._read(reader.at)
+        while self._tail.since(reader.at, upto=reader.at) is None:
+            told = await log.more()
+            if not told:
+                raise corrupt(f"a log that ends at event {reader.at}, and had more")
+            reader.at = told[-1].sequence
+            yield told

@@ -1,0 +1,32 @@
+"""History parts: what the services of conversations and responses are made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from smg_node.core.ports import Clock, Rng
+from smg_node.history.peers.peer_interface import Nobody, Peers
+from smg_node.history.ports import HistoryOptions, Keeper, Measures, Threads, Vault
+from smg_node.history.runs.run_registry import RegisteredRuns
+from smg_node.history.turns.quotas import Quotas
+from smg_node.pipeline.generation.run_interface import Generations
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryParts:
+    """What history is made of; built once."""
+
+    keeper: Keeper
+    generations: Generations
+    measures: Measures
+    vault: Vault
+    clock: Clock
+    rng: Rng
+    options: HistoryOptions
+    runs: RegisteredRuns
+    quotas: Quotas
+    chain_depth: Callable[[int], None] = lambda depth: None
+    """Told how many responses one goes on from that does so."""
+    threads: Threads | None = None
+    """Who says to which thread something belongs; None where all nodes share the store."""
+    peers: Peers = field(default_factory=Nobody)
+    """The other nodes."""

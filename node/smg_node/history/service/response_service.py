@@ -1,0 +1,368 @@
+"""Responses: made, shown again, deleted; and what can be asked about one before it is made."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from msgspec import structs
+
+from smg_node.core.errors import SmgError, invalid
+from smg_node.core.generation.request import GenerateRequest
+from smg_node.core.json_cursor import quoted
+from smg_node.core.request_context import RequestContext
+from smg_node.dialects.responses.events.list_bodies import unknown_cursor
+from smg_node.dialects.responses.events.presenter import ResponseTeller
+from smg_node.dialects.responses.items.item_document import ItemDoc, items_in_steps, length_of
+from smg_node.dialects.responses.request.generate_request import wish_in_steps
+from smg_node.dialects.responses.request.idempotency_key import AskedKey, Earlier
+from smg_node.dialects.responses.request.items_to_turns import sealed
+from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.history.context.history_loading import Hydrated, Hydrator
+from smg_node.history.context.paced_steps import paced
+from smg_node.history.context.sealed_content import opened, sealer
+from smg_node.history.context.truncation import Search, budget_of, layout_of, too_long
+from smg_node.history.errors import asking_store, corrupt, response_not_found
+from smg_node.history.ports import (
+    NO_STORE,
+    Measure,
+)
+from smg_node.history.runs.background_run import RegisteredRun
+from smg_node.history.runs.cancellation import Cancelling, not_cancellable
+from smg_node.history.runs.event_following import Attended, Events, Following, attended
+from smg_node.history.service.history_parts import HistoryParts
+from smg_node.history.turns.idempotency import HeldKey, KeyDesk
+from smg_node.history.turns.response_reservation import Entry
+from smg_node.history.turns.response_run import ResponseRun
+from smg_storage.ids import is_id, new_id
+from smg_storage.records import Access, PageAsk, StoredResponse
+
+DIALECT: Final = "responses"
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A request as the model will see it. `known` counts the items before any were left out."""
+
+    hydrated: Hydrated
+    wish: GenerateRequest
+    known: int
+    used: int
+    model: str
+    """The model's own name, where it had to be found out."""
+
+
+class ResponseDesk:
+    """Serves `/v1/responses`."""
+
+    def __init__(self, parts: HistoryParts) -> None:
+        self._parts = parts
+        self._live: dict[tuple[str, str], ResponseRun] = {}
+        self._hydrator = Hydrator(
+            parts.keeper,
+            clock=parts.clock,
+            rng=parts.rng,
+            options=parts.options,
+            threads=parts.threads,
+        )
+        self._keys = KeyDesk(parts.keeper, clock=parts.clock, rng=parts.rng, options=parts.options)
+        self._following = Following(parts.keeper, parts.runs.find, options=parts.options)
+        self._cancelling = Cancelling(
+            parts.keeper,
+            parts.runs.find,
+            show=self._following.snapshot,
+            peers=parts.peers,
+            now_s=parts.clock.monotonic_s,
+        )
+
+    # ── Made ─────────────────────────────────────────────────────────────────
+
+    async def create(
+        self,
+        ask: ResponseAsk,
+        context: RequestContext,
+        access: Access,
+        *,
+        routing_key: str = "",
+        why_cut: Callable[[], SmgError | None] = lambda: None,
+        held: HeldKey | None = None,
+    ) -> ResponseRun:
+        """Return a response that has not begun; its history is read and fits, nothing is sent anywhere yet.
+
+        OVERLOADED `store_unavailable` if it cannot be read, or if what comes of it could not be kept; RATE_LIMITED
+        `storage_quota` if its tenant keeps too much.
+
+        `why_cut` is asked, when it is stopped, whether the node itself did that. `held` is the key it is made under.
+        """
+        assert not ask.background, "what nobody waits for is registered"
+        entry = Entry(held)
+        return await self._made(
+            ask, context, access, entry, routing_key=routing_key, why_cut=why_cut
+        )
+
+    async def reserve(
+        self, ask: ResponseAsk, asked: AskedKey, context: RequestContext, access: Access
+    ) -> HeldKey | Earlier | None:
+        """Return a key to make this response under, or what was made under it before; None where nothing is kept.
+
+        CONFLICT `idempotency_in_progress`, `idempotency_conflict`; OVERLOADED `store_unavailable`.
+        """
+        parts = self._parts
+        if not ask.store or parts.keeper.store.kind == NO_STORE:
+            return None
+        left_s = context.deadline_s - parts.clock.monotonic_s()
+        return await self._keys.reserve(access, asked, self._hydrator.thread(ask), for_s=left_s)
+
+    def registers(self, ask: ResponseAsk, access: Access) -> bool:
+        """Return whether a response is made so that it outlives who asks for it; `register` it then, without awaiting."""
+        if ask.background:
+            return True
+        parts = self._parts
+        return (
+            ask.stream
+            and ask.store
+            and parts.options.resume_grace_s > 0
+            and parts.keeper.store.kind != NO_STORE
+            and parts.runs.has_room(access.tenant)
+        )
+
+    async def register(
+        self,
+        ask: ResponseAsk,
+        context: RequestContext,
+        access: Access,
+        *,
+        routing_key: str = "",
+        held: HeldKey | None = None,
+    ) -> RegisteredRun:
+        """Return a response that is being made whether or not anybody waits for it; it is in the store already.
+
+        RATE_LIMITED `background_limit` where there are too many; else the errors of `create`, and those of a
+        generation's beginning: who is not let in, or asks for a model that is not there, is told so at once.
+        """
+        parts = self._parts
+        if parts.keeper.store.kind == NO_STORE:
+            message = "nothing is kept here, so nothing can be made in the background"
+            raise invalid(message, "background", _UNSUPPORTED)
+        with parts.runs.place(access.tenant) as place:
+            if ask.background:
+                # It is stopped in time by who carries it, and says why.
+                latest_s = parts.clock.monotonic_s() + parts.options.background_deadline_s
+                context = structs.replace(context, deadline_s=latest_s + _MARGIN_S)
+            made = await self._made(ask, context, access, Entry(held), routing_key=routing_key)
+            try:
+                await made.generation.enter()
+                return await parts.runs.start(made, background=ask.background, place=place)
+            except BaseException:
+                made.generation.leave()
+                await made.entry.over(None)
+                raise
+
+    async def _made(
+        self,
+        ask: ResponseAsk,
+        context: RequestContext,
+        access: Access,
+        entry: Entry,
+        *,
+        routing_key: str,
+        why_cut: Callable[[], SmgError | None] = lambda: None,
+    ) -> ResponseRun:
+        parts = self._parts
+        if parts.keeper.store.kind == NO_STORE:
+            ask = replace(ask, store=False)
+        try:
+            if ask.store:
+                with asking_store():
+                    parts.keeper.check_can_keep()
+                entry.take(await parts.quotas.response(access, length_of(ask.items)))
+            selected = await self.select(ask, context, access, thread=entry.thread)
+        except BaseException:
+            await entry.over(None)
+            raise
+        hydrated, wish = selected.hydrated, selected.wish
+        if routing_key:
+            wish = structs.replace(wish, routing_key=routing_key)
+        now_ms = parts.clock.now_ms()
+        response_id = entry.response_id or new_id(
+            "resp", hydrated.thread, now_ms=now_ms, chance=parts.rng
+        )
+        return ResponseRun(
+            id=response_id,
+            access=access,
+            hydrated=hydrated,
+            teller=self._teller(selected, response_id, access, now_ms),
+            generation=parts.generations.start(DIALECT, wish, context),
+            wish=wish,
+            keeper=parts.keeper,
+            clock=parts.clock,
+            created_us=now_ms * 1000,
+            kept_us=parts.options.responses_kept_s * 1_000_000,
+            known=selected.known,
+            used=selected.used,
+            stores=ask.store,
+            entry=entry,
+            conversation_kept_us=parts.options.conversations_kept_s * 1_000_000,
+            why_cut=why_cut,
+            live=self._live,
+        )
+
+    def _teller(
+        self, selected: Selected, response_id: str, access: Access, now_ms: int
+    ) -> ResponseTeller:
+        """Return who tells the response that comes of it."""
+        parts, hydrated = self._parts, selected.hydrated
+        seal = None
+        if hydrated.ask.wants_encrypted:
+            seal = sealer(parts.vault, tenant=access.tenant, model=selected.model)
+        return ResponseTeller(
+            hydrated.ask,
+            response_id=response_id,
+            thread=hydrated.thread,
+            created_s=now_ms // 1000,
+            now_ms=now_ms,
+            chance=parts.rng,
+            seal=seal,
+            reasoning_events=parts.options.reasoning_events,
+        )
+
+    async def select(
+        self, ask: ResponseAsk, context: RequestContext, access: Access, *, thread: str = ""
+    ) -> Selected:
+        """Return a request with as much of its history as it wants, or as fits; in this `thread`, if it has one."""
+        hydrated = await self._hydrator.load(ask, access, thread=thread)
+        if hydrated.depth:
+            self._parts.chain_depth(hydrated.depth)
+        blobs = await paced(sealed(hydrated.items))
+        model = ask.model
+        measure: Measure | None = None
+        if blobs or ask.wants_encrypted or ask.truncation == "auto":
+            measure = await self._parts.measures.of(ask.model, deadline_s=context.deadline_s)
+            model = measure.name
+        texts = opened(self._parts.vault, blobs, tenant=access.tenant, model=model)
+        items: Sequence[ItemDoc] = hydrated.items
+        if measure is not None and ask.truncation == "auto":
+            items = await _fitted(hydrated, measure, texts)
+        wish = await paced(wish_in_steps(hydrated.ask, items, opened=texts))
+        return Selected(hydrated, wish, len(hydrated.items), len(items), model)
+
+    async def count(self, ask: ResponseAsk, context: RequestContext, access: Access) -> int:
+        """Return how many tokens the prompt of this request has; nothing is sent anywhere."""
+        selected = await self.select(replace(ask, store=False), context, access)
+        measure = await self._parts.measures.of(ask.model, deadline_s=context.deadline_s)
+        return await measure.count(selected.wish.prompts[0])
+
+    # ── Shown again ──────────────────────────────────────────────────────────
+
+    async def retrieve(self, access: Access, response_id: str) -> bytes:
+        """Return the object of a response as it is now; NOT_FOUND."""
+        live = self._live.get((access.tenant, response_id))
+        if live is not None:
+            return live.teller.response()
+        run = self._parts.runs.find(access.tenant, response_id)
+        if run is not None:
+            return run.body()
+        return await self._following.snapshot(access, await self._record(access, response_id))
+
+    async def follow(self, access: Access, response_id: str, after: int | None) -> Events:
+        """Return the events of a response with larger numbers than `after` (None: all), up to its end.
+
+        NOT_FOUND; INVALID_REQUEST where they cannot be had from there on. They raise SmgError where they cannot go on.
+        """
+        if (access.tenant, response_id) in self._live:
+            raise _unlogged(response_id)
+        return await self._following.follow(access, response_id, after)
+
+    def attend(self, run: Attended) -> Events:
+        """Return the events of a registered response for its own client, who asked for it in the foreground."""
+        return attended(run)
+
+    async def input_items(
+        self, access: Access, response_id: str, page: PageAsk
+    ) -> tuple[Sequence[bytes], bool]:
+        """Return documents of a response's own input, and whether there are more; NOT_FOUND."""
+        live = self._live.get((access.tenant, response_id))
+        if live is not None:
+            return _page(live.hydrated.ask.items, page)
+        record = await self._record(access, response_id)
+        try:
+            items = await paced(items_in_steps(record.input))
+        except ValueError as error:
+            raise corrupt(f"input of response {response_id}") from error
+        return _page(items, page)
+
+    async def delete(self, access: Access, response_id: str) -> None:
+        """Forget a response, also one that is still under way; NOT_FOUND."""
+        live = self._live.pop((access.tenant, response_id), None)
+        if live is not None:
+            live.stores = False
+        maker = "" if live is not None else await self._cancelling.maker(access, response_id)
+        with asking_store():
+            there = is_id(response_id) and await self._parts.keeper.store.delete_response(
+                access, response_id
+            )
+        await self._cancelling.forget(access, response_id, maker)
+        if not there and live is None:
+            raise response_not_found(response_id)
+
+    async def cancel(self, access: Access, response_id: str) -> bytes:
+        """Return the object of a background response that is over now, or about to be.
+
+        NOT_FOUND; INVALID_REQUEST `cannot_cancel` for one that was not asked for in the background.
+        """
+        if (access.tenant, response_id) in self._live:
+            raise not_cancellable(response_id)
+        return await self._cancelling.cancel(access, response_id)
+
+    async def _record(self, access: Access, response_id: str) -> StoredResponse:
+        if not is_id(response_id):
+            raise response_not_found(response_id)
+        with asking_store():
+            record = await self._parts.keeper.store.get_response(access, response_id)
+        if record is None:
+            raise response_not_found(response_id)
+        return record
+
+
+_UNSUPPORTED: Final = "unsupported_value"
+_MARGIN_S: Final = 5.0
+"""So much later than its own deadline a generation would end by itself."""
+
+
+async def _fitted(hydrated: Hydrated, measure: Measure, texts: dict[str, str]) -> Sequence[ItemDoc]:
+    """Return the newest items that leave room for the answer."""
+    items, ask = hydrated.items, hydrated.ask
+    measure.check("truncation")
+    if measure.context is None or not hydrated.history:
+        return items
+    budget = budget_of(measure.context, ask.sampling.max_tokens)
+    layout = layout_of(items, new_from=hydrated.new_from)
+    sizes = [len(item.document) for item in items]
+    groups = [layout.stay, *layout.may_go]
+    search = Search([sum(sizes[place] for place in group) for group in groups], budget)
+    while (count := search.wanted) is not None:
+        chosen = [items[place] for place in layout.places(count)]
+        wish = await paced(wish_in_steps(ask, chosen, opened=texts))
+        search.measured(count, await measure.count(wish.prompts[0]))
+    if search.best is None:
+        raise too_long(search.shortest or 0, budget, measure.context)
+    return [items[place] for place in layout.places(search.best)]
+
+
+def _page(items: Sequence[ItemDoc], page: PageAsk) -> tuple[Sequence[bytes], bool]:
+    ordered = list(reversed(items)) if page.newest_first else list(items)
+    begin = 0
+    if page.after:
+        ids = [item.id for item in ordered]
+        if page.after not in ids:
+            raise unknown_cursor(page.after)
+        begin = ids.index(page.after) + 1
+    rest = ordered[begin : begin + page.limit + 1]
+    return [item.document for item in rest[: page.limit]], len(rest) > page.limit
+
+
+def _unlogged(response_id: str) -> SmgError:
+    return invalid(
+        f"{quoted(response_id)} is being made for another client; its events can be had when it is over",
+        "stream",
+        "stream_not_resumable",
+    )

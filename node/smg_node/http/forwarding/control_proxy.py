@@ -1,0 +1,278 @@
+"""The door of a data process: what its control process answers is passed on to that, byte for byte, both ways.
+
+    client ──▶ data process ──▶ control process, over a UNIX socket
+
+Which process answers is a column of the table of routes. A request that is passed on keeps its head, its body as it arrives,
+and its client's address, which the control process believes from nobody else; its answer goes to the client as it comes.
+When either side goes away, so does the other. Without a control process the client is told to come again.
+
+Such requests are rare and may be slow: there is a connection for each.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.http.forwarding.proxied_answer import HEAD_BYTES_MAX, PassedAnswer, passed_answer
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.reply import Reply
+from smg_node.http.message.request_head import ClientLine, FramingError
+from smg_node.http.message.response_writer import reset
+from smg_node.http.middleware.middleware import Action
+from smg_node.http.route_table import ROUTES, Router
+from smg_node.http.server.connections import Door
+
+PEER: Final = "x-smg-peer"
+"""Says to the control process whose request it is; never taken from a client."""
+_OWN: Final = frozenset({PEER, "connection", "keep-alive", "proxy-connection", "transfer-encoding"})
+"""Headers that end here: what is said of one connection, and what only we say."""
+_STEP_BYTES: Final = 65_536
+_BROKEN: Final = "the body is not framed as HTTP demands"
+
+
+class Forwarding:
+    """Passes requests on to the control process at the UNIX socket `path`; also what a farewell waits for.
+
+    `linked` says whether there is one: a socket may be there when nobody answers.
+    """
+
+    def __init__(self, path: str, linked: Callable[[], bool]) -> None:
+        self._path: Final = path
+        self._linked: Final = linked
+        self._router: Final = Router(ROUTES)
+        self._here: Final = frozenset(
+            (route.method, route.path) for route in ROUTES if route.by == "data"
+        )
+        self._open: dict[asyncio.Task[Any], None] = {}
+        self.changed = _nothing
+
+    def around(self, door: Door) -> Door:
+        """Return a door that passes on what is not for this process, and leaves the rest to `door`."""
+        return _ForwardingDoor(self, door)
+
+    def actions(self, actions: Mapping[str, Action]) -> Mapping[str, Action]:
+        """Return what this process answers itself: the routes of the control process say that it is away."""
+        elsewhere = {route.action: _away for route in ROUTES if route.by == "control"}
+        return {**actions, **elsewhere}
+
+    def is_here(self, incoming: HttpRequest) -> bool:
+        """Whether this process answers a request itself."""
+        if (
+            incoming.head.method,
+            incoming.head.target,
+        ) in self._here or incoming.method == "OPTIONS":
+            return True
+        try:
+            return self._router.find(incoming.method, incoming.path).route.by == "data"
+        except SmgError:
+            # There is no such route, which any process can say.
+            return True
+
+    # ── What a farewell asks ─────────────────────────────────────────────────
+
+    @property
+    def count(self) -> int:
+        """How many are on their way."""
+        return len(self._open)
+
+    def cut(self) -> None:
+        """End them."""
+        for task in list(self._open):
+            task.cancel()
+
+    # ── Passing on ───────────────────────────────────────────────────────────
+
+    async def serve(self, incoming: HttpRequest, door: Door) -> bool:
+        """Pass a request on; where nothing came back, let `door` say so. Return whether the connection goes on."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[task] = None
+        try:
+            answer = await self._passed(incoming)
+        except (ConnectionError, FramingError):
+            return False
+        finally:
+            del self._open[task]
+            self.changed()
+        if answer.broken:
+            # The client's own body: nobody can tell where its next request would begin.
+            if not answer.begun:
+                door.unparsed(incoming.line, invalid(_BROKEN, code="invalid_body"))
+            return False
+        if not answer.begun:
+            return await door.serve(incoming)
+        if not answer.whole:
+            if incoming.line.transport is not None:
+                reset(incoming.line.transport)
+            return False
+        return answer.keep_alive and incoming.body.whole
+
+    async def _passed(self, incoming: HttpRequest) -> PassedAnswer:
+        answer = PassedAnswer()
+        if not self._linked():
+            return answer
+        try:
+            reader, writer = await asyncio.open_unix_connection(self._path, limit=HEAD_BYTES_MAX)
+        except OSError:
+            return answer
+        lost = False
+        try:
+            writer.write(_head_of(incoming))
+            async with asyncio.TaskGroup() as group:
+                body = group.create_task(_pass_body(incoming, writer))
+                try:
+                    await _pass_answer(incoming, reader, answer)
+                finally:
+                    body.cancel()
+        except* FramingError:
+            answer.broken = True
+        except* ConnectionError:
+            lost = True
+        finally:
+            writer.transport.abort()
+        if lost:
+            raise ConnectionResetError("the client is gone")
+        return answer
+
+
+class _ForwardingDoor:
+    """See `Forwarding.around`."""
+
+    def __init__(self, forwarding: Forwarding, door: Door) -> None:
+        self._forwarding = forwarding
+        self._door = door
+
+    def serve(self, incoming: HttpRequest) -> Coroutine[Any, Any, bool]:
+        """Answer one request, here or elsewhere."""
+        # No coroutine of its own around the one that matters: most requests are for this process.
+        if self._forwarding.is_here(incoming):
+            return self._door.serve(incoming)
+        return self._forwarding.serve(incoming, self._door)
+
+    def unparsed(self, line: ClientLine, error: SmgError) -> None:
+        """Answer what was no request."""
+        self._door.unparsed(line, error)
+
+    def cut(self, reason: str) -> None:
+        """Count a connection that a limit turned away or ended."""
+        self._door.cut(reason)
+
+
+class TrustingDoor:
+    """The control process's door for requests that were passed on: their clients are who the header says."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def serve(self, incoming: HttpRequest) -> Coroutine[Any, Any, bool]:
+        """Answer one request."""
+        incoming.line.peer = incoming.headers.get(PEER, "")
+        return self._door.serve(incoming)
+
+    def unparsed(self, line: ClientLine, error: SmgError) -> None:
+        """Answer what was no request."""
+        self._door.unparsed(line, error)
+
+    def cut(self, reason: str) -> None:
+        """Count a connection that a limit ended."""
+        self._door.cut(reason)
+
+
+class Trusting:
+    """What a control process has to do with requests: it answers all of them, and believes who passes them on."""
+
+    def actions(self, actions: Mapping[str, Action]) -> Mapping[str, Action]:
+        """Return all as they are."""
+        return actions
+
+    def around(self, door: Door) -> Door:
+        """Return the door for what was passed on."""
+        return TrustingDoor(door)
+
+
+async def _away(request: HttpRequest) -> Reply:
+    raise SmgError(
+        ErrorKind.OVERLOADED,
+        "the process of this node that answers this is being started; come again",
+        code="control_away",
+        retry_after_s=1.0,
+    )
+
+
+def _nothing() -> None:
+    return
+
+
+def _head_of(incoming: HttpRequest) -> bytes:
+    version = "HTTP/1.1" if incoming.head.http11 else "HTTP/1.0"
+    lines = [f"{incoming.method} {incoming.head.target} {version}".encode("latin-1")]
+    lines += [
+        b"%b: %b" % (name, value)
+        for name, value in incoming.head.raw
+        if name.decode("latin-1").lower() not in _OWN
+    ]
+    if _is_chunked(incoming):
+        lines.append(b"transfer-encoding: chunked")
+    lines.append(f"{PEER}: {incoming.line.peer}".encode("latin-1"))
+    # One request a connection: its end is then the end of the answer, however that is framed.
+    lines.append(b"connection: close")
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def _is_chunked(incoming: HttpRequest) -> bool:
+    return "transfer-encoding" in incoming.headers
+
+
+async def _pass_body(incoming: HttpRequest, writer: asyncio.StreamWriter) -> None:
+    """Pass the body on as it comes; a control process that does not want it has answered, or is gone."""
+    chunked = _is_chunked(incoming)
+    try:
+        while data := await incoming.body.more():
+            writer.write(b"%x\r\n%b\r\n" % (len(data), data) if chunked else data)
+            await writer.drain()
+        if chunked:
+            writer.write(b"0\r\n\r\n")
+    except ConnectionError:
+        return
+
+
+async def _pass_answer(
+    incoming: HttpRequest, reader: asyncio.StreamReader, answer: PassedAnswer
+) -> None:
+    """Pass the answer on as it comes; `answer` says how far that went."""
+    while True:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
+            return
+        passed = passed_answer(head, incoming)
+        if not passed.interim:
+            break
+        _write(incoming, passed.head)
+    _write(incoming, passed.head)
+    answer.begun, answer.keep_alive = True, passed.keep_alive
+    try:
+        while data := await _more(reader):
+            passed.count(data)
+            _write(incoming, data)
+            if incoming.line.writing_paused:
+                await incoming.line.drained()
+    finally:
+        answer.whole = passed.whole
+
+
+async def _more(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read(_STEP_BYTES)
+    except ConnectionError:
+        # The control process is gone: whether that was the end is for its last bytes to say.
+        return b""
+
+
+def _write(incoming: HttpRequest, data: bytes) -> None:
+    transport = incoming.line.transport
+    if transport is None or transport.is_closing():
+        raise ConnectionResetError("the client is gone")
+    incoming.line.sent_bytes += len(data)
+    transport.write(data)

@@ -1,0 +1,56 @@
+"""Limits and habits of the HTTP surface, as plain values; the wiring fills them from the settings."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from smg_node.core.request_context import Priority
+
+DataAccess: TypeAlias = Literal["auto", "open", "closed"]
+"""Who may use the data routes: everyone until an admin key exists, everyone always, only who has a key."""
+
+ServerKind: TypeAlias = Literal["direct", "aiohttp"]
+"""Who reads requests: ourselves, or the framework."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """Everything about listening, reading, writing and draining. Sizes in bytes, times in seconds.
+
+    `metrics_listen` may be empty: then there is no second port. `request_s` is the longest a request
+    may take; a client can only ask for less.
+    """
+
+    listen: str = "0.0.0.0:30000"
+    metrics_listen: str = "0.0.0.0:29000"
+    reuse_port: bool = False
+    server: ServerKind = "direct"
+    body_max_bytes: int = 134_217_728
+    nesting_max: int = 128
+    header_line_max_bytes: int = 16_384
+    header_count_max: int = 128
+    header_read_s: float = 30.0
+    idle_keepalive_s: float = 90.0
+    body_stall_s: float = 30.0
+    connections_max: int = 16_384
+    request_id_headers: tuple[str, ...] = (
+        "x-request-id",
+        "x-correlation-id",
+        "x-trace-id",
+        "request-id",
+    )
+    cors_allowed_origins: tuple[str, ...] = ()
+    expose_routing_headers: bool = True
+    key_headers: tuple[str, ...] = ("x-smg-routing-key",)
+    """Headers that may carry a routing key; the first one present wins."""
+    data_access: DataAccess = "auto"
+    claim_max: Priority = "interactive"
+    """The most urgent class that a client may claim."""
+    request_s: float = 1800.0
+    commit_after_s: float = 10.0
+    keepalive_s: float = 15.0
+    coalesce_ms: int = 0
+    """So long tokens of a stream may wait for the next ones; the one time that is in milliseconds."""
+    slow_client_bytes: int = 1_048_576
+    slow_client_s: float = 60.0
+    settle_s: float = 5.0
+    grace_s: float = 180.0

@@ -1,0 +1,101 @@
+"""What the wiring hands to the HTTP surface."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from smg_node.access.identity import Authenticator
+from smg_node.core.ids import IdSource
+from smg_node.core.ports import Clock
+from smg_node.dialects.dialect import Dialect
+from smg_node.dialects.options import ReaderOptions
+from smg_node.http.http_options import HttpOptions
+from smg_node.http.ports.cluster_metrics import NumbersDesk
+from smg_node.http.ports.drain import DrainDesk
+from smg_node.http.ports.keys import KeyDesk
+from smg_node.http.ports.limits import LimitDesk
+from smg_node.http.ports.node import (
+    Catalog,
+    Cluster,
+    Explainer,
+    HealthReport,
+    TokenService,
+    Workers,
+)
+from smg_node.http.ports.shared_state import AuditDesk, SessionDesk, SettingsDesk, StateDesk
+from smg_node.http.ports.usage import UsageDesk
+from smg_node.pipeline.embeddings import Embedder
+from smg_node.pipeline.generation.run_interface import Generations
+from smg_node.pipeline.relay.relays import Relays
+from smg_node.telemetry.logs.access_log import AccessLog
+from smg_node.telemetry.metrics.meters import Meters
+from smg_node.telemetry.traces.tracer import Tracer
+
+if TYPE_CHECKING:
+    # Loaded with the first request that asks what was said before.
+    from smg_node.http.ports.history import History
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who answers here: the node's name, the product's version and commit."""
+
+    node: str
+    version: str
+    commit: str = ""
+
+
+@dataclass(slots=True)
+class HttpParts:
+    """The node, as the HTTP surface sees it.
+
+    `reading` are the limits of those readers that belong to no dialect. `dialects` maps a dialect's name
+    (`chat`, `completions`) to it. `history` returns what remembers, built when it is first asked for. `settings` returns the node's configuration without secrets, for
+    `/get_server_info`. `options`, `reading` and `dialects` may be exchanged while the node serves, by `retune`
+    only: who keeps something made of the options hears of it.
+    """
+
+    identity: Identity
+    generations: Generations
+    relays: Relays
+    embedder: Embedder
+    history: "Callable[[], History]"
+    catalog: Catalog
+    tokens: TokenService
+    workers: Workers
+    sessions: SessionDesk
+    health: HealthReport
+    cluster: Cluster
+    authenticator: Authenticator
+    keys: KeyDesk
+    limits: LimitDesk
+    usage: UsageDesk
+    cluster_settings: SettingsDesk
+    audit: AuditDesk
+    state: StateDesk
+    explain: Explainer
+    dialects: Mapping[str, Dialect]
+    meters: Meters
+    tracer: Tracer
+    access: AccessLog
+    ids: IdSource
+    clock: Clock
+    options: HttpOptions = field(default_factory=HttpOptions)
+    reading: ReaderOptions = field(default_factory=ReaderOptions)
+    settings: Callable[[], Mapping[str, Any]] = dict
+    scrape: Callable[[str], Awaitable[tuple[bytes, str]]] | None = None
+    """Puts the page of metrics together where there are other processes to ask."""
+    draining: DrainDesk | None = None
+    """Tells how far members are that take no new work; in the process that answers such questions."""
+    numbers: NumbersDesk | None = None
+    """Tells what the whole cluster counts; in the process that answers such questions."""
+    heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)
+    """Told of new options."""
+
+    def retune(
+        self, options: HttpOptions, reading: ReaderOptions, dialects: Mapping[str, Dialect]
+    ) -> None:
+        """Serve with these from the next request on; what is listened on and as whom cannot change."""
+        self.options, self.reading, self.dialects = options, reading, dialects
+        for heard in self.heard:
+            heard(options)

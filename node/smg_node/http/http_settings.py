@@ -1,0 +1,52 @@
+"""Limits and habits of the HTTP surface and its readers, as the settings choose them."""
+
+from dataclasses import fields
+
+from smg_node.config.frozen_settings import Settings
+from smg_node.dialects.options import ReaderOptions
+from smg_node.http.http_options import HttpOptions
+
+
+def reader_options(settings: Settings) -> ReaderOptions:
+    """Return how bodies are read."""
+    limits = settings.limits
+    same = {field.name for field in fields(ReaderOptions)} & set(dict(limits))
+    return ReaderOptions(
+        **{name: getattr(limits, name) for name in sorted(same)},
+        unknown_parameters=settings.http.unknown_parameters,
+        reasoning_field=settings.http.reasoning_field,
+        template_from_request=settings.templates.allow_from_request,
+    )
+
+
+def http_options(settings: Settings) -> HttpOptions:
+    """Return how the surface listens, reads, writes and drains."""
+    http, stream = settings.http, settings.stream
+    return HttpOptions(
+        listen=str(http.listen),
+        metrics_listen=str(http.metrics_listen),
+        server=http.server,
+        body_max_bytes=http.body_max_bytes,
+        nesting_max=http.nesting_max,
+        header_line_max_bytes=http.header_line_max_bytes,
+        header_count_max=http.header_count_max,
+        header_read_s=http.header_read_s,
+        idle_keepalive_s=http.idle_keepalive_s,
+        body_stall_s=http.body_stall_s,
+        connections_max=http.connections_max,
+        request_id_headers=http.request_id_headers,
+        cors_allowed_origins=http.cors_allowed_origins,
+        expose_routing_headers=http.expose_routing_headers,
+        key_headers=settings.routing.key_headers,
+        claim_max=settings.queue.claim_max,
+        data_access=settings.auth.data,
+        request_s=settings.engine.request_s,
+        commit_after_s=stream.commit_after_s,
+        keepalive_s=stream.keepalive_s,
+        coalesce_ms=stream.coalesce_ms,
+        slow_client_bytes=stream.slow_client_bytes,
+        slow_client_s=stream.slow_client_s,
+        # Nobody balances load over a demo, so nobody needs time to notice its end.
+        settle_s=0 if settings.demo else settings.drain.settle_s,
+        grace_s=settings.drain.grace_s,
+    )

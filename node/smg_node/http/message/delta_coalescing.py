@@ -1,0 +1,120 @@
+"""Tokens that wait a moment for the next ones, so that a busy node writes less often.
+
+A stream that has not been written to for `coalesce_ms` is written to at once, so nothing waits where tokens come
+slowly. What comes sooner waits for one timer, the same for all streams of this loop: it fires `coalesce_ms` after the
+first of them began to wait, and everything that waits goes out in that one wake-up. So nothing waits for longer than
+that. Borders of blocks, the first text of a block and the end take along what waits (`core/joiner.py`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from smg_node.core.generation.answer import Answer
+from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.delta_joiner import Joiner
+from smg_node.core.generation.events import Event
+from smg_node.dialects.dialect import Presenter
+from smg_node.http.message.event_stream import EventStream
+
+_log = logging.getLogger("smg_node.http")
+
+
+class Joining:
+    """The timer of all streams whose tokens wait; runs only while there are any. `on_saved` hears of events saved."""
+
+    def __init__(self, *, coalesce_ms: int, on_saved: Callable[[int], None]) -> None:
+        self.on_saved = on_saved
+        self._waiting: dict[JoiningPresenter, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self.within_s = coalesce_ms / 1000
+
+    @property
+    def on(self) -> bool:
+        """Whether tokens of new streams are to wait for each other at all."""
+        return self.within_s > 0
+
+    def retune(self, *, coalesce_ms: int) -> None:
+        """Take another time; what waits by now waits as long as before."""
+        self.within_s = coalesce_ms / 1000
+
+    def over(self, presenter: Presenter, stream: EventStream) -> "JoiningPresenter":
+        """Return a presenter that says the same in fewer events, some of them by itself, into `stream`."""
+        return JoiningPresenter(self, presenter, stream)
+
+    def wait(self, presenter: "JoiningPresenter") -> None:
+        """Flush this presenter with all others that wait."""
+        self._waiting[presenter] = None
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self.within_s, self._tick)
+
+    def close(self) -> None:
+        """Stop; what waits is not written."""
+        self._waiting.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tick(self) -> None:
+        self._timer = None
+        waiting, self._waiting = self._waiting, {}
+        for presenter in waiting:
+            presenter.flush()
+
+
+class JoiningPresenter:
+    """Renders one generation, in fewer events: what `frames` leaves out is written by the timer or by the next frames."""
+
+    __slots__ = ("_behind", "_joiner", "_joining", "_presenter", "_stream", "_written_s")
+
+    def __init__(self, joining: Joining, presenter: Presenter, stream: EventStream) -> None:
+        self._joining = joining
+        self._presenter = presenter
+        self._stream = stream
+        self._joiner = Joiner()
+        self._written_s = 0.0
+        self._behind = False
+
+    def frames(self, events: Sequence[Event]) -> bytes:
+        """Return the frames for these events and what waited, or nothing where these wait as well.
+
+        Nothing waits for a client that is behind: only who writes hears of that, and stops the engine.
+        """
+        joining, now_s = self._joining, asyncio.get_running_loop().time()
+        urgent = self._joiner.take(events)
+        if urgent or self._behind or now_s - self._written_s >= joining.within_s:
+            self._written_s = now_s
+            self._behind = False
+            return self._given()
+        joining.wait(self)
+        return b""
+
+    def answer(self, answer: Answer) -> bytes:
+        """Return the JSON body of an unstreamed answer."""
+        return self._presenter.answer(answer)
+
+    def around(self) -> Around | None:
+        """Return None: what is joined are events."""
+        return None
+
+    def flush(self) -> None:
+        """Write what waits; never raises. A stream for which that fails is broken off."""
+        if self._joiner.empty:
+            return
+        self._written_s = asyncio.get_running_loop().time()
+        try:
+            frames = self._given()
+            self._behind = bool(frames) and self._stream.put(frames)
+        except ConnectionError:
+            # Whoever owns the stream finds out by himself.
+            return
+        except Exception:
+            # A door: a mistake of ours ends this stream, and no other that waits for the timer.
+            _log.exception("joined events could not be presented")
+            self._stream.break_off()
+
+    def _given(self) -> bytes:
+        told, saved = self._joiner.give()
+        if saved:
+            self._joining.on_saved(saved)
+        return self._presenter.frames(told)

@@ -1,0 +1,113 @@
+"""One HTTP request on its way through the node, and what the log will say about it."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final, cast
+
+import msgspec
+
+from smg_node.access.identity import Identity
+from smg_node.core.errors import SmgError
+from smg_node.http.message.head_findings import NOBODY, Standing
+from smg_node.http.message.request_head import Body, ClientLine, Head, Headers
+from smg_node.http.message.response_writer import Wire
+from smg_node.http.route_table import Route
+from smg_node.telemetry.traces.request_scope import NO_TRACE, Trace
+
+__all__ = ["Headers", "HttpRequest"]
+
+_NO_WIRE: Final = cast("Wire", None)
+
+
+class HttpRequest(msgspec.Struct, eq=False):
+    """What a server hands to the door, and the door to a route.
+
+    A server knows the first three, and in which task it is answered; the door sets most of the others. A struct, because
+    one is made for every request, in a third of the time.
+    """
+
+    head: Head
+    body: Body
+    line: ClientLine
+    task: asyncio.Task[None] | None = None
+    """Where it is answered."""
+    standing: Standing = NOBODY
+    """What the door has found about its head."""
+    wire: Wire = _NO_WIRE
+    """Where the answer goes. The door sets it before anybody else sees the request."""
+    received_s: float = 0.0
+    """When it came, on the monotonic clock."""
+    received_ms: int = 0
+    """When it came, by the wall clock."""
+    request_id: str = ""
+    token: str = ""
+    """32 hexadecimal digits that no other request has."""
+    trace: Trace = NO_TRACE
+    cut: SmgError | None = None
+    """Why the node itself ends this request, if it does."""
+    model: str = ""
+    worker: str = ""
+    error_code: str = ""
+    status: int = 0
+    """How it ended."""
+    duration_s: float = 0.0
+    """How long it took, in the end."""
+    own_headers: dict[str, str] | None = None
+    """See `reply_headers`; None until somebody asked for them."""
+
+    @property
+    def reply_headers(self) -> dict[str, str]:
+        """Headers of the answer, whether it succeeds or fails."""
+        headers = self.own_headers
+        if headers is None:
+            request_id = self.request_id
+            headers = {"x-request-id": request_id, "request-id": request_id}
+            headers.update(self.standing.reply_headers)
+            self.own_headers = headers
+        return headers
+
+    @property
+    def method(self) -> str:
+        """What is to be done."""
+        return self.head.method
+
+    @property
+    def path(self) -> str:
+        """With what, still percent-encoded and without its query."""
+        return self.head.path
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The parameters behind the path."""
+        return self.head.query
+
+    @property
+    def headers(self) -> Headers:
+        """What the client sent besides."""
+        return self.head.headers
+
+    @property
+    def peer(self) -> str:
+        """The client's address, "" on a UNIX socket."""
+        return self.line.peer
+
+    @property
+    def route(self) -> Route | None:
+        """The line of the table of routes, as soon as it was found."""
+        return self.standing.route
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """The `{…}` parts of the path."""
+        return self.standing.values
+
+    @property
+    def identity(self) -> Identity:
+        """Who asks, once the guard has looked."""
+        return self.standing.identity
+
+    def stop(self, error: SmgError) -> None:
+        """End this request now; its client is told `error`."""
+        if self.cut is None and self.task is not None:
+            self.cut = error
+            self.task.cancel()

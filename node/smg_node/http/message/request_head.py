@@ -1,0 +1,102 @@
+"""What a server makes a request of: what its head said, and a body that may still be on its way.
+
+There are two servers: our own (`direct.py`) and the framework's (`framework.py`). All that follows knows neither.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
+
+from smg_node.http.message.head_findings import Standing
+from smg_node.http.message.response_writer import Line
+
+Headers: TypeAlias = Mapping[str, str]
+"""Request headers by their names in lower case; of several of one name the first."""
+RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
+"""Request headers as they were spelled and in their order, all of them."""
+NO_QUERY: Final[Mapping[str, str]] = {}
+
+
+class FramingError(Exception):
+    """A body is not framed as HTTP demands, or its connection ended before it did."""
+
+
+class Body(Protocol):
+    """The body of a request, as it arrives."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether its last byte is here; never true of one that is broken."""
+        ...
+
+    def take(self) -> bytes:
+        """Return what is here and was not taken yet, without waiting. FramingError if it is broken."""
+        ...
+
+    async def more(self) -> bytes:
+        """Return what came since it was last taken, b"" at the end; waits for at least a byte. FramingError."""
+        ...
+
+
+class ClientLine(Line, Protocol):
+    """The connection that a request came by."""
+
+    peer: str
+    """The client's address, "" on a UNIX socket."""
+
+
+class Head:
+    """What the head of a request says; requests of a connection that say the same share one.
+
+    `standing` is what a door has found about it, for the next request that has it. `path` is still percent-encoded,
+    `query` decoded.
+    """
+
+    __slots__ = (
+        "headers", "http11", "keep_alive", "method", "path", "query", "raw", "standing", "target",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        raw: RawHeaders,
+        *,
+        http11: bool,
+        keep_alive: bool,
+    ) -> None:
+        self.method = method
+        self.target = target
+        self.headers = headers
+        self.raw = raw
+        self.http11 = http11
+        self.keep_alive = keep_alive
+        self.path, self.query = split_target(target)
+        self.standing: Standing | None = None
+
+
+def split_target(target: str) -> tuple[str, Mapping[str, str]]:
+    """Return the path of a request target, still percent-encoded, and its parameters, decoded; the first of each counts.
+
+    Proxies write whole URLs there; of those, only what follows the authority matters here.
+    """
+    if not target.startswith("/"):
+        target = _without_authority(target)
+    path, asked, query = target.partition("?")
+    if not asked:
+        return path, NO_QUERY
+    pairs = parse_qsl(query.partition("#")[0], keep_blank_values=True)
+    return path, dict(reversed(pairs))
+
+
+def _without_authority(target: str) -> str:
+    scheme, colon, _ = target.partition("://")
+    if not colon or not scheme.isalpha():
+        return target
+    try:
+        parts = urlsplit(target)
+    except ValueError:
+        # An odd authority, such as half an IPv6 address. There is no route of this name.
+        return target
+    return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"

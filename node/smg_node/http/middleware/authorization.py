@@ -1,0 +1,194 @@
+"""Who may ask what: with a key what its role allows; without one everyone for data, this machine for the rest.
+
+The first admin key closes both, data and the rest, to those without a key.
+
+An address alone does not prove that a request comes from this machine's operator. A proxy here speaks
+for others, and a web page open in a browser here sends what its author likes. So a request that was
+forwarded, that a browser sent across sites, or that names this node by a foreign host name is refused.
+"""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final
+
+from smg_node.access.api_key import PREFIX
+from smg_node.access.identity import (
+    ANYBODY,
+    LOCAL,
+    RANK,
+    Authenticator,
+    Identity,
+    Role,
+    missing_key,
+)
+from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.http.http_options import DataAccess
+from smg_node.http.message.http_request import Headers, HttpRequest
+from smg_node.http.route_table import Access
+
+_FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+_DIGEST_BYTES: Final = 8
+_OWN_SITE: Final = frozenset({"", "none", "same-origin"})
+_NEEDED: Final[Mapping[Access, Role]] = {"data": "user", "view": "operator", "admin": "admin"}
+_JOINING_RETRY_S: Final = 1.0
+
+
+class Guard:
+    """Lets requests pass, and says whose they are."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    def admit(self, request: HttpRequest, access: Access, data: DataAccess) -> Identity:
+        """Return who asks, if they may; INVALID_REQUEST, UNAUTHENTICATED, FORBIDDEN, or OVERLOADED if nobody knows yet.
+
+        `data` says who may use the data routes.
+        """
+        if access == "public":
+            return ANYBODY
+        given = given_key(request)
+        if access == "data":
+            return self._tenant(given, data)
+        if not self._authenticator.closed:
+            require_operator(request)
+            return LOCAL
+        identity = self._known(given)
+        if RANK[identity.role] < RANK[_NEEDED[access]]:
+            raise _forbidden(
+                f"this needs a key of role {_NEEDED[access]}; the one sent has role {identity.role}"
+            )
+        return identity
+
+    def _tenant(self, given: str | None, data: DataAccess) -> Identity:
+        keys = self._authenticator
+        if data == "closed" or (data == "auto" and keys.closed):
+            return self._known(given)
+        if data == "auto" and not keys.settled:
+            # It joins a cluster of which it knows nothing yet: there may be keys.
+            raise _joining()
+        if given is None or keys.empty or not given.startswith(PREFIX):
+            # Some clients cannot be without a key, and send any.
+            return ANYBODY
+        return keys.identify(given)
+
+    def _known(self, given: str | None) -> Identity:
+        keys = self._authenticator
+        if given is None:
+            raise missing_key()
+        try:
+            return keys.identify(given)
+        except SmgError:
+            if not keys.settled:
+                raise _joining() from None
+            raise
+
+
+def credential(headers: Headers) -> str | None:
+    """Return the key a client sent under any of three names; INVALID_REQUEST if it sent two."""
+    bearer = headers.get("authorization", "")
+    said = bearer[7:].strip() if bearer[:7].lower() == "bearer " else ""
+    if "x-api-key" not in headers and "x-goog-api-key" not in headers:
+        return said or None
+    found = {said}
+    for name in ("x-api-key", "x-goog-api-key"):
+        if name in headers:
+            found.add(headers.get(name, "").strip())
+    found.discard("")
+    if len(found) > 1:
+        raise invalid("the request carries two different keys", None, "conflicting_credentials")
+    return next(iter(found), None)
+
+
+def given_key(request: HttpRequest) -> str | None:
+    """Return the key that came with a request, if any; INVALID_REQUEST if there were two."""
+    return credential(request.headers)
+
+
+def caller_digest(request: HttpRequest) -> str:
+    """Return 16 hexadecimal digits that stand for the key a client sent, "" if it sent none.
+
+    The credential itself goes no further than this.
+    """
+    key = given_key(request)
+    if key is None:
+        return ""
+    return blake2b(key.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def require_operator(request: HttpRequest) -> None:
+    """Let a request pass that this machine's operator sent; FORBIDDEN otherwise."""
+    if not is_loopback(request.peer):
+        raise _forbidden(
+            "this route answers only to the node's own machine as long as no admin key exists"
+        )
+    headers = request.headers
+    if any(name in headers for name in _FORWARDED):
+        raise _forbidden(
+            "this route answers only to direct requests as long as no admin key exists"
+        )
+    if "origin" in headers or headers.get("sec-fetch-site", "") not in _OWN_SITE:
+        raise _forbidden("this route does not answer to web pages")
+    if not _is_own_name(headers.get("host", "")):
+        raise _forbidden("this route must be asked under an IP address or as localhost")
+
+
+def is_loopback(peer: str) -> bool:
+    """Whether `peer`, an address without its port or "" for a UNIX socket, is this machine."""
+    if peer == "":
+        return True
+    address = _address(peer.partition("%")[0])
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return address is not None and address.is_loopback
+
+
+def peer_of(name: object) -> str:
+    """Return the address in a socket's peer name, "" for a UNIX socket."""
+    return str(name[0]) if isinstance(name, tuple) and name else ""
+
+
+def cors_headers(headers: Headers, allowed: tuple[str, ...]) -> Mapping[str, str]:
+    """Return what lets a web page of an allowed origin read the answer; nothing for others."""
+    origin = headers.get("origin", "")
+    if not allowed or not origin:
+        return {}
+    if "*" in allowed:
+        return {"access-control-allow-origin": "*"}
+    if origin not in allowed:
+        return {"vary": "origin"}
+    return {
+        "access-control-allow-origin": origin,
+        "access-control-allow-credentials": "true",
+        "vary": "origin",
+    }
+
+
+def _is_own_name(host: str) -> bool:
+    """Whether a Host header cannot have come out of somebody else's DNS."""
+    if host.startswith("["):
+        name = host[1:].partition("]")[0]
+    else:
+        name = host.rpartition(":")[0] if ":" in host else host
+    name = name.lower().removesuffix(".")
+    return name == "localhost" or name.endswith(".localhost") or _address(name) is not None
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def _forbidden(message: str) -> SmgError:
+    return SmgError(ErrorKind.FORBIDDEN, message)
+
+
+def _joining() -> SmgError:
+    return SmgError(
+        ErrorKind.OVERLOADED,
+        "the node is joining its cluster and does not know its keys yet",
+        code="joining",
+        retry_after_s=_JOINING_RETRY_S,
+    )

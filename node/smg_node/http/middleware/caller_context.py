@@ -1,0 +1,106 @@
+"""What surrounds a request that is worked on behind the HTTP surface: who asks, until when, how urgently."""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Final
+
+from smg_node.core.errors import invalid
+from smg_node.core.request_context import RequestContext
+from smg_node.http.http_options import HttpOptions
+from smg_node.http.message.head_findings import Asked
+from smg_node.http.message.http_request import Headers, HttpRequest
+from smg_node.http.middleware.authorization import caller_digest
+from smg_node.http.middleware.error_replies import family_of
+from smg_node.http.middleware.priority import priority_of
+from smg_node.telemetry.traces.request_scope import NO_TRACE
+
+_HINT_MAX_CHARACTERS: Final = 1024
+ROUTING_KEY_MAX_BYTES: Final = 256
+_READ_TIMEOUT: Final = "x-stainless-read-timeout"
+_TIMEOUT: Final = "x-smg-timeout-ms"
+
+
+def asked_of(request: HttpRequest, options: HttpOptions) -> Asked:
+    """Return what the head of `request` says about generations."""
+    headers, identity = request.headers, request.identity
+    stream_s = whole_s = options.request_s
+    if _READ_TIMEOUT in headers or _TIMEOUT in headers:
+        stream_s = min(options.request_s, *_hints(headers, streamed=True))
+        whole_s = min(options.request_s, *_hints(headers, streamed=False))
+    return Asked(
+        stream_s=stream_s,
+        whole_s=whole_s,
+        target_worker=headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS] or None,
+        caller=caller_digest(request),
+        priority=priority_of(headers, options.claim_max),
+        tenant=identity.tenant,
+        key_id=identity.key_id,
+        upstream={} if request.trace.sampled else request.trace.headers(),
+        family=family_of(request.route),
+        shapes=options.expose_routing_headers,
+    )
+
+
+def context_of(request: HttpRequest, options: HttpOptions, *, streamed: bool) -> RequestContext:
+    """Return what is known of a request besides its body."""
+    standing = request.standing
+    asked = standing.asked
+    if asked is None:
+        asked = standing.asked = asked_of(request, options)
+    request_id, received_s = request.request_id, request.received_s
+    upstream = {"x-request-id": request_id}
+    if request.trace is not NO_TRACE:
+        upstream = {**(asked.upstream or request.trace.headers()), **upstream}
+    # By position, in the order of its fields: it is made for every request.
+    return RequestContext(
+        request_id,
+        received_s,
+        received_s + (asked.stream_s if streamed else asked.whole_s),
+        asked.target_worker,
+        upstream,
+        asked.caller,
+        request.line.peer,
+        asked.priority,
+        asked.tenant,
+        asked.key_id,
+        request.received_ms,
+        request.token,
+    )
+
+
+def routing_key(headers: Headers, names: Sequence[str]) -> str:
+    """Return the routing key in the first of these headers that is there, "" for none; a longer one is refused."""
+    for name in names:
+        key = headers.get(name, "")
+        if not key:
+            continue
+        if len(key.encode("utf-8", "surrogateescape")) > ROUTING_KEY_MAX_BYTES:
+            raise invalid(
+                f"a routing key has at most {ROUTING_KEY_MAX_BYTES} bytes",
+                name,
+                "routing_key_too_long",
+            )
+        return key
+    return ""
+
+
+def _hints(headers: Headers, *, streamed: bool) -> list[float]:
+    """Return how long the client itself means to wait, in seconds, where it says so sensibly.
+
+    What the official SDKs call a read timeout is a pause between bytes (600 s unless set), so it
+    bounds an answer that comes in one piece; a stream it says nothing about, and comments keep it fed.
+    """
+    hints: list[float] = []
+    for name, unit_s in ((_READ_TIMEOUT, 1.0), (_TIMEOUT, 0.001)):
+        if streamed and name == _READ_TIMEOUT:
+            continue
+        text = headers.get(name, "")
+        if not text:
+            continue
+        try:
+            hint_s = float(text) * unit_s
+        except ValueError:
+            continue
+        if isfinite(hint_s) and hint_s > 0:
+            hints.append(hint_s)
+    return hints or [float("inf")]

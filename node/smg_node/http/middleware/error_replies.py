@@ -1,0 +1,80 @@
+"""How a failure becomes an answer: the only place that builds an error's body and headers.
+
+An error outside any dialect gets the OpenAI envelope, because that is what most clients parse.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from smg_node.admission.header_values import Family
+from smg_node.admission.limit_errors import LimitedError
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.dialects import openai_errors
+from smg_node.dialects.dialect import Dialect
+from smg_node.http.message.reply import Reply
+from smg_node.http.ports.limits import StaleLimitError
+from smg_node.http.ports.shared_state import StaleSettingError
+from smg_node.http.route_table import Route, WrongMethodError
+
+RETRY_AFTER_MAX_S: Final = 60.0
+"""Above 120 s one official client gives up and another sleeps as told, so we never ask for so much."""
+_RETRY_DEFAULT_S: Final = 1.0
+_HOPELESS: Final = frozenset({"storage_quota"})
+"""Codes of errors that only somebody's doing ends: asking again does not."""
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def internal() -> SmgError:
+    """Return the error for a mistake of ours; it says nothing about it."""
+    return SmgError(ErrorKind.INTERNAL, "the node made a mistake; it has been logged")
+
+
+def error_reply(
+    error: SmgError,
+    *,
+    route: Route | None,
+    dialects: Mapping[str, Dialect],
+    request_id: str,
+) -> Reply:
+    """Return the answer that tells a client about `error`, in the envelope of its dialect."""
+    dialect = dialects.get(route.dialect) if route is not None else None
+    if isinstance(error, StaleSettingError | StaleLimitError):
+        body = _encode({"error": openai_errors.error_object(error), "current": error.current})
+    elif dialect is None:
+        body = openai_errors.error_body(error)
+    else:
+        body = dialect.error_body(error, request_id)
+    headers = {"x-smg-error-code": error.code, **_retry_headers(error)}
+    if isinstance(error, StaleSettingError | StaleLimitError):
+        headers["etag"] = f'"{error.version}"'
+    if isinstance(error, LimitedError):
+        headers.update(error.headers(family_of(route)))
+    if isinstance(error, WrongMethodError):
+        headers["allow"] = error.allow
+    if error.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return Reply(error.status, body, headers=headers)
+
+
+def family_of(route: Route | None) -> Family:
+    """Return whose names the headers about limits have, by the route that is asked."""
+    return "anthropic" if route is not None and route.dialect == "messages" else "openai"
+
+
+def _retry_headers(error: SmgError) -> dict[str, str]:
+    """Return what tells the official clients whether to come again, and when."""
+    if error.status == 501 or (error.status == 409 and error.retry_after_s is None):
+        return {"x-should-retry": "false"}
+    if error.status not in (409, 429, 503):
+        return {}
+    hopeless = error.code in _HOPELESS or (isinstance(error, LimitedError) and error.hopeless)
+    wish_s = _RETRY_DEFAULT_S if error.retry_after_s is None else error.retry_after_s
+    after_s = min(max(wish_s, 0.0), RETRY_AFTER_MAX_S)
+    return {
+        "retry-after": str(math.ceil(after_s)),
+        "retry-after-ms": str(math.ceil(after_s * 1000)),
+        "x-should-retry": "false" if hopeless else "true",
+    }

@@ -1,0 +1,294 @@
+"""What happens to every request before and after its route, in one place and one order.
+
+request id → trace → route → cross-origin rules → draining → who may ask → the route itself → one
+envelope for whatever failed → headers → access log and metrics. No other code builds an error's body,
+and none but this one decides whether a connection goes on. What is found about a head holds for the next
+request that has it (`standing.py`).
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from smg_node.core.errors import SmgError
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.message.body_reader import is_plain
+from smg_node.http.message.head_findings import NEVER_MS, NO_HEADERS, Standing
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.reply import HeadWriter, Reply, Streamed
+from smg_node.http.message.request_head import ClientLine, Head, Headers
+from smg_node.http.message.response_writer import Wire
+from smg_node.http.middleware.access_lines import PATH_LOGGED_MAX, access_lines
+from smg_node.http.middleware.authorization import Guard, cors_headers
+from smg_node.http.middleware.drain_phases import Drain
+from smg_node.http.middleware.error_replies import error_reply, internal
+from smg_node.http.middleware.inflight import Inflight, draining
+from smg_node.http.route_table import Route, Router
+from smg_node.telemetry.metrics.cells import LATE_MAX, Spread, Tally
+from smg_node.telemetry.traces import request_scope as scope
+from smg_node.telemetry.traces.request_scope import NO_TRACE, Trace
+
+Action: TypeAlias = Callable[[HttpRequest], Awaitable[Reply | Streamed]]
+
+_log = logging.getLogger("smg_node.http")
+
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
+_UNPARSED: Final = "unparsed"
+_UNKNOWN: Final = "unknown"
+_CLIENT_GONE: Final = 499
+_PREFLIGHT: Final[Mapping[str, str]] = {
+    "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
+    "access-control-max-age": "600",
+}
+_EXPOSED: Final = (
+    "x-request-id, request-id, x-smg-node, x-smg-routed-worker-id, x-smg-attempts, x-smg-error-code, "
+    "x-smg-ignored-params, retry-after, retry-after-ms, x-should-retry, openai-processing-ms, "
+    "openai-version, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, "
+    "x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "
+    "x-ratelimit-reset-tokens, x-smg-limit, x-smg-limit-state, x-smg-history, x-smg-store, idempotent-replayed"
+)
+
+
+class Middleware:
+    """The door of one listener: answers each request by the action its route names."""
+
+    def __init__(
+        self,
+        parts: HttpParts,
+        router: Router,
+        actions: Mapping[str, Action],
+        drain: Drain,
+        inflight: Inflight,
+    ) -> None:
+        self._parts = parts
+        self._router = router
+        self._actions = actions
+        self._drain = drain
+        self._inflight = inflight
+        self._guard = Guard(parts.authenticator)
+        self._heads = HeadWriter(parts.clock)
+        self._monotonic_s = parts.clock.monotonic_s
+        self._now_ms = parts.clock.now_ms
+        self._token = parts.ids.token
+        parts.access.reads(access_lines)
+        self._record_line = parts.access.record
+
+    async def serve(self, incoming: HttpRequest) -> bool:
+        """Answer one request and say whether the connection goes on; CancelledError when its client has gone away."""
+        request, drain, inflight = incoming, self._drain, self._inflight
+        standing = self._open(request)
+        wire, status = request.wire, _CLIENT_GONE
+        inflight.requests[request] = None
+        try:
+            try:
+                action = standing.action
+                if action is None or drain.draining:
+                    action = self._admit(request)
+                answer = await action(request)
+            except (Exception, asyncio.CancelledError) as error:
+                # A door: a mistake of ours in one request must not reach the connection, let alone others.
+                answer = self._failed(request, error)
+            if isinstance(answer, Reply):
+                if drain.refusing or not request.body.whole:
+                    # A body nobody read stands in the way of whatever would come after it.
+                    wire.keep_alive = False
+                wire.reply(answer, NO_HEADERS if answer.form else request.reply_headers)
+                if request.line.writing_paused:
+                    await wire.drain()
+            status = answer.status
+        except ConnectionError:
+            return False
+        finally:
+            if inflight.quiet:
+                # `remove`, in here: hardly anybody waits for requests to end.
+                del inflight.requests[request]
+            else:
+                inflight.remove(request)
+            self._record(request, standing, status)
+        return wire.keep_alive and not drain.refusing
+
+    def unparsed(self, line: ClientLine, error: SmgError) -> None:
+        """Answer bytes that are no request; their connection ends."""
+        parts = self._parts
+        wire = Wire(line, self._heads, http11=True, keep_alive=False)
+        request_id = parts.ids.new("req_")
+        reply = error_reply(error, route=None, dialects=parts.dialects, request_id=request_id)
+        parts.meters.http(_UNPARSED, "", reply.status, 0.0)
+        if not wire.gone:
+            wire.reply(reply, {"x-request-id": request_id, "request-id": request_id})
+
+    def cut(self, reason: str) -> None:
+        """Count a connection that a limit turned away or ended."""
+        self._parts.meters.connection_refused(reason)
+
+    def _open(self, request: HttpRequest) -> Standing:
+        """Give a request its names, its trace and the wire that its answer goes by; return what is known of its head."""
+        parts, head = self._parts, request.head
+        request.received_s = self._monotonic_s()
+        request.received_ms = now_ms = self._now_ms()
+        standing = head.standing
+        if (
+            standing is None
+            or standing.options is not parts.options
+            or standing.keys_version != parts.authenticator.version
+            or standing.until_ms <= now_ms
+        ):
+            standing = self._stranger(head)
+        request.standing = standing
+        trace = standing.trace
+        if trace is not NO_TRACE:
+            request.trace = trace = self._traced(request) if trace is None else trace
+        request.token = token = self._token(now_ms)
+        request.request_id = request_id = standing.request_id or f"req_{token}"
+        scope.enter((request_id, trace))
+        request.wire = Wire(
+            request.line, self._heads, head.http11, head.keep_alive, standing.wants_body
+        )
+        return standing
+
+    def _stranger(self, head: Head) -> Standing:
+        """Return what is known of a head before anything is decided about it."""
+        parts = self._parts
+        standing = Standing(head.method[:16], head.path[:PATH_LOGGED_MAX])
+        standing.options = parts.options
+        standing.keys_version = parts.authenticator.version
+        standing.request_id = _given_id(head.headers, parts.options.request_id_headers)
+        if not parts.tracer.recording:
+            standing.trace = parts.tracer.begin(head.method, head.headers)
+        return standing
+
+    def _traced(self, request: HttpRequest) -> Trace:
+        """Return the trace of a request that may be recorded."""
+        trace, route = self._parts.tracer.begin(request.method, request.headers), request.route
+        if trace.sampled and route is not None:
+            trace.set("http.route", route.path)
+        return trace
+
+    def _failed(self, request: HttpRequest, error: BaseException) -> Reply | Streamed:
+        """Return the answer to what went wrong; raise it again where nobody is left to be told."""
+        if isinstance(error, SmgError):
+            return self._error(request, error)
+        if isinstance(error, asyncio.CancelledError):
+            if request.cut is None or request.wire.begun:
+                raise error
+            if request.task is not None:
+                request.task.uncancel()
+            return self._error(request, request.cut)
+        if isinstance(error, ConnectionError) and request.wire.gone:
+            raise error
+        return self._mistake(request)
+
+    def _admit(self, request: HttpRequest) -> Action:
+        """Return what answers a request that may be answered, and remember it for the next one with its head."""
+        if request.method == "OPTIONS":
+            return self._preflight
+        standing, keys = request.standing, self._parts.authenticator
+        found = self._router.find(request.method, request.path)
+        route = standing.route = found.route
+        standing.values = found.values
+        if request.trace.sampled:
+            request.trace.set("http.route", route.path)
+        options = self._parts.options
+        if options.cors_allowed_origins and route.access in ("public", "data"):
+            standing.reply_headers = self._allow_origin(request)
+        if route.access != "public":
+            self._refuse_late(request, route)
+            standing.identity = who = self._guard.admit(request, route.access, options.data_access)
+            standing.until_ms = who.expires_ms or NEVER_MS
+        action = self._actions[route.action]
+        # Operators are few, and what they may hangs on where they ask from.
+        if route.access in ("public", "data") and keys.settled:
+            standing.plain_body = is_plain(request.headers)
+            standing.action = action
+            request.head.standing = standing
+        return action
+
+    def _refuse_late(self, request: HttpRequest, route: Route) -> None:
+        """Refuse what comes too late: anything once the node leaves, new work once it was set aside."""
+        if self._drain.refusing:
+            raise draining(leaving=True)
+        if not self._drain.draining or route.access != "data":
+            return
+        if not self._drain.takes_work(self._monotonic_s()):
+            # Whoever asks again should find another node, and a kept connection leads back here.
+            request.wire.keep_alive = False
+            raise draining(leaving=False)
+
+    async def _preflight(self, request: HttpRequest) -> Reply:
+        """Answer a browser that asks whether a page may ask."""
+        method = request.headers.get("access-control-request-method", request.method)
+        found = self._router.find(method, request.path)
+        request.standing.route = found.route
+        if found.route.access in ("public", "data"):
+            self._allow_origin(request)
+        if "access-control-allow-origin" in request.reply_headers:
+            wanted = request.headers.get("access-control-request-headers", "")
+            if wanted.isascii() and wanted.isprintable() and wanted:
+                request.reply_headers["access-control-allow-headers"] = wanted[:1024]
+            request.reply_headers.update(_PREFLIGHT)
+        return Reply(204)
+
+    def _allow_origin(self, request: HttpRequest) -> Mapping[str, str]:
+        """Let a page read the answer, if it may; return the headers that say so."""
+        allowed = cors_headers(request.headers, self._parts.options.cors_allowed_origins)
+        if "access-control-allow-origin" in allowed:
+            allowed = {**allowed, "access-control-expose-headers": _EXPOSED}
+        request.reply_headers.update(allowed)
+        return allowed
+
+    def _error(self, request: HttpRequest, error: SmgError) -> Reply:
+        request.error_code = error.code
+        return error_reply(
+            error,
+            route=request.route,
+            dialects=self._parts.dialects,
+            request_id=request.request_id,
+        )
+
+    def _mistake(self, request: HttpRequest) -> Reply | Streamed:
+        _log.exception("a request failed because of a mistake of ours")
+        if request.wire.begun:
+            request.wire.reset()
+            return Streamed(500)
+        return self._error(request, internal())
+
+    def _record(self, request: HttpRequest, standing: Standing, status: int) -> None:
+        counted = standing.counted.get(status)
+        if counted is None:
+            counted = standing.counted[status] = self._counted(standing, status)
+        requests, times, tenants = counted
+        duration_s = self._monotonic_s() - request.received_s
+        requests.value += 1
+        # `observe`, in here.
+        late = times.late
+        late.append(duration_s)
+        if len(late) >= LATE_MAX:
+            times.settle()
+        if tenants is not None:
+            tenants.value += 1
+        trace = request.trace
+        if trace.sampled:
+            trace.end(status, request.error_code)
+        request.status = status
+        request.duration_s = duration_s
+        self._record_line(request)
+
+    def _counted(self, standing: Standing, status: int) -> tuple[Tally, Spread, Tally | None]:
+        """Return where such requests are counted that end in this way."""
+        meters, route = self._parts.meters, standing.route
+        path = _UNKNOWN if route is None else route.path
+        tenant = standing.identity.tenant
+        return (
+            *meters.requests(path, standing.method, status),
+            meters.tenant_requests(tenant, status) if tenant else None,
+        )
+
+
+def _given_id(headers: Headers, names: Sequence[str]) -> str:
+    """Return the id in the first of these headers that is there, if it is one that can be taken over; else ""."""
+    for name in names:
+        if name in headers:
+            return headers[name] if _REQUEST_ID.fullmatch(headers[name]) else ""
+    return ""

@@ -1,0 +1,275 @@
+"""What the routes of responses and conversations ask of the history behind them."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from smg_node.core.errors import SmgError
+from smg_node.core.generation.request import GenerateRequest
+from smg_node.core.request_context import RequestContext
+from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.items.item_document import ItemDoc
+from smg_node.dialects.responses.request.idempotency_key import AskedKey, Earlier
+from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.pipeline.generation.run_interface import Run
+from smg_storage.records import Access, PageAsk
+
+if TYPE_CHECKING:
+    # Only its name: what remembers is loaded with the first chat to remember.
+    from smg_node.history.turns.idempotency import HeldKey
+
+
+class MadeResponse(Protocol):
+    """A response that is about to be made, or under way. Who reads `told` owns it."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def generation(self) -> Run:
+        """What it comes from."""
+        ...
+
+    @property
+    def wish(self) -> GenerateRequest:
+        """What is generated."""
+        ...
+
+    @property
+    def failure(self) -> SmgError | None:
+        """What it failed with, as soon as that is about to be told."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether its terminal event is among those told last."""
+        ...
+
+    @property
+    def spooled(self) -> bool:
+        """Whether it waits on this node's disk for its store."""
+        ...
+
+    @property
+    def known(self) -> int:
+        """How many items there are with its history."""
+        ...
+
+    @property
+    def used(self) -> int:
+        """How many of them the model is shown."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether its history is not longer than what was read."""
+        ...
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The length of its prompt, 0 before that is known."""
+        ...
+
+    @property
+    def last_words(self) -> Sequence[Told]:
+        """The events that ended it, for a reader who was stopped before it got them."""
+        ...
+
+    def told(self) -> AsyncIterator[Sequence[Told]]:
+        """Yield events, once; never raises SmgError. The terminal one comes after the response was kept."""
+        ...
+
+    def body(self) -> bytes:
+        """Return the whole object as it is now."""
+        ...
+
+
+class RegisteredResponse(Protocol):
+    """A response that is made for nobody in particular; its row is in the store."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def made(self) -> MadeResponse:
+        """What is being made; somebody else reads what it tells."""
+        ...
+
+    def body(self) -> bytes:
+        """Return the whole object as it is now."""
+        ...
+
+    def attend(self) -> AsyncGenerator[Sequence[Told], None]:
+        """Return its events as they are said, for its own client; without its end if it is not made here any more."""
+        ...
+
+
+class MadeSummary(Protocol):
+    """A compaction under way."""
+
+    @property
+    def run(self) -> Run:
+        """What it comes from."""
+        ...
+
+    @property
+    def wish(self) -> GenerateRequest:
+        """What is generated."""
+        ...
+
+    async def body(self) -> bytes:
+        """Return its public object when it is complete; SmgError as the generation failed."""
+        ...
+
+
+class Responses(Protocol):
+    """Responses of all tenants; of another one's, nothing is there."""
+
+    async def create(
+        self,
+        ask: ResponseAsk,
+        context: RequestContext,
+        access: Access,
+        *,
+        routing_key: str = "",
+        why_cut: Callable[[], SmgError | None],
+        held: "HeldKey | None" = None,
+    ) -> MadeResponse:
+        """Return a response that has not begun, with its history read and checked, made under a key if there is one."""
+        ...
+
+    async def reserve(
+        self, ask: ResponseAsk, asked: AskedKey, context: RequestContext, access: Access
+    ) -> "HeldKey | Earlier | None":
+        """Return a key to make it under, or what was made under it before; None where nothing is kept.
+
+        CONFLICT while it is being made, or if the key is another request's; OVERLOADED without the store.
+        """
+        ...
+
+    def registers(self, ask: ResponseAsk, access: Access) -> bool:
+        """Return whether what is asked for goes on without its client: `register` it then, without awaiting."""
+        ...
+
+    async def register(
+        self,
+        ask: ResponseAsk,
+        context: RequestContext,
+        access: Access,
+        *,
+        routing_key: str = "",
+        held: "HeldKey | None" = None,
+    ) -> RegisteredResponse:
+        """Return a registered response under way; RATE_LIMITED or OVERLOADED where it cannot be had."""
+        ...
+
+    def attend(self, run: RegisteredResponse) -> AsyncIterator[Sequence[Told]]:
+        """Return the events of a response for whoever asked for it in the foreground, each at once.
+
+        Closing them before their end says that he has left. SmgError if they cannot go on.
+        """
+        ...
+
+    async def follow(
+        self, access: Access, response_id: str, after: int | None
+    ) -> AsyncIterator[Sequence[Told]]:
+        """Return the events with larger numbers (None: all) up to the end; NOT_FOUND, INVALID_REQUEST `stream_expired`.
+
+        They raise SmgError where the stream cannot go on.
+        """
+        ...
+
+    async def count(self, ask: ResponseAsk, context: RequestContext, access: Access) -> int:
+        """Return how many tokens its prompt would have."""
+        ...
+
+    async def compact(
+        self, ask: ResponseAsk, context: RequestContext, access: Access
+    ) -> MadeSummary:
+        """Return a compaction that has not begun."""
+        ...
+
+    async def retrieve(self, access: Access, response_id: str) -> bytes:
+        """Return its object; NOT_FOUND."""
+        ...
+
+    async def input_items(
+        self, access: Access, response_id: str, page: PageAsk
+    ) -> tuple[Sequence[bytes], bool]:
+        """Return documents of its own input, and whether there are more."""
+        ...
+
+    async def delete(self, access: Access, response_id: str) -> None:
+        """Forget it; NOT_FOUND."""
+        ...
+
+    async def cancel(self, access: Access, response_id: str) -> bytes:
+        """Return its object when it is over."""
+        ...
+
+
+class Conversations(Protocol):
+    """Conversations of all tenants; NOT_FOUND `conversation_not_found` for those that are not there."""
+
+    async def create(self, access: Access, items: Sequence[ItemDoc], metadata: bytes) -> bytes:
+        """Keep a new one; return its object."""
+        ...
+
+    async def retrieve(self, access: Access, conversation_id: str) -> bytes:
+        """Return its object."""
+        ...
+
+    async def update(self, access: Access, conversation_id: str, metadata: bytes) -> bytes:
+        """Give it other metadata; return its object."""
+        ...
+
+    async def delete(self, access: Access, conversation_id: str) -> None:
+        """Forget it."""
+        ...
+
+    async def list_items(
+        self, access: Access, conversation_id: str, page: PageAsk
+    ) -> tuple[Sequence[bytes], bool]:
+        """Return documents of a part of it, and whether there are more."""
+        ...
+
+    async def add_items(
+        self, access: Access, conversation_id: str, items: Sequence[ItemDoc]
+    ) -> Sequence[bytes]:
+        """Append items; return their documents."""
+        ...
+
+    async def get_item(self, access: Access, conversation_id: str, item_id: str) -> bytes:
+        """Return the document of one item; NOT_FOUND."""
+        ...
+
+    async def delete_item(self, access: Access, conversation_id: str, item_id: str) -> bytes:
+        """Take an item out; return the conversation's object."""
+        ...
+
+
+class History(Protocol):
+    """All of it."""
+
+    @property
+    def responses(self) -> Responses:
+        """What was answered."""
+        ...
+
+    @property
+    def conversations(self) -> Conversations:
+        """What is said in one place."""
+        ...
+
+    @property
+    def store_timeout_s(self) -> float:
+        """How long one operation of the store may take."""
+        ...
+
+    @property
+    def context_headers(self) -> Sequence[str]:
+        """Names of headers that hooks of the store are told of."""
+        ...

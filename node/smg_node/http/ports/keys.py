@@ -1,0 +1,79 @@
+"""What the HTTP surface asks of the API keys of the cluster."""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from smg_node.access.identity import Role
+
+
+class KeyView(msgspec.Struct, frozen=True):
+    """One key, without anything secret. Times are Unix milliseconds.
+
+    `source` is where it comes from: `cluster`, or `file` for one that this node was started with.
+    """
+
+    id: str
+    tenant: str
+    role: Role
+    name: str
+    fingerprint: str
+    state: Literal["active", "expired", "revoked"]
+    source: Literal["cluster", "file"]
+    created_ms: int | None
+    expires_ms: int | None
+    revoked_ms: int | None
+
+
+class KeyWish(msgspec.Struct, frozen=True):
+    """A key somebody wants to have; `expires_in_s` is None for one that does not expire."""
+
+    tenant: str
+    role: Role
+    name: str = ""
+    expires_in_s: int | None = None
+
+
+class NewKey(msgspec.Struct, frozen=True):
+    """A key that was made, and its text: the only time it is seen. `closes`: it is the first admin key."""
+
+    view: KeyView
+    text: str
+    closes: bool
+
+    def __repr__(self) -> str:
+        return f"NewKey({self.view.id})"
+
+
+class RevokedKey(msgspec.Struct, frozen=True):
+    """A key before and after; `opens`: no admin key is left, and the node is open again."""
+
+    before: KeyView
+    now: KeyView
+    opens: bool
+
+
+class KeyDesk(Protocol):
+    """The API keys of the cluster, and those of this node's file."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether an admin key exists, so that a key is needed."""
+        ...
+
+    def keys(self, *, revoked: bool) -> Sequence[KeyView]:
+        """Return all keys, with `revoked` those too, sorted by tenant and id."""
+        ...
+
+    def create(self, wish: KeyWish) -> NewKey:
+        """Make a key that is good on all nodes; CONFLICT if there is no room."""
+        ...
+
+    def revoke(self, key_id: str, *, force: bool) -> RevokedKey:
+        """Make a key worthless on all nodes.
+
+        NOT_FOUND; CONFLICT `last_admin_key` for the last one unless `force`, which opens the cluster again;
+        CONFLICT `key_of_file` for one that a file of this node says.
+        """
+        ...

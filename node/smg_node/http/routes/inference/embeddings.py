@@ -1,0 +1,86 @@
+"""The routes that ask for no text: embeddings, rerank, classify.
+
+HTTP workers that have the API are relayed to. Embeddings are made over gRPC where none has it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from smg_node.core.errors import SmgError
+from smg_node.dialects.embeddings.answer import embeddings_answer
+from smg_node.dialects.embeddings.reader import read_embeddings
+from smg_node.dialects.json_body import read_json
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.message.body_reader import BodyReader
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.keepalive import Pulse
+from smg_node.http.message.reply import Reply, Streamed, name_list
+from smg_node.http.middleware.caller_context import context_of
+from smg_node.http.middleware.error_replies import family_of
+from smg_node.http.routes.inference.relay_answers import Relaying
+from smg_node.pipeline.relay.relay_request import APIS, model_of, relayable
+
+
+class EmbeddingRoutes:
+    """Serves them."""
+
+    def __init__(self, parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> None:
+        self._parts = parts
+        self._bodies = bodies
+        self._relaying = Relaying(parts, pulse)
+
+    async def relay(self, api_name: str, request: HttpRequest) -> Reply | Streamed:
+        """Answer as the HTTP workers of the model do."""
+        raw, body = await self._read(request)
+        return await self._relaying.answer(relayable(APIS[api_name], raw, body), request)
+
+    async def embeddings(self, request: HttpRequest) -> Reply | Streamed:
+        """Answer with embeddings, of an HTTP worker if one has them, else of an engine."""
+        raw, body = await self._read(request)
+        api, model, parts = APIS["embeddings"], model_of(body), self._parts
+        if parts.relays.has(model, api) or parts.relays.takes(model):
+            try:
+                return await self._relaying.answer(relayable(api, raw, body), request)
+            except SmgError as error:
+                if error.status != 501 or not parts.embedder.takes(model):
+                    raise
+                request.error_code = ""
+        return await self._embedded(request, body)
+
+    async def _embedded(self, request: HttpRequest, body: dict[str, Any]) -> Reply:
+        parts = self._parts
+        asked = read_embeddings(body, parts.reading)
+        request.model = asked.model
+        context = context_of(request, parts.options, streamed=False)
+        run = parts.embedder.start(asked.model, asked.prompts, context)
+        try:
+            found = await run.vectors()
+        finally:
+            request.worker = run.worker
+            self._note(request, run.worker, run.attempts, asked.ignored)
+            if run.ticket is not None:
+                request.reply_headers.update(run.ticket.headers(family_of(request.route)))
+        answer = embeddings_answer(
+            found.model, found.vectors, packed=asked.packed, prompt_tokens=found.prompt_tokens
+        )
+        return Reply(200, answer)
+
+    def _note(
+        self, request: HttpRequest, worker: str, attempts: int, ignored: tuple[str, ...]
+    ) -> None:
+        parts, headers = self._parts, request.reply_headers
+        told: Mapping[str, str] = {
+            "x-smg-node": parts.identity.node,
+            "x-smg-attempts": str(attempts),
+            **({"x-smg-routed-worker-id": worker} if worker else {}),
+        }
+        if parts.options.expose_routing_headers:
+            headers.update(told)
+        if ignored:
+            headers["x-smg-ignored-params"] = name_list(ignored)
+        for name in ignored:
+            parts.meters.ignored_parameter(name)
+
+    async def _read(self, request: HttpRequest) -> tuple[bytes, dict[str, Any]]:
+        raw = await self._bodies.json(request)
+        return raw, read_json(raw, nesting_max=self._parts.options.nesting_max)

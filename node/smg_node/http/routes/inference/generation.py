@@ -1,0 +1,175 @@
+"""The routes that generate: body, dialect, run, and back again as one answer or as a stream.
+
+Nothing is asked of the engine while the client has not taken what came before, and whatever ends the route (the
+client, the clock, a mistake of ours) ends the run, which cancels the engine's calls. Every failure before the first byte has its own status; every later one is
+the last event of the stream, and if even that cannot be said, the connection is broken.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from smg_node.core.errors import SmgError
+from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.events import End, Event, Fail, Finish
+from smg_node.dialects.dialect import PLAIN_LEVELS, Presenter
+from smg_node.dialects.json_body import read_json
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.message.body_reader import BodyReader
+from smg_node.http.message.delta_coalescing import Joining
+from smg_node.http.message.event_stream import EventStream, Holding
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.keepalive import Pulse
+from smg_node.http.message.reply import Reply, Streamed
+from smg_node.http.middleware.caller_context import context_of, routing_key
+from smg_node.http.middleware.error_replies import internal
+from smg_node.http.routes.inference.answer_headers import Answering, uncancel
+from smg_node.http.routes.inference.relay_answers import Relaying
+from smg_node.pipeline.relay.relay_request import APIS, relayable
+
+_ENDS: Final = (End, Fail)
+
+_log = logging.getLogger("smg_node.http")
+
+
+class GenerationRoutes:
+    """Serves every dialect that generates."""
+
+    def __init__(
+        self, parts: HttpParts, bodies: BodyReader, pulse: Pulse, joining: Joining
+    ) -> None:
+        self._parts = parts
+        self._bodies = bodies
+        self._pulse = pulse
+        self._joining = joining
+        self._relaying = Relaying(parts, pulse)
+        self._holding = Holding()
+
+    async def serve(self, dialect_name: str, request: HttpRequest) -> Reply | Streamed:
+        """Answer one generation in the words of a dialect."""
+        parts = self._parts
+        dialect = parts.dialects[dialect_name]
+        raw = self._bodies.arrived(request) or await self._bodies.json(request)
+        nesting_max = parts.options.nesting_max
+        reading = dialect.read_plain(raw) if nesting_max >= PLAIN_LEVELS else None
+        if reading is None or parts.relays.takes(reading.request.model):
+            body = read_json(raw, nesting_max=nesting_max)
+            if parts.relays.takes(body.get("model")):
+                asked = relayable(APIS[dialect_name], raw, body)
+                return await self._relaying.answer(asked, request)
+            reading = dialect.read(body)
+        wish, standing = reading.request, request.standing
+        key = standing.routing_key
+        if key is None:
+            key = standing.routing_key = routing_key(request.headers, parts.options.key_headers)
+        if key:
+            wish = replace(wish, routing_key=key)
+        request.model = wish.model
+        if request.trace.sampled:
+            request.trace.set("gen_ai.request.model", wish.model)
+        run = parts.generations.start(
+            dialect_name, wish, context_of(request, parts.options, streamed=wish.stream)
+        )
+        presenter = dialect.presenter(reading)
+        answering = Answering(parts, request, wish, run)
+        if wish.stream:
+            return await self._stream(answering, presenter)
+        try:
+            said = presenter.answer(await run.answer())
+        except BaseException:
+            # Whatever it is answered with says how far it came.
+            answering.over()
+            raise
+        return answering.shaped(said) or answering.noted(said)
+
+    async def _stream(self, answering: Answering, presenter: Presenter) -> Streamed:
+        request = answering.request
+        stream = EventStream(request.wire, answering.head)
+        self._pulse.add(stream)
+        if self._joining.on:
+            presenter = self._joining.over(presenter, stream)
+        try:
+            shown = _Shown(
+                stream, presenter, self._pulse, self._holding, presenter.around, stream.put
+            )
+            await answering.run.tell(shown.receive, stream.drained, shown)
+            failed = shown.failure()
+            request.error_code = "" if failed is None else failed.code
+        except asyncio.CancelledError:
+            if request.cut is None:
+                raise
+            uncancel()
+            self._fail(request, stream, presenter, request.cut)
+        except SmgError as error:
+            self._fail(request, stream, presenter, error)
+        except Exception:
+            if request.wire.gone:
+                raise
+            # A door: the status may be sent already, so the stream itself must say what happened.
+            _log.exception("a generation broke because of a mistake of ours")
+            self._fail(request, stream, presenter, internal())
+        finally:
+            stream.let_go()
+            self._pulse.remove(stream)
+            answering.over()
+        return Streamed()
+
+    def _fail(
+        self, request: HttpRequest, stream: EventStream, presenter: Presenter, error: SmgError
+    ) -> None:
+        """End a stream with an error, by whichever means is left."""
+        request.error_code = error.code
+        if not stream.committed:
+            raise error
+        try:
+            frames = presenter.frames((Fail(error),))
+        except Exception:
+            # A door: without words of our own the only honest end is a broken connection.
+            _log.exception("a failure could not be presented")
+            stream.break_off()
+            return
+        stream.end(frames)
+
+
+class _Shown(msgspec.Struct, eq=False):
+    """A run on its way to a client."""
+
+    stream: EventStream
+    presenter: Presenter
+    pulse: Pulse
+    holding: Holding
+    around: Callable[[], Around | None]
+    """As `Through` has it, and `put`."""
+    put: Callable[[bytes], bool]
+    last: Event | None = None
+
+    def receive(self, batch: Sequence[Event]) -> bool:
+        """Write events at once; true if the client is behind.
+
+        Raises the error of a run that failed while nothing has been written. ConnectionError if the client is gone.
+        """
+        self.last = last = batch[-1]
+        stream = self.stream
+        if isinstance(last, _ENDS):
+            if isinstance(last, Fail) and not stream.committed:
+                raise last.error
+            # The client has everything; the run may still tidy up before it ends by itself.
+            stream.end(self.presenter.frames(batch))
+            return False
+        frames = self.presenter.frames(batch)
+        if isinstance(last, Finish):
+            stream.hold(frames, self.holding, alone=self.pulse.alone)
+            return False
+        return bool(frames) and stream.put(frames)
+
+    def failure(self) -> SmgError | None:
+        """Return the error that the run ended with, as the client knows."""
+        last = self.last
+        if isinstance(last, Fail):
+            return last.error
+        assert isinstance(last, End), "a run ended without End or Fail"
+        return None

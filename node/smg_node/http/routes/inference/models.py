@@ -1,0 +1,77 @@
+"""The routes that show the served models."""
+
+from typing import Any
+
+import msgspec
+
+from smg_node.core.errors import invalid
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.reply import Reply, json_reply
+from smg_node.http.ports.node import Catalog, ModelView
+
+
+class ModelRoutes:
+    """Shows what the catalogue knows."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    async def models(self, request: HttpRequest) -> Reply:
+        """List every model, and every alias as an entry of its own."""
+        rows: list[dict[str, Any]] = []
+        for model in self._catalog.models():
+            rows.append(_row(model, model.id))
+            rows.extend(_row(model, alias) for alias in model.aliases)
+        return json_reply({"object": "list", "data": rows})
+
+    async def model(self, request: HttpRequest) -> Reply:
+        """Show one model by id or alias; an id may contain slashes."""
+        name = request.values["id"]
+        return json_reply(_row(self._catalog.model(name), name))
+
+    async def model_card(self, request: HttpRequest) -> Reply:
+        """Show the model that `?model=` names, or the only one there is."""
+        name = request.query.get("model", "")
+        if name:
+            return json_reply(_card(self._catalog.model(name)))
+        models = self._catalog.models()
+        if len(models) != 1:
+            raise invalid(
+                f"this node serves {len(models)} models; say which with ?model=",
+                "model",
+                "missing_required_parameter",
+            )
+        return json_reply(_card(models[0]))
+
+
+def _row(model: ModelView, name: str) -> dict[str, Any]:
+    own: dict[str, Any] = {
+        "workers": model.workers,
+        "workers_ready": model.workers_ready,
+        "roles": dict(model.roles),
+        "context": model.context,
+        "modalities": ["text"],
+        "aliases": list(model.aliases),
+    }
+    if model.parsers is not None:
+        own["parsers"] = msgspec.to_builtins(model.parsers)
+    if name != model.id:
+        own["alias_of"] = model.id
+    return {
+        "id": name,
+        "object": "model",
+        "created": model.created_s,
+        "owned_by": model.owned_by,
+        "x_smg": own,
+    }
+
+
+def _card(model: ModelView) -> dict[str, Any]:
+    return {
+        "model_path": model.id,
+        "served_model_names": [model.id, *model.aliases],
+        "is_generation": True,
+        "context": model.context,
+        "workers": model.workers,
+        "workers_ready": model.workers_ready,
+    }

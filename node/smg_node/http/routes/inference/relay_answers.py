@@ -1,0 +1,206 @@
+"""Relayed requests on the HTTP surface: a worker's answer to the client, in the form it comes in.
+
+A stream of events is kept alive by comments like any other of this node's, but only between two events, and is
+told of a break by an event of its own. Anything else goes out whole, or piece by piece where it is large: then a
+break is told by breaking the connection, because there are no other words left.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Final
+
+import msgspec
+
+from smg_node.core.errors import SmgError, invalid
+from smg_node.dialects.openai_errors import error_frame
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.message.event_stream import EventStream
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.keepalive import Pulse
+from smg_node.http.message.reply import JSON, Reply, Streamed
+from smg_node.http.middleware.caller_context import context_of, routing_key
+from smg_node.http.middleware.error_replies import family_of, internal
+from smg_node.pipeline.relay.relay_call import Head
+from smg_node.pipeline.relay.relay_headers import to_worker
+from smg_node.pipeline.relay.relay_request import Relayable
+from smg_node.pipeline.relay.relay_run import REFUSED_CODE, RelayRun
+
+_EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
+
+_log = logging.getLogger("smg_node.http")
+
+
+class RelayedStream(EventStream, eq=False):
+    """A stream whose events may come in pieces."""
+
+    between: bool = True
+    """Whether the last event is complete, as far as it has been said."""
+
+    async def send(self, frames: bytes) -> None:
+        """See `EventStream`."""
+        self.between = frames.endswith(_EVENT_ENDS)
+        await super().send(frames)
+
+    def ping(self) -> None:
+        """Write a comment, if that does not tear an event apart."""
+        if self.between:
+            super().ping()
+
+
+class _Relaying:
+    """One relayed request, and the headers that tell how it was served."""
+
+    def __init__(self, parts: HttpParts, request: HttpRequest, run: RelayRun) -> None:
+        self.request = request
+        self.run = run
+        self.head: Head | None = None
+        self._parts = parts
+
+    def headers(self) -> Mapping[str, str]:
+        """Put what is known now into the answer's headers and the access log; return the headers."""
+        request, run, parts = self.request, self.run, self._parts
+        headers = request.reply_headers
+        request.worker = run.worker
+        if self.head is not None:
+            for name, value in self.head.headers.items():
+                headers.setdefault(name, value)
+        taken_s = parts.clock.monotonic_s() - request.received_s
+        headers["openai-processing-ms"] = str(round(taken_s * 1000))
+        ticket = run.meter.ticket
+        if ticket is not None:
+            headers.update(ticket.headers(family_of(request.route)))
+        if parts.options.expose_routing_headers:
+            headers["x-smg-node"] = parts.identity.node
+            headers["x-smg-attempts"] = str(run.attempts)
+            if run.worker:
+                headers["x-smg-routed-worker-id"] = run.worker
+        return headers
+
+
+class Relaying:
+    """Answers requests that are relayed."""
+
+    def __init__(self, parts: HttpParts, pulse: Pulse) -> None:
+        self._parts = parts
+        self._pulse = pulse
+
+    async def answer(self, asked: Relayable, request: HttpRequest) -> Reply | Streamed:
+        """Answer one request; SmgError while nothing was said."""
+        parts, headers = self._parts, request.headers
+        request.model = asked.model
+        request.trace.set("gen_ai.request.model", asked.model)
+        run = parts.relays.start(
+            asked,
+            to_worker(headers),
+            context_of(request, parts.options, streamed=asked.streamed),
+            routing_key(headers, parts.options.key_headers),
+        )
+        relaying = _Relaying(parts, request, run)
+        stream = RelayedStream(request.wire, relaying.headers)
+        if asked.streamed:
+            self._pulse.add(stream)
+        try:
+            return await self._carry(relaying, stream)
+        except asyncio.CancelledError:
+            if request.cut is None:
+                raise
+            _uncancel()
+            return self._fail(relaying, stream, request.cut)
+        except SmgError as error:
+            return self._fail(relaying, stream, error)
+        except Exception:
+            if request.wire.gone or not request.wire.begun:
+                raise
+            # A door: the head is out already, so the answer itself must say what happened.
+            _log.exception("a relayed request broke because of a mistake of ours")
+            return self._fail(relaying, stream, internal())
+        finally:
+            self._pulse.remove(stream)
+            relaying.headers()
+
+    async def _carry(self, relaying: _Relaying, stream: RelayedStream) -> Reply | Streamed:
+        """Carry the answer to the client. ConnectionError if it is gone."""
+        async with aclosing(relaying.run.answer()) as pieces:
+            head = await _head(pieces)
+            relaying.head = head
+            if head.whole:
+                body = await _piece(pieces)
+                if head.status >= 400:
+                    relaying.request.error_code = REFUSED_CODE
+                    relaying.request.reply_headers["x-smg-error-code"] = REFUSED_CODE
+                if not stream.committed:
+                    relaying.headers()
+                    return Reply(head.status, body, head.content_type or JSON)
+                # Comments went out while nothing came: what comes now has to be an event as well.
+                stream.end(_event(head.status, body))
+                return Streamed()
+            if head.events or stream.committed:
+                async for piece in pieces:
+                    assert isinstance(piece, bytes), "an answer has one head"
+                    await stream.send(piece)
+                stream.end(b"")
+                return Streamed()
+            return await self._large(relaying, head, pieces)
+
+    async def _large(
+        self, relaying: _Relaying, head: Head, pieces: AsyncGenerator[Head | bytes, None]
+    ) -> Streamed:
+        wire, begun = relaying.request.wire, False
+        async for piece in pieces:
+            assert isinstance(piece, bytes), "an answer has one head"
+            if begun:
+                wire.chunk(piece)
+            else:
+                begun = True
+                kind = {"content-type": head.content_type or JSON}
+                wire.begin(head.status, {**relaying.headers(), **kind}, piece)
+            await wire.drain()
+        wire.end(b"")
+        return Streamed(head.status)
+
+    def _fail(self, relaying: _Relaying, stream: RelayedStream, error: SmgError) -> Streamed:
+        """End an answer with an error, by whichever means is left; raises it where nothing was said yet."""
+        request = relaying.request
+        request.error_code = error.code
+        if not request.wire.begun:
+            raise error
+        if not stream.committed:
+            request.wire.reset()
+            return Streamed(error.status)
+        torn = b"" if stream.between else b"\n\n"
+        stream.end(torn + error_frame(error))
+        return Streamed()
+
+
+async def _head(pieces: AsyncGenerator[Head | bytes, None]) -> Head:
+    head = await anext(pieces)
+    assert isinstance(head, Head), "an answer begins with its head"
+    return head
+
+
+async def _piece(pieces: AsyncGenerator[Head | bytes, None]) -> bytes:
+    """Return the one piece of a whole answer, whose run then knows that it is over."""
+    piece = await anext(pieces)
+    assert isinstance(piece, bytes), "an answer has one head"
+    async for _ in pieces:
+        raise AssertionError("a whole answer is one piece")
+    return piece
+
+
+def _event(status: int, body: bytes) -> bytes:
+    """Return a whole answer as the last events of a stream."""
+    try:
+        line = msgspec.json.encode(msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return error_frame(invalid("the worker's answer is no JSON", None, REFUSED_CODE))
+    if status >= 400 and not line.startswith(b'{"error"'):
+        return error_frame(invalid("the worker refused the request", None, REFUSED_CODE))
+    return b"data: " + line + b"\n\n"
+
+
+def _uncancel() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.uncancel()

@@ -1,0 +1,39 @@
+"""Text to ids and back, for who asks by HTTP: exactly as a generation does it."""
+
+from collections.abc import Sequence
+
+from smg_node.core.errors import invalid
+from smg_node.core.generation.request import Prompt
+from smg_node.core.ports import Clock
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.http.ports.node import Tokenized
+from smg_node.pipeline.placement.placer import Placer
+from smg_node.pipeline.prompt.preparation import Preparer
+
+
+class TokenDesk:
+    """Text to ids and back, exactly as a generation does it."""
+
+    def __init__(self, placer: Placer, preparer: Preparer, clock: Clock) -> None:
+        self._placer = placer
+        self._preparer = preparer
+        self._clock = clock
+
+    async def tokenize(self, model: str, prompt: Prompt) -> Tokenized:
+        """Render and encode one prompt."""
+        prepared = await self._preparer.prompt(prompt, await self._model(model))
+        return Tokenized(prepared.ids, len(prepared.text))
+
+    async def detokenize(self, model: str, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
+        """Return the text of `ids`; INVALID_REQUEST for an id outside the vocabulary."""
+        tokenizer = (await self._model(model)).tokenizer
+        for at, token_id in enumerate(ids):
+            if not 0 <= token_id < tokenizer.vocabulary:
+                raise invalid(
+                    f"token id {token_id} is outside the vocabulary of {tokenizer.vocabulary}",
+                    f"tokens[{at}]",
+                )
+        return tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)
+
+    async def _model(self, name: str) -> ServedModel:
+        return await self._placer.model(name, deadline_s=float("inf"))

@@ -1,0 +1,47 @@
+"""The routes that turn text into token ids and back, exactly as a generation would."""
+
+from smg_node.dialects.json_body import read_json
+from smg_node.dialects.tokenize.answer import detokenize_answer, tokenize_answer
+from smg_node.dialects.tokenize.reader import read_detokenize, read_tokenize
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.message.body_reader import BodyReader
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.reply import Reply, name_list
+
+
+class TokenRoutes:
+    """Serves a model's tokenizer."""
+
+    def __init__(self, parts: HttpParts, bodies: BodyReader) -> None:
+        self._parts = parts
+        self._bodies = bodies
+
+    async def tokenize(self, request: HttpRequest) -> Reply:
+        """Return the ids, their number and the number of characters."""
+        parts = self._parts
+        body = read_json(await self._bodies.json(request), nesting_max=parts.options.nesting_max)
+        asked = read_tokenize(body, parts.reading)
+        self._note(request, asked.model, asked.ignored)
+        encoded = [await parts.tokens.tokenize(asked.model, prompt) for prompt in asked.prompts]
+        return Reply(200, tokenize_answer(encoded, many=asked.many))
+
+    async def detokenize(self, request: HttpRequest) -> Reply:
+        """Return the text of the ids."""
+        parts = self._parts
+        body = read_json(await self._bodies.json(request), nesting_max=parts.options.nesting_max)
+        asked = read_detokenize(body, parts.reading)
+        self._note(request, asked.model, asked.ignored)
+        texts = [
+            await parts.tokens.detokenize(
+                asked.model, ids, skip_special_tokens=asked.skip_special_tokens
+            )
+            for ids in asked.ids
+        ]
+        return Reply(200, detokenize_answer(texts, many=asked.many))
+
+    def _note(self, request: HttpRequest, model: str, ignored: tuple[str, ...]) -> None:
+        request.model = model
+        for name in ignored:
+            self._parts.meters.ignored_parameter(name)
+        if ignored:
+            request.reply_headers["x-smg-ignored-params"] = name_list(ignored)

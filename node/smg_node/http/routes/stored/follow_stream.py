@@ -1,0 +1,87 @@
+"""Events of a response on their way to a client who looks on: it does not end with him, nor he with it.
+
+Nothing is asked for before the client has taken what came before. Whatever goes wrong after the first byte breaks the
+connection: a stream that just ended would pass for whole, and whoever was cut off can come back for the rest.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from smg_node.core.errors import SmgError
+from smg_node.dialects.responses.events.numbered_events import DONE, Told, frame
+from smg_node.http.message.event_stream import EventStream
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.keepalive import Pulse
+from smg_node.http.message.reply import Streamed
+from smg_node.http.middleware.error_replies import internal
+from smg_node.http.routes.inference.answer_headers import close_events, uncancel
+
+Events: TypeAlias = AsyncIterator[Sequence[Told]]
+
+_log = logging.getLogger("smg_node.http")
+
+
+def _none() -> SmgError | None:
+    return None
+
+
+class ToldStreams:
+    """Streams that only show. `failure` of a stream is what its response failed with, as soon as that is known."""
+
+    def __init__(self, pulse: Pulse) -> None:
+        self._pulse = pulse
+
+    async def show(
+        self,
+        request: HttpRequest,
+        events: Events,
+        headers: Callable[[], Mapping[str, str]],
+        *,
+        failure: Callable[[], SmgError | None] = _none,
+    ) -> Streamed:
+        """Write events up to their end, and that they are over; raise what went wrong before the first byte."""
+        stream = EventStream(request.wire, headers)
+        self._pulse.add(stream)
+        try:
+            await _carry(events, stream, failure)
+            failed = failure()
+            request.error_code = "" if failed is None else failed.code
+        except asyncio.CancelledError:
+            if request.cut is None:
+                raise
+            uncancel()
+            _break_off(request, stream, request.cut)
+        except SmgError as error:
+            _break_off(request, stream, error)
+        except Exception:
+            if request.wire.gone:
+                raise
+            # A door: the status may be sent already, so the broken stream itself must say that something happened.
+            _log.exception("a response could not be shown because of a mistake of ours")
+            _break_off(request, stream, internal())
+        finally:
+            self._pulse.remove(stream)
+        return Streamed()
+
+
+async def _carry(
+    events: Events, stream: EventStream, failure: Callable[[], SmgError | None]
+) -> None:
+    try:
+        async for told in events:
+            failed = None if stream.committed else failure()
+            if failed is not None:
+                raise failed
+            await stream.send(b"".join([frame(one) for one in told]))
+        stream.end(DONE)
+    finally:
+        await close_events(events)
+
+
+def _break_off(request: HttpRequest, stream: EventStream, error: SmgError) -> None:
+    request.error_code = error.code
+    if not stream.committed:
+        raise error
+    stream.break_off()

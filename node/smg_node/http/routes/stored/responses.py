@@ -1,0 +1,317 @@
+"""The routes of responses: created, streamed or not; shown again, followed, counted, compacted, deleted.
+
+As with every generation, nothing is read from the engine before the client has taken what came before. Unlike others, a
+response is kept before its last event goes out: who was told that it is complete can come back for it.
+
+A *registered* response belongs to no request: it goes on when its client leaves, and any number of clients look on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from smg_node.core.errors import SmgError, invalid
+from smg_node.dialects.json_body import read_json
+from smg_node.dialects.responses.events.list_bodies import (
+    deleted_response,
+    include_of,
+    input_tokens_body,
+    list_body,
+    page_of,
+    starting_after_of,
+)
+from smg_node.dialects.responses.events.numbered_events import DONE, frame
+from smg_node.dialects.responses.request.idempotency_key import (
+    KEY_HEADER,
+    REPLAYED_HEADER,
+    Earlier,
+    asked_key,
+)
+from smg_node.dialects.responses.request.reader import ResponsesReader
+from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.message.body_reader import BodyReader
+from smg_node.http.message.event_stream import EventStream
+from smg_node.http.message.field_reader import query_switch
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.keepalive import Pulse
+from smg_node.http.message.reply import Reply, Streamed
+from smg_node.http.middleware.caller_context import context_of, routing_key
+from smg_node.http.middleware.error_replies import internal
+from smg_node.http.ports.history import History, MadeResponse
+from smg_node.http.routes.inference.answer_headers import (
+    Answering,
+    close_events,
+    note_request,
+    uncancel,
+)
+from smg_node.http.routes.stored.follow_stream import ToldStreams
+from smg_node.http.routes.stored.history_access import access_of
+from smg_storage.records import Access
+
+if TYPE_CHECKING:
+    from smg_node.history.turns.idempotency import HeldKey
+
+_log = logging.getLogger("smg_node.http")
+
+
+class ResponseRoutes:
+    """Serves `/v1/responses`."""
+
+    def __init__(
+        self, parts: HttpParts, history: History, bodies: BodyReader, pulse: Pulse
+    ) -> None:
+        self._parts = parts
+        self._history = history
+        self._responses = history.responses
+        self._bodies = bodies
+        self._pulse = pulse
+        self._streams = ToldStreams(pulse)
+
+    # ── Made ─────────────────────────────────────────────────────────────────
+
+    async def create(self, request: HttpRequest) -> Reply | Streamed:
+        """Answer with a new response, or with its events."""
+        parts, raw = self._parts, await self._bodies.json(request)
+        ask, access = self._understood(request, raw), access_of(request, self._history)
+        held: HeldKey | None = None
+        if KEY_HEADER in request.headers:
+            found = await self._key(request, raw, ask, access)
+            if isinstance(found, Earlier):
+                return await self._again(request, ask, access, found)
+            if found is None:
+                # Nothing is kept that could be answered again, and a retry is as good as the first time.
+                ask = replace(ask, ignored=(*ask.ignored, KEY_HEADER))
+            held = found
+        if self._responses.registers(ask, access):
+            return await self._register(request, ask, access, held)
+        run = await self._responses.create(
+            ask,
+            context_of(request, parts.options, streamed=ask.stream),
+            access,
+            routing_key=routing_key(request.headers, parts.options.key_headers),
+            why_cut=lambda: request.cut,
+            held=held,
+        )
+        answering = Answering(
+            parts, request, run.wish, run.generation, lambda: _history_headers(run)
+        )
+        if ask.stream:
+            return await self._stream(answering, run)
+        return await self._collect(answering, run)
+
+    async def _key(
+        self, request: HttpRequest, raw: bytes, ask: ResponseAsk, access: Access
+    ) -> "HeldKey | Earlier | None":
+        """Return the key to make a response under, or what was made under it before; None where nothing is kept."""
+        spelled = request.headers[KEY_HEADER]
+        asked = asked_key(spelled, method=request.method, path=request.path, body=raw)
+        context = context_of(request, self._parts.options, streamed=ask.stream)
+        return await self._responses.reserve(ask, asked, context, access)
+
+    async def _again(
+        self, request: HttpRequest, ask: ResponseAsk, access: Access, earlier: Earlier
+    ) -> Reply | Streamed:
+        """Answer with what was made of the same request before."""
+        request.reply_headers[REPLAYED_HEADER] = "true"
+        if not ask.stream:
+            return Reply(200, await self._responses.retrieve(access, earlier.response_id))
+        events = await self._responses.follow(access, earlier.response_id, None)
+        return await self._streams.show(request, events, lambda: self._note(request))
+
+    async def _register(
+        self,
+        request: HttpRequest,
+        ask: ResponseAsk,
+        access: Access,
+        held: "HeldKey | None",
+    ) -> Reply | Streamed:
+        """Answer with what is made from now on, whether or not anybody stays to see it."""
+        parts = self._parts
+        run = await self._responses.register(
+            ask,
+            # How long its client waits for one answer says nothing about how long this may take.
+            context_of(request, parts.options, streamed=True),
+            access,
+            routing_key=routing_key(request.headers, parts.options.key_headers),
+            held=held,
+        )
+        made = run.made
+        answering = Answering(
+            parts, request, made.wish, made.generation, lambda: _history_headers(made)
+        )
+        try:
+            if not ask.stream:
+                return Reply(200, run.body())
+            if ask.background:
+                # Whatever becomes of it, its row says so: that is told, and is no failure of this request.
+                events = await self._responses.follow(access, made.id, None)
+                return await self._streams.show(request, events, answering.note)
+            return await self._streams.show(
+                request,
+                self._responses.attend(run),
+                answering.note,
+                failure=lambda: made.failure,
+            )
+        finally:
+            answering.over()
+
+    async def _collect(self, answering: Answering, run: MadeResponse) -> Reply:
+        batches = run.told()
+        try:
+            async for _ in batches:
+                pass
+        finally:
+            await close_events(batches)
+            answering.over()
+        if run.failure is not None:
+            raise run.failure
+        return Reply(200, run.body())
+
+    async def _stream(self, answering: Answering, run: MadeResponse) -> Streamed:
+        request = answering.request
+        stream = EventStream(request.wire, answering.note)
+        self._pulse.add(stream)
+        try:
+            await _pump(run, stream)
+            request.error_code = "" if run.failure is None else run.failure.code
+        except asyncio.CancelledError:
+            if request.cut is None:
+                raise
+            uncancel()
+            _end(request, stream, run, request.cut)
+        except SmgError as error:
+            _end(request, stream, run, error)
+        except Exception:
+            if request.wire.gone:
+                raise
+            # A door: the status may be sent already, so the stream itself must say what happened.
+            _log.exception("a response broke because of a mistake of ours")
+            _end(request, stream, run, internal())
+        finally:
+            self._pulse.remove(stream)
+            answering.over()
+        return Streamed()
+
+    async def compact(self, request: HttpRequest) -> Reply:
+        """Answer with the history that a request brings to mind, summed up."""
+        ask = await self._read(request)
+        summary = await self._responses.compact(
+            ask,
+            context_of(request, self._parts.options, streamed=False),
+            access_of(request, self._history),
+        )
+        answering = Answering(self._parts, request, summary.wish, summary.run)
+        try:
+            return Reply(200, await summary.body())
+        finally:
+            answering.over()
+
+    async def input_tokens(self, request: HttpRequest) -> Reply:
+        """Answer how many tokens the prompt of a request has; no engine is asked."""
+        ask = await self._read(request)
+        count = await self._responses.count(
+            ask,
+            context_of(request, self._parts.options, streamed=False),
+            access_of(request, self._history),
+        )
+        return Reply(200, input_tokens_body(count))
+
+    # ── Shown again ──────────────────────────────────────────────────────────
+
+    async def retrieve(self, request: HttpRequest) -> Reply | Streamed:
+        """Answer with a response as it is now, or with its events from any of them on."""
+        _check_include(request.query)
+        after, streams = starting_after_of(request.query), query_switch(request, "stream")
+        if after is not None and not streams:
+            raise invalid("starting_after goes with stream=true", "starting_after")
+        access, response_id = self._asked(request)
+        if not streams or request.method == "HEAD":
+            return Reply(200, await self._responses.retrieve(access, response_id))
+        events = await self._responses.follow(access, response_id, after)
+        return await self._streams.show(request, events, lambda: self._note(request))
+
+    async def input_items(self, request: HttpRequest) -> Reply:
+        """Answer with a part of what a response was given itself."""
+        _check_include(request.query)
+        page = page_of(request.query)
+        documents, more = await self._responses.input_items(*self._asked(request), page)
+        return Reply(200, list_body(documents, has_more=more))
+
+    async def delete(self, request: HttpRequest) -> Reply:
+        """Forget a response."""
+        access, response_id = self._asked(request)
+        await self._responses.delete(access, response_id)
+        return Reply(200, deleted_response(response_id))
+
+    async def cancel(self, request: HttpRequest) -> Reply:
+        """End a response that is made in the background."""
+        return Reply(200, await self._responses.cancel(*self._asked(request)))
+
+    def _note(self, request: HttpRequest) -> Mapping[str, str]:
+        return note_request(self._parts, request)
+
+    # ── Read ─────────────────────────────────────────────────────────────────
+
+    async def _read(self, request: HttpRequest) -> ResponseAsk:
+        ask = self._understood(request, await self._bodies.json(request))
+        # What is only counted or summed up is not kept, so nothing could be answered again.
+        ignored = (KEY_HEADER,) if KEY_HEADER in request.headers else ()
+        return replace(ask, ignored=(*ask.ignored, *ignored))
+
+    def _understood(self, request: HttpRequest, raw: bytes) -> ResponseAsk:
+        body = read_json(raw, nesting_max=self._parts.options.nesting_max)
+        ask = ResponsesReader(self._parts.reading).read(body)
+        request.model = ask.model
+        request.trace.set("gen_ai.request.model", ask.model)
+        return ask
+
+    def _asked(self, request: HttpRequest) -> tuple[Access, str]:
+        return access_of(request, self._history), request.values["id"]
+
+
+def _check_include(query: Mapping[str, str]) -> None:
+    getall = getattr(query, "getall", None)
+    for name in ("include", "include[]"):
+        if name in query:
+            include_of(getall(name) if getall is not None else [query[name]])
+
+
+def _history_headers(run: MadeResponse) -> Mapping[str, str]:
+    more = "" if run.complete else "+"
+    # Who is answered before his response begins is not told the length of a prompt that is not rendered yet.
+    tokens = f"; tokens={run.prompt_tokens}" if run.prompt_tokens else ""
+    headers = {"x-smg-history": f"items={run.used}/{run.known}{more}{tokens}"}
+    if run.spooled:
+        headers["x-smg-store"] = "spooled"
+    return headers
+
+
+async def _pump(run: MadeResponse, stream: EventStream) -> None:
+    """Carry events to the client until their end. Raises what it failed with while nothing has been written."""
+    batches = run.told()
+    try:
+        async for told in batches:
+            if run.failure is not None and not stream.committed:
+                raise run.failure
+            frames = b"".join([frame(one) for one in told])
+            if run.over:
+                stream.end(frames + DONE)
+            else:
+                await stream.send(frames)
+    finally:
+        await close_events(batches)
+
+
+def _end(request: HttpRequest, stream: EventStream, run: MadeResponse, error: SmgError) -> None:
+    """End a stream with an error, by whichever means is left."""
+    request.error_code = error.code
+    if not stream.committed:
+        raise error
+    if not run.last_words:
+        # Without words of its own the only honest end is a broken connection.
+        stream.break_off()
+        return
+    stream.end(b"".join([frame(one) for one in run.last_words]) + DONE)

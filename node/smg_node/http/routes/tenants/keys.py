@@ -1,0 +1,86 @@
+"""The routes by which an administrator makes, lists and revokes API keys."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from smg_node.access.identity import ROLES, Role
+from smg_node.core.errors import invalid
+from smg_node.http.message.body_reader import BodyReader
+from smg_node.http.message.field_reader import number_field, query_switch, read_fields, text_field
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.reply import Reply, json_reply
+from smg_node.http.middleware.audit_caller import caller_of
+from smg_node.http.ports.keys import KeyDesk, KeyView, KeyWish
+from smg_node.http.ports.shared_state import AuditDesk
+
+NAME_CHARACTERS_MAX: Final = 64
+EXPIRES_IN_MAX_S: Final = 3_650 * 86_400
+"""Ten years."""
+_TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
+_FIELDS: Final = ("tenant", "role", "name", "expires_in_s")
+
+
+class KeyRoutes:
+    """Serves the API keys."""
+
+    def __init__(self, keys: KeyDesk, audit: AuditDesk, bodies: BodyReader) -> None:
+        self._keys = keys
+        self._audit = audit
+        self._bodies = bodies
+
+    async def keys(self, request: HttpRequest) -> Reply:
+        """List the keys, with `?all=true` the revoked ones too; never a key itself."""
+        rows = self._keys.keys(revoked=query_switch(request, "all"))
+        return json_reply({"closed": self._keys.closed, "keys": rows})
+
+    async def create(self, request: HttpRequest) -> Reply:
+        """Make a key; this answer is the only place where it is ever seen."""
+        made = self._keys.create(_wish(await read_fields(self._bodies, request, _FIELDS)))
+        self._audit.record(caller_of(request), "key.create", made.view.id, after=made.view)
+        said = {**msgspec.to_builtins(made.view), "key": made.text, "closes": made.closes}
+        reply = json_reply(said, 201)
+        reply.headers["cache-control"] = "no-store"
+        return reply
+
+    async def revoke(self, request: HttpRequest) -> Reply:
+        """Make a key worthless on every node; with `?force=true` also the last admin key."""
+        force = query_switch(request, "force")
+        done = self._keys.revoke(request.values["id"], force=force)
+        after = {**_plain(done.now), "opens": done.opens}
+        self._audit.record(
+            caller_of(request), "key.revoke", done.now.id, before=done.before, after=after
+        )
+        return json_reply(after)
+
+
+def _wish(body: Mapping[str, Any]) -> KeyWish:
+    role = _role(body)
+    tenant = text_field(body, "tenant", NAME_CHARACTERS_MAX)
+    if tenant is None and role == "user":
+        raise invalid("a key of role user needs a tenant", "tenant", "missing_required_parameter")
+    if tenant is not None and not _TENANT.fullmatch(tenant):
+        raise invalid(
+            "tenant must begin with a letter or digit, and have only those and . _ @ - in it",
+            "tenant",
+        )
+    name = text_field(body, "name", NAME_CHARACTERS_MAX, empty=True) or ""
+    if not name.isprintable():
+        raise invalid("name must be printable", "name")
+    expires = number_field(body, "expires_in_s", low=1, high=EXPIRES_IN_MAX_S, whole=True)
+    return KeyWish(tenant or "", role, name, None if expires is None else int(expires))
+
+
+def _role(body: Mapping[str, Any]) -> Role:
+    said = body.get("role", "user")
+    for role in ROLES:
+        if said == role:
+            return role
+    raise invalid(f"role must be one of {', '.join(ROLES)}", "role")
+
+
+def _plain(view: KeyView) -> Mapping[str, Any]:
+    shown: Mapping[str, Any] = msgspec.to_builtins(view)
+    return shown

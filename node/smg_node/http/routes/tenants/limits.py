@@ -1,0 +1,97 @@
+"""The routes by which an operator sees the limits of the cluster, and an administrator sets them."""
+
+from typing import Final
+
+import msgspec
+
+from smg_node.http.message.body_reader import BodyReader
+from smg_node.http.message.field_reader import expected_version, query_switch, read_fields
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.reply import Reply, json_reply
+from smg_node.http.middleware.audit_caller import caller_of
+from smg_node.http.ports.limits import LimitDesk, LimitUses, LimitView
+from smg_node.http.ports.shared_state import AuditDesk
+
+SET: Final = "limit.set"
+UNSET: Final = "limit.unset"
+
+
+class LimitRoutes:
+    """Serves the limits."""
+
+    def __init__(self, node: str, limits: LimitDesk, audit: AuditDesk, bodies: BodyReader) -> None:
+        self._node = node
+        self._limits = limits
+        self._audit = audit
+        self._bodies = bodies
+
+    async def limits(self, request: HttpRequest) -> Reply:
+        """List the limits as they are defined; with `?use=true` also what is spent of them everywhere."""
+        shown: dict[str, object] = {
+            "node": self._node,
+            "limits": self._limits.limits(),
+            "unreadable": self._limits.unreadable(),
+        }
+        if query_switch(request, "use"):
+            said = await self._limits.use_of_all()
+            shown |= {
+                "uses": said.uses,
+                "exact": said.exact,
+                "cut": said.cut,
+                "silent": said.silent,
+            }
+        return json_reply(shown)
+
+    async def limit(self, request: HttpRequest) -> Reply:
+        """Show one limit and what is spent of it everywhere.
+
+        With `?rows=true` also the books of the nodes; with `?brief=true` no node is asked.
+        """
+        scope, rows = request.values["scope"], query_switch(request, "rows")
+        view = self._limits.limit(scope)
+        if query_switch(request, "brief"):
+            said = LimitUses(uses=(), exact=False)
+        else:
+            said = await self._limits.use(scope, rows=rows)
+        shown = {
+            "node": self._node,
+            "limit": view,
+            "uses": said.uses,
+            "exact": said.exact,
+            "cut": said.cut,
+            "silent": said.silent,
+            **({"rows": said.rows} if rows else {}),
+        }
+        return _tagged(json_reply(shown), view)
+
+    async def change(self, request: HttpRequest) -> Reply:
+        """Set it on every node, if the version is the one that `If-Match` names."""
+        version = expected_version(request)
+        body = await read_fields(self._bodies, request, self._limits.fields)
+        done = self._limits.change(request.values["scope"], body, version=version)
+        assert done.now is not None
+        self._audit.record(
+            caller_of(request),
+            SET,
+            done.now.scope,
+            before=_plain(done.before),
+            after=_plain(done.now),
+        )
+        return _tagged(json_reply(done.now), done.now)
+
+    async def unset(self, request: HttpRequest) -> Reply:
+        """Take it away on every node, if the version is the one that `If-Match` names."""
+        version = expected_version(request)
+        done = self._limits.unset(request.values["scope"], version=version)
+        assert done.before is not None
+        self._audit.record(caller_of(request), UNSET, done.before.scope, before=_plain(done.before))
+        return json_reply({"status": "unset", "limit": done.before, "now": done.now})
+
+
+def _plain(view: LimitView | None) -> object:
+    return None if view is None else msgspec.to_builtins(view)
+
+
+def _tagged(reply: Reply, view: LimitView) -> Reply:
+    reply.headers["etag"] = f'"{view.version}"'
+    return reply

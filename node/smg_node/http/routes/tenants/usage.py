@@ -1,0 +1,146 @@
+"""The routes that tell what requests used: an operator all of it, a tenant its own."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from smg_node.access.identity import missing_key
+from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.reply import Reply, json_reply
+from smg_node.http.ports.usage import (
+    ASPECTS,
+    Amounts,
+    Aspect,
+    UsageDesk,
+    UsageRow,
+    UsageSums,
+    UsageWish,
+)
+
+HOUR_MS: Final = 3_600_000
+DEFAULT_HOURS: Final = 24
+_NAME_CHARACTERS_MAX: Final = 256
+_SPAN: Final = re.compile(r"([1-9][0-9]{0,4})([mhd])", re.ASCII)
+_SPAN_MS: Final[Mapping[str, int]] = {"m": 60_000, "h": HOUR_MS, "d": 24 * HOUR_MS}
+_TIME_CHARACTERS_MAX: Final = 40
+
+
+class UsageRoutes:
+    """Serves them."""
+
+    def __init__(self, node: str, desk: UsageDesk, now_ms: Callable[[], int]) -> None:
+        self._node = node
+        self._desk = desk
+        self._now_ms = now_ms
+
+    async def usage(self, request: HttpRequest) -> Reply:
+        """Sum up everybody's."""
+        tenant = _name(request, "tenant")
+        return await self._sums(request, tenant, default="tenant,model")
+
+    async def own(self, request: HttpRequest) -> Reply:
+        """Sum up what the tenant used whose key asks; UNAUTHENTICATED or FORBIDDEN if it is nobody's."""
+        identity = request.identity
+        if not identity.key_id:
+            raise missing_key()
+        if not identity.tenant:
+            raise SmgError(ErrorKind.FORBIDDEN, "this key belongs to no tenant")
+        return await self._sums(request, identity.tenant, default="model")
+
+    async def _sums(self, request: HttpRequest, tenant: str | None, *, default: str) -> Reply:
+        first, end = self._hours(request)
+        wish = UsageWish(
+            first=first,
+            end=end,
+            by=_aspects(request.query.get("by", "") or default),
+            tenant=tenant,
+            key=_name(request, "key"),
+            model=_name(request, "model"),
+        )
+        sums = await self._desk.usage(wish)
+        return json_reply(_shown(self._node, wish.by, sums))
+
+    def _hours(self, request: HttpRequest) -> tuple[int, int]:
+        """Return the hours that are asked for: whole ones, a day of them if nothing was said."""
+        now_ms = self._now_ms()
+        end = -(-_moment(request, "to", now_ms, now_ms) // HOUR_MS)
+        first = _moment(request, "from", now_ms, (end - DEFAULT_HOURS) * HOUR_MS) // HOUR_MS
+        if first >= end:
+            raise invalid("from must be before to", "from")
+        return first, end
+
+
+def _name(request: HttpRequest, key: str) -> str | None:
+    said = request.query.get(key, "")
+    if len(said) > _NAME_CHARACTERS_MAX:
+        raise invalid(f"{key} has at most {_NAME_CHARACTERS_MAX} characters", key)
+    return said or None
+
+
+def _aspects(said: str) -> Sequence[Aspect]:
+    words = {word.strip() for word in said[:_NAME_CHARACTERS_MAX].split(",")}
+    if strange := sorted(words.difference(ASPECTS)):
+        known = ", ".join(ASPECTS)
+        raise invalid(f"by has {strange[0][:64]!r} in it; it may have {known}", "by")
+    return [aspect for aspect in ASPECTS if aspect in words]
+
+
+def _moment(request: HttpRequest, key: str, now_ms: int, default: int) -> int:
+    """Return a moment of the query, in Unix milliseconds: `24h` ago, or a date or a time, of UTC unless it says."""
+    said = request.query.get(key, "")
+    if not said:
+        return default
+    span = _SPAN.fullmatch(said)
+    if span is not None:
+        return max(0, now_ms - int(span[1]) * _SPAN_MS[span[2]])
+    try:
+        moment = datetime.fromisoformat(said[:_TIME_CHARACTERS_MAX])
+        zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return max(0, int(zoned.timestamp() * 1000))
+    except (ValueError, OverflowError):
+        raise invalid(
+            f"{key} must be a span such as 24h or 7d, or a time such as 2026-11-22T03:00Z", key
+        ) from None
+
+
+def _shown(node: str, by: Sequence[Aspect], sums: UsageSums) -> Mapping[str, Any]:
+    return {
+        "node": node,
+        "from": _say_hour(sums.first),
+        "to": _say_hour(sums.end),
+        "by": by,
+        "rows": [{**_names(row, by), **_counts(row.used)} for row in sums.rows],
+        "total": _counts(sums.total),
+        "exact": sums.exact,
+        "cut": sums.cut,
+        "silent": sums.silent,
+    }
+
+
+def _names(row: UsageRow, by: Sequence[Aspect]) -> Mapping[str, Any]:
+    hour = None if row.hour is None else _say_hour(row.hour)
+    said: Mapping[Aspect, Any] = {
+        "hour": hour,
+        "day": None if hour is None else hour[:10],
+        "tenant": row.tenant,
+        "key": row.key,
+        "model": row.model,
+    }
+    return {aspect: said[aspect] for aspect in by}
+
+
+def _counts(used: Amounts) -> Mapping[str, int]:
+    return {
+        "requests": used.requests,
+        "refused": used.refused,
+        "prompt_tokens": used.prompt_tokens,
+        "cached_tokens": used.cached_tokens,
+        "completion_tokens": used.completion_tokens,
+        "cost_micro": used.cost_micro,
+    }
+
+
+def _say_hour(hour: int) -> str:
+    return datetime.fromtimestamp(hour * 3_600, UTC).strftime("%Y-%m-%dT%H:%MZ")

@@ -1,0 +1,304 @@
+"""The server: HTTP/1.1 spoken by ourselves, one task a connection, one wake-up a request.
+
+What a request costs on its way to the door is measured in single microseconds, so there is little here: the reader
+(`request_reader.py`) makes requests of bytes, and the connection's only task answers them, one after the other. A
+request comes to it as the result of the future it waits for; mostly its body is there by then. Requests that come
+before their turn wait in line, and while eight do, no more is read. Whatever a limit is needed for but what
+a listener sweeps stands here: idle connections close, a head has its time, and an answer that came before its request's
+body was read gets the time to be seen.
+"""
+
+import asyncio
+import logging
+from typing import Final, cast
+
+from smg_node.core.errors import SmgError
+from smg_node.http.message.body_stream import ArrivedBody
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.request_head import Body, FramingError
+from smg_node.http.middleware.authorization import peer_of
+from smg_node.http.server.connections import LINGER_S, ConnectionLimits, Door, Listener, Pace
+from smg_node.http.server.request_parser import RequestReader
+
+_IN_LINE_MAX: Final = 8
+"""So many requests of one connection may wait for their turn before it is not read from."""
+_STEP_BYTES: Final = 32_768
+"""So much is read at a time, lest one packet fill the line with thousands."""
+
+_log = logging.getLogger("smg_node.http")
+
+
+class DirectConnection(asyncio.Protocol):
+    """One client connection."""
+
+    __slots__ = (
+        "_drained",
+        "_head_since_s",
+        "_held_back",
+        "_idle_since_s",
+        "_leaving",
+        "_limits",
+        "_line",
+        "_listener",
+        "_pace",
+        "_reader",
+        "_task",
+        "_unread",
+        "_waiter",
+        "peer",
+        "sent_bytes",
+        "transport",
+        "writing_paused",
+    )
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        limits = self._limits = listener.limits
+        self._reader = RequestReader(
+            self,
+            self,
+            self._enqueue,
+            line_max_bytes=limits.header_line_max_bytes,
+            headers_max=limits.header_count_max,
+        )
+        self.transport: asyncio.Transport | None = None
+        self.writing_paused = False
+        self.sent_bytes = 0
+        self.peer = ""
+        self._pace = Pace()
+        # A list although it is a queue: empty, as it nearly always is, a deque takes ten times as much.
+        self._line: list[HttpRequest | SmgError] = []
+        self._waiter: asyncio.Future[HttpRequest | SmgError] | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._unread = b""
+        self._leaving = False
+        self._held_back = 0
+        self._head_since_s: float | None = None
+        self._idle_since_s: float | None = None
+
+    # ── What the loop says ───────────────────────────────────────────────────
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start, or turn the client away."""
+        # Not an isinstance: uvloop's transports do not inherit from asyncio's.
+        transport = cast("asyncio.Transport", transport)
+        if not self._listener.admit(self, transport):
+            self._reader.close()
+            return
+        self.transport = transport
+        self.peer = peer_of(transport.get_extra_info("peername"))
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._answer_all(self._listener.door))
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget the connection, and end what was being done for it at once."""
+        self._listener.forget(self)
+        self.transport = None
+        self._reader.close()
+        self._line.clear()
+        if self._task is not None:
+            self._task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; the first ones of a head start its clock."""
+        known, waiter = self._reader.ready, self._waiter
+        if (
+            known is not None
+            and len(data) == known.request_bytes
+            and data.startswith(known.whole)
+            and waiter is not None
+            and not waiter.done()
+            and not self._unread
+        ):
+            # `KnownHead.read` once more, in here: most requests of a client have the head of its last one.
+            body = ArrivedBody(data[known.head_bytes :])
+            waiter.set_result(HttpRequest(known.head, body, self))
+            return
+        if len(data) > _STEP_BYTES or self._unread:
+            self._unread += data
+            self._read_on()
+            return
+        self._feed(data)
+
+    def pause_writing(self) -> None:
+        """Know that more is buffered than the client should be given."""
+        self.writing_paused = True
+
+    def resume_writing(self) -> None:
+        """Know that the client has read enough."""
+        self.writing_paused = False
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    # ── What the listener says ───────────────────────────────────────────────
+
+    def retune(self, transport: asyncio.Transport, limits: ConnectionLimits) -> None:
+        """Take other limits from now on."""
+        self._limits = limits
+        self._reader.retune(
+            line_max_bytes=limits.header_line_max_bytes, headers_max=limits.header_count_max
+        )
+        transport.set_write_buffer_limits(high=limits.slow_client_bytes)
+
+    def overdue(self, transport: asyncio.Transport, now_s: float) -> str:
+        """Return which limit this connection has broken by now, or "" for none; close it where it idles too long."""
+        limits, since_s = self._limits, self._head_since_s
+        if self._waits:
+            if since_s is not None:
+                if now_s - since_s > limits.header_read_s:
+                    return "header_timeout"
+            elif self._idle_since_s is None:
+                # The first sweep that finds it idle starts its time: a request need not look at a clock.
+                self._idle_since_s = now_s
+            elif now_s - self._idle_since_s > limits.idle_keepalive_s:
+                transport.close()
+                return ""
+        stands = self._pace.stands(transport, self.sent_bytes, now_s, limits.slow_client_s)
+        return "slow_client" if stands else ""
+
+    def leave(self) -> None:
+        """Close now if no request is being answered, else after its answer."""
+        self._leaving = True
+        if self._waits and self.transport is not None:
+            self.transport.close()
+
+    def cut(self) -> None:
+        """End what is being answered."""
+        if self._task is not None:
+            self._task.cancel()
+
+    # ── What a wire and a body say ───────────────────────────────────────────
+
+    async def drained(self) -> None:
+        """Return when the client has read enough; ConnectionError where it is gone."""
+        if self.transport is None:
+            raise ConnectionResetError("the client is gone")
+        if self.writing_paused:
+            self._drained = asyncio.get_running_loop().create_future()
+            try:
+                await self._drained
+            finally:
+                self._drained = None
+
+    def pause_reading(self) -> None:
+        """Read no more, until as many say otherwise as said this."""
+        self._held_back += 1
+        transport = self.transport
+        if self._held_back == 1 and transport is not None and not transport.is_closing():
+            transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again, if nobody else minds."""
+        self._held_back -= 1
+        transport = self.transport
+        if self._held_back or transport is None or transport.is_closing():
+            return
+        transport.resume_reading()
+        if self._unread:
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether there is no request to be answered."""
+        return self._waiter is not None and not self._waiter.done()
+
+    # ── Reading ──────────────────────────────────────────────────────────────
+
+    def _read_on(self) -> None:
+        unread = memoryview(self._unread)
+        at = 0
+        while at < len(unread) and not self._held_back and self.transport is not None:
+            self._feed(unread[at : at + _STEP_BYTES])
+            at += _STEP_BYTES
+        self._unread = bytes(unread[at:])
+
+    def _feed(self, data: bytes | memoryview) -> None:
+        reader = self._reader
+        try:
+            reader.feed(data)
+        except SmgError as error:
+            # Its turn to be answered comes after the requests before it.
+            self._enqueue(error)
+        if reader.in_head or self._head_since_s is not None:
+            self._time_head()
+
+    def _time_head(self) -> None:
+        """Look at the clock when a head begins, and no more when it is complete."""
+        if not self._reader.in_head:
+            self._head_since_s = None
+        elif self._head_since_s is None:
+            self._head_since_s = asyncio.get_running_loop().time()
+
+    def _enqueue(self, incoming: HttpRequest | SmgError) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(incoming)
+            return
+        self._line.append(incoming)
+        if len(self._line) == _IN_LINE_MAX:
+            self.pause_reading()
+
+    # ── Answering ────────────────────────────────────────────────────────────
+
+    def _first_in_line(self) -> HttpRequest | SmgError:
+        line = self._line
+        if len(line) == _IN_LINE_MAX:
+            self.resume_reading()
+        return line.pop(0)
+
+    async def _read_off(self, body: Body) -> None:
+        """Read what is left of a body and throw it away, for two seconds at most."""
+        try:
+            async with asyncio.timeout(LINGER_S):
+                while await body.more():
+                    pass
+        except TimeoutError:
+            return
+        except FramingError:
+            await self._linger()
+
+    async def _linger(self) -> None:
+        """Leave the client two seconds to read what it was told, before what it still sends destroys that."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        try:
+            self.transport.write_eof()
+        except OSError:
+            # It went away just now.
+            return
+        await asyncio.sleep(LINGER_S)
+
+    async def _answer_all(self, door: Door) -> None:
+        """Answer requests until the connection ends, by the client, by a request, or by us."""
+        loop, serve, task = asyncio.get_running_loop(), door.serve, self._task
+        try:
+            goes_on = True
+            while goes_on and not self._leaving:
+                if self._line:
+                    incoming = self._first_in_line()
+                else:
+                    self._waiter = waiter = loop.create_future()
+                    incoming = await waiter
+                if isinstance(incoming, SmgError):
+                    door.unparsed(self, incoming)
+                    await self._linger()
+                    break
+                incoming.task = task
+                self._idle_since_s = None
+                goes_on = await serve(incoming)
+                if not incoming.body.whole:
+                    await self._read_off(incoming.body)
+                    goes_on = goes_on and incoming.body.whole
+                if self._head_since_s is not None:
+                    # The time for the next head begins when somebody waits for it.
+                    self._head_since_s = loop.time()
+        except Exception:
+            # A door: a mistake of ours ends this connection, and no other.
+            _log.exception("a connection failed because of a mistake of ours")
+            if self.transport is not None:
+                self.transport.abort()
+        finally:
+            self._reader.close()
+            if self.transport is not None:
+                self.transport.close()

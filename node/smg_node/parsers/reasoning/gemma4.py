@@ -1,0 +1,10 @@
+"""`<|channel>thought` and a newline … `<channel|>`: Gemma 4.
+
+A thought that is off is printed by the prompt, empty. The newline behind the opener is layout like any other.
+"""
+
+from typing import Final
+
+from smg_node.parsers.reading.format import ThoughtFormat
+
+FORMATS: Final = (ThoughtFormat("gemma4", ("<|channel>thought",), ("<channel|>",), trim=True),)

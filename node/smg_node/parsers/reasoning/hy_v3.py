@@ -1,0 +1,14 @@
+"""`<think>` … `</think>`, both perhaps with a suffix: Hy3 and Hy4. More suffixes are an option (`varied`)."""
+
+from typing import Final
+
+from smg_node.parsers.reading.format import ThoughtFormat
+
+FORMATS: Final = (
+    ThoughtFormat(
+        "hy_v3",
+        ("<think>", "<think:opensource>"),
+        ("</think>", "</think:opensource>"),
+        trim=True,
+    ),
+)

@@ -1,0 +1,13 @@
+"""`<|plamo:begin_think:plamo|>` … `<|plamo:end_think:plamo|>`, each of several tokens: PLaMo 3."""
+
+from typing import Final
+
+from smg_node.parsers.reading.format import ThoughtFormat
+
+FORMATS: Final = (
+    ThoughtFormat(
+        "plamo3",
+        ("<|plamo:begin_think:plamo|>",),
+        ("<|plamo:end_think:plamo|>",),
+    ),
+)

@@ -1,7 +1,0 @@
-"""`<seed:think>` … `</seed:think>`, with remarks on the budget inside that are part of the thought: Seed-OSS."""
-
-from typing import Final
-
-from smg_node.parsers.format import ThoughtFormat
-
-FORMATS: Final = (ThoughtFormat("seed_oss", ("<seed:think>",), ("</seed:think>",)),)

@@ -1,0 +1,313 @@
+"""Which engine calls a request needs, and the machines that will read them.
+
+Everything is checked here, before the first call is made, so that a refusal has its real status.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from smg_node.core.generation.events import UNSAID, Begin
+from smg_node.core.generation.request import (
+    GenerateRequest,
+    Prompt,
+    Sampling,
+    TokenIds,
+)
+from smg_node.engines.contracts.sampling_rules import refusals
+from smg_node.engines.engine import Abilities
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.parsers.constraints.output_constraint import Forced
+from smg_node.parsers.reading.parser import Parser
+from smg_node.parsers.reading.piece_writer import NewId
+from smg_node.pipeline.prompt.preparation import Prepared, check_able, fit
+from smg_node.pipeline.prompt.request_bounds import Drawn, Terms, drawn_of, terms_of
+from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.stream.call_constraint import Keeping, forced
+from smg_node.pipeline.stream.choice_stream import ChoiceStream
+from smg_node.pipeline.stream.generation_stream import AnyStream, Echo, Story
+from smg_node.pipeline.stream.output_reader import PROMPT_TAIL, Listening, bare_parser, listening
+from smg_node.pipeline.stream.plain_choice import PlainStream, WholeStream
+from smg_node.tokens.tokenizer import Detokenizer
+
+SEED_BITS: Final = 63
+
+
+class Leg(msgspec.Struct, frozen=True, gc=False):
+    """One engine call: `count` answers to one prompt, the first of them choice `first`.
+
+    `done` of the ids are not prompt but answer: an earlier call broke after them, and this one goes on. `packed`
+    are the ids as varints, None where nobody has packed them.
+    """
+
+    first: int
+    count: int
+    ids: TokenIds
+    sampling: Sampling
+    done: int = 0
+    packed: bytes | None = None
+
+
+class Plan(msgspec.Struct):
+    """All legs of a request and the story they tell together. Nobody changes it; made for each request.
+
+    `ignored` names the wishes these engines cannot fulfil and whose loss changes nothing important.
+    """
+
+    legs: Sequence[Leg]
+    story: Story
+    ignored: tuple[str, ...]
+    beyond: int
+    """No id from here on can be meant by an engine of the card that this was planned for."""
+    keeping: Keeping | None = None
+    """Who looks whether answers kept to what their engine cannot be held to; None where there is nothing of the kind."""
+
+
+class _Answering(msgspec.Struct):
+    """How one prompt is answered."""
+
+    prompt: Prepared
+    ids: TokenIds
+    sampling: Sampling
+    told: Forced
+    listener: Listening
+
+
+def plan(
+    request: GenerateRequest,
+    prepared: Sequence[Prepared],
+    model: ServedModel,
+    hold: Hold,
+    *,
+    generation_id: str,
+    created_s: int,
+    new_id: NewId,
+    silent: bool = False,
+) -> Plan:
+    """Return the plan for engines like `hold`'s; INVALID_REQUEST if one of them would object.
+
+    A `silent` one may have a story that tells nothing before its end.
+    """
+    drawn = None
+    if request.alike:
+        drawn = drawn_of(model, hold.card, request.sampling, hold.abilities)
+    prompt = prepared[0]
+    ids = prompt.ids
+    # One that a template was asked too much for has something to tell.
+    if drawn is None or not 0 < len(ids) <= drawn.longest or prompt.ignored:
+        return _planned(request, prepared, model, hold, generation_id, created_s, new_id)
+    # It differs from one before it in its prompt only.
+    terms, sampling, ends = drawn.terms, drawn.sampling, drawn.ends
+    tokenizer, plain, whole = terms.tokenizer, None, None
+    begin = Begin(
+        generation_id,
+        request.model,
+        created_s,
+        len(ids),
+        terms.fingerprint,
+        drawn.temperature,
+        drawn.top_p,
+    )
+    detokenizer = tokenizer.detokenizer(
+        prompt_tail=ids[-PROMPT_TAIL:],
+        skip_special_tokens=drawn.skips,
+        spaces_between_special_tokens=sampling.spaces_between_special_tokens,
+    )
+    stream: AnyStream
+    if drawn.reads:
+        parser = bare_parser(terms.printing, prompt.text, sampling, new_id)
+        stream = _read(drawn, detokenizer, parser, whole=not request.stream)
+    elif silent:
+        stream = whole = WholeStream(
+            0, ends, ends.any, drawn.most, sampling.keep_stop, detokenizer, True
+        )
+    else:
+        stream = plain = PlainStream(
+            0, ends, ends.any, drawn.most, sampling.keep_stop, detokenizer, not request.stream
+        )
+    story = Story(begin, (stream,), 1, tokenizer, (), stream, plain, whole, whole is not None)
+    leg = Leg(0, 1, ids, drawn.asked, 0, prompt.packed or None)
+    return Plan((leg,), story, drawn.ignored, terms.beyond)
+
+
+def _read(drawn: Drawn, detokenizer: Detokenizer, parser: Parser, *, whole: bool) -> ChoiceStream:
+    return ChoiceStream(
+        0,
+        sampling=drawn.sampling,
+        ends=drawn.ends,
+        tokenizer=drawn.terms.tokenizer,
+        detokenizer=detokenizer,
+        parser=parser,
+        whole=whole,
+    )
+
+
+def _planned(
+    request: GenerateRequest,
+    prepared: Sequence[Prepared],
+    model: ServedModel,
+    hold: Hold,
+    generation_id: str,
+    created_s: int,
+    new_id: NewId,
+) -> Plan:
+    """Return a plan of which nothing is known yet."""
+    sampling, terms, abilities = request.sampling, terms_of(model, hold.card), hold.abilities
+    ignored = check_able(sampling, refusals(sampling, abilities))
+    answering = [
+        _answering(wanted, prompt, request, terms, hold, new_id)
+        for wanted, prompt in zip(request.prompts, prepared, strict=True)
+    ]
+    drawn_so = answering[0].sampling
+    answers = sampling.n
+    streams = _streams(answering, answers, terms, whole=not request.stream)
+    echoes = _echoes(request, answering, model)
+    assert len(streams) == len(answering) * answers
+    assert not echoes or len(echoes) == len(answering)
+    alone = streams[0] if len(streams) == 1 and not echoes else None
+    story = Story(
+        Begin(
+            generation_id,
+            request.model,
+            created_s,
+            sum([len(each.ids) for each in answering]),
+            terms.fingerprint,
+            UNSAID if drawn_so.temperature is None else drawn_so.temperature,
+            UNSAID if drawn_so.top_p is None else drawn_so.top_p,
+        ),
+        streams,
+        answers,
+        terms.tokenizer,
+        echoes,
+        alone,
+        alone if type(alone) is PlainStream else None,
+    )
+    native_n = answers > 1 and _does_n(sampling, hold)
+    legs = _legs(answering, answers, native_n=native_n)
+    planned = _with_told(Plan(legs, story, ignored, terms.beyond), answering, answers)
+    if request.alike and terms.trusted and planned.keeping is None:
+        _keep(planned, answering[0], request, terms, abilities)
+    return planned
+
+
+def _keep(
+    planned: Plan, each: _Answering, request: GenerateRequest, terms: Terms, abilities: Abilities
+) -> None:
+    """Keep what was planned for the next requests that are drawn so, if all they wish was granted in full."""
+    wished, sampling = request.sampling, each.sampling
+    if wished.n != 1 or wished.max_tokens is None or sampling.max_tokens != wished.max_tokens:
+        return
+    terms.keep(
+        Drawn(
+            terms,
+            wished,
+            abilities,
+            sampling,
+            planned.legs[0].sampling,
+            terms.ends(sampling, each.listener.ends),
+            each.listener.reads,
+            planned.ignored,
+            terms.room(wished),
+            wished.max_tokens,
+            sampling.skip_special_tokens and not each.listener.reads,
+            UNSAID if sampling.temperature is None else sampling.temperature,
+            UNSAID if sampling.top_p is None else sampling.top_p,
+        )
+    )
+
+
+def _answering(
+    wanted: Prompt,
+    prompt: Prepared,
+    request: GenerateRequest,
+    terms: Terms,
+    hold: Hold,
+    new_id: NewId,
+) -> _Answering:
+    sampling, printing = request.sampling, terms.printing
+    told = forced(wanted, prompt.text, printing, sampling, hold.card, hold.abilities)
+    ids, fitted = fit(prompt, request, terms, told.constraint)
+    listener = listening(
+        wanted,
+        told.tail or prompt.text,
+        printing,
+        sampling,
+        terms.tokenizer,
+        new_id,
+        expect=told.expect,
+        named=told.named,
+        stops=terms.stops,
+    )
+    return _Answering(prompt, ids, fitted, told, listener)
+
+
+def _streams(
+    answering: Sequence[_Answering], answers: int, terms: Terms, *, whole: bool
+) -> list[AnyStream]:
+    streams: list[AnyStream] = []
+    for each in answering:
+        ends = terms.ends(each.sampling, each.listener.ends)
+        for _ in range(answers):
+            listener, sampling = each.listener, each.sampling
+            streams.append(listener.stream(len(streams), sampling, each.ids, ends, whole=whole))
+    return streams
+
+
+def _with_told(planned: Plan, answering: Sequence[_Answering], answers: int) -> Plan:
+    """Return the plan with what templates and grammars cannot promise."""
+    unheard = [name for each in answering if each.prompt.ignored for name in each.prompt.ignored]
+    unheard += [name for each in answering if each.told.ignored for name in each.told.ignored]
+    if unheard:
+        planned.ignored = tuple(dict.fromkeys((*planned.ignored, *unheard)))
+    if any(each.told.unheld for each in answering):
+        planned.keeping = Keeping([each.told.unheld for each in answering for _ in range(answers)])
+    return planned
+
+
+def _does_n(sampling: Sampling, hold: Hold) -> bool:
+    """Whether the engine gives several answers in one call; vLLM refuses to when sampling is greedy."""
+    temperature = sampling.temperature
+    if temperature is None:
+        temperature = hold.card.sampling_defaults.get("temperature")
+    return hold.abilities.native_n and temperature != 0
+
+
+def _legs(answering: Sequence[_Answering], answers: int, *, native_n: bool) -> list[Leg]:
+    legs: list[Leg] = []
+    for number, each in enumerate(answering):
+        asked, first = each.listener.asked(each.sampling), number * answers
+        # Ids that were cut are others than those that were packed.
+        packed = each.prompt.packed if each.ids is each.prompt.ids else None
+        if native_n or answers == 1:
+            legs.append(Leg(first, answers, each.ids, asked, 0, packed or None))
+        else:
+            legs += [
+                Leg(first + one, 1, each.ids, _one_of(asked, one), 0, packed or None)
+                for one in range(answers)
+            ]
+    return legs
+
+
+def _one_of(sampling: Sampling, number: int) -> Sampling:
+    """Return the sampling of answer `number` alone: the same seed would give the same answer n times."""
+    seed = sampling.seed
+    if seed is not None and number:
+        seed = (seed + number) & ((1 << SEED_BITS) - 1)
+    return replace(sampling, n=1, seed=seed)
+
+
+def _echoes(
+    request: GenerateRequest, answering: Sequence[_Answering], model: ServedModel
+) -> Sequence[Echo]:
+    wanted = request.echo or request.prompt_ids or request.sampling.prompt_logprobs is not None
+    if not wanted:
+        return ()
+    echoes = []
+    for each in answering:
+        ids, prompt = each.ids, each.prompt
+        whole = prompt.text and len(ids) == len(prompt.ids)
+        text = prompt.text if whole else model.tokenizer.decode(ids, skip_special_tokens=False)
+        echoes.append(Echo(text if request.echo else "", tuple(ids)))
+    return echoes

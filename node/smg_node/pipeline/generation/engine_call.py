@@ -1,0 +1,299 @@
+"""One engine call, told to its generation as it comes.
+
+Its task sleeps while the call is under way. What an engine says is told within the wake-up that brought it, all the
+way to the client; the task is woken only at the end, and where somebody has to be waited for.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.events import Event
+from smg_node.engines.chunk import Chunk
+from smg_node.engines.chunk_stream import ChunkStream, ends_itself
+from smg_node.engines.engine import EngineRequest
+from smg_node.engines.transport.grpc_status import DEADLINE_CODE
+from smg_node.native.text_fast_path import ANY_CACHED, CutThrough
+from smg_node.pipeline.generation.call_plan import Leg
+from smg_node.pipeline.generation.generation_context import Ground
+from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.retry import Attempts
+from smg_node.pipeline.stream.generation_stream import Story
+from smg_node.pipeline.stream.plain_choice import WholeStream
+
+_PLAIN_ENDS: Final = ("stop", "length")
+"""Ends of which there is nothing more to say."""
+ENGINE_ENDS_S: Final = 0.25
+"""How long an engine that should be ending by itself is waited for before its call is cancelled."""
+
+
+class Call(msgspec.Struct, eq=False):
+    """The call of a leg on the worker of a hold. `said` is whether any id came of it.
+
+    No id from `beyond` on can be meant by its engine, and `unfinished` of the leg's answers go on. `attempts` are
+    those of its leg; None where it is the first.
+    """
+
+    _ground: Ground
+    _leg: Leg
+    hold: Hold
+    _story: Story
+    _unfinished: int
+    _beyond: int
+    _attempts: Attempts | None = None
+    said: bool = False
+    _cached_tokens: int = -1
+    """How many of the ids that it was sent the engine had cached; -1 if it did not say."""
+    _mistake: SmgError | None = None
+    """What it said that is wrong."""
+    _behind: bool = False
+    """Whether its receiver is."""
+    # Where plain text may go past events: of what it would come, and what lets it go now.
+    _cuts_from: ChunkStream | None = None
+    _cut: CutThrough | None = None
+
+    async def tell(self, trace_headers: Mapping[str, str] | None = None) -> None:
+        """Tell what it says until its answers are over, and count it out.
+
+        Where it breaks that is an SmgError, and it is still held: others have to decide what becomes of it.
+        """
+        ground, hold, story = self._ground, self.hold, self._story
+        leg, alone, telling = self._leg, story.alone, ground.telling
+        stream = hold.call(self._request(trace_headers))
+        if story.plain is not None and telling.cuts:
+            self._cuts_from = stream
+        try:
+            while True:
+                over = await stream.pour(self._take)
+                cut = self._cut
+                if self._behind or (cut is not None and cut.behind):
+                    if cut is not None:
+                        cut.behind = False
+                    self._behind = False
+                    await telling.ready()
+                if self._mistake is not None:
+                    raise self._mistake
+                if over:
+                    break
+                if self._enough():
+                    await self._let_end(stream)
+                    break
+        finally:
+            # It knows us by what it calls: together they would stay until the collector comes.
+            self._cuts_from = None
+            await stream.aclose()
+        if not (story.over(leg.first, leg.count) if alone is None else alone.over):
+            # An engine may end a call without finishing it.
+            raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine ended without finishing")
+        now_s = ground.parts.clock.monotonic_s()
+        hold.ended(now_s)
+        if leg.count == 1 and hold.unheard:
+            ids = story.choices[leg.first].ids
+            ground.parts.placer.answered(hold, ids[leg.done :] if leg.done else ids, now_s)
+        hold.release(now_s)
+
+    def _request(self, trace_headers: Mapping[str, str] | None) -> EngineRequest:
+        ground, leg, attempts = self._ground, self._leg, self._attempts
+        context = ground.context
+        left_s = context.deadline_s - ground.parts.clock.monotonic_s()
+        if left_s <= 0:
+            raise SmgError(
+                ErrorKind.UPSTREAM_TIMEOUT,
+                "the request's time was up before it was sent",
+                code=DEADLINE_CODE,
+            )
+        headers = context.upstream_headers
+        # The first call has the id of its answer, so that whoever reads an engine's log finds it.
+        first = not leg.first and (attempts is None or attempts.made == 1)
+        return EngineRequest(
+            f"eng-{self._story.begin.id}" if first else ground.parts.ids.new("eng-"),
+            leg.ids,
+            leg.sampling,
+            True,
+            left_s,
+            {**headers, **trace_headers} if trace_headers else headers,
+            0 if attempts is None else attempts.silences,
+            packed=leg.packed,
+        )
+
+    # ── Within a wake-up ─────────────────────────────────────────────────────
+
+    def _take(self, chunks: Sequence[Chunk]) -> bool:
+        """Tell what one wake-up brought; whether more is wanted at once."""
+        had_said = self.said
+        out: list[Event] = []
+        try:
+            whole = self._story.whole
+            if whole is None:
+                self._feed(chunks, out)
+            else:
+                self._feed_whole(whole, chunks, out)
+        except SmgError as error:
+            # What stood before the mistake is right, and has been taken for said.
+            self._mistake = error
+        else:
+            if self.said and not had_said:
+                ground, hold = self._ground, self.hold
+                now_s = ground.parts.clock.monotonic_s()
+                if ground.first_token_s is None:
+                    ground.first_token_s = now_s
+                hold.spoke(now_s, self._cached_tokens)
+                ground.parts.placer.confirmed(hold, now_s)
+        if out:
+            self._behind = self._ground.telling.say(out)
+        if self._cuts_from is not None:
+            self._cut_through(self._cuts_from)
+        if self._behind or self._mistake is not None:
+            return False
+        # Once the engine has said so, too, it only has to be heard out.
+        return not self._unfinished or not self._enough()
+
+    def _feed(self, chunks: Sequence[Chunk], out: list[Event]) -> None:
+        """Append the events of what one wake-up brought. SmgError: none of `out` is wrong, and it goes no further."""
+        leg, beyond, story = self._leg, self._beyond, self._story
+        alone = story.alone
+        for chunk in chunks:
+            ids, finish = chunk.ids, chunk.finish
+            if ids and not (
+                0 <= ids[0] < beyond if len(ids) == 1 else max(ids) < beyond and min(ids) >= 0
+            ):
+                if chunk.apart and (good := _before(chunk, beyond)):
+                    # What stood in the messages before the wrong one is right.
+                    self._feed(good, out)
+                raise _beyond_vocabulary(ids, beyond)
+            if finish is not None:
+                if finish == "abort":
+                    raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine gave up on the answer")
+                self._unfinished -= 1
+            if chunk.choice and not 0 <= chunk.choice < leg.count:
+                raise SmgError(
+                    ErrorKind.UPSTREAM_FAILED,
+                    f"the engine sent answer {chunk.choice} of {leg.count}",
+                )
+            if ids and not self.said:
+                self.said = True
+                self._cached_tokens = chunk.cached_tokens
+            if leg.done:
+                # What it had cached of the answer is nobody's saving; the first call told the rest.
+                chunk.cached_tokens = -1
+            if alone is None:
+                story.feed(leg.first + chunk.choice, chunk, out)
+                continue
+            # As the story would, without going through it: nearly all answers are the only one.
+            if not story.begun:
+                story.start(out)
+            if chunk.cached_tokens > story.cached:
+                story.cached = chunk.cached_tokens
+            alone.feed(chunk, out)
+
+    def _feed_whole(self, whole: WholeStream, chunks: Sequence[Chunk], out: list[Event]) -> None:
+        """As `_feed`, of an answer that nobody is told of; chunks that are like nearly all of them go no further."""
+        story, said, beyond = self._story, whole.ids, self._beyond
+        for chunk in chunks:
+            ids, finish = chunk.ids, chunk.finish
+            if (
+                whole.over
+                or chunk.choice
+                or (finish is not None and finish not in _PLAIN_ENDS)
+                or (
+                    ids
+                    and (
+                        max(ids) >= beyond
+                        or min(ids) < 0
+                        or not whole.ending.isdisjoint(ids)
+                        or len(said) + len(ids) > whole.most
+                    )
+                )
+                or self._leg.done
+            ):
+                self._feed((chunk,), out)
+                continue
+            if ids:
+                if not self.said:
+                    self.said = True
+                    self._cached_tokens = chunk.cached_tokens
+                said.extend(ids)
+                whole.texts += whole.texts_of(ids)
+            if chunk.cached_tokens > story.cached:
+                story.cached = chunk.cached_tokens
+            if finish is not None:
+                self._unfinished -= 1
+                whole.end("length" if finish == "length" else "stop", None)
+
+    def _cut_through(self, stream: ChunkStream) -> None:
+        """Have plain text that comes next told in frames, if there is nothing more to it now."""
+        plain = self._story.plain
+        assert plain is not None, "only plain text goes past events"
+        if plain.over:
+            # Nothing comes next, and what is let by now finds that out.
+            if self._cut is not None:
+                self._cut = None
+                stream.pass_by(None)
+            return
+        telling = self._ground.telling
+        reader, around, cut = stream.plain, telling.around(), None
+        if self.said and self._mistake is None and reader is not None and around is not None:
+            # What an engine had cached of an answer's beginning is nobody's saving.
+            cached = ANY_CACHED if self._leg.done else self._story.cached
+            cut = plain.cut_through(reader, around, cached, telling.room())
+        self._cut = cut
+        if cut is None:
+            stream.pass_by(None)
+        elif telling.counts:
+            stream.pass_by(self._pass)
+        else:
+            cut.to(telling.straight, telling.mute)
+            stream.pass_by(cut.show)
+
+    def _pass(self, batch: Sequence[bytes]) -> bool | None:
+        """Tell messages of plain text in frames that are counted; None if they are something else."""
+        cut, telling = self._cut, self._ground.telling
+        assert cut is not None, "who passes by has been let"
+        if telling.outdated:
+            return None
+        frames = cut.take(batch)
+        if not frames:
+            return None
+        self._behind = telling.put(frames)
+        return not self._behind
+
+    # ── Its end ──────────────────────────────────────────────────────────────
+
+    def _enough(self) -> bool:
+        """Whether the answers are over, and the engine has not said so of all of them: nobody waits for more."""
+        return self._unfinished > 0 and self._story.over(self._leg.first, self._leg.count)
+
+    async def _let_end(self, stream: ChunkStream) -> None:
+        """Give an engine that is about to end the call by itself a moment; cancelling costs it more.
+
+        It knows end-of-text, stop ids and the length; stop strings only if its contract has them, and calls not
+        at all.
+        """
+        leg, story = self._leg, self._story
+        knows = self.hold.abilities.stop_strings
+        if story.cut_by_call(leg.first, leg.count):
+            return
+        if not knows and story.cut_by_string(leg.first, leg.count):
+            return
+        try:
+            await ends_itself(stream, ENGINE_ENDS_S)
+        except SmgError:
+            return
+
+
+def _before(chunk: Chunk, beyond: int) -> list[Chunk]:
+    """Return what of a run of messages came before the first id that this engine cannot mean."""
+    good = tuple(takewhile(lambda one: 0 <= one < beyond, chunk.ids))
+    return [replace(chunk, ids=good, apart=len(good) > 1)] if good else []
+
+
+def _beyond_vocabulary(ids: Sequence[int], beyond: int) -> SmgError:
+    wrong = next(one for one in ids if not 0 <= one < beyond)
+    return SmgError(
+        ErrorKind.UPSTREAM_FAILED,
+        f"the engine sent token id {wrong}, and its vocabulary ends before {beyond}",
+    )

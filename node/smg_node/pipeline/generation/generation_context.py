@@ -1,0 +1,67 @@
+"""What all engine calls of one generation stand on, and what is told of it beside its events."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from smg_node.admission.admission import Admission
+from smg_node.core.generation.outcome import Outcome
+from smg_node.core.generation.request import GenerateRequest
+from smg_node.core.ids import IdSource
+from smg_node.core.journey import Journey
+from smg_node.core.ports import Clock, Rng
+from smg_node.core.request_context import RequestContext
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.pipeline.generation.event_sink import NOBODY_LISTENS, Telling
+from smg_node.pipeline.observability.journey_log import Journal
+from smg_node.pipeline.placement.placer import Placer, Wish
+from smg_node.pipeline.prompt.preparation import Preparer
+from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.stream.generation_stream import Story
+from smg_node.routing.retry_budget import RetryBudget, RetryBudgets
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationParts:
+    """What every generation needs; built once."""
+
+    placer: Placer
+    preparer: Preparer
+    ids: IdSource
+    clock: Clock
+    rng: Rng
+    retries: RetryBudgets
+    journal: Journal
+    on_outcome: Callable[[Outcome], None]
+    admission: Admission | None = None
+    """None where there are no limits."""
+
+
+class Ground(msgspec.Struct, eq=False):
+    """The ground of one generation, which is what it has come to so far.
+
+    When its first call begins, all of it is there: `story` and `telling`, the `served` model, the `wish` of its
+    calls (but for what differs between them), and the hold by whose worker they were `checked`. Calls change only what is told: the `worker` in use, "" until one was chosen, `attempts`
+    per answer at most, answers gone on with, and when the first token came.
+    """
+
+    parts: GenerationParts
+    context: RequestContext
+    dialect: str
+    request: GenerateRequest
+    ignored: tuple[str, ...]
+    """Parameters without effect, as far as is known."""
+    worker: str = ""
+    attempts: int = 0
+    continuations: int = 0
+    first_token_s: float | None = None
+    served: ServedModel | None = None
+    budget: RetryBudget | None = None
+    journey: Journey | None = None
+    wish: Wish | None = None
+    checked: Hold | None = None
+    story: Story | None = None
+    telling: Telling = NOBODY_LISTENS
+    traced: bool = False
+    """Whether somebody wants its spans."""

@@ -1,0 +1,161 @@
+"""An answer that uses up limits on tokens while it goes on, and ends where it may not have more."""
+
+from collections import deque
+from collections.abc import Awaitable, Sequence
+
+from smg_node.admission.limit_matching import Matched
+from smg_node.admission.ticket import Ticket
+from smg_node.core.errors import SmgError
+from smg_node.core.generation.byte_sink import BOUNDLESS, Around, Room, Through
+from smg_node.core.generation.events import Event
+from smg_node.core.generation.request import GenerateRequest
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.pipeline.generation.event_sink import CutShortError, Ready, Receive, Telling
+from smg_node.pipeline.placement.placer import Placer
+from smg_node.pipeline.prompt.preparation import Prepared
+from smg_node.pipeline.stream.call_constraint import Keeping
+from smg_node.pipeline.stream.generation_stream import Story
+
+
+def reserve(
+    ticket: Ticket,
+    request: GenerateRequest,
+    prepared: Sequence[Prepared],
+    model: ServedModel,
+    placer: Placer,
+) -> Awaitable[None] | None:
+    """Charge prompts, and what their answers may need; return what to wait for, if that needs more than there is now.
+
+    Who waits gets a LimitedError if a limit does not let them in.
+    """
+    matched = ticket.matched
+    if not matched.tariffs:
+        return None
+    if request.alike and not matched.worst_case:
+        # One chat and one answer, as most are.
+        choices, most = 1, request.sampling.max_tokens
+        prompt_tokens = len(prepared[0].ids)
+    else:
+        choices, most, prompt_tokens = _wanted(request, prepared, model, placer, matched)
+    if ticket.short_of(prompt_tokens, most, choices) is None:
+        return None
+    return ticket.reserve(prompt_tokens, most, answers=choices)
+
+
+def _wanted(
+    request: GenerateRequest,
+    prepared: Sequence[Prepared],
+    model: ServedModel,
+    placer: Placer,
+    matched: Matched,
+) -> tuple[int, int | None, int]:
+    """Return how many answers are wanted, how many tokens they have at most, and how many their prompts have."""
+    keep, sampling = request.truncate_prompt_tokens, request.sampling
+    choices, wanted = len(request.prompts) * sampling.n, sampling.max_tokens
+    most = None if wanted is None else wanted * choices
+    lengths = [len(prompt.ids) for prompt in prepared]
+    if keep is not None and keep > 0:
+        lengths = [min(length, keep) for length in lengths]
+    context = placer.context(model) if matched.worst_case else None
+    if context is not None:
+        room = sum(max(0, context - length) for length in lengths) * sampling.n
+        most = room if most is None else min(most, room)
+    return choices, most, sum(lengths)
+
+
+class MeteredTelling(Telling):
+    """Tells of an answer as long as it may go on; then ends it as if it had all it asked for.
+
+    What there is no right to is kept until there is one, and nothing more is asked for meanwhile.
+    """
+
+    __slots__ = ("_kept", "_prompt_tokens", "_room", "_story", "_ticket")
+
+    def __init__(
+        self,
+        receive: Receive,
+        ready: Ready | None,
+        keeping: Keeping | None,
+        through: Through | None,
+        ticket: Ticket,
+        story: Story,
+    ) -> None:
+        super().__init__(receive, ready, keeping, through)
+        self._ticket = ticket
+        self._story = story
+        self._prompt_tokens = story.usage().prompt_tokens
+        self._kept: deque[Sequence[Event]] = deque()
+        self._room = BOUNDLESS
+
+    @property
+    def counts(self) -> bool:
+        """See `Telling`: only limits that end answers look at batches."""
+        return self._ticket.matched.finish
+
+    def around(self) -> Around | None:
+        """See `Telling`; nothing goes past what is kept."""
+        return None if self._kept else super().around()
+
+    def room(self) -> Room:
+        """See `Telling`."""
+        self._room = room = self._ticket.room(self._prompt_tokens)
+        return room
+
+    @property
+    def outdated(self) -> bool:
+        """See `Telling`."""
+        return self._ticket.batch > self._room.at_once
+
+    def put(self, frames: bytes) -> bool:
+        """See `Telling`."""
+        self._ticket.passed(self._story.tokens)
+        return super().put(frames)
+
+    def say(self, events: Sequence[Event]) -> bool:
+        """See `Telling`."""
+        story = self._story
+        if not self._kept and (
+            self._ticket.streamed(self._prompt_tokens, story.tokens) or story.all_over
+        ):
+            return super().say(events)
+        self._kept.append(events)
+        return True
+
+    async def _heard(self) -> None:
+        story, ticket, kept = self._story, self._ticket, self._kept
+        looked = True
+        while kept:
+            prompt_tokens, tokens = self._prompt_tokens, story.tokens
+            if not (
+                story.all_over
+                or (not looked and ticket.streamed(prompt_tokens, tokens))
+                or await ticket.more(prompt_tokens, tokens)
+            ):
+                ticket.cut = True
+                out = [event for events in kept for event in events]
+                story.cut(out)
+                kept.clear()
+                super().say(out)
+                raise CutShortError
+            # What came while it was waited for is looked at anew.
+            looked = False
+            super().say(kept.popleft())
+        await super()._heard()
+
+
+def settle(ticket: Ticket, story: Story | None, failure: SmgError | None) -> None:
+    """Give back what a generation did not use; all of it, if no engine was asked."""
+    if story is None:
+        ticket.void()
+        return
+    usage = story.used or story.usage()
+    if failure is not None and not usage.completion_tokens:
+        # Its client has nothing of it, and was told so.
+        ticket.settle(0, 0, 0)
+        return
+    ticket.settle(
+        usage.prompt_tokens,
+        usage.cached_tokens,
+        usage.completion_tokens,
+        complete=failure is None and story.closed,
+    )

@@ -1,0 +1,125 @@
+"""A call that two workers share: one works its prompt off, the other one draws its answer.
+
+Each of them is counted in by itself: the first one with the tokens to be computed, until it is done, the second one
+with none, until the answer is over. Each breaker hears of its own worker only, and of a hand-over that failed
+neither does.
+
+Whoever makes the call in another way than `call` says with `take` what tells whose fault it was, and with
+`prefilled` when the first worker is done.
+"""
+
+from dataclasses import replace
+from typing import Protocol
+
+from smg_node.core.errors import SmgError
+from smg_node.core.ports import Clock
+from smg_node.engines.chunk_stream import ChunkStream, PulledChunks
+from smg_node.engines.engine import Abilities, EngineRequest, Prefilled
+from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.pairs.engine_pair import PairCall, Partners
+from smg_node.pipeline.pairs.pair_calls import Fault, Leg
+from smg_node.pipeline.reservation import Hold
+from smg_node.routing.pair_bans import PairBans
+
+
+class Shared(Protocol):
+    """A call of two workers."""
+
+    @property
+    def fault(self) -> Fault | None:
+        """Whose fault it was that it broke; None while it has not."""
+        ...
+
+    @property
+    def broke(self) -> Leg | None:
+        """Which of the two broke; None while none has."""
+        ...
+
+    @property
+    def by_prefill(self) -> bool:
+        """Whether the answer is the first worker's, and the second one had no part in it."""
+        ...
+
+
+class PairHold(Hold, eq=False, kw_only=True):
+    """A hold on the second worker, with that on the first one: `prefill`."""
+
+    prefill: Hold
+    partners: Partners
+    bans: PairBans
+    clock: Clock
+    _call: Shared | None = None
+    _alone: bool = False
+
+    @property
+    def abilities(self) -> Abilities:
+        """See `Hold`: one answer a pair, and the prompt's log probabilities are those of the first worker."""
+        first, second = self.prefill.engine.abilities, self.engine.abilities
+        return replace(second, native_n=False, prompt_logprobs=first.prompt_logprobs)
+
+    @property
+    def caching(self) -> tuple[Worker, int | None]:
+        """See `Hold`."""
+        at: Hold = self if self._alone else self.prefill
+        return at.worker, at.rank
+
+    @property
+    def unheard(self) -> bool:
+        """See `Hold`: the first worker never sees the answer."""
+        return False
+
+    @property
+    def culprit(self) -> Worker:
+        """See `Hold`. Where both are there and do not come together, it is the one that was heard of."""
+        at_first = self._call is not None and self._call.broke == "prefill"
+        return self.prefill.worker if at_first else self.worker
+
+    @property
+    def lonely(self) -> bool:
+        """See `Hold`."""
+        at_first = self.culprit is self.prefill.worker
+        return self.prefill.lonely if at_first else self.alone and self.worker.load.inflight == 1
+
+    def call(self, request: EngineRequest) -> ChunkStream:
+        """See `Hold`: both calls, as one."""
+        call = PairCall(self.partners, self.prefilled)
+        self.take(call)
+        return PulledChunks(call.chunks(request))
+
+    def take(self, call: Shared) -> None:
+        """Make `call` the one that is held for."""
+        self._call = call
+
+    def part(self, now_s: float) -> None:
+        """Let go of the first worker: the second one does everything itself."""
+        self._alone = True
+        self.prefill.release(now_s)
+
+    def prefilled(self, found: Prefilled) -> None:
+        """Take in that the first worker is done: its slot is free."""
+        now_s, first = self.clock.monotonic_s(), self.prefill
+        first.spoke(now_s, found.cached_tokens)
+        first.ended(now_s)
+        first.release(now_s)
+
+    def ended(self, now_s: float) -> None:
+        """See `Hold`: whoever answered is told."""
+        if self._call is not None and self._call.by_prefill:
+            self.prefill.ended(now_s)
+        else:
+            Hold.ended(self, now_s)
+
+    def failed(self, error: SmgError, now_s: float) -> None:
+        """See `Hold`: whoever broke it is told."""
+        fault = self._call.fault if self._call is not None else None
+        if fault == "prefill":
+            self.prefill.failed(error, now_s)
+        elif fault == "transfer":
+            self.bans.failed(self.prefill.worker.id, self.worker.id, now_s)
+        else:
+            Hold.failed(self, error, now_s)
+
+    def release(self, now_s: float) -> None:
+        """See `Hold`."""
+        self.prefill.release(now_s)
+        Hold.release(self, now_s)

@@ -1,0 +1,116 @@
+"""What decisions about one model stand on, worked out once and kept until something changes.
+
+Somebody's state changes and the fleet's version grows; or a breaker's time is over, which is known in advance.
+Calls that must avoid somebody, or do not fit everybody, get a stage of their own.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from smg_node.core.journey import DROPPED_MAX
+from smg_node.fleet.models.served_model import AnyModel
+from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.placement.eligibility import Allowed, Sieved, sieve
+from smg_node.routing.hash_ring import Ring
+from smg_node.routing.pool import Pool
+
+ZONE_LABEL = "zone"
+
+
+Dropped: TypeAlias = tuple[tuple[str, str], ...]
+"""Workers that cannot be chosen, each with the reason."""
+
+
+class Choosable(msgspec.Struct, frozen=True):
+    """Workers to choose from, in the order of the pool's candidates."""
+
+    workers: Sequence[Worker]
+    pool: Pool
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """One model's workers as of one version of the fleet. `all` is None where nobody can be chosen."""
+
+    version: int
+    model: AnyModel
+    serving: Sequence[Worker]
+    sieved: Sieved
+    ring: Ring
+    known: tuple[tuple[str, float], ...]
+    all: Choosable | None
+    near: Choosable | None
+    """Those of this node's zone, where there are others beside them."""
+    dropped: Dropped
+    """Who cannot be chosen, and why; not all of very many."""
+
+    def choosable(self, spill: float) -> Choosable | None:
+        """Return those to choose from: of the own zone until they have `spill` of what they run at once."""
+        near = self.near
+        return self.all if near is None or spilled(near, spill) else near
+
+    def narrowed(self, now_s: float, allowed: Allowed, zone: str) -> "Stage":
+        """Return this stage for a call that may only go to `allowed` workers."""
+        sieved = sieve(self.serving, now_s, allowed)
+        return _staged(self.version, self.model, self.serving, sieved, self.ring, self.known, zone)
+
+
+def stage_of(
+    version: int,
+    model: AnyModel,
+    serving: Sequence[Worker],
+    now_s: float,
+    *,
+    zone: str,
+    before: Stage | None,
+) -> Stage:
+    """Return the stage for the workers that serve `model`; it takes over what it can from the one before."""
+    known = tuple((worker.load.worker, worker.load.weight) for worker in serving)
+    # A ring is made of all workers, so that it is made anew only when one comes or goes for good.
+    if before is not None and before.known == known:
+        ring = before.ring
+    else:
+        ring = Ring(known, before.ring if before is not None else None)
+    return _staged(version, model, serving, sieve(serving, now_s), ring, known, zone)
+
+
+def _staged(
+    version: int,
+    model: AnyModel,
+    serving: Sequence[Worker],
+    sieved: Sieved,
+    ring: Ring,
+    known: tuple[tuple[str, float], ...],
+    zone: str,
+) -> Stage:
+    everybody, near = choosables(sieved.candidates, known, ring, zone)
+    dropped = sieved.dropped[:DROPPED_MAX]
+    return Stage(version, model, serving, sieved, ring, known, everybody, near, dropped)
+
+
+def choosables(
+    workers: Sequence[Worker], known: tuple[tuple[str, float], ...], ring: Ring, zone: str
+) -> tuple[Choosable | None, Choosable | None]:
+    """Return them to be chosen from, and those in `zone` where there are others beside them; None for nobody."""
+    near: Choosable | None = None
+    if zone:
+        own = [worker for worker in workers if worker.labels.get(ZONE_LABEL) == zone]
+        if 0 < len(own) < len(workers):
+            near = _choosable(own, known, ring)
+    return _choosable(workers, known, ring), near
+
+
+def spilled(near: Choosable, spill: float) -> bool:
+    """Whether the workers of a zone have `spill` of what they run at once: others are to be used as well."""
+    loads = [worker.load for worker in near.workers]
+    limit = spill * sum([load.capacity for load in loads])
+    return sum([load.inflight for load in loads]) >= limit
+
+
+def _choosable(
+    workers: Sequence[Worker], known: tuple[tuple[str, float], ...], ring: Ring
+) -> Choosable | None:
+    if not workers:
+        return None
+    return Choosable(workers, Pool([worker.load for worker in workers], known, ring))

@@ -1,0 +1,191 @@
+"""Which worker a call goes to, now or not at all: the synchronous half of placing.
+
+Look at all candidates, choose, count the call in, tell its journey: nothing can change in between.
+"""
+
+from typing import Final
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.request import TokenIds
+from smg_node.core.ports import Clock, Rng
+from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.models.served_model import AnyModel
+from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.placement.eligibility import Allowed, probe_of
+from smg_node.pipeline.placement.pair_selection import PairUp
+from smg_node.pipeline.placement.picker import Picker
+from smg_node.pipeline.placement.placement_request import (
+    PROBE,
+    TARGET,
+    Beginnings,
+    Look,
+    Part,
+    Rule,
+    Usual,
+    Wish,
+)
+from smg_node.pipeline.placement.role_candidates import Stages, stages_of
+from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.retry import NOBODY, Avoid
+from smg_node.routing.policy_registry import Policies
+
+__all__ = ["RETRY_AFTER_S", "Beginnings", "Decider", "Look", "Rule", "Usual", "Wish"]
+
+RETRY_AFTER_S: Final = 2.0
+"""What a client is told while no worker can be had: a probe interval at most, engines come back in seconds."""
+
+
+class Decider:
+    """Decides for this node's calls; keeps stages for each model."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        policies: Policies,
+        *,
+        clock: Clock,
+        rng: Rng,
+        beginnings: Beginnings | None = None,
+    ) -> None:
+        self._fleet = fleet
+        self._beginnings = beginnings
+        self._picker = Picker(policies, fleet.moved, clock=clock, rng=rng, beginnings=beginnings)
+        self.at_once: Final = self._picker.at_once
+        """Chooses and holds where all is as usual; see `Picker`."""
+        self._pair_up = PairUp(self._picker, clock=clock, rng=rng)
+        self._stages: dict[str, Stages] = {}
+
+    def stages(self, model: AnyModel, now_s: float, rule: Rule) -> Stages:
+        """Return what decisions about a model stand on as of `now_s`."""
+        found = self._stages.get(model.pool)
+        if (
+            found is not None
+            and found.version == self._fleet.version
+            and found.model is model
+            and now_s < found.until_s
+            and found.fallback is rule.fallback
+        ):
+            return found
+        stages = stages_of(
+            self._fleet.version,
+            model,
+            self._fleet.serving(model),
+            now_s,
+            zone=rule.zone,
+            fallback=rule.fallback,
+            before=found,
+        )
+        self._stages[model.pool] = stages
+        return stages
+
+    def stages_for(
+        self, model: AnyModel, wish: Wish, now_s: float, rule: Rule, *, last: bool
+    ) -> Stages:
+        """Return what a decision about a call stands on; with `last` it may go where it failed before."""
+        stages, fits, avoid = self.stages(model, now_s, rule), wish.fits, wish.avoid
+        if stages.prefill is not None and not wish.pair:
+            stages = stages.only_alone()
+        if (avoid is NOBODY or not avoid) and (fits is None or stages.suits(fits)):
+            return stages
+        found = stages
+        for out in _to_avoid(avoid, last=last):
+            found = stages.narrowed(now_s, _but(out, fits), rule.zone)
+            if found.open or found.busy:
+                break
+        return found
+
+    def usual(self, model: AnyModel, now_s: float, rule: Rule, *, shed: bool) -> "Usual | None":
+        """Return among whom a call that may go anywhere is placed; None where there is more to it.
+
+        More is to be thought of where workers share calls or lie in several zones, where nobody can be chosen, and,
+        with `shed`, where all are overloaded.
+        """
+        stages = self.stages(model, now_s, rule)
+        stage = stages.alone
+        if stages.prefill is not None or stage is None or stage.all is None:
+            return None
+        if stage.near is not None or (shed and stages.strained):
+            return None
+        part, workers = Part("", model.name, rule.policy), stage.all.workers
+        only = workers[0] if len(workers) == 1 else None
+        version, until_s = self._fleet.version, stages.until_s
+        return Usual(version, model, until_s, part, stage.all, stage.dropped, only)
+
+    def find(self, one: Look, now_s: float) -> Hold | None:
+        """Choose and hold a worker, or a pair, if one can be had now."""
+        stages = one.stages
+        if stages.pairs is not None:
+            return self._pair_up.choose(one, stages.pairs, now_s)
+        stage = stages.alone
+        if stage is not None:
+            rule = one.rule
+            choosable = stage.all if stage.near is None else stage.choosable(rule.zone_spill)
+            if choosable is not None:
+                part = Part("", one.model.name, rule.policy)
+                return self._picker.choose(
+                    one.model, one.wish, part, choosable, stage.dropped, one.began_s, now_s
+                )
+            probe = probe_of(stage.sieved, now_s)
+            if probe is not None:
+                part = Part("", one.model.name, PROBE)
+                return self._picker.take(one.wish, part, probe, stage.dropped, one.began_s, now_s)
+        return self._pair_up.probe(one, now_s)
+
+    def target(self, model: AnyModel, wish: Wish, now_s: float, rule: Rule) -> Hold:
+        """Hold the one worker that a client wants, in a pair if it is half of one.
+
+        NOT_FOUND `worker_not_found`, OVERLOADED `worker_unavailable`.
+        """
+        target = wish.target
+        assert target is not None
+        worker = self._fleet.get(target)
+        breaker = worker.breaker
+        usable = breaker.usable(now_s) or breaker.probe_free(now_s, alone=True)
+        if worker.serves is model and worker.routable and usable:
+            stages = self.stages(model, now_s, rule)
+            one = Look(model, wish, stages, rule, now_s)
+            if worker.role == "regular":
+                part = Part("", model.name, TARGET)
+                return self._picker.take(wish, part, worker, stages.regular.dropped, now_s, now_s)
+            hold = self._pair_up.with_worker(one, worker, now_s) if wish.pair else None
+            if hold is not None:
+                return hold
+        raise SmgError(
+            ErrorKind.OVERLOADED,
+            f"worker {target!r} cannot take requests for {model.name!r} now",
+            code="worker_unavailable",
+            retry_after_s=RETRY_AFTER_S,
+        )
+
+    # ── What came of it ──────────────────────────────────────────────────────
+
+    def confirmed(self, hold: Hold, now_s: float) -> None:
+        """Take in that the first token of a call came: its prompt lies in that worker's cache."""
+        beginning = hold.beginning
+        if beginning is not None and beginning.blocks and self._beginnings is not None:
+            worker, rank = hold.caching
+            self._beginnings.dispatched(beginning, worker.id, now_s, rank=rank)
+
+    def answered(self, hold: Hold, ids: TokenIds, now_s: float) -> None:
+        """Take in that a worker has answered with `ids`: the next turn begins with prompt and answer."""
+        beginning, beginnings = hold.beginning, self._beginnings
+        if beginning is not None and beginnings is not None:
+            worker, rank = hold.caching
+            beginnings.answered(beginning, ids, worker.id, now_s, rank=rank)
+
+
+def _to_avoid(avoid: Avoid, *, last: bool) -> list[frozenset[str]]:
+    """Return who is to be passed over: first all that failed, then fewer and fewer."""
+    found = [avoid.failed | avoid.gone]
+    if avoid.failed:
+        found.append(avoid.gone)
+    if last and avoid.gone:
+        found.append(frozenset())
+    return found
+
+
+def _but(out: frozenset[str], fits: Allowed | None) -> Allowed:
+    def allowed(worker: Worker) -> bool:
+        return worker.id not in out and (fits is None or fits(worker))
+
+    return allowed

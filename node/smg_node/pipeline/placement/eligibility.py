@@ -1,0 +1,88 @@
+"""Who of a model's workers may be chosen now, and why the others may not. Pure.
+
+The filters, in this order; each leaves what it can, and none empties what is left of a later one:
+
+    ready           registered, healthy, not draining
+    not broken      its breaker lets calls through
+    not stuck       it has said something lately
+    not full        it has fewer requests than it runs and a short queue besides; all full: wait in line
+    not overloaded  while another one is not
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from smg_node.fleet.health.backpressure import NEVER
+from smg_node.fleet.workers.worker import Worker
+
+Allowed = Callable[[Worker], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Sieved:
+    """What is left. Nobody and `busy`: there are some, and all of them are full, or said so themselves.
+
+    `strained`: there are some, and all of them are overloaded. `broken` are those that only their breaker keeps out. As long as no worker changes, it is so until `until_s`.
+    """
+
+    candidates: Sequence[Worker]
+    busy: bool
+    strained: bool
+    broken: Sequence[Worker]
+    dropped: tuple[tuple[str, str], ...]
+    until_s: float
+
+
+def sieve(serving: Sequence[Worker], now_s: float, allowed: Allowed | None = None) -> Sieved:
+    """Return who of `serving` may be chosen at `now_s`; with `allowed`, only of those."""
+    dropped: list[tuple[str, str]] = []
+    free: list[Worker] = []
+    broken: list[Worker] = []
+    full = 0
+    until_s = NEVER
+    for worker in serving:
+        load, breaker = worker.load, worker.breaker
+        if not worker.routable:
+            why = worker.shown_status.value
+        elif allowed is not None and not allowed(worker):
+            why = "excluded"
+        else:
+            until_s = min(until_s, breaker.next_s(now_s))
+            if not breaker.usable(now_s):
+                why = breaker.why(now_s)
+                if breaker.busy(now_s):
+                    full += 1
+                else:
+                    broken.append(worker)
+            elif load.stuck:
+                why = "stuck"
+            elif load.full:
+                full += 1
+                why = "full"
+            else:
+                free.append(worker)
+                continue
+        dropped.append((worker.id, why))
+    calm = [worker for worker in free if not worker.load.overloaded]
+    strained = bool(free) and not calm
+    if calm and len(calm) < len(free):
+        dropped += [(worker.id, "overloaded") for worker in free if worker.load.overloaded]
+        free = calm
+    return Sieved(free, bool(full) and not free, strained, broken, tuple(dropped), until_s)
+
+
+def probe_of(sieved: Sieved, now_s: float) -> Worker | None:
+    """Return the worker that a request for which there is no other may find out about, if one may.
+
+    Where all that are left are open, the one that opened first need not wait for the end of its time.
+    """
+    if sieved.candidates or sieved.busy:
+        return None
+    by_age = sorted(sieved.broken, key=lambda worker: (worker.breaker.opened_s, worker.id))
+    for worker in by_age:
+        if worker.breaker.probe_free(now_s):
+            return worker
+    oldest = by_age[0] if by_age else None
+    if oldest is not None and oldest.breaker.probe_free(now_s, alone=True):
+        return oldest
+    return None

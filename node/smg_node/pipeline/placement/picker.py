@@ -1,0 +1,182 @@
+"""One worker for one call, or for its half of one: chosen by a policy, counted in, and told to the journey."""
+
+from collections.abc import Sequence
+
+from smg_node.core.journey import Chosen, Rated, Ratings
+from smg_node.core.ports import Clock, Rng
+from smg_node.fleet.load.worker_load import WorkerLoad, weigh
+from smg_node.fleet.models.served_model import AnyModel
+from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.placement.candidates import Choosable, Dropped
+from smg_node.pipeline.placement.placement_request import Beginnings, Part, Usual, Wish
+from smg_node.pipeline.reservation import Hold
+from smg_node.routing.costs import counted
+from smg_node.routing.policies.consistent_hashing import ConsistentHashing
+from smg_node.routing.policies.manual import Manual
+from smg_node.routing.policies.sticky import Sticky
+from smg_node.routing.policy import Asked, Beginning
+from smg_node.routing.policy_registry import Policies
+
+
+class Picker:
+    """Picks workers by policy, for this node's calls."""
+
+    def __init__(
+        self,
+        policies: Policies,
+        moved: list[WorkerLoad],
+        *,
+        clock: Clock,
+        rng: Rng,
+        beginnings: Beginnings | None,
+    ) -> None:
+        """Take the policies, and the list of the workers that are to be weighed before one of them is asked."""
+        self._moved = moved
+        self._policies = policies
+        self._clock = clock
+        self._rng = rng
+        self._beginnings = beginnings
+
+    def at_once(self, usual: Usual, wish: Wish, now_s: float) -> Hold:
+        """Choose as `choose` does, for a call that has not waited.
+
+        An only candidate is taken without making what a choice would look at; its journey is told the same.
+        """
+        part, worker = usual.part, usual.only
+        policy = None if worker is None else self._policies.unchosen.get(part.policy)
+        if worker is None or policy is None:
+            return self.choose(
+                usual.model, wish, part, usual.choosable, usual.dropped, now_s, now_s
+            )
+        if self._moved:
+            weigh(self._moved)
+        beginning, overlap, beginnings = None, 0.0, self._beginnings
+        ids, load = wish.ids, worker.load
+        if beginnings is not None:
+            beginning = beginnings.of(usual.model, ids, wish.adapter, now_s)
+            if beginning is not None and beginning.blocks:
+                overlap = beginning.overlaps(usual.choosable.pool)[0]
+        cost_s = policy.only(part.name, load, counted(ids, wish.text), overlap, now_s)
+        rated = (Rated(worker.id, cost_s, load.wait_s, overlap),)
+        dropped = usual.dropped
+        return self.take(wish, part, worker, dropped, now_s, now_s, 1, rated, beginning, overlap)
+
+    def choose(
+        self,
+        model: AnyModel,
+        wish: Wish,
+        part: Part,
+        choosable: Choosable,
+        dropped: Dropped,
+        began_s: float,
+        now_s: float,
+        beginning: Beginning | None = None,
+    ) -> Hold:
+        """Let the policy of `part` choose, for a call that waits since `began_s`; `dropped` could not be chosen.
+
+        With `beginning`, that is the prompt before the prefix index.
+        """
+        ids, key, pool, beginnings = wish.ids, wish.key, choosable.pool, self._beginnings
+        if self._moved:
+            weigh(self._moved)
+        if beginnings is not None and beginning is None:
+            beginning = beginnings.of(model, ids, wish.adapter, now_s)
+        rated = None if wish.journey is None else Ratings()
+        asked = Asked(
+            part.name,
+            key,
+            wish.caller,
+            wish.client,
+            ids,
+            wish.text,
+            now_s,
+            beginning,
+            rated,
+            part.tokens,
+        )
+        policy = self._policies.named(part.policy)
+        at = policy.choose(asked, pool, self._rng)
+        return self.take(
+            wish,
+            part,
+            choosable.workers[at],
+            dropped,
+            began_s,
+            now_s,
+            len(pool.workers),
+            () if rated is None else rated,
+            beginning,
+            0.0 if beginning is None or not beginning.blocks else beginning.overlaps(pool)[at],
+            keyed=isinstance(policy, Sticky | Manual | ConsistentHashing) if key else False,
+        )
+
+    def take(
+        self,
+        wish: Wish,
+        part: Part,
+        worker: Worker,
+        dropped: Dropped,
+        began_s: float,
+        now_s: float,
+        of: int = 1,
+        rated: Sequence[Rated] = (),
+        beginning: Beginning | None = None,
+        overlap: float = 0.0,
+        *,
+        keyed: bool = False,
+    ) -> Hold:
+        """Count the call in, and tell its journey."""
+        engine, card, journey = worker.engine, worker.card, wish.journey
+        assert engine is not None
+        assert card is not None
+        prompt = len(wish.ids) if wish.prompt_tokens is None else wish.prompt_tokens
+        work = prompt if part.tokens is None else part.tokens
+        rank: int | None = None
+        if card.ranks > 1:
+            known = beginning if work else None
+            rank, overlap = _rank(worker, work, wish.key if keyed else "", known, now_s)
+        tokens = max(0, work - int(overlap)) if overlap else work
+        breaker = worker.breaker
+        probe = breaker.take_probe(now_s) if breaker.troubled else 0
+        ahead = worker.hold(tokens, rank)
+        if journey is not None:
+            journey.add(
+                Chosen(
+                    self._clock.now_ms(),
+                    wish.choice,
+                    wish.why,
+                    worker.id,
+                    part.policy,
+                    of,
+                    rated,
+                    dropped,
+                    0 if now_s is began_s else round((now_s - began_s) * 1000),
+                    keyed,
+                    prompt,
+                    part.role,
+                    rank,
+                )
+            )
+        return Hold(
+            worker,
+            engine,
+            card,
+            work,
+            tokens,
+            now_s,
+            ahead,
+            probe,
+            worker.load.inflight == 1,
+            beginning,
+            rank,
+        )
+
+
+def _rank(
+    worker: Worker, work: int, key: str, beginning: Beginning | None, now_s: float
+) -> tuple[int | None, float]:
+    """Return the rank that works `work` tokens off, and how many of them it has."""
+    cached = beginning.by_rank(worker.id) if beginning is not None else {}
+    first = beginning.first() if beginning is not None else b""
+    rank = worker.load.choose_rank(cached, work, key, first=first, now_s=now_s)
+    return rank, 0.0 if rank is None else cached.get(rank, 0.0)

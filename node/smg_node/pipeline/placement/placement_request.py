@@ -1,0 +1,124 @@
+"""What one call wants of its worker, by which rule it gets one, and on what a look for it stands."""
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import msgspec
+
+from smg_node.core.generation.request import TokenIds, token_ids
+from smg_node.core.journey import Journey, Why
+from smg_node.core.request_context import Priority
+from smg_node.fleet.models.served_model import AnyModel
+from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.placement.candidates import Choosable, Dropped
+from smg_node.pipeline.placement.eligibility import Allowed
+from smg_node.pipeline.placement.role_candidates import Stages
+from smg_node.pipeline.retry import NOBODY, Avoid
+from smg_node.routing.policy import Beginning
+
+PROBE: Final = "probe"
+TARGET: Final = "target"
+"""Stand for the policy where none was asked."""
+
+
+class Wish(msgspec.Struct, eq=False):
+    """What one call wants of its worker. Nobody changes it.
+
+    `prompt_tokens` are counted there (None: as many as `ids` are). With `fits`, only workers that it is true of;
+    `avoid` are those that failed the call before. `target` is the one worker its client wants. Only an answer that is
+    drawn can be shared by a `pair`. The rest is what policies look at (`routing.policy.Asked`), and what the journey is told.
+    """
+
+    deadline_s: float
+    ids: TokenIds = msgspec.field(default_factory=token_ids)
+    text: str = ""
+    prompt_tokens: int | None = None
+    key: str = ""
+    caller: str = ""
+    client: str = ""
+    adapter: str = ""
+    priority: Priority = "default"
+    target: str | None = None
+    fits: Allowed | None = None
+    avoid: Avoid = NOBODY
+    choice: int = 0
+    why: Why = "first"
+    journey: Journey | None = None
+    pair: bool = True
+
+
+class Beginnings(Protocol):
+    """Prompts before the prefix index."""
+
+    def of(self, model: AnyModel, ids: TokenIds, adapter: str, now_s: float) -> Beginning | None:
+        """Return a prompt as the index looks it up now; None where the model has no index."""
+        ...
+
+    def dispatched(
+        self, beginning: Beginning, worker: str, now_s: float, *, rank: int | None = None
+    ) -> None:
+        """Take in that `worker` has worked that prompt off, on `rank` if it was for one."""
+        ...
+
+    def answered(
+        self,
+        beginning: Beginning,
+        ids: TokenIds,
+        worker: str,
+        now_s: float,
+        *,
+        rank: int | None = None,
+    ) -> None:
+        """Take in that `worker` has answered that prompt with `ids`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How a model's calls are placed: by which policy, and when the own zone is left.
+
+    `prefill` and `decode` are the policies for the two halves of a pair. Workers that answer alone are taken where
+    no pair can be had, with `fallback`.
+    """
+
+    policy: str
+    zone: str = ""
+    zone_spill: float = 0.8
+    prefill: str = "cache_aware"
+    decode: str = "least_load"
+    fallback: bool = True
+
+
+class Look(msgspec.Struct, eq=False):
+    """One look for a worker: on what it stands, by which rule, and since when its call waits."""
+
+    model: AnyModel
+    wish: Wish
+    stages: Stages
+    rule: Rule
+    began_s: float
+
+
+class Part(msgspec.Struct, gc=False):
+    """What a worker is chosen for: everything (role ""), or one half. `name` is what policies know the model by.
+
+    Nobody changes it; made for each request.
+    """
+
+    role: str
+    name: str
+    policy: str
+    tokens: int | None = None
+
+
+class Usual(msgspec.Struct, frozen=True):
+    """Among whom the calls of a model are placed, and how, as of one version of the fleet and until then."""
+
+    version: int
+    model: AnyModel
+    until_s: float
+    part: Part
+    choosable: Choosable
+    dropped: Dropped
+    only: Worker | None
+    """The one there is, if there is but one."""

@@ -1,0 +1,240 @@
+"""What decisions about one model stand on where its workers do different things: everything, or half of it each.
+
+A model may have workers that answer alone, and others of which it takes two: one works the prompt off, the other
+one draws the answer. Two can be put together if they hand over in the same way, and share what they must share
+for that; pairs go before workers that answer alone.
+
+All filters hold for each half by itself. A pair can be had where both halves have somebody left.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from smg_node.core.journey import DROPPED_MAX
+from smg_node.fleet.health.backpressure import NEVER
+from smg_node.fleet.models.served_model import AnyModel
+from smg_node.fleet.workers.pair_eligibility import Group, group_of
+from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.placement.candidates import (
+    ZONE_LABEL,
+    Choosable,
+    Stage,
+    choosables,
+    spilled,
+    stage_of,
+)
+from smg_node.pipeline.placement.eligibility import Allowed
+
+
+class Partnered(msgspec.Struct, frozen=True):
+    """Who may draw the answers of one group's prompts: all, and those of each zone."""
+
+    all: Choosable
+    zones: Mapping[str, Choosable]
+
+    def for_zone(self, zone: str, spill: float) -> Choosable:
+        """Return those to choose from for a first worker in `zone`: near ones while they have room."""
+        near = self.zones.get(zone) if zone else None
+        return self.all if near is None or spilled(near, spill) else near
+
+
+class Pairs(msgspec.Struct, frozen=True):
+    """Who can be put together now: first halves that have a partner, and the partners by group."""
+
+    first: Choosable
+    near: Choosable | None
+    partners: Mapping[Group, Partnered]
+
+    def choosable(self, spill: float) -> Choosable:
+        """Return the first halves to choose from; see `Stage.choosable`."""
+        near = self.near
+        return self.first if near is None or spilled(near, spill) else near
+
+
+class Stages(msgspec.Struct, frozen=True):
+    """One model's workers as of one version of the fleet, by what they do.
+
+    `prefill` and `decode` are None where no worker is half of a pair; `pairs` where none can be had now. Without
+    `fallback`, workers that answer alone get nothing while there are others.
+    """
+
+    regular: Stage
+    prefill: Stage | None = None
+    decode: Stage | None = None
+    pairs: Pairs | None = None
+    fallback: bool = True
+    alone: Stage | None = None
+    """Those that may answer alone; None if nobody may."""
+    until_s: float = NEVER
+    """Until when it is so if no worker changes."""
+    version: int = 0
+    model: AnyModel | None = None
+    """Of which version of the fleet and which model all of them are."""
+
+    @property
+    def open(self) -> bool:
+        """Whether anybody can be chosen now."""
+        return self.pairs is not None or (self.alone is not None and self.alone.all is not None)
+
+    @property
+    def busy(self) -> bool:
+        """Whether nobody can be chosen because all who could are full."""
+        if self.open:
+            return False
+        return (self.alone is not None and self.alone.sieved.busy) or self._pairs_busy()
+
+    @property
+    def strained(self) -> bool:
+        """Whether whoever can be chosen has too much already."""
+        first, second = self.prefill, self.decode
+        if self.pairs is not None and first is not None and second is not None:
+            return first.sieved.strained or second.sieved.strained
+        return self.alone is not None and self.alone.sieved.strained
+
+    @property
+    def dropped(self) -> tuple[tuple[str, str], ...]:
+        """Who cannot be chosen, and why."""
+        if self.prefill is None:
+            return self.regular.dropped
+        return tuple([one for stage in self._stages() for one in stage.dropped])[:DROPPED_MAX]
+
+    def lack(self, name: str) -> str:
+        """Return in words what is missing where nobody can be chosen and nobody is full."""
+        first, second = self.prefill, self.decode
+        if first is None or second is None:
+            return f"no worker of {name!r} is ready"
+        prompts, answers = len(first.sieved.candidates), len(second.sieved.candidates)
+        return (
+            f"no pair of workers of {name!r} is ready: {prompts} for prompts, {answers} for answers"
+        )
+
+    def suits(self, fits: Allowed | None) -> bool:
+        """Whether everybody who can be chosen is somebody that `fits` is true of."""
+        return fits is None or all(
+            all(map(fits, stage.sieved.candidates)) for stage in self._stages()
+        )
+
+    def narrowed(self, now_s: float, allowed: Allowed, zone: str) -> "Stages":
+        """Return these stages for a call that may only go to `allowed` workers."""
+
+        def narrow(stage: Stage) -> Stage:
+            return stage.narrowed(now_s, allowed, zone)
+
+        return self._each(narrow, zone)
+
+    def only_alone(self) -> "Stages":
+        """Return these stages for a call that no pair can take."""
+        return _stages(self.regular)
+
+    def _pairs_busy(self) -> bool:
+        first, second = self.prefill, self.decode
+        if first is None or second is None:
+            return False
+        halves = (first.sieved, second.sieved)
+        return any(half.busy for half in halves) and all(
+            half.busy or half.candidates for half in halves
+        )
+
+    def _stages(self) -> Sequence[Stage]:
+        if self.prefill is None or self.decode is None:
+            return (self.regular,)
+        return (self.prefill, self.decode, self.regular)
+
+    def _each(self, change: Callable[[Stage], Stage], zone: str) -> "Stages":
+        regular = change(self.regular)
+        if self.prefill is None or self.decode is None:
+            return _stages(regular, fallback=self.fallback)
+        first, second = change(self.prefill), change(self.decode)
+        return _stages(regular, first, second, zone=zone, fallback=self.fallback)
+
+
+def stages_of(
+    version: int,
+    model: AnyModel,
+    serving: Sequence[Worker],
+    now_s: float,
+    *,
+    zone: str,
+    fallback: bool,
+    before: Stages | None,
+) -> Stages:
+    """Return the stages for the workers that serve `model`; they take over what they can from those before."""
+
+    def of_role(role: str, old: Stage | None) -> Stage:
+        workers = [worker for worker in serving if worker.role == role]
+        return stage_of(version, model, workers, now_s, zone=zone, before=old)
+
+    if all(worker.role == "regular" for worker in serving):
+        old = before.regular if before is not None else None
+        regular = stage_of(version, model, serving, now_s, zone=zone, before=old)
+        return _stages(regular, fallback=fallback)
+    regular = of_role("regular", before.regular if before is not None else None)
+    first = of_role("prefill", before.prefill if before is not None else None)
+    second = of_role("decode", before.decode if before is not None else None)
+    return _stages(regular, first, second, zone=zone, fallback=fallback)
+
+
+def _stages(
+    regular: Stage,
+    first: Stage | None = None,
+    second: Stage | None = None,
+    *,
+    zone: str = "",
+    fallback: bool = True,
+) -> Stages:
+    """Put stages together, and work out what every decision would ask of them."""
+    until_s = regular.sieved.until_s
+    if first is None or second is None:
+        return Stages(
+            regular,
+            fallback=fallback,
+            alone=regular,
+            until_s=until_s,
+            version=regular.version,
+            model=regular.model,
+        )
+    return Stages(
+        regular,
+        first,
+        second,
+        _pairs(first, second, zone),
+        fallback,
+        alone=regular if fallback else None,
+        until_s=min(until_s, first.sieved.until_s, second.sieved.until_s),
+        version=regular.version,
+        model=regular.model,
+    )
+
+
+def _pairs(first: Stage, second: Stage, zone: str) -> Pairs | None:
+    partners: dict[Group, list[Worker]] = {}
+    for worker in second.sieved.candidates:
+        group = group_of(worker)
+        if group is not None:
+            partners.setdefault(group, []).append(worker)
+    able = [worker for worker in first.sieved.candidates if group_of(worker) in partners]
+    everybody, near = choosables(able, first.known, first.ring, zone)
+    if everybody is None:
+        return None
+    wanted = {group_of(worker) for worker in able}
+    return Pairs(
+        everybody,
+        near,
+        {
+            group: _partnered(workers, second)
+            for group, workers in partners.items()
+            if group in wanted
+        },
+    )
+
+
+def _partnered(workers: Sequence[Worker], stage: Stage) -> Partnered:
+    everybody, _ = choosables(workers, stage.known, stage.ring, "")
+    assert everybody is not None, "a group has somebody"
+    zones: dict[str, Choosable] = {}
+    for zone in sorted({worker.labels.get(ZONE_LABEL, "") for worker in workers} - {""}):
+        _, near = choosables(workers, stage.known, stage.ring, zone)
+        if near is not None:
+            zones[zone] = near
+    return Partnered(everybody, zones)

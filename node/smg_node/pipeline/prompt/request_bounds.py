@@ -1,0 +1,156 @@
+"""What every request to one model on one kind of engine has to go by, worked out once. Pure.
+
+Bounds, digest and ends follow from the model, its settings and the engine's card, and only change with them. So
+they are worked out with the first request that a card serves, and kept with the model.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from smg_node.core.generation.request import Sampling
+from smg_node.engines.engine import Abilities, ModelCard
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.parsers.selection.model_formats import Printing
+from smg_node.pipeline.stream.choice_stream import Ends, ends_of
+from smg_node.tokens.tokenizer import Tokenizer
+
+CARDS_MAX: Final = 256
+"""Cards kept per model; more workers than that only cost them being worked out again (6 us)."""
+_PLAIN: Final = Sampling()
+VERY_LONG: Final = 2**31 - 1
+"""Ids of a prompt where nobody says how long one may be."""
+DRAWN_MAX: Final = 64
+"""Samplings kept per terms. Those of plain bodies are few objects that come again and again; others are seen once."""
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """What answers drawn as `wished` come to on engines of some `abilities`: all that does not depend on a prompt.
+
+    `sampling` is what they are drawn with, `asked` what their engine is sent, and `ignored` names the wishes it
+    cannot fulfil. It holds for one answer to a prompt of at most `longest` ids: behind a longer one there is less room.
+    """
+
+    terms: "Terms"
+    wished: Sampling
+    abilities: Abilities
+    sampling: Sampling
+    asked: Sampling
+    ends: Ends
+    reads: bool
+    """Whether a parser reads it."""
+    ignored: tuple[str, ...]
+    longest: int
+    most: int
+    """Tokens that an answer may have."""
+    skips: bool
+    """Whether special tokens print nothing."""
+    temperature: float
+    top_p: float
+
+
+class Terms:
+    """One model's, for engines of one card. Holds for as long as `settings` and `printing` are the model's.
+
+    `prompt_max` and `context` are in tokens, None if nobody knows. `trusted`: every id that our tokenizer makes
+    is inside the `vocabulary`. No id from `beyond` on can be meant by an engine. `stops` are ids that the model's
+    format reads at an answer's end.
+    """
+
+    __slots__ = (
+        "_ends",
+        "beyond",
+        "card",
+        "context",
+        "fingerprint",
+        "kept",
+        "printing",
+        "prompt_max",
+        "settings",
+        "stops",
+        "tokenizer",
+        "trusted",
+        "vocabulary",
+    )
+
+    def __init__(self, model: ServedModel, card: ModelCard) -> None:
+        self.card = card
+        self.settings = model.settings
+        self.printing = model.printing
+        self.tokenizer = model.tokenizer
+        self.vocabulary = model.vocabulary(card)
+        self.trusted = self.vocabulary >= model.tokenizer.vocabulary
+        # A model may have more rows than its tokenizer has tokens; those print nothing, as everywhere.
+        self.beyond = max(model.tokenizer.vocabulary, card.vocabulary or 0)
+        self.context = model.context(card)
+        self.prompt_max = model.prompt_max(card)
+        self.fingerprint = model.fingerprint(card)
+        self.stops = stop_ids(model.printing, model.tokenizer)
+        self._ends = ends_of(_PLAIN, model.tokenizer, card.eos_ids)
+        self.kept: dict[int, Drawn] = {}
+        """What was worked out for a sampling, by its identity; see `drawn_of`."""
+
+    def ends(self, sampling: Sampling, read: frozenset[int]) -> Ends:
+        """Return which ids end an answer drawn so; `read` are those that its format reads."""
+        if not (read or sampling.ignore_eos or sampling.stop_token_ids):
+            return self._ends
+        return ends_of(sampling, self.tokenizer, self.card.eos_ids, read=read)
+
+    def keep(self, drawn: Drawn) -> None:
+        """Keep that for the next requests that are drawn so."""
+        if len(self.kept) >= DRAWN_MAX:
+            self.kept.clear()
+        self.kept[id(drawn.wished)] = drawn
+
+    def room(self, wished: Sampling) -> int:
+        """Return the longest prompt, in ids, behind which there is room for as many tokens as were wished."""
+        assert wished.max_tokens is not None
+        bounds = [VERY_LONG if self.prompt_max is None else self.prompt_max]
+        if self.context is not None:
+            bounds.append(self.context - wished.max_tokens)
+        return min(bounds)
+
+
+def terms_of(model: ServedModel, card: ModelCard) -> Terms:
+    """Return the terms of `model` on engines of `card`."""
+    known = model.worked_out
+    found: Terms | None = known.get(id(card))
+    # It holds its card, so that no other one can have that id.
+    if found is not None and found.settings is model.settings and found.printing is model.printing:
+        return found
+    if len(known) >= CARDS_MAX:
+        known.clear()
+    terms = known[id(card)] = Terms(model, card)
+    return terms
+
+
+def drawn_of(
+    model: ServedModel, card: ModelCard, wished: Sampling, abilities: Abilities
+) -> Drawn | None:
+    """Return what was kept of answers of `model` drawn so, on engines of that card and these abilities."""
+    terms: Terms | None = model.worked_out.get(id(card))
+    # As in `terms_of`.
+    if (
+        terms is None
+        or terms.settings is not model.settings
+        or terms.printing is not model.printing
+    ):
+        return None
+    found = terms.kept.get(id(wished))
+    # It holds its sampling, so that no other one can have that id.
+    if found is not None and found.wished is wished and found.abilities is abilities:
+        return found
+    return None
+
+
+def stop_ids(printing: Printing, tokenizer: Tokenizer) -> frozenset[int]:
+    """Return the ids that end an answer in a model's format and are read with it."""
+    joint = printing.joint
+    return _ids_of(joint.stops, tokenizer) if joint is not None else frozenset()
+
+
+def _ids_of(tokens: Iterable[str], tokenizer: Tokenizer) -> frozenset[int]:
+    """Return the ids of those tokens that the vocabulary has as tokens of their own."""
+    encoded = [tokenizer.encode(token, add_special_tokens=False) for token in tokens]
+    return frozenset(ids[0] for ids in encoded if len(ids) == 1)

@@ -1,0 +1,353 @@
+"""Generations of models that only HTTP workers serve: a wish goes out as a chat, and its answer comes back as events.
+
+Whoever needs to know what was said, because it is told in other words or kept, cannot be given a worker's bytes. The
+call itself is relayed like any other, with the same workers, limits and retries; only here the answer is understood,
+so it is also tried elsewhere until there is a word of it. Log probabilities aside, no token is known.
+"""
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from smg_node.admission.ticket import Ticket
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.answer import Answer
+from smg_node.core.generation.byte_sink import Through
+from smg_node.core.generation.events import UNSAID, Begin, Event, Fail, Usage
+from smg_node.core.generation.request import ChatPrompt, GenerateRequest
+from smg_node.core.ids import IdSource
+from smg_node.core.ports import Clock
+from smg_node.core.request_context import RequestContext
+from smg_node.dialects.chat.listener import ChunkReader, WorkerError, error_of
+from smg_node.dialects.chat.writer import call_ids, chat_fields
+from smg_node.engines.http.status_mapping import is_answer
+from smg_node.fleet.models.served_model import RelayedModel
+from smg_node.pipeline.generation.event_sink import Ready, Receive
+from smg_node.pipeline.generation.run_interface import Generations, Run, told_whole
+from smg_node.pipeline.placement.placer import Placer
+from smg_node.pipeline.prompt.preparation import Preparer
+from smg_node.pipeline.relay.relay_call import REFUSAL_MAX_BYTES, Head
+from smg_node.pipeline.relay.relay_context import REFUSED_CODE, Asks, first_known
+from smg_node.pipeline.relay.relay_request import APIS, relayable
+from smg_node.pipeline.relay.relay_run import RelayRun
+from smg_node.pipeline.relay.relays import Relays
+
+WHOLE_MAX_BYTES: Final = 16 * 1024 * 1024
+"""An answer that is not streamed, though it was to be, may be so long."""
+_TOO_LONG: Final = "context_length_exceeded"
+_CLIENTS_STATUS: Final = (400, 413, 422)
+_decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What generations of all models need; built once. `engines` generates for models that have some."""
+
+    engines: Generations
+    relays: Relays
+    placer: Placer
+    preparer: Preparer
+    ids: IdSource
+    clock: Clock
+
+
+class AnyGenerations:
+    """Starts generations, whatever their workers speak."""
+
+    def __init__(self, engines: Generations, relays: Relays, preparer: Preparer) -> None:
+        """Have `engines` generate for models that have some, and relay chats for the others."""
+        calls = relays.parts
+        self._parts = _Parts(engines, relays, calls.placer, preparer, calls.ids, calls.clock)
+
+    def start(self, dialect: str, request: GenerateRequest, context: RequestContext) -> Run:
+        """Return a run that has not begun."""
+        return AnyRun(self._parts, dialect, request, context)
+
+
+class AnyRun:
+    """One generation of a model of which it shows only when it begins what its workers speak; see `run.Run`."""
+
+    def __init__(
+        self, parts: _Parts, dialect: str, request: GenerateRequest, context: RequestContext
+    ) -> None:
+        self._parts = parts
+        self._asked = (dialect, request, context)
+        self._run: Run | None = None
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Parameters without effect."""
+        return self._asked[1].ignored if self._run is None else self._run.ignored
+
+    @property
+    def worker(self) -> str:
+        """Id of the worker in use, "" until one was chosen."""
+        return "" if self._run is None else self._run.worker
+
+    @property
+    def attempts(self) -> int:
+        """Engine calls."""
+        return 0 if self._run is None else self._run.attempts
+
+    @property
+    def ticket(self) -> Ticket | None:
+        """What it showed when it entered."""
+        return None if self._run is None else self._run.ticket
+
+    async def enter(self) -> None:
+        """See `Run`."""
+        await (await self._chosen()).enter()
+
+    def leave(self) -> None:
+        """See `Run`."""
+        if self._run is not None:
+            self._run.leave()
+
+    async def events(self) -> AsyncGenerator[Sequence[Event], None]:
+        """Yield the events of this generation; never raises SmgError."""
+        told = (await self._chosen()).events()
+        assert isinstance(told, AsyncGenerator), "events of a run can be closed"
+        async with aclosing(told) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def tell(
+        self, receive: Receive, ready: Ready | None = None, through: Through | None = None
+    ) -> None:
+        """See `Run`."""
+        await (await self._chosen()).tell(receive, ready, through)
+
+    async def answer(self) -> Answer:
+        """See `Run`."""
+        return await (await self._chosen()).answer()
+
+    async def _chosen(self) -> Run:
+        if self._run is None:
+            parts, (dialect, request, context) = self._parts, self._asked
+            start = parts.engines.start
+            try:
+                model = await parts.placer.known(request.model, deadline_s=context.deadline_s)
+                if isinstance(model, RelayedModel):
+                    start = partial(ChatRun, parts)
+            except SmgError:
+                # Told, and counted, by who would have generated, who need not wait for it once more.
+                context = msgspec.structs.replace(context, deadline_s=parts.clock.monotonic_s())
+            self._run = start(dialect, request, context)
+        return self._run
+
+
+class ChatRun:
+    """One generation by HTTP workers; see `run.Run`."""
+
+    def __init__(
+        self, parts: _Parts, dialect: str, request: GenerateRequest, context: RequestContext
+    ) -> None:
+        self.ignored = request.ignored
+        self._parts = parts
+        self._dialect = dialect
+        self._request = request
+        self._context = context
+        self._id = parts.ids.new("")
+        self._run: RelayRun | None = None
+        self._heard: Hearing | None = None
+
+    @property
+    def worker(self) -> str:
+        """Id of the worker in use, "" until one was chosen."""
+        return "" if self._run is None else self._run.worker
+
+    @property
+    def attempts(self) -> int:
+        """Calls of workers."""
+        return 0 if self._run is None else self._run.attempts
+
+    @property
+    def ticket(self) -> Ticket | None:
+        """What it showed when it entered."""
+        return None if self._run is None else self._run.meter.ticket
+
+    async def enter(self) -> None:
+        """See `Run`."""
+        await (await self._written()).enter()
+
+    def leave(self) -> None:
+        """See `Run`."""
+        if self._run is not None:
+            self._run.leave()
+
+    async def events(self) -> AsyncGenerator[Sequence[Event], None]:
+        """Yield the events of this generation; never raises SmgError."""
+        failure: SmgError | None = None
+        try:
+            run = await self._written()
+            async with aclosing(run.answer()) as pieces:
+                async for _ in pieces:
+                    told = self._told()
+                    if told:
+                        yield told
+        except SmgError as error:
+            failure = error
+        yield self._ending(failure)
+
+    async def tell(
+        self, receive: Receive, ready: Ready | None = None, through: Through | None = None
+    ) -> None:
+        """See `Run`."""
+        async with aclosing(self.events()) as batches:
+            async for events in batches:
+                if receive(events) and ready is not None:
+                    await ready()
+
+    async def answer(self) -> Answer:
+        """See `Run`."""
+        return await told_whole(self, self._request.choices)
+
+    def _told(self) -> list[Event]:
+        return [] if self._heard is None else self._heard.take()
+
+    def _ending(self, failure: SmgError | None) -> list[Event]:
+        """Return what is left to tell: an answer is whole when it has finished, whatever became of the call then."""
+        heard = self._heard
+        if heard is None:
+            assert failure is not None, "somebody answered"
+            return [Fail(failure)]
+        run = self._run
+        assert run is not None, "somebody was asked"
+        # Of two workers the first one knows what was cached, and may say so after the second one's last word.
+        cached = first_known(run.found, -1)
+        told = heard.ending(failure)
+        return told if cached < 0 else [_recounted(event, cached) for event in told]
+
+    async def _written(self) -> RelayRun:
+        """Return the call, written when it is first wanted; INVALID_REQUEST for what no chat can carry."""
+        if self._run is None:
+            parts, request = self._parts, self._request
+            await parts.preparer.constraint(request.sampling.constraint)
+            fields = chat_fields(request)
+            asked = relayable(APIS["chat"], _encode(fields), fields)
+            asks = Asks(
+                self._dialect, request.stream, self._id, lambda: self._listen(asked.prompt_tokens)
+            )
+            key = request.routing_key or ""
+            self._run = parts.relays.start(asked, {}, self._context, key, asks)
+        return self._run
+
+    def _listen(self, prompt_tokens: int) -> "Hearing":
+        """Return who listens to a call; what was heard of the one before it said nothing."""
+        request = self._request
+        prompt = request.prompts[0]
+        assert isinstance(prompt, ChatPrompt), "only turns are told as a chat"
+        temperature, top_p = request.sampling.temperature, request.sampling.top_p
+        begin = Begin(
+            id=self._id,
+            model=request.model,
+            created_s=self._parts.clock.now_ms() // 1000,
+            prompt_tokens=0,
+            temperature=UNSAID if temperature is None else temperature,
+            top_p=UNSAID if top_p is None else top_p,
+        )
+        reader = ChunkReader(begin, prompt_tokens=prompt_tokens, taken=call_ids(prompt))
+        self._heard = Hearing(reader)
+        return self._heard
+
+
+class Hearing:
+    """What is heard of one call."""
+
+    def __init__(self, reader: ChunkReader) -> None:
+        self._reader = reader
+        self._out: list[Event] = []
+        self._head: Head | None = None
+        self._body = bytearray()
+        self._ended = False
+
+    def hear(self, piece: Head | bytes) -> bool:
+        """Take a piece; whether there is anything to tell."""
+        if isinstance(piece, Head):
+            self._head = piece
+            return False
+        head = self._head
+        assert head is not None, "an answer begins with its head"
+        if head.events:
+            with _understood():
+                self._reader.feed(piece, self._out)
+            return bool(self._out)
+        self._body += piece
+        if len(self._body) > WHOLE_MAX_BYTES:
+            raise SmgError(ErrorKind.UPSTREAM_FAILED, "the worker did not stream its answer")
+        return False
+
+    def over(self) -> None:
+        """Take note that it was the whole answer; UPSTREAM_FAILED if it is none."""
+        head = self._head
+        assert head is not None, "an answer begins with its head"
+        if head.status >= 400:
+            return
+        with _understood():
+            if not head.events:
+                self._reader.feed_whole(bytes(self._body), self._out)
+            self._reader.end(self._out)
+        self._ended = True
+
+    def take(self) -> list[Event]:
+        """Return what there is to tell since the last time."""
+        out, self._out = self._out, []
+        return out
+
+    def ending(self, failure: SmgError | None) -> list[Event]:
+        """Return the last events of the generation, whose call ended with `failure` or with its end."""
+        if not self._ended and failure is not None and self._reader.finished:
+            try:
+                self._reader.end(self._out)
+                self._ended = True
+            except (SmgError, WorkerError):
+                pass
+        if not self._ended:
+            self._reader.fail(failure or self._refusal(), self._out)
+        return self.take()
+
+    def _refusal(self) -> SmgError:
+        """Return what a worker says of a request that its client should not have made."""
+        assert self._head is not None, "somebody refused"
+        try:
+            said = error_of(_decode(bytes(self._body[:REFUSAL_MAX_BYTES])))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            said = None
+        return refused(said or WorkerError(0, "", ""), self._head.status)
+
+
+def _recounted(event: Event, cached: int) -> Event:
+    if not isinstance(event, Usage):
+        return event
+    return msgspec.structs.replace(event, cached_tokens=min(cached, event.prompt_tokens))
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    """Have the words of a worker mean what the status beside them means, also in the middle of a stream."""
+    try:
+        yield
+    except WorkerError as said:
+        if 400 <= said.status < 500 and is_answer(said.status):
+            raise refused(said, said.status) from said
+        raise SmgError(ErrorKind.UPSTREAM_FAILED, "the worker failed over its answer") from said
+
+
+def refused(said: WorkerError, status: int) -> SmgError:
+    """Return the error for a request that a worker does not take."""
+    words = f": {said.message}" if said.message else ""
+    if status in (404, 405):
+        return SmgError(ErrorKind.UPSTREAM_FAILED, f"the worker cannot be asked for a chat{words}")
+    too_long = said.code == _TOO_LONG or "context length" in said.message.lower()
+    return SmgError(
+        ErrorKind.INVALID_REQUEST,
+        f"the worker refused the request{words}",
+        where="input" if too_long else None,
+        code=_TOO_LONG if too_long else REFUSED_CODE,
+        status=status if status in _CLIENTS_STATUS else 400,
+    )

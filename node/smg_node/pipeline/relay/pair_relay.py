@@ -1,0 +1,157 @@
+"""One relayed request on two HTTP workers, as one answer: see `pair_legs` for how, `relay_halves` for what they get.
+
+The first one's answer is read to its end and dropped. If what it says is that the client made a mistake, that is
+the answer, in its words, and the second one is not asked, or told to stop.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.engines.engine import Engine, Prefilled
+from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
+from smg_node.engines.http.response_stream import HttpStream
+from smg_node.engines.http.status_mapping import failure, is_answer
+from smg_node.pipeline.pairs.engine_pair import Partners
+from smg_node.pipeline.pairs.pair_calls import BLAME_S, Fault, Leg, PairLegs
+from smg_node.pipeline.relay.pair_bodies import ANSWER_MAX_BYTES, of_decode, of_prefill, prefilled
+from smg_node.pipeline.relay.relay_call import Head, RelayCall, path_of, refusal
+from smg_node.pipeline.relay.relay_request import Relayable
+from smg_node.pipeline.relay.response_filter import Passage
+
+
+class RelayPair:
+    """The two calls of a request. `prefilled` is told once, when the first worker is done; `spoke` of the first piece.
+
+    `refused` is the status of an answer that is the client's mistake; `by_prefill` whether it is the first worker's.
+    """
+
+    def __init__(
+        self,
+        partners: Partners,
+        asked: Relayable,
+        passage: Passage,
+        *,
+        prefilled: Callable[[Prefilled], None],
+        spoke: Callable[[], None],
+    ) -> None:
+        self.by_prefill = False
+        self._partners = partners
+        self._asked = asked
+        self._tell = prefilled
+        self._first = _http(partners.prefill)
+        self._second = _http(partners.decode)
+        self._call = RelayCall(
+            self._second, asked.api, passage, spoke=spoke, known=self._prompt_known
+        )
+        self._over = asyncio.Event()
+        """Set when the first call is over."""
+        self._legs: PairLegs[Head | bytes] = PairLegs()
+        self._found: Prefilled | None = None
+        self._refused = 0
+
+    @property
+    def fault(self) -> Fault | None:
+        """Whose fault it was that the request broke; None while it has not."""
+        return self._legs.fault
+
+    @property
+    def broke(self) -> Leg | None:
+        """Which of the two calls broke; None while none has."""
+        return self._legs.broke
+
+    @property
+    def refused(self) -> int:
+        """The status of an answer that is the client's mistake, 0 of any other."""
+        return self._refused or self._call.refused
+
+    async def pieces(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
+        """Yield the answer's head, then its body; see `RelayCall`. Path and body of `request` are not looked at."""
+        try:
+            async with aclosing(self._told(request)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except _RefusedError as error:
+            self._refused, self.by_prefill = error.head.status, True
+            yield error.head
+            yield error.words
+
+    def _told(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
+        async def prefill() -> None:
+            await self._prefill(request)
+
+        def decode(left_s: float) -> AsyncGenerator[Head | bytes, None]:
+            return self._decode(request, left_s)
+
+        if self._partners.style == "room":
+            return self._legs.at_once(prefill, decode(request.timeout_s))
+        return self._legs.in_turn(prefill, decode, timeout_s=request.timeout_s)
+
+    async def _prefill(self, request: RelayRequest) -> None:
+        try:
+            await self._work_off(request)
+        finally:
+            self._over.set()
+
+    async def _prompt_known(self) -> None:
+        """Wait until the first worker has said what it had of the prompt, if that is a matter of a moment."""
+        try:
+            async with asyncio.timeout(BLAME_S):
+                await self._over.wait()
+        except TimeoutError:
+            return
+
+    async def _work_off(self, request: RelayRequest) -> None:
+        engine, asked = self._first, self._asked
+        body = of_prefill(asked, engine.served_name, self._partners)
+        path = path_of(engine, asked.api)
+        stream = await engine.relay(
+            replace(request, path=path, body=body, streamed=False, prefill=True)
+        )
+        try:
+            if not is_answer(stream.status):
+                raise failure(stream.status, stream.headers)
+            if stream.status >= 400:
+                raise _RefusedError(*await refusal(engine, stream))
+            self._found = found = prefilled(await _all_of(stream))
+        finally:
+            stream.close()
+        self._tell(found)
+
+    def _decode(self, request: RelayRequest, left_s: float) -> AsyncGenerator[Head | bytes, None]:
+        engine, asked = self._second, self._asked
+        body = of_decode(asked, engine.served_name, self._partners, self._found)
+        path = path_of(engine, asked.api)
+        return self._call.pieces(replace(request, path=path, body=body, timeout_s=left_s))
+
+
+class _RefusedError(Exception):
+    """The first worker says that the client made a mistake."""
+
+    def __init__(self, head: Head, words: bytes) -> None:
+        super().__init__(head.status)
+        self.head = head
+        self.words = words
+
+
+async def _all_of(stream: HttpStream) -> bytes:
+    """Return an answer to its end; UPSTREAM_FAILED if it is longer than any could be."""
+    parts: list[bytes] = []
+    size = 0
+    while piece := await stream.read():
+        parts.append(piece)
+        size += len(piece)
+        if size > ANSWER_MAX_BYTES:
+            raise SmgError(
+                ErrorKind.UPSTREAM_FAILED,
+                f"the worker's answer to the prompt is larger than {ANSWER_MAX_BYTES} bytes",
+                code="upstream_transfer",
+            )
+    return b"".join(parts)
+
+
+def _http(engine: Engine) -> HttpEngine:
+    assert isinstance(engine, HttpEngine), "workers of relayed models speak HTTP"
+    return engine

@@ -1,0 +1,51 @@
+"""Which workers can take a relayed request, and what its client is told where none can. Pure.
+
+A pair that meets in a room gives one answer to one prompt. A pair that takes turns can be asked for anything: what
+cannot be handed over, its second half does alone.
+"""
+
+from collections.abc import Sequence
+
+from smg_node.core.errors import SmgError
+from smg_node.engines.http.status_mapping import not_implemented
+from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.relay.relay_call import may_have
+from smg_node.pipeline.relay.relay_request import Relayable
+
+
+def can_take(worker: Worker, asked: Relayable) -> bool:
+    """Whether a worker may be given it, or a part of it."""
+    return may_have(worker, asked.api) and (
+        worker.role == "regular"
+        or (asked.api.generates and (asked.shareable or not _meets(worker)))
+    )
+
+
+def for_pairs(asked: Relayable, serving: Sequence[Worker]) -> bool:
+    """Whether a pair may be given it, of those that serve its model."""
+    return asked.api.generates and (
+        asked.shareable or any(worker.role == "decode" and not _meets(worker) for worker in serving)
+    )
+
+
+def check_somebody_can(asked: Relayable, serving: Sequence[Worker]) -> None:
+    """Raise a 501 unless there are workers, whatever their state, that can take it."""
+    if any(can_take(worker, asked) for worker in serving):
+        return
+    if not asked.api.generates or not any(may_have(worker, asked.api) for worker in serving):
+        raise nobody(asked)
+    raise not_implemented(
+        f"the workers of {asked.model!r} work in pairs, which give one answer to one prompt and do not tell of "
+        "the prompt's tokens: ask for one at a time"
+    )
+
+
+def nobody(asked: Relayable) -> SmgError:
+    """Return the error for an API that no worker of the model has."""
+    return not_implemented(f"no worker of {asked.model!r} serves {asked.api.paths[0]}")
+
+
+def _meets(worker: Worker) -> bool:
+    """Whether half of a pair meets the other one in a room."""
+    pairing = worker.pairing
+    return pairing is not None and pairing.style == "room"

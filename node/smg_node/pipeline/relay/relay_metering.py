@@ -1,0 +1,106 @@
+"""What a relayed request uses of limits: as far as its worker says, else as far as it can be seen from here.
+
+Nobody here counts tokens of relayed models. A prompt is reserved by its length in characters, an answer's tokens
+are taken for its events while it is streamed; what the worker says in the end is what counts.
+"""
+
+from typing import Final
+
+from smg_node.admission.admission import Admission
+from smg_node.admission.ticket import Ticket
+from smg_node.core.request_context import RequestContext
+from smg_node.pipeline.relay.relay_call import Head
+from smg_node.pipeline.relay.relay_request import LENGTHS, Relayable
+from smg_node.pipeline.relay.response_filter import UsageReader
+
+ANSWERS_MAX: Final = 128
+"""So many answers to one request are reckoned with."""
+LENGTH_MAX: Final = 1 << 40
+_EVENT: Final = b"data:"
+
+
+class RelayMeter:
+    """One request. `ticket` tells of the limits it met, None if there are none or it has not entered."""
+
+    def __init__(
+        self, admission: Admission | None, asked: Relayable, context: RequestContext
+    ) -> None:
+        self.ticket: Ticket | None = None
+        self._admission = admission
+        self._asked = asked
+        self._context = context
+        self._events = 0
+
+    async def enter(self, model: str) -> None:
+        """Charge what it may need; LimitedError if a limit does not let it in."""
+        if self._admission is not None:
+            self.ticket = self._admission.ticket(self._context, model)
+        ticket, asked = self.ticket, self._asked
+        if ticket is None:
+            return
+        await ticket.enter()
+        answers = 1
+        most: int | None = 0
+        if asked.api.generates:
+            answers = _answers(asked)
+            length = _length(asked)
+            most = None if length is None else length * answers
+        await ticket.reserve(asked.prompt_tokens, most, answers=answers)
+
+    def passed(self, piece: Head | bytes) -> None:
+        """Take note of what its client gets. An answer is never ended from here: it is not ours to word."""
+        if not self._asked.streamed or not isinstance(piece, bytes):
+            return
+        self._events += piece.count(_EVENT)
+        if self.ticket is not None:
+            self.ticket.streamed(self._asked.prompt_tokens, self._events)
+
+    def used(self, usage: UsageReader, *, called: bool, failed: bool) -> tuple[int, int, int]:
+        """Return tokens of prompt, of its cached part, and of the answer; estimates if its worker did not say."""
+        if usage.prompt_tokens or usage.completion_tokens:
+            return usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens
+        if not called or (failed and not self._events):
+            return 0, 0, 0
+        return self._asked.prompt_tokens, 0, self._events
+
+    def settle(self, usage: UsageReader, *, called: bool, failed: bool, complete: bool) -> None:
+        """Give back what was not used; `failed` is whether a worker or its node gave no answer."""
+        ticket, asked = self.ticket, self._asked
+        if ticket is None:
+            return
+        if not called:
+            ticket.void()
+        elif usage.prompt_tokens or usage.completion_tokens:
+            ticket.settle(
+                usage.prompt_tokens,
+                usage.cached_tokens,
+                usage.completion_tokens,
+                complete=complete and not failed,
+            )
+        elif failed and not self._events:
+            ticket.settle(0, 0, 0)
+        elif asked.api.generates and not asked.streamed and complete:
+            ticket.settle_reserved()
+        else:
+            ticket.settle(asked.prompt_tokens, 0, self._events)
+
+
+def _answers(asked: Relayable) -> int:
+    """Return how many answers it wants: that of prompts, times that of each."""
+    prompts = asked.fields.get("prompt")
+    count = 1
+    if isinstance(prompts, list) and prompts and not isinstance(prompts[0], int):
+        count = len(prompts)
+    each = asked.fields.get("n")
+    if isinstance(each, int) and not isinstance(each, bool) and each > 0:
+        count *= each
+    return min(count, ANSWERS_MAX)
+
+
+def _length(asked: Relayable) -> int | None:
+    """Return how many tokens an answer may have, None where its client did not say."""
+    for name in reversed(LENGTHS):
+        value = asked.fields.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40:
+            return value
+    return None

@@ -1,0 +1,370 @@
+"""A client's request, sent to an HTTP worker as it came, and the answer given back as it comes.
+
+Placing is that of generations: policies, breakers, the line, exclusion, the retries' budget, the journey. What
+differs is how much of an answer can be understood: nothing but its beginning, its end and its usage. So a call
+is tried again until its client has had a byte, and never gone on with. An answer that is not streamed is kept
+back until it is whole, or too large to keep: until then another worker may give it.
+
+A worker that turns out not to have an API is not asked for it again while it is connected; other workers are.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.outcome import Outcome, OutcomeKind
+from smg_node.core.journey import Broke, Journey
+from smg_node.core.request_context import RequestContext
+from smg_node.engines.engine import Prefilled
+from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
+from smg_node.engines.transport.grpc_status import DEADLINE_CODE
+from smg_node.fleet.models.served_model import RelayedModel
+from smg_node.pipeline.generation.generator import checked_key
+from smg_node.pipeline.generation.leg_runner import given_up
+from smg_node.pipeline.pairs.pair_reservation import PairHold
+from smg_node.pipeline.placement.placer import Wish
+from smg_node.pipeline.relay.pair_bodies import on_rank
+from smg_node.pipeline.relay.pair_relay import RelayPair
+from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of
+from smg_node.pipeline.relay.relay_context import REFUSED_CODE, Asks, RelayParts, first_known
+from smg_node.pipeline.relay.relay_eligibility import (
+    can_take,
+    check_somebody_can,
+    for_pairs,
+    nobody,
+)
+from smg_node.pipeline.relay.relay_metering import RelayMeter
+from smg_node.pipeline.relay.relay_request import Relayable
+from smg_node.pipeline.relay.response_filter import Passage, UsageReader
+from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.retry import Attempts, Broken, GiveUp
+from smg_node.telemetry.traces import request_scope as scope
+
+__all__ = ["REFUSED_CODE", "RelayParts", "RelayRun"]
+
+MISSING_TRIES_MAX: Final = 16
+"""How many workers without an API a request finds at most."""
+
+
+class RelayRun:
+    """One relayed request."""
+
+    def __init__(
+        self,
+        parts: RelayParts,
+        asked: Relayable,
+        headers: Mapping[str, str],
+        context: RequestContext,
+        key: str,
+        asks: Asks | None = None,
+    ) -> None:
+        self.worker = ""
+        """Id of the worker in use, "" until one was chosen."""
+        self.attempts = 0
+        self._parts = parts
+        self._asked = asked
+        self._headers = headers
+        self._context = context
+        self._key = key
+        self._asks = asks if asks is not None else Asks(asked.api.name, streamed=asked.streamed)
+        self._admitted: RelayedModel | None = None
+        self._model = ""
+        self._usage = UsageReader()
+        self.found: Prefilled | None = None
+        """What the first worker of a pair said of the prompt; the second one's own cache is no saving."""
+        self._first_s: float | None = None
+        self._failure: SmgError | None = None
+        self._broken: SmgError | None = None
+        """What became of the last call."""
+        self._refused = 0
+        self._over = False
+        self.meter = RelayMeter(parts.admission, asked, context)
+
+    async def answer(self) -> AsyncGenerator[Head | bytes, None]:
+        """Yield the head of the answer, then its body piece by piece; close it and the worker is told at once.
+
+        SmgError before the head if there is no answer, after it if the answer breaks.
+        """
+        journey = self._journey()
+        try:
+            model = self._admitted or await self._admit()
+            journey.model = model.name
+            async with aclosing(self._tried(model, journey)) as pieces:
+                async for piece in pieces:
+                    self.meter.passed(piece)
+                    yield piece
+            self._over = True
+        except SmgError as error:
+            self._failure = error
+            raise
+        finally:
+            failed = self._failure is not None or self._refused > 0
+            self.meter.settle(
+                self._usage, called=self.attempts > 0, failed=failed, complete=self._over
+            )
+            self._report(journey)
+
+    # ── Before a call ────────────────────────────────────────────────────────
+
+    async def enter(self) -> None:
+        """Find its model and be let in, before anybody reads; what refuses it is raised, and counted as its end."""
+        try:
+            self._admitted = await self._admit()
+        except SmgError as error:
+            self._failure = error
+            self.leave()
+            self._report(self._journey())
+            raise
+
+    def leave(self) -> None:
+        """Give back what entering took, if nobody has read the answer."""
+        if self.meter.ticket is not None:
+            self.meter.ticket.void()
+
+    def _journey(self) -> Journey:
+        asks, model, now_ms = self._asks, self._asked.model, self._parts.clock.now_ms()
+        names = self._context.request_id, asks.dialect, self._model or model
+        journey = self._parts.journal.begin(*names, now_ms)
+        journey.answer = asks.answer
+        return journey
+
+    async def _admit(self) -> RelayedModel:
+        parts, asked = self._parts, self._asked
+        found = parts.fleet.relayed(asked.model)
+        if found is None:
+            known = await parts.placer.known(asked.model, deadline_s=self._context.deadline_s)
+            if not isinstance(known, RelayedModel):
+                raise nobody(asked)
+            found = known
+        self._model = found.name
+        parts.retries.of(found.name).asked(parts.clock.monotonic_s())
+        await self.meter.enter(found.name)
+        return found
+
+    async def _placed(self, model: RelayedModel, wish: Wish) -> Hold:
+        parts, asked = self._parts, self._asked
+        check_somebody_can(asked, parts.fleet.serving(model))
+        try:
+            hold = await parts.placer.hold(model, wish)
+        except SmgError as error:
+            if self._broken is None:
+                raise
+            raise given_up(self._broken, error.message) from error
+        self.worker = hold.worker.id
+        return hold
+
+    def _wish(self, model: RelayedModel, journey: Journey) -> Wish:
+        context, asked = self._context, self._asked
+        return Wish(
+            deadline_s=context.deadline_s,
+            ids=asked.ids,
+            prompt_tokens=asked.prompt_tokens,
+            key=checked_key(self._key),
+            caller=context.caller,
+            client=context.client,
+            priority=context.priority,
+            target=context.target_worker,
+            fits=lambda worker: can_take(worker, asked),
+            why="first" if context.target_worker is None else "target",
+            journey=journey,
+            pair=for_pairs(asked, self._parts.fleet.serving(model)),
+        )
+
+    # ── Calls ────────────────────────────────────────────────────────────────
+
+    async def _tried(
+        self, model: RelayedModel, journey: Journey
+    ) -> AsyncGenerator[Head | bytes, None]:
+        parts, retries = self._parts, self._parts.retries
+        attempts = Attempts(retries.options, retries.of(model.name))
+        wish, missing = self._wish(model, journey), 0
+        while True:
+            hold = await self._placed(model, wish)
+            self.attempts = attempts.made
+            said = False
+            try:
+                async with aclosing(self._called(hold, model, attempts.silences)) as pieces:
+                    async for piece in pieces:
+                        said = True
+                        yield piece
+                hold.ended(parts.clock.monotonic_s())
+                return
+            except MissingError as error:
+                hold.ended(parts.clock.monotonic_s())
+                missing += 1
+                if missing >= MISSING_TRIES_MAX or wish.target is not None:
+                    raise nobody(self._asked) from error
+                continue
+            except SmgError as error:
+                pause_s = self._broke(hold, error, attempts, journey, said=said)
+            finally:
+                hold.release(parts.clock.monotonic_s())
+            if pause_s:
+                await asyncio.sleep(pause_s)
+            wish = msgspec.structs.replace(wish, avoid=attempts.avoid, why="retry")
+
+    def _broke(
+        self, hold: Hold, error: SmgError, attempts: Attempts, journey: Journey, *, said: bool
+    ) -> float:
+        """Return how long to wait before the next call; raises the error where there is none."""
+        parts = self._parts
+        now_s = parts.clock.monotonic_s()
+        alone = hold.lonely
+        hold.failed(error, now_s)
+        self._broken = error
+        why: str | None = None
+        pause_s = 0.0
+        if said:
+            why = "its client has a part of the answer"
+        elif self._context.target_worker is not None:
+            why = "its client wanted this worker and no other"
+        else:
+            broken = Broken(hold.culprit.id, error, False, alone, now_s - hold.began_s)
+            then = attempts.judge(broken, now_s=now_s, left_s=self._left_s(), rng=parts.rng)
+            if isinstance(then, GiveUp):
+                why = then.reason
+            else:
+                pause_s = then.pause_s
+        journey.add(
+            Broke(
+                at_ms=parts.clock.now_ms(),
+                choice=0,
+                worker=hold.culprit.id,
+                code=error.code,
+                message=error.message,
+                then="tried again" if why is None else f"given up: {why}" if why else "given up",
+            )
+        )
+        if why is not None:
+            raise given_up(error, why) from error
+        return pause_s
+
+    async def _called(
+        self, hold: Hold, model: RelayedModel, silences: int
+    ) -> AsyncGenerator[Head | bytes, None]:
+        """Yield what one worker answers; nothing is yielded of what another one may yet answer."""
+        engine, listener = hold.engine, self._asks.listen()
+        assert isinstance(engine, HttpEngine), "workers of relayed models speak HTTP"
+        self.found = None
+        with scope.child("engine") as span:
+            request = self._request(span.headers(), silences)
+            passage = Passage(engine.served_name, model.name)
+            self._usage = passage.usage
+            call = self._call(hold, engine, passage)
+            if isinstance(call, RelayCall):
+                body = self._asked.body(engine.served_name, on_rank(hold.rank))
+                request = replace(request, path=path_of(engine, self._asked.api), body=body)
+            async with aclosing(call.pieces(request)) as pieces:
+                async for piece in pieces:
+                    self._refused = call.refused
+                    if listener is None or listener.hear(piece):
+                        yield piece
+            if listener is not None:
+                listener.over()
+
+    def _call(self, hold: Hold, engine: HttpEngine, passage: Passage) -> RelayCall | RelayPair:
+        """Return the call that is made of a hold: of one worker, or of two."""
+        asked, now_s = self._asked, self._parts.clock.monotonic_s()
+
+        def spoke() -> None:
+            self._spoke(hold)
+
+        if isinstance(hold, PairHold):
+            if asked.shareable:
+                pair = RelayPair(
+                    hold.partners,
+                    asked,
+                    passage,
+                    prefilled=lambda found: self._prefilled(hold, found, passage),
+                    spoke=spoke,
+                )
+                hold.take(pair)
+                return pair
+            hold.part(now_s)
+        return RelayCall(engine, asked.api, passage, spoke=spoke)
+
+    def _prefilled(self, hold: PairHold, found: Prefilled, passage: Passage) -> None:
+        hold.prefilled(found)
+        self.found = found
+        if found.cached_tokens >= 0:
+            passage.recount(found.cached_tokens)
+
+    def _request(self, trace_headers: Mapping[str, str], silences: int) -> RelayRequest:
+        """Return what all calls of it have in common; path and body are each worker's own."""
+        left_s = self._left_s()
+        if left_s <= 0:
+            raise SmgError(
+                ErrorKind.UPSTREAM_TIMEOUT,
+                "the request's time was up before it was sent",
+                code=DEADLINE_CODE,
+            )
+        context = self._context
+        return RelayRequest(
+            path="",
+            body=b"",
+            streamed=self._asked.streamed,
+            timeout_s=left_s,
+            headers={
+                **self._headers,
+                **context.upstream_headers,
+                **trace_headers,
+                # Servers make their own id of this one, and two of one id are mixed up by some.
+                "x-request-id": self._parts.ids.new("eng-"),
+                "x-smg-request-id": context.request_id,
+            },
+            silences=silences,
+        )
+
+    def _spoke(self, hold: Hold) -> None:
+        parts = self._parts
+        now_s = parts.clock.monotonic_s()
+        if self._first_s is None and self._asked.api.generates:
+            self._first_s = now_s
+        hold.spoke(now_s)
+        parts.placer.confirmed(hold, now_s)
+
+    def _left_s(self) -> float:
+        return self._context.deadline_s - self._parts.clock.monotonic_s()
+
+    # ── The end ──────────────────────────────────────────────────────────────
+
+    def _report(self, journey: Journey) -> None:
+        parts, failed = self._parts, self._failure is not None or self._refused > 0
+        used = self.meter.used(self._usage, called=self.attempts > 0, failed=failed)
+        prompt_tokens, cached_tokens, completion_tokens = used
+        kind, code, status = self._verdict()
+        outcome = Outcome(
+            dialect=self._asks.dialect,
+            model=self._model,
+            worker=self.worker,
+            kind=kind,
+            error_code=code,
+            status=status,
+            streamed=self._asks.streamed,
+            prompt_tokens=prompt_tokens,
+            cached_tokens=first_known(self.found, cached_tokens),
+            completion_tokens=completion_tokens,
+            tenant=self._context.tenant,
+            key_id=self._context.key_id,
+            received_s=self._context.received_s,
+            first_token_s=self._first_s,
+            ended_s=parts.clock.monotonic_s(),
+            attempts=self.attempts,
+        )
+        parts.journal.end(journey, outcome, parts.clock.now_ms())
+        parts.on_outcome(outcome)
+
+    def _verdict(self) -> tuple[OutcomeKind, str, int]:
+        if self._failure is not None:
+            kind: OutcomeKind = "refused" if self._failure.status < 500 else "failed"
+            return kind, self._failure.code, self._failure.status
+        if self._refused:
+            return "refused", REFUSED_CODE, self._refused
+        if self._over:
+            return "ok", "", 200
+        return "client_gone", "client_gone", 499

@@ -1,0 +1,152 @@
+"""An answer on its way past: its usage is read, put right where need be, its model named as it is here. Pure.
+
+What is looked for is `"usage": {…}` as JSON spells it; inside a text the quotes would be escaped. Of several the
+last one counts, as in a stream that repeats it with every chunk.
+"""
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from smg_node.engines.http.status_mapping import is_answer
+from smg_node.pipeline.relay.json_rewrite import Recounter, Renamer, Replacer
+
+USAGE_MAX_BYTES: Final = 4_096
+"""No server says so much about so little."""
+_START: Final = re.compile(rb'(?<!\\)"usage"[ \t\r\n]{0,64}:[ \t\r\n]{0,64}\{')
+_ERROR: Final = re.compile(rb'data: ?(\{"error":[^\n]{0,65536}\})\r?\n')
+_KEY: Final = b'"usage"'
+_TAIL_BYTES: Final = len(_KEY) + 131
+TOKENS_MAX: Final = 2**40
+_DONE: Final = b"[DONE]"
+_LAST_BYTES: Final = 32
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class UsageReader:
+    """Fed with an answer in any pieces; then its counts are those that it told, 0 where it did not."""
+
+    def __init__(self) -> None:
+        self.prompt_tokens = 0
+        self.cached_tokens = 0
+        self.completion_tokens = 0
+        self.tells_cached = False
+        """Whether it said how much was cached."""
+        self._held = b""
+        self._open = False
+        """Whether what is held begins with the brace of a usage."""
+
+    def feed(self, data: bytes) -> None:
+        """Take in the next piece."""
+        held = self._held + data if self._held else data
+        while True:
+            if not self._open:
+                found = _START.search(held)
+                if found is None:
+                    self._held = held[-_TAIL_BYTES:]
+                    return
+                held = held[found.end() - 1 :]
+                self._open = True
+            end = _end_of_object(held)
+            if end is None and len(held) <= USAGE_MAX_BYTES:
+                self._held = held
+                return
+            self._open = False
+            if end is None:
+                held = held[1:]
+                continue
+            self._take(held[:end])
+            held = held[end:]
+
+    def _take(self, text: bytes) -> None:
+        try:
+            told = _decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return
+        if not isinstance(told, dict):
+            return
+        self.prompt_tokens = _count(told, "prompt_tokens")
+        self.completion_tokens = _count(told, "completion_tokens")
+        details = told.get("prompt_tokens_details")
+        self.tells_cached = isinstance(details, dict) and "cached_tokens" in details
+        cached = _count(details, "cached_tokens") if isinstance(details, dict) else 0
+        self.cached_tokens = min(cached, self.prompt_tokens)
+
+
+class Passage:
+    """What becomes of an answer's bytes. `done` is whether its last event was the end of a stream.
+
+    Nothing is looked at in an `opaque` answer, one that is packed.
+    """
+
+    def __init__(self, theirs: str, ours: str) -> None:
+        """Have the model called `ours` where a worker calls it `theirs`."""
+        self.usage = UsageReader()
+        self.opaque = False
+        self._replacers: list[Replacer] = [Renamer(theirs, ours)] if theirs != ours else []
+        self._last = b""
+
+    @property
+    def done(self) -> bool:
+        """Whether the answer ended as streams do; of one that is not looked at that is taken for granted."""
+        return self.opaque or _DONE in self._last
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return what to give the client of it, now."""
+        if self.opaque:
+            return piece
+        self.usage.feed(piece)
+        self._last = (self._last + piece)[-_LAST_BYTES:]
+        for one in self._replacers:
+            piece = one.feed(piece)
+        return piece
+
+    def finish(self) -> bytes:
+        """Return what is left to give."""
+        rest = b""
+        if not self.opaque:
+            for one in self._replacers:
+                rest = one.feed(rest) + one.finish()
+        return rest
+
+    def recount(self, cached: int) -> None:
+        """Have it say from here on that so many tokens of the prompt were cached."""
+        self._replacers.append(Recounter(cached))
+
+
+def failed_at_once(piece: bytes) -> bool:
+    """Whether a stream's first piece says that there will be no answer, and that its client is not to blame.
+
+    Some servers have said 200 by the time they know. What does not fit in the first piece is passed on.
+    """
+    found = _ERROR.match(piece)
+    if found is None:
+        return False
+    try:
+        told = _decode(found[1])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    error = told.get("error") if isinstance(told, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
+    return isinstance(error, dict) and not (isinstance(code, int) and is_answer(code))
+
+
+def _end_of_object(text: bytes) -> int | None:
+    """Return where the object ends that `text` begins with, None if it goes on. Usages hold no texts with braces."""
+    depth = 0
+    for at, byte in enumerate(text[: USAGE_MAX_BYTES + 1]):
+        if byte == 0x7B:
+            depth += 1
+        elif byte == 0x7D:
+            depth -= 1
+            if depth == 0:
+                return at + 1
+    return None
+
+
+def _count(told: dict[str, Any], name: str) -> int:
+    value = told.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 <= value <= TOKENS_MAX else 0

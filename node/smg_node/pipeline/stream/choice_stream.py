@@ -1,0 +1,392 @@
+"""One choice's way from engine chunks to events: detokenize, stop, parse, frame. Pure.
+
+    ids -> text -> text without the stop -> pieces -> events
+
+Guarantees, for every cutting of the same ids into chunks: the same text, the same finish. End-of-text
+and stop ids never become text (unless the request keeps them); a stop string ends the choice where
+its occurrence starts, also across token borders, even if the engine goes on. Tokens are counted from
+the chunks alone: servicers differ in what their last message repeats.
+
+A log probability travels with the text that holds its token's first character; tokens cut off by a
+stop string lose theirs, and so do those of markers (see `spoken`).
+
+Where the ids come from does not matter either. A stream keeps every id it has taken, so that another engine
+can be given them behind the prompt and go on; what that one says is fed to the same stream, in which held
+bytes, half a stop string and the parser's state are as they were.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from smg_node.core.generation.events import BlockKind, Event, FinishReason, TokenLogprob
+from smg_node.core.generation.request import Sampling, TokenIds, token_ids
+from smg_node.engines.chunk import Chunk, IdLogprob
+from smg_node.parsers.reading.parser import Parser
+from smg_node.pipeline.stream.framer import Framer
+from smg_node.pipeline.stream.logprob_text import spell_logprob
+from smg_node.pipeline.stream.token_attribution import Spoken
+from smg_node.tokens.decoding.detokenizer import TableDetokenizer
+from smg_node.tokens.decoding.stop_strings import StopMachine
+from smg_node.tokens.tokenizer import Detokenizer, Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Which ids end a choice. `eos` is empty when the request ignores end-of-text; `any` are all that mean something."""
+
+    any: frozenset[int]
+    eos: frozenset[int]
+    stop_ids: frozenset[int]
+    hidden: frozenset[int]
+    """Ids that never become text: end-of-text ids that are special, even when they end nothing."""
+    read: frozenset[int] = frozenset()
+    """Ids that end a choice as end-of-text does, and that its parser reads first."""
+
+
+def ends_of(
+    sampling: Sampling,
+    tokenizer: Tokenizer,
+    engine_eos: Sequence[int],
+    *,
+    read: frozenset[int] = frozenset(),
+) -> Ends:
+    """Return which ids end a choice of this request; `read` are those that its format reads."""
+    eos = tokenizer.eos_ids | frozenset(engine_eos)
+    stop_ids = frozenset(sampling.stop_token_ids)
+    hidden = (eos & tokenizer.special_ids) - read
+    ends = frozenset() if sampling.ignore_eos else eos
+    return Ends(ends | stop_ids | hidden | read, ends, stop_ids, hidden, read)
+
+
+class ChoiceStream:
+    """Reads one choice. `feed` until `over`, or `abandon` when the generation broke."""
+
+    def __init__(
+        self,
+        choice: int,
+        *,
+        sampling: Sampling,
+        ends: Ends,
+        tokenizer: Tokenizer,
+        detokenizer: Detokenizer,
+        parser: Parser,
+        single: bool = False,
+        whole: bool = False,
+    ) -> None:
+        """Begin a choice; with `single` it is over with its first complete call.
+
+        With `whole` nobody sees it before it is over, and tokens that came together are told as one.
+        """
+        assert sampling.max_tokens is not None, "prepare decides how long an answer may be"
+        self._framer = Framer(choice)
+        self._ends = ends
+        self._ending = ends.any
+        self._keep_stop = sampling.keep_stop
+        self._generated_min = sampling.min_tokens
+        self._generated_max = sampling.max_tokens
+        self._tokenizer = tokenizer
+        self._detokenizer = detokenizer
+        self._table = detokenizer if isinstance(detokenizer, TableDetokenizer) else None
+        self._spoken = Spoken(parser, single=single)
+        self._reader = self._spoken.reader
+        self._stop = StopMachine(sampling.stop, keep=sampling.keep_stop) if sampling.stop else None
+        # Where one call may end the choice, it ends with the call's last token and not with its last packet.
+        self._whole = whole and not single
+        self._quick = self._stop is None and sampling.logprobs is None
+        # Tokens that began and are not known to be said, each with the offset of its first character.
+        self._waiting: deque[tuple[int, TokenLogprob | None]] = deque()
+        self._waits = self._reader is not None or sampling.logprobs is not None
+        self._printed = 0
+        self._passed = 0
+        # Tokens of a character that is not whole.
+        self._silent = 0
+        # What the next delta carries.
+        self._tokens = 0
+        self._ids: list[int] = []
+        self._logprobs: list[TokenLogprob] = []
+        self.over = False
+        self.cut_by_string = False
+        """Whether a stop string ended this choice: the engine may not know."""
+        self.cut_by_call = False
+        """Whether a call that was to be the only one ended this choice: the engine does not know."""
+        self.ids: TokenIds = token_ids()
+        """Ids of this choice so far, end-of-text included, whether they were shown or not."""
+
+    @property
+    def generated(self) -> int:
+        """How many ids this choice has so far."""
+        return len(self.ids)
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """How many of them are tokens of thoughts."""
+        return self._spoken.reasoning_tokens
+
+    @property
+    def notes(self) -> Mapping[str, int]:
+        """What was odd about the text so far, and how often."""
+        return self._reader.notes if self._reader is not None else {}
+
+    def feed(self, chunk: Chunk, out: list[Event]) -> None:
+        """Take the next chunk of this choice; append its events. Nothing happens once it is over."""
+        if self.over:
+            return
+        ids = chunk.ids
+        if (
+            self._quick
+            and chunk.finish is None
+            and self._ending.isdisjoint(ids)
+            and len(self.ids) + len(ids) <= self._generated_max
+        ):
+            if chunk.apart and not self._whole:
+                self._feed_run(ids, out)
+            else:
+                self._feed_quick(ids, out)
+            return
+        if chunk.apart:
+            for token_id in ids:
+                self.feed(Chunk(chunk.choice, (token_id,)), out)
+            return
+        self._feed_slow(chunk, out)
+
+    def conclude(self, out: list[Event]) -> None:
+        """End a choice that has all the ids it may have, and whose engine did not live to say so."""
+        if not self.over and len(self.ids) == self._generated_max:
+            self._end(out, "length", None)
+
+    def cut(self, out: list[Event]) -> None:
+        """End a choice here: it may not have more ids, whatever was agreed when it began."""
+        if not self.over:
+            self._end(out, "length", None)
+
+    def abandon(self, out: list[Event]) -> None:
+        """Close what is open because the generation broke; text that was held leaves first."""
+        if not self.over:
+            self._flush(out)
+            self._framer.abandon(out)
+            self.over = True
+
+    def _feed_quick(self, ids: tuple[int, ...], out: list[Event]) -> None:
+        """Take ids that end nothing, where text goes from the detokenizer to the parser as it is."""
+        feed = self._detokenizer.feed
+        texts = None
+        if len(ids) == 1:
+            token_id = ids[0]
+            self.ids.append(token_id)
+            text = feed(token_id)
+        else:
+            self.ids.extend(ids)
+            table = self._table
+            texts = [feed(one) for one in ids] if table is None else table.feed_all(ids)
+            text = "".join(texts)
+        self._say(ids, texts, text, out)
+
+    def _feed_run(self, ids: tuple[int, ...], out: list[Event]) -> None:
+        """Take ids that came one by one, as `_feed_quick` would each of them."""
+        table = self._table
+        if table is not None:
+            texts = table.feed_all(ids)
+        else:
+            texts = [self._detokenizer.feed(token_id) for token_id in ids]
+        if self._say_run(ids, texts, out):
+            return
+        for at, token_id in enumerate(ids):
+            self.ids.append(token_id)
+            self._say((token_id,), None, texts[at], out)
+            # The parser is calm only when it has seen the answer begin.
+            if self.over or (at == 0 and self._say_run(ids[1:], texts[1:], out)):
+                return
+
+    def _say_run(self, ids: tuple[int, ...], texts: list[str], out: list[Event]) -> bool:
+        """Tell ids that each print whole characters, none of which could begin a marker; False if these do not.
+
+        Such text has no marker in its parts if it has none as a whole, so a run is looked at once: 0.5 us a token
+        from engine to frame, where each alone takes 1.7.
+        """
+        if self._tokens or "" in texts:
+            return False
+        kind: BlockKind = "text"
+        if self._reader is not None:
+            calm = self._reader.calm
+            if calm is None or calm[1]("".join(texts)) is not None:
+                return False
+            kind = calm[0]
+            if kind == "reasoning":
+                self._spoken.reasoning_tokens += len(ids)
+        self.ids.extend(ids)
+        self._framer.run(out, texts, ids, kind)
+        return True
+
+    def _say(
+        self, ids: tuple[int, ...], texts: Sequence[str] | None, text: str, out: list[Event]
+    ) -> None:
+        """Tell what `ids` print: `text`, or where there are several, `texts`, of which that is all."""
+        count = len(ids)
+        if not text:
+            self._tokens += count
+            self._ids += ids
+            self._silent += count
+            return
+        kind: BlockKind = "text"
+        reader = self._reader
+        if reader is not None:
+            calm = reader.calm
+            if calm is None or calm[1](text) is not None:
+                self._feed_marked(ids, texts or (text,), out)
+                return
+            kind = calm[0]
+            if kind == "reasoning":
+                self._spoken.reasoning_tokens += count + self._silent
+        self._silent = 0
+        if self._tokens:
+            count += self._tokens
+            ids = (*self._ids, *ids)
+            self._tokens, self._ids = 0, []
+        self._framer.text(out, text, count, ids, kind)
+
+    def _feed_marked(self, ids: tuple[int, ...], texts: Sequence[str], out: list[Event]) -> None:
+        """Take ids whose texts may have markers, or belong to one."""
+        self._tokens += len(ids)
+        self._ids += ids
+        spoken = self._spoken
+        spoken.tokens(self._silent)
+        self._silent = 0
+        for text in texts:
+            spoken.tokens(1)
+            spoken.feed(text)
+        self._tell(out)
+
+    def _feed_slow(self, chunk: Chunk, out: list[Event]) -> None:
+        """Take what ends the choice or may, or does not go from the detokenizer to the parser as it is."""
+        assert not chunk.logprobs or len(chunk.logprobs) == len(chunk.ids)
+        if self._silent:
+            self._spoken.tokens(self._silent)
+            self._silent = 0
+        end = None
+        if chunk.ids:
+            free, text, end = self._read(chunk)
+            if free:
+                self._let_out(free, out)
+            if not self.over:
+                self._pass(text, out)
+            if self.over:
+                return
+        if end is not None:
+            self._end(out, *end)
+        elif chunk.finish is not None:
+            reason: FinishReason = "length" if chunk.finish == "length" else "stop"
+            self._end(out, reason, chunk.matched if chunk.finish == "stop_sequence" else None)
+
+    def _read(self, chunk: Chunk) -> tuple[str, str, tuple[FinishReason, int | None] | None]:
+        """Detokenize ids up to one that ends the choice; return the text and that end, if any.
+
+        The text comes in two parts: no stop string counts in what the first `min_tokens` print.
+        """
+        free: list[str] = []
+        texts: list[str] = []
+        end: tuple[FinishReason, int | None] | None = None
+        taken = 0
+        for at, token_id in enumerate(chunk.ids):
+            if len(self.ids) == self._generated_max:
+                end = ("length", None)
+                break
+            self.ids.append(token_id)
+            taken += 1
+            shown = True
+            if token_id in self._ending:
+                end, shown = self._verdict(token_id)
+            if shown:
+                part = free if len(self.ids) <= self._generated_min else texts
+                part.append(self._print(token_id, chunk.logprobs[at] if chunk.logprobs else None))
+            if end is not None:
+                break
+        self._tokens += taken
+        self._ids += chunk.ids if taken == len(chunk.ids) else chunk.ids[:taken]
+        return "".join(free), "".join(texts), end
+
+    def _verdict(self, token_id: int) -> tuple[tuple[FinishReason, int | None] | None, bool]:
+        """Return how this id ends the choice, if it does, and whether it is shown as text."""
+        if token_id in self._ends.stop_ids:
+            return ("stop", token_id), self._keep_stop
+        if token_id in self._ends.read:
+            return ("stop", None), True
+        if token_id in self._ends.eos:
+            return ("stop", None), False
+        return None, False
+
+    def _print(self, token_id: int, logprob: IdLogprob | None) -> str:
+        if self._waits:
+            spelled = None if logprob is None else spell_logprob(logprob, self._tokenizer)
+            self._waiting.append((self._printed, spelled))
+        text = self._detokenizer.feed(token_id)
+        self._printed += len(text)
+        return text
+
+    def _pass(self, text: str, out: list[Event]) -> None:
+        """Send text through stop matching, parser and framer; ends the choice if a stop matches."""
+        matched: str | None = None
+        if self._stop is not None:
+            text, matched = self._stop.feed(text)
+        self._let_out(text, out)
+        if matched is not None and not self.over:
+            self._spoken.finish()
+            self._tell(out, ending=True)
+            self._close(out, "stop", matched)
+            self.cut_by_string = True
+
+    def _let_out(self, text: str, out: list[Event]) -> None:
+        """Send text to the parser, a token at a time, and tell what it says."""
+        start = at = self._passed
+        self._passed = end = start + len(text)
+        spoken, waiting = self._spoken, self._waiting
+        while waiting and waiting[0][0] < end:
+            offset, logprob = waiting.popleft()
+            if offset > at:
+                spoken.feed(text[at - start : offset - start])
+                at = offset
+            spoken.token(logprob)
+        spoken.feed(text[at - start :])
+        self._tell(out)
+
+    def _tell(self, out: list[Event], *, ending: bool = False) -> None:
+        """Append the events of what was said; ends the choice if no more than that may be said."""
+        pieces, logprobs = self._spoken.take()
+        self._logprobs += logprobs
+        if pieces and self._framer.pieces(
+            out, pieces, self._tokens, tuple(self._ids), tuple(self._logprobs)
+        ):
+            self._tokens, self._ids, self._logprobs = 0, [], []
+        if self._spoken.complete and not ending and not self.over:
+            self._close(out, "tool_calls", None)
+            self.cut_by_call = True
+
+    def _flush(self, out: list[Event]) -> None:
+        """Let held text leave; a stop string may still match in it and end the choice."""
+        text = self._detokenizer.finish()
+        if text:
+            self._pass(text, out)
+            if self.over:
+                return
+        if self._stop is not None:
+            self._let_out(self._stop.finish(), out)
+            if self.over:
+                return
+        for _, logprob in self._waiting:
+            self._spoken.token(logprob)
+        self._waiting.clear()
+        self._spoken.finish()
+        self._tell(out, ending=True)
+
+    def _end(self, out: list[Event], reason: FinishReason, matched: str | int | None) -> None:
+        self._flush(out)
+        if self.over:
+            return
+        if reason == "stop" and self._spoken.called and not isinstance(matched, str):
+            reason = "tool_calls"
+        self._close(out, reason, matched)
+
+    def _close(self, out: list[Event], reason: FinishReason, matched: str | int | None) -> None:
+        self._framer.rest(out, self._tokens, tuple(self._ids), tuple(self._logprobs))
+        self._framer.finish(out, reason, matched)
+        self.over = True

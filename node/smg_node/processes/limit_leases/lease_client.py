@@ -1,0 +1,137 @@
+"""All limits as a data process holds them: what may be charged here, what to ask its control process for. Pure.
+
+    share(key, …)      what may be charged now, without a wait
+    look(…)            what is to be said now: questions, what goes back, what is owed
+    hear(…)            what the control process said
+    begin_anew, cut    a link has opened; it is gone
+
+A process spends what its control process has charged to the node's own share before it was given. So what all of them
+spend together is never more than the node may; what a process that dies still had is counted as spent, or, of limits
+without windows, comes back. Looks are cheap, and there is none while nothing is used.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from smg_node.processes.limit_leases.lease_messages import Ask, Told
+from smg_node.processes.limit_leases.leased_limit import Loan
+from smg_node.processes.limit_leases.leased_share import Leased
+
+KEYS_MAX: Final = 65_536
+"""More are not lent to one process: what is asked for beyond that is refused there."""
+_UNLINKED_MS: Final = 20
+"""Windows end while nobody answers, too."""
+
+
+class Waits(NamedTuple):
+    """Who waits for a key: what the first one needs, and what all of them need."""
+
+    first: int = 0
+    waits: int = 0
+
+
+class Limit(NamedTuple):
+    """A limit as it is defined now."""
+
+    amount: int
+    window_ms: int
+
+
+class Borrower:
+    """One per data process. `waits` says who waits for a key."""
+
+    def __init__(self, waits: Callable[[str], Waits]) -> None:
+        self._waits: Final = waits
+        self._loans: dict[str, Loan] = {}
+        self._late: list[Ask] = []
+        """What was given for a key that is no longer used here."""
+        self._linked = False
+
+    def __len__(self) -> int:
+        """Return of how many limits something is known."""
+        return len(self._loans)
+
+    def share(self, key: str, limit: Limit, *, now_ms: int, wall_ms: int) -> Leased:
+        """Return what may be charged of a limit; the one that was returned before may be retired by now."""
+        loan = self._loans.get(key)
+        if loan is None:
+            share = Leased(key, amount=limit.amount, window_ms=limit.window_ms)
+            if len(self._loans) < KEYS_MAX:
+                self._loans[key] = Loan(share, now_ms)
+            else:
+                share.pool = 0
+            return share
+        if loan.over(wall_ms):
+            loan.turn()
+        loan.refresh(now_ms)
+        loan.due_ms = min(loan.due_ms, now_ms)
+        return loan.share
+
+    def peek(self, key: str) -> Leased | None:
+        """Return what there is of a key; None if it is not used here."""
+        loan = self._loans.get(key)
+        return None if loan is None else loan.share
+
+    def want(self, key: str, now_ms: int) -> None:
+        """Let the next look ask for a key at once: somebody waits."""
+        loan = self._loans.get(key)
+        if loan is not None:
+            loan.due_ms = now_ms
+            loan.used_ms = now_ms
+
+    def look(self, now_ms: int, wall_ms: int) -> list[Ask]:
+        """Return what is to be said now; nothing while there is no link."""
+        asks, self._late = self._late, []
+        gone = []
+        for key, loan in self._loans.items():
+            if loan.due_ms > now_ms:
+                continue
+            if loan.over(wall_ms):
+                loan.turn()
+            if not self._linked:
+                loan.due_ms = now_ms + _UNLINKED_MS
+                continue
+            first, waits = self._waits(key)
+            ask = loan.ask(now_ms, wall_ms, first=first, waits=waits)
+            if ask is not None:
+                asks.append(ask)
+            elif not waits and loan.forgettable(now_ms):
+                gone.append(key)
+        for key in gone:
+            self._loans.pop(key).share.retire()
+        return asks
+
+    def due_ms(self) -> int | None:
+        """Return when to look again; None while nothing is used."""
+        return min((loan.due_ms for loan in self._loans.values()), default=None)
+
+    # ── The link ─────────────────────────────────────────────────────────────
+
+    def hear(self, told: Told, *, now_ms: int, wall_ms: int) -> Sequence[str]:
+        """Go by what the control process said; return the keys of which it said something."""
+        for word in told.words:
+            loan = self._loans.get(word.key)
+            if loan is not None:
+                loan.take(word, now_ms=now_ms, wall_ms=wall_ms)
+            elif word.given or word.recall:
+                self._late.append(Ask(word.key, word.term, back=word.given, recalled=word.recall))
+        return [word.key for word in told.words]
+
+    def begin_anew(self, now_ms: int) -> dict[str, int]:
+        """Begin with another control process; return what is open of limits without windows, which it has to know."""
+        self._linked = True
+        self._late.clear()
+        open_here = {}
+        for key, loan in self._loans.items():
+            loan.due_ms = now_ms
+            held = loan.begin_anew()
+            if held:
+                open_here[key] = held
+        return open_here
+
+    def cut(self) -> None:
+        """Learn that the link is gone: what is here is all there is, until its window ends."""
+        self._linked = False
+        self._late.clear()
+        for loan in self._loans.values():
+            loan.cut()

@@ -1,0 +1,187 @@
+"""The shared state as a data process has it: what its control process told, behind the views all processes use.
+
+    copy = NodeCopy(node, uplink, …)
+    await copy.arrived.wait()
+
+It is a `cluster.shared_port.SharedPort`, so that the registry, the outlook and the fleet of a data process are those
+of any node. A data process has a name that is no member's: so it is never in charge of looking at a worker, and goes by
+what members say. Without a control process it goes on with what it was told last; after `VERDICTS_HOLD_S` what was
+said of workers does not count any more, and it looks itself.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn
+
+from smg_mesh.shared import Keys, LimitsView, SettingsView, StateError, WorkerRegistry
+from smg_node.core.ports import Clock
+from smg_node.processes.ipc.data_uplink import Uplink
+from smg_node.processes.replication.copied_ports import (
+    CopiedLoad,
+    CopiedRunning,
+    CopiedSticky,
+    CopiedVerdicts,
+)
+from smg_node.processes.replication.namespace_copy import CopiedNamespace
+from smg_node.processes.replication.state_messages import (
+    CHANGES,
+    NAMESPACES,
+    SNAPSHOT,
+    Changes,
+    Node,
+    read,
+)
+
+VERDICTS_HOLD_S: Final = 15.0
+"""As long as a member's own word holds at least."""
+SERVES_ALONE_S: Final = 60.0
+"""So long a process without a control process calls itself ready: keys and limits may have changed since."""
+
+_log = logging.getLogger("smg_node.processes")
+
+
+class NodeCopy:
+    """One per data process. `node` is the node's name."""
+
+    def __init__(self, node: str, uplink: Uplink, clock: Clock) -> None:
+        self.name: Final = f"{node}/{uplink.process}"
+        self.arrived: Final = asyncio.Event()
+        """Set once there was a snapshot."""
+        self._uplink: Final = uplink
+        self._clock: Final = clock
+        self._copies: Final = {name: CopiedNamespace(name) for name in NAMESPACES}
+        self.workers: Final = WorkerRegistry(self._copies["workers"], self.name)
+        self.settings: Final = SettingsView(self._copies["settings"], self.name)
+        self.limits: Final = LimitsView(self._copies["limits"], wall_ms=clock.now_ms)
+        self.keys: Final = Keys(self._copies["keys"])
+        self.verdicts: Final = CopiedVerdicts(self._verdicts_hold)
+        self.load: Final = CopiedLoad(uplink)
+        self.sticky: Final = CopiedSticky(uplink, clock.now_ms)
+        self.running: Final = CopiedRunning()
+        self._secrets: dict[bytes, str | None] = {}
+        self._node = Node()
+        self._number = -1
+        self._alone_since_s: float | None = clock.monotonic_s()
+        self._lapse: asyncio.TimerHandle | None = None
+        self._members: list[Callable[[Sequence[str]], None]] = []
+        self._waiting: list[Callable[[], None]] = []
+        self._nodes: list[Callable[[Node], None]] = []
+        uplink.on(SNAPSHOT, self._begin)
+        uplink.on(CHANGES, self._go_on)
+        uplink.closed(self._cut)
+
+    # ── What the control process says ────────────────────────────────────────
+
+    def _begin(self, content: bytes) -> None:
+        said = read(content, Changes)
+        self._number = said.number
+        self._secrets = dict(said.secrets)
+        for name, copied in self._copies.items():
+            copied.replace(said.rows.get(name, {}))
+        self._alone_since_s = None
+        if self._lapse is not None:
+            self._lapse.cancel()
+            self._lapse = None
+        self.verdicts.replace(said.sights)
+        self.load.replace(said.calls)
+        self.sticky.replace(said.bindings)
+        self._take_node(said.node)
+        self.arrived.set()
+
+    def _go_on(self, content: bytes) -> None:
+        said = read(content, Changes)
+        if said.number != self._number + 1:
+            _log.error("change %d of the node came after %d", said.number, self._number)
+            self._uplink.begin_anew()
+            return
+        self._number = said.number
+        self._secrets.update(said.secrets)
+        for name, rows in said.rows.items():
+            self._copies[name].change(rows)
+        self.verdicts.change(said.sights)
+        self.load.change(said.calls)
+        self.sticky.change(said.bindings)
+        self._take_node(said.node)
+
+    def _take_node(self, node: Node | None) -> None:
+        if node is None or node == self._node:
+            return
+        before, self._node = self._node, node
+        if node.living != before.living:
+            for heard in self._members:
+                heard(node.living)
+        if node.held and not before.held:
+            for arrived in self._waiting:
+                arrived()
+        for told in self._nodes:
+            told(node)
+
+    def _cut(self) -> None:
+        self._alone_since_s = self._clock.monotonic_s()
+        loop = asyncio.get_running_loop()
+        self._lapse = loop.call_later(VERDICTS_HOLD_S, self.verdicts.tell_all)
+
+    def _verdicts_hold(self) -> bool:
+        alone_s = self.alone_s
+        return alone_s is None or alone_s < VERDICTS_HOLD_S
+
+    # ── What it is ───────────────────────────────────────────────────────────
+
+    @property
+    def node(self) -> Node:
+        """What was said last of the node as a whole."""
+        return self._node
+
+    @property
+    def alone_s(self) -> float | None:
+        """For how long there has been no control process; None while there is one."""
+        since_s = self._alone_since_s
+        return None if since_s is None else self._clock.monotonic_s() - since_s
+
+    @property
+    def held(self) -> bool:
+        """Whether the node holds the cluster's state."""
+        return self._node.held
+
+    def living(self) -> Sequence[str]:
+        """Return the names of the living members."""
+        return self._node.living
+
+    def digest(self) -> str:
+        """Return nothing: a process compares what it holds with nobody's."""
+        return ""
+
+    def watch_node(self, heard: Callable[[Node], None]) -> None:
+        """Tell `heard` whenever the node as a whole is something else than before."""
+        self._nodes.append(heard)
+
+    def watch_members(self, heard: Callable[[Sequence[str]], None]) -> None:
+        """Tell who lives whenever that changes."""
+        self._members.append(heard)
+
+    def watch_forgotten(self, heard: Callable[[], None]) -> None:
+        """Do nothing: a data process lists no workers itself."""
+
+    def watch_held(self, heard: Callable[[], None]) -> None:
+        """Tell once when the cluster's state is here."""
+        self._waiting.append(heard)
+
+    def seal(self, secret: str) -> bytes:
+        """Refuse: secrets are written by the control process."""
+        self._refuse()
+
+    def open_secret(self, sealed: bytes) -> str | None:
+        """Return what the control process could open."""
+        return self._secrets.get(sealed)
+
+    def _refuse(self) -> NoReturn:
+        raise StateError("closed", "the shared state is written by the control process")
+
+
+def why_not_ready(copy: NodeCopy) -> Sequence[str]:
+    """Return what keeps a data process from being ready, besides its workers and its own farewell."""
+    alone_s = copy.alone_s
+    if alone_s is not None and alone_s > SERVES_ALONE_S:
+        return (f"there has been no control process for {int(alone_s)} s",)
+    return copy.node.reasons

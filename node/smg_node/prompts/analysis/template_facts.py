@@ -1,0 +1,258 @@
+"""What is to be known about a template before messages are put into it, found by asking it.
+
+A template does not say whether it wants content as a string or as parts, call arguments as an object
+or as text, or what it prints for an assistant that only called a tool. Of the published templates that
+expect strings half raise and a quarter print a Python list when given parts. So each is rendered with
+a few small conversations in both forms, and the form whose words come out unharmed is taken; the
+syntax tree decides where that does not.
+
+Found once per template; facts are keyed by the template, never by the model's name.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
+
+from smg_node.prompts.analysis.content_format import read_template
+from smg_node.prompts.analysis.thinking_switch import QUESTION, find_switch
+from smg_node.prompts.analysis.thinking_variables import Switch
+from smg_node.prompts.jinja.chat_template import ChatTemplate, TemplateError, TemplateLimits
+from smg_node.prompts.jinja.sandbox import Today
+
+ContentForm: TypeAlias = Literal["string", "parts"]
+ArgumentsForm: TypeAlias = Literal["object", "string"]
+Nothing: TypeAlias = Literal["none", "string", "parts"]
+
+REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking")
+"""What templates call a message's thoughts."""
+_PROBE_LIMITS: Final = TemplateLimits(output_max_bytes=1 << 20, render_max_s=0.1)
+_PROBE_TIME: Final = Today(datetime(2024, 7, 26, 12, 0, tzinfo=UTC))
+_WORD: Final = "smgprobe"
+_KEY: Final = "smgkey"
+_VALUE: Final = "smgvalue"
+_ARGUMENTS: Final = f'{{"{_KEY}": "{_VALUE}"}}'
+# Nine letters and digits: the only form that every template which checks it accepts.
+_CALL_ID: Final = "abcde1234"
+_TOOL: Final[dict[str, Any]] = {
+    "type": "function",
+    "function": {
+        "name": "probe_tool",
+        "description": "A tool.",
+        "parameters": {"type": "object", "properties": {_KEY: {"type": "string"}}},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateFacts:
+    """How one template wants its messages.
+
+    `content` is the form of text-only content, `takes_parts` whether a list of parts comes out
+    unharmed as well. `empty` stands for the content of an assistant that said nothing. Thoughts go under every
+    one of `reasoning_keys`, or, with `thought_parts`, as a part of the content.
+    """
+
+    content: ContentForm = "string"
+    takes_parts: bool = False
+    tool_content: ContentForm = "string"
+    empty: Nothing = "string"
+    arguments: ArgumentsForm = "object"
+    reasoning_keys: tuple[str, ...] = ("reasoning_content",)
+    knows_developer: bool = False
+    thought_parts: bool = False
+    needs_descriptions: bool = False
+    switch: Switch = field(default_factory=Switch)
+
+    def nothing(self) -> Any:
+        """Return the content of an assistant that said nothing."""
+        if self.empty == "none":
+            return None
+        return "" if self.empty == "string" else []
+
+
+def find_facts(
+    template: ChatTemplate, special_tokens: Mapping[str, str], *, thinking_key: str = ""
+) -> TemplateFacts:
+    """Return the facts about `template`; takes some thirty small renders, at most 0.1 s each.
+
+    `thinking_key` is what the operator says of its switch, see `find_switch`.
+    """
+    reading = read_template(template.tree())
+    probe = _Probe(template, special_tokens)
+    switch = find_switch(
+        template.variables,
+        reading.words,
+        probe.asked,
+        source=template.source,
+        key=thinking_key,
+    )
+    string, parts = _either_form(probe, lambda content: [[_user(content)]])
+    return TemplateFacts(
+        content=_form(string, parts, otherwise=reading.loops and not reading.asks),
+        takes_parts=parts,
+        tool_content=_form(*_either_form(probe, _with_result), otherwise=False),
+        empty=_nothing(probe),
+        arguments=_arguments(probe),
+        reasoning_keys=(
+            REASONING_KEYS[0],
+            *(key for key in REASONING_KEYS[1:] if key in reading.words),
+        ),
+        knows_developer="developer" in reading.words,
+        thought_parts="thinking" in reading.words and _prints_thought_parts(probe),
+        needs_descriptions="description" in reading.words and _needs_descriptions(probe),
+        switch=switch,
+    )
+
+
+class _Probe:
+    """Renders small conversations; after one that ran into a limit it does not try again."""
+
+    def __init__(self, template: ChatTemplate, special_tokens: Mapping[str, str]) -> None:
+        self._template = template
+        self._variables: dict[str, Any] = {
+            **special_tokens,
+            "documents": None,
+            "add_generation_prompt": True,
+            "continue_final_message": False,
+            "strftime_now": _PROBE_TIME,
+        }
+        self._given_up = False
+
+    def asked(self, variables: Mapping[str, Any]) -> str | None:
+        """Return what the template prints for a question with these variables, or None if it fails.
+
+        The question is asked behind a system message and without one, as some templates tell their model
+        how to think only in one of the two.
+        """
+        question = _user(QUESTION)
+        asked = ([{"role": "system", "content": "Hello"}, question], [question])
+        texts = [self.text(messages, variables) for messages in asked]
+        return "\n".join(text for text in texts if text is not None) or None
+
+    def text(
+        self, messages: list[dict[str, Any]], more: Mapping[str, Any] = MappingProxyType({})
+    ) -> str | None:
+        """Return what the template prints for `messages`, or None if it fails."""
+        if self._given_up:
+            return None
+        has_tools = any("tool_calls" in message for message in messages)
+        variables = {
+            **self._variables,
+            "messages": messages,
+            "tools": [_TOOL] if has_tools else None,
+            **more,
+        }
+        try:
+            return self._template.render(variables, limits=_PROBE_LIMITS)
+        except TemplateError as failure:
+            self._given_up = failure.kind not in ("raised", "broken")
+            return None
+
+
+def _user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def _caller(content: Any, arguments: Any) -> dict[str, Any]:
+    function = {"name": "probe_tool", "arguments": arguments}
+    call = {"id": _CALL_ID, "type": "function", "function": function}
+    return {"role": "assistant", "content": content, "tool_calls": [call]}
+
+
+def _conversations(
+    *, said: Any = "", arguments: Any = None, result: Any = "fine"
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield conversations around one call; templates print a call here that they drop there."""
+    given = {_KEY: _VALUE} if arguments is None else arguments
+    call = [_user("Hello"), _caller(said, given)]
+    answered = [*call, {"role": "tool", "tool_call_id": _CALL_ID, "content": result}]
+    yield answered
+    yield [*answered, {"role": "assistant", "content": "Done."}, _user("And now?")]
+    yield call
+
+
+def _with_result(content: Any) -> Iterator[list[dict[str, Any]]]:
+    """Yield conversations with `content` as the result of a call, its arguments in either form."""
+    yield from _conversations(result=content)
+    yield from _conversations(result=content, arguments=_ARGUMENTS)
+
+
+def _either_form(probe: _Probe, conversations: Callable[[Any], Any]) -> tuple[bool, bool]:
+    """Return whether content as a string, and as parts, comes out as its own text."""
+    part = {"type": "text", "text": _WORD}
+    return (
+        any(_unharmed(probe.text(each)) for each in conversations(_WORD)),
+        any(_unharmed(probe.text(each)) for each in conversations([part])),
+    )
+
+
+def _unharmed(text: str | None) -> bool:
+    """Whether the probe's word was printed, and not inside a printed list."""
+    return (
+        text is not None
+        and _WORD in text
+        and f"'{_WORD}'}}" not in text
+        and f'"{_WORD}"}}' not in text
+    )
+
+
+def _form(string: bool, parts: bool, *, otherwise: bool) -> ContentForm:
+    if string or parts:
+        return "string" if string else "parts"
+    return "parts" if otherwise else "string"
+
+
+def _nothing(probe: _Probe) -> Nothing:
+    """Return what an assistant without text is given: None if that prints no "None" or "null"."""
+    for arguments in (None, _ARGUMENTS):
+        kinds: tuple[tuple[Nothing, Any], ...] = (("none", None), ("string", ""), ("parts", []))
+        for kind, said in kinds:
+            texts = [probe.text(each) for each in _conversations(said=said, arguments=arguments)]
+            plain = [probe.text(each) for each in _conversations(said=_WORD, arguments=arguments)]
+            if any(text is not None for text in texts) and all(
+                _nones(text) <= _nones(other) for text, other in zip(texts, plain, strict=True)
+            ):
+                return kind
+    return "string"
+
+
+def _prints_thought_parts(probe: _Probe) -> bool:
+    """Whether thoughts come out as a part of the content, and under no key of the message."""
+    thought = {"type": "thinking", "thinking": _WORD}
+    answer = {"type": "text", "text": "Done."}
+
+    def printed(message: dict[str, Any]) -> bool:
+        return _unharmed(probe.text([_user("Hello"), {"role": "assistant", **message}]))
+
+    keys = dict.fromkeys(REASONING_KEYS, _WORD)
+    return printed({"content": [thought, answer]}) and not printed({"content": "Done.", **keys})
+
+
+def _needs_descriptions(probe: _Probe) -> bool:
+    """Whether a function without a description breaks the template, and one with an empty one does not."""
+    function = _TOOL["function"]
+    bare = {key: value for key, value in function.items() if key != "description"}
+
+    def fails(function: dict[str, Any]) -> bool:
+        tools = [{"type": "function", "function": function}]
+        return probe.text([_user("Hello")], {"tools": tools}) is None
+
+    return fails(bare) and not fails({**bare, "description": ""})
+
+
+def _nones(text: str | None) -> int:
+    return 0 if text is None else text.count("None") + text.count("null")
+
+
+def _arguments(probe: _Probe) -> ArgumentsForm:
+    for each in _conversations():
+        text = probe.text(each)
+        if text is not None and _KEY in text and _VALUE in text and f"'{_KEY}'" not in text:
+            return "object"
+    for each in _conversations(arguments=_ARGUMENTS):
+        text = probe.text(each)
+        if text is not None and _ARGUMENTS in text:
+            return "string"
+    return "object"

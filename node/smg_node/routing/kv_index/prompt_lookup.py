@@ -1,0 +1,220 @@
+"""The beginnings of prompts, as placement asks for them.
+
+A `Prompt` stands before the index. It is hashed only when a policy wants to know, and only as far as some worker may
+have it: of a long prompt that nobody knows the first few thousand tokens. All of it is hashed when it was sent to
+a worker that says nothing of its cache. Long prompts that come again from the cache of encoded ones, as the same
+object, are not hashed again.
+"""
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from smg_node.core.generation.request import TokenIds
+from smg_node.routing.kv_index.block_hash import chain
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
+from smg_node.routing.pool import Pool
+
+NEVER: Final = float("-inf")
+_FIRST_BLOCKS: Final = 96
+"""Hashed at once: 6,144 tokens, in about 10 us."""
+_BLOCKS_MAX: Final = 8_192
+"""What comes after half a million tokens is not looked at: it costs milliseconds to hash."""
+_LATE_IDS_MAX: Final = 1_024
+_KEPT_FROM_TOKENS: Final = 2_048
+"""Shorter prompts are hashed in a few microseconds."""
+_KEPT_TOKENS_MAX: Final = 1 << 20
+"""Of all prompts whose hashes are kept: 4 MB of ids and, in blocks of 64, 0.7 of hashes."""
+
+Assumed = Callable[[str, Sequence[int], float], object]
+"""Called with a worker, the hashes of a prompt that it began to answer, and when."""
+
+
+class Prompt(msgspec.Struct, eq=False, gc=False):
+    """One prompt before the index. `now_s` is when it is asked for: set it anew for a later attempt.
+
+    Of one moment and one pool it is looked up once, because a decision asks for that two or three times. Nothing it
+    refers to refers to it.
+    """
+
+    _index: PrefixIndex
+    root: int
+    ids: TokenIds
+    now_s: float
+    blocks: int
+    """How many whole blocks it has, as far as it is looked at."""
+    room: int
+    """With fewer ids behind it, it has no more whole blocks."""
+    _hashes: list[int] | None = None
+    _pool: Pool | None = None
+    _found: Sequence[float] = ()
+    _found_s: float = 0.0
+    _assumed_of: str = ""
+    _assumed_rank: int | None = None
+    _assumed_until_s: float = NEVER
+    """Of whom all of it is assumed, on which rank, and until when to assume it again would change nothing."""
+
+    def overlaps(self, pool: Pool) -> Sequence[float]:
+        """See `routing.policy.Beginning`."""
+        if not self.blocks:
+            return pool.nothing
+        if pool is self._pool and self.now_s == self._found_s:
+            return self._found
+        index = self._index
+        found = index.match(self._as_far_as_known(), self.now_s)
+        overlaps = pool.nothing
+        if found:
+            block, place, overlaps = index.block, pool.place, [0.0] * len(overlaps)
+            for worker, blocks in found.items():
+                at = place(worker)
+                if at >= 0:
+                    overlaps[at] = blocks * block
+        self._pool, self._found, self._found_s = pool, overlaps, self.now_s
+        return overlaps
+
+    def by_rank(self, worker: str) -> Mapping[int, float]:
+        """See `routing.policy.Beginning`."""
+        index = self._index
+        found = index.match_ranks(worker, self._as_far_as_known(), self.now_s)
+        return {rank: blocks * index.block for rank, blocks in found.items()}
+
+    def first(self) -> bytes:
+        """See `routing.policy.Beginning`."""
+        if not self.blocks:
+            return b""
+        return self.hashes(1)[0].to_bytes(8, "big")
+
+    def hashes(self, upto: int = _BLOCKS_MAX) -> Sequence[int]:
+        """Return the hashes of its whole blocks, of at least the first `upto` that there are."""
+        known, blocks, block = self._hashes, self.blocks, self._index.block
+        if known is not None and len(known) == blocks:
+            return known
+        wanted = upto if upto < blocks else blocks
+        if not known:
+            if wanted < _FIRST_BLOCKS:
+                wanted = _FIRST_BLOCKS
+            found = chain(self.root, self.ids, block, wanted)
+            if known is None:
+                known = self._hashes = found
+            else:
+                # Shared with prompts to come that are the same.
+                known += found
+        elif (had := len(known)) < wanted:
+            known += chain(known[-1], self.ids[had * block :], block, wanted - had)
+        return known
+
+    def _as_far_as_known(self) -> Sequence[int]:
+        """Return the hashes as far as the index may have some worker for them."""
+        index, count = self._index, self.blocks
+        if count <= _FIRST_BLOCKS:
+            return self.hashes(count)
+        upto = _FIRST_BLOCKS
+        hashes = self.hashes(upto)
+        while upto < count and index.knows(hashes[upto - 1]):
+            upto = min(2 * upto, count)
+            hashes = self.hashes(upto)
+        return hashes
+
+    def hashes_behind(self, ids: TokenIds) -> Sequence[int]:
+        """Return the hashes of the whole blocks that it gets with `ids` behind it: whole ones stay what they are."""
+        if len(ids) < self.room:
+            return ()
+        blocks, block = self.blocks, self._index.block
+        most = (len(self.ids) + len(ids)) // block
+        more = (most if most < _BLOCKS_MAX else _BLOCKS_MAX) - blocks
+        last = self.hashes()[-1] if blocks else self.root
+        return chain(last, self.ids[blocks * block :] + ids, block, more)
+
+    def assume(self, worker: str, rank: int | None) -> None:
+        """Note that all of it has just been assumed of `worker`."""
+        self._assumed_of, self._assumed_rank = worker, rank
+        self._assumed_until_s = self._index.span_end_s
+
+    def assumed(self, worker: str, rank: int | None, now_s: float) -> bool:
+        """Whether there is nothing of it, or to assume all of it of `worker` now would change nothing."""
+        return not self.blocks or (
+            now_s < self._assumed_until_s
+            and self._assumed_of == worker
+            and self._assumed_rank == rank
+        )
+
+
+class _Lately:
+    """The hashes of the long prompts of lately, by the object that their ids are."""
+
+    def __init__(self) -> None:
+        # By the address of the ids, which stays theirs as long as they are kept here.
+        self._kept: OrderedDict[int, tuple[TokenIds, int, list[int]]] = OrderedDict()
+        self._tokens = 0
+
+    def hashes(self, ids: TokenIds, root: int) -> list[int]:
+        """Return the list of hashes of these ids, which whoever hashes more of them adds to; it may be empty."""
+        kept, name = self._kept, id(ids)
+        found = kept.get(name)
+        if found is not None:
+            if found[1] == root:
+                kept.move_to_end(name)
+                return found[2]
+            self._tokens -= len(kept.pop(name)[0])
+        hashes: list[int] = []
+        kept[name] = ids, root, hashes
+        self._tokens += len(ids)
+        while self._tokens > _KEPT_TOKENS_MAX:
+            _, (gone, _, _) = kept.popitem(last=False)
+            self._tokens -= len(gone)
+        return hashes
+
+
+class Beginnings:
+    """Makes prompts, and remembers where they went. `on_assumed` hears of it too."""
+
+    def __init__(self, index: PrefixIndex, *, on_assumed: Assumed | None = None) -> None:
+        self._index = index
+        self._block: Final = index.block
+        self._on_assumed = on_assumed
+        self._late_max: Final = -1 if on_assumed is not None else _LATE_IDS_MAX
+        """What longer answers say is not put aside, for the room that their ids take; nor where somebody hears of it."""
+        self._lately = _Lately()
+
+    def of(self, root: int, ids: TokenIds, now_s: float) -> Prompt:
+        """Return a prompt of these ids under a root: model, adapter and salt."""
+        index, tokens, block = self._index, len(ids), self._block
+        blocks, room = tokens // block, block - tokens % block
+        if tokens < _KEPT_FROM_TOKENS:
+            return Prompt(index, root, ids, now_s, blocks, room)
+        if blocks >= _BLOCKS_MAX:
+            return Prompt(index, root, ids, now_s, _BLOCKS_MAX, sys.maxsize)
+        return Prompt(index, root, ids, now_s, blocks, room, self._lately.hashes(ids, root))
+
+    def answered(
+        self, prompt: Prompt, ids: TokenIds, worker: str, now_s: float, *, rank: int | None = None
+    ) -> None:
+        """Assume for a while that `worker` has it with its answer, which the next turn will begin with.
+
+        What was assumed of the prompt itself a moment ago is not assumed once more.
+        """
+        if not prompt.blocks and rank is None and prompt.room <= len(ids) <= self._late_max:
+            self._index.assume_late(worker, prompt.root, prompt.ids, ids, now_s)
+            return
+        hashes = prompt.hashes_behind(ids)
+        if not prompt.assumed(worker, rank, now_s):
+            hashes = [*prompt.hashes(), *hashes]
+        if hashes:
+            self._assume(hashes, worker, now_s, rank)
+
+    def dispatched(
+        self, prompt: Prompt, worker: str, now_s: float, *, rank: int | None = None
+    ) -> None:
+        """Assume for a while that `worker` has all of it, on the rank it was for: its first token came."""
+        hashes = prompt.hashes()
+        if hashes:
+            self._assume(hashes, worker, now_s, rank)
+            prompt.assume(worker, rank)
+
+    def _assume(self, hashes: Sequence[int], worker: str, now_s: float, rank: int | None) -> None:
+        self._index.assume(worker, hashes, now_s, rank=rank)
+        if self._on_assumed is not None:
+            self._on_assumed(worker, hashes, now_s)

@@ -1,0 +1,103 @@
+"""Every metric of the state that nodes share, declared once; all are read when somebody scrapes."""
+
+from typing import Final
+
+from smg_node.telemetry.metrics.declared.metric import Metric
+
+STATE_HELD = Metric(
+    "smg_node_state_held",
+    "gauge",
+    "1 once this node holds the cluster's state, 0 while it is joining.",
+    pulled=True,
+)
+STATE_ENTRIES = Metric(
+    "smg_node_state_entries",
+    "gauge",
+    "Live entries of shared state, by kind.",
+    ("kind",),
+    pulled=True,
+)
+STATE_BYTES = Metric(
+    "smg_node_state_bytes",
+    "gauge",
+    "What the documents of shared state hold, history included, by kind.",
+    ("kind",),
+    pulled=True,
+)
+STATE_DOCUMENTS = Metric(
+    "smg_node_state_documents",
+    "gauge",
+    "Documents of shared state that are in use, by kind.",
+    ("kind",),
+    pulled=True,
+)
+STATE_UNSAVED = Metric(
+    "smg_node_state_unsaved",
+    "gauge",
+    "Documents that are not on disk as they are now; above zero for long, the disk does not take them.",
+    pulled=True,
+)
+STATE_SAVES = Metric(
+    "smg_node_state_saves_total",
+    "counter",
+    "Times shared state was written to disk (saved), could not be (failed), or a file was set aside"
+    " (damaged).",
+    ("outcome",),
+    pulled=True,
+)
+STATE_FULL = Metric(
+    "smg_node_state_full_total",
+    "counter",
+    "Writes that were refused because their document is full.",
+    pulled=True,
+)
+STATE_LEARNED = Metric(
+    "smg_node_state_learned_total",
+    "counter",
+    "Documents and tables that an exchange with another node changed, by kind.",
+    ("kind",),
+    pulled=True,
+)
+STATE_REFUSED = Metric(
+    "smg_node_state_refused_total",
+    "counter",
+    "Gossip of shared state that made no sense, by what it claimed to be.",
+    ("what",),
+    pulled=True,
+)
+STATE_UPKEEP = Metric(
+    "smg_node_state_upkeep_total",
+    "counter",
+    "What keeps shared state whole: gap (a lost update was fetched), epoch (a document was begun anew),"
+    " resealed (a secret got the new key), forgotten (all was dropped after too long an absence).",
+    ("what",),
+    pulled=True,
+)
+STATE_FAULTS = Metric(
+    "smg_node_state_faults_total",
+    "counter",
+    "Inputs that failed because of a mistake of ours.",
+    pulled=True,
+)
+STATE_OTHER = Metric(
+    "smg_node_state_other_total",
+    "counter",
+    "Whatever else shared state counts, by its own name for it.",
+    ("what", "detail"),
+    pulled=True,
+)
+
+STATE_METRICS: Final[tuple[Metric, ...]] = (
+    STATE_HELD,
+    STATE_ENTRIES,
+    STATE_BYTES,
+    STATE_DOCUMENTS,
+    STATE_UNSAVED,
+    STATE_SAVES,
+    STATE_FULL,
+    STATE_LEARNED,
+    STATE_REFUSED,
+    STATE_UPKEEP,
+    STATE_FAULTS,
+    STATE_OTHER,
+)

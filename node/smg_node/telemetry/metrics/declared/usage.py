@@ -1,0 +1,51 @@
+"""Every metric of what tenants used, declared once; all are read when somebody scrapes."""
+
+from typing import Final
+
+from smg_node.telemetry.metrics.declared.metric import Metric
+
+_LABELS: Final = ("tenant", "model")
+
+
+def _of_tenants(what: str, meaning: str) -> Metric:
+    return Metric(f"smg_node_usage_{what}_total", "counter", meaning, _LABELS, pulled=True)
+
+
+USAGE_REQUESTS = _of_tenants(
+    "requests",
+    "Requests that are over, however they ended, but for those that were refused; since the start. After 1,000"
+    " pairs of a tenant and a model the rest is `(other)`; `(none)` came without a tenant's key.",
+)
+USAGE_REFUSED = _of_tenants(
+    "refused", "Requests that were refused: by a limit, or because something was wrong with them."
+)
+USAGE_PROMPT_TOKENS = _of_tenants("prompt_tokens", "Tokens of their prompts, cached ones included.")
+USAGE_CACHED_TOKENS = _of_tenants("cached_tokens", "Tokens of their prompts that were cached.")
+USAGE_COMPLETION_TOKENS = _of_tenants("completion_tokens", "Tokens of their answers.")
+USAGE_COST_MICRO = _of_tenants(
+    "cost_micro",
+    "What they cost by the prices that were set for their models, in millionths of your currency.",
+)
+USAGE_UNWRITTEN = Metric(
+    "smg_node_usage_write_failures_total",
+    "counter",
+    "Times that what requests used could not be written to disk; it is kept in memory, and tried again.",
+    pulled=True,
+)
+USAGE_LOST = Metric(
+    "smg_node_usage_lost_total",
+    "counter",
+    "Rows of usage that were given up because the disk took nothing for two days.",
+    pulled=True,
+)
+
+USAGE_METRICS: Final[tuple[Metric, ...]] = (
+    USAGE_REQUESTS,
+    USAGE_REFUSED,
+    USAGE_PROMPT_TOKENS,
+    USAGE_CACHED_TOKENS,
+    USAGE_COMPLETION_TOKENS,
+    USAGE_COST_MICRO,
+    USAGE_UNWRITTEN,
+    USAGE_LOST,
+)

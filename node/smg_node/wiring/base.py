@@ -1,0 +1,96 @@
+"""What every process of a node stands on, built first and taken down last; and the tasks it runs meanwhile."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from smg_node import __version__
+from smg_node.config.frozen_settings import Settings
+from smg_node.core.ids import IdSource
+from smg_node.core.ports import Clock, Rng
+from smg_node.system_clock import SystemClock, system_rng
+from smg_node.telemetry.logs.access_log import AccessLog
+from smg_node.telemetry.logs.logs import Logs, open_logs
+from smg_node.telemetry.metrics.declared import node as declared
+from smg_node.telemetry.metrics.gc_pauses import gc_pauses
+from smg_node.telemetry.metrics.meters import Meters
+from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
+
+TRACE_FLUSH_S: Final = 2.0
+THREADS: Final = 2
+"""For long prompts; the encoders release the interpreter, so two keep a small machine busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What everything else stands on; one of each per process."""
+
+    clock: Clock
+    rng: Rng
+    ids: IdSource
+    meters: Meters
+    tracer: Tracer
+    access: AccessLog
+    logs: Logs
+    threads: Executor
+
+
+async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
+    """Build what everything else stands on; `stack` takes it down last."""
+    telemetry = settings.telemetry
+    logs, sink = open_logs(
+        sys.stderr.buffer, line_format=telemetry.log_format, level=telemetry.log_level
+    )
+    stack.callback(sink.close)
+    stack.callback(logs.close)
+    clock, rng = SystemClock(), system_rng()
+    # A request whose model was not found has none; it must not get a series without a name.
+    meters = Meters(CollectorRegistry(), version=__version__, known_model=bool)
+    meters.watch(declared.LOG_LINES_DROPPED, lambda: {(): sink.dropped})
+    stack.enter_context(gc_pauses(meters, clock.monotonic_s))
+    tracer = Tracer(
+        TraceOptions(
+            ratio=telemetry.trace_ratio,
+            endpoint=telemetry.otlp_endpoint,
+            node=settings.name,
+            version=__version__,
+        ),
+        rng,
+    )
+    stack.push_async_callback(tracer.close, TRACE_FLUSH_S)
+    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="prompts")
+    stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+    readable = telemetry.log_format == "console" or (
+        telemetry.log_format == "auto" and sys.stderr.isatty()
+    )
+    access = AccessLog(sink, readable=readable, enabled=telemetry.access_log)
+    return Base(
+        clock=clock,
+        rng=rng,
+        ids=IdSource(clock, rng),
+        meters=meters,
+        tracer=tracer,
+        access=access,
+        logs=logs,
+        threads=threads,
+    )
+
+
+@asynccontextmanager
+async def running(
+    parts: Mapping[str, Callable[[], Coroutine[Any, Any, None]]],
+) -> AsyncIterator[None]:
+    """Run the node's own tasks meanwhile, by name; a mistake in one of them ends the node."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run(), name=name) for name, run in parts.items()]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()

@@ -1,0 +1,289 @@
+"""One data process of a node: built, run until its control process or its nursery ends it, taken down in order.
+
+    link → snapshot → fleet → HTTP server → (told to drain) → drain → last words → end
+
+It is a node without what a node has once: no mesh, no documents, no history, nobody to look after. What it needs of
+them it has from its control process (`processes.node_copy`), and what it does not answer itself is passed on to that.
+It listens only when the workers that members say are up can be called from here: a process that takes the place of
+another one must not turn away what the others would serve.
+"""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import msgspec
+
+from smg_node.admission.admission_settings import prices
+from smg_node.admission.usage_book import UsageBook
+from smg_node.cluster.membership.cluster_interface import Doubts
+from smg_node.cluster.membership.shutdown import Farewell
+from smg_node.cluster.service_factory import SharedDesks, build_keys, build_live
+from smg_node.cluster.usage.usage_factory import UsageParts
+from smg_node.cluster.workers.sticky_sessions import Sessions
+from smg_node.cluster.workers.worker_registry import ClusterRegistry
+from smg_node.config.frozen_settings import Settings, with_values
+from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.workers.allowed_networks import Networks
+from smg_node.http.app import Server
+from smg_node.http.forwarding.control_proxy import Forwarding
+from smg_node.pipeline.observability.engine_metrics import watch_listening, watch_prefixes
+from smg_node.pipeline.observability.journey_log import Journal
+from smg_node.process_memory import keep
+from smg_node.processes.control_only import ABSENT
+from smg_node.processes.ipc.data_uplink import Uplink
+from smg_node.processes.limit_leases.lease_client_loop import LeasedRights
+from smg_node.processes.limit_leases.lease_messages import ASK, WORD
+from smg_node.processes.process_role import LEAVING, UP, Role
+from smg_node.processes.replication.model_load_results import tell_findings
+from smg_node.processes.replication.node_copy import NodeCopy, why_not_ready
+from smg_node.processes.replication.state_messages import DRAIN, SERVING, Serving, write
+from smg_node.processes.reports.journey_query import FIND, told
+from smg_node.processes.reports.metric_series import LAST, SCRAPE
+from smg_node.processes.reports.metrics_scrape import scraped
+from smg_node.processes.reports.open_work_query import OPEN_WORK, said
+from smg_node.processes.reports.usage_messages import USED
+from smg_node.processes.reports.usage_sender import UsageSender
+from smg_node.telemetry.metrics.loop_lag import LoopLag
+from smg_node.wiring.base import Base, build_base, running
+from smg_node.wiring.fleet_parts import FleetDesk, build_fleet, build_prefixes
+from smg_node.wiring.serving_parts import (
+    build_admission,
+    build_http_parts,
+    engine_opener,
+    model_parts,
+)
+
+PULSE_S: Final = 0.05
+"""Processes of one machine see what is open in the others this soon, so that they do not all choose the same worker."""
+WORKERS_PATIENCE_S: Final = 5.0
+"""So long the workers that are up may take to be ready here before this process listens without them."""
+REPLACED_PATIENCE_S: Final = 30.0
+"""The same, where it takes the place of one that died and others serve meanwhile: who came here would be turned away for nothing."""
+_LOOK_S: Final = 0.02
+
+_log = logging.getLogger("smg_node")
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """What a data process is made of, as far as its life is concerned."""
+
+    base: Base
+    fleet: Fleet
+    registry: ClusterRegistry
+    desks: SharedDesks
+    rights: LeasedRights
+    sender: UsageSender
+    server: Server
+
+
+async def serve_clients(settings: Settings, role: Role) -> int:
+    """Serve as a data process until told to leave; return the exit code."""
+    # Every process has its own calls to choose workers for, so each follows what engines have cached.
+    settings = with_values(settings, {("kv", "subscribers"): "all"})
+    async with AsyncExitStack() as stack:
+        base = await build_base(settings, stack)
+        farewell = Farewell()
+        uplink = Uplink(role.place.bus, role.name)
+        copy = NodeCopy(settings.name, uplink, base.clock)
+        _listen(role, uplink, farewell)
+        process = _build(settings, role, base, uplink, copy, farewell)
+        await stack.enter_async_context(running({"uplink": uplink.run}))
+        await _first(copy.arrived, farewell.wanted)
+        process.desks.live.refresh()
+        stack.callback(process.rights.close)
+        stack.push_async_callback(process.server.stop)
+        await stack.enter_async_context(running(_loops(process)))
+        await _workers_ready(process, copy, farewell, patience_s(role))
+        if not farewell.wanted.is_set():
+            await process.server.start()
+            _announce(role, uplink, process.server)
+        await farewell.wanted.wait()
+        # Whoever ended by itself from now on is not replaced.
+        role.orders.say(LEAVING)
+        await process.server.drain()
+        process.sender.send()
+        uplink.tell(LAST, scraped(base.meters))
+    return farewell.code
+
+
+def _build(
+    settings: Settings, role: Role, base: Base, uplink: Uplink, copy: NodeCopy, farewell: Farewell
+) -> _Process:
+    """Build everything; nothing is linked yet."""
+    clock = base.clock
+    networks = Networks(settings.workers.allowed_networks)
+    fleet = build_fleet(
+        settings,
+        open_engine=engine_opener(settings, networks, base.meters),
+        parts=model_parts(settings, base),
+        clock=clock,
+        rng=base.rng,
+    )
+    prefixes = build_prefixes(settings, fleet)
+    registry = ClusterRegistry(copy, fleet, monotonic_s=clock.monotonic_s, pulse_s=PULSE_S)
+    desk = FleetDesk(
+        fleet,
+        networks,
+        registry=registry,
+        sessions=Sessions(registry.sticky, clock.now_ms),
+        clock=clock,
+        workers_ready_min=settings.readiness.min_workers,
+        draining=lambda: farewell.draining,
+        doubts=lambda: Doubts(why_not_ready(copy), copy.node.degraded),
+    )
+    desks = _build_desks(settings, base, copy)
+    rights = _build_rights(base, uplink, copy)
+    usage, sender = _build_usage(base, uplink, desks)
+    watch_listening(base.meters, fleet, clock.monotonic_s)
+    watch_prefixes(base.meters, prefixes)
+    journal = Journal(settings.name)
+    parts = build_http_parts(
+        settings,
+        base,
+        fleet,
+        desk,
+        ABSENT,
+        desks,
+        UsageParts(usage, ABSENT, ABSENT),
+        sticky=registry.sticky,
+        prefixes=prefixes,
+        history=None,
+        admission=build_admission(settings, base, desks.live, copy.limits, rights),
+        journal=journal,
+    )
+    parts.options = replace(
+        parts.options, listen=str(role.place.address), metrics_listen="", reuse_port=True
+    )
+    forwarding = Forwarding(role.place.control, lambda: uplink.linked)
+    server = farewell.server = Server(parts, forwarding)
+    server.wait_for(forwarding)
+    copy.watch_node(lambda node: server.set_aside(on=node.aside))
+    _answer(uplink, base, journal, server)
+    tell_findings(uplink, fleet.models)
+    return _Process(base, fleet, registry, desks, rights, sender, server)
+
+
+def _build_desks(settings: Settings, base: Base, copy: NodeCopy) -> SharedDesks:
+    """Return what answers here; the rest is asked of the control process."""
+    return SharedDesks(
+        live=build_live(settings, copy),
+        settings=ABSENT,
+        keys=build_keys(settings, copy, base.clock.now_ms),
+        limits=ABSENT,
+        audit=ABSENT,
+        state=ABSENT,
+    )
+
+
+def _build_rights(base: Base, uplink: Uplink, copy: NodeCopy) -> LeasedRights:
+    """Return what this process may spend; it is lent by the control process."""
+    rights = LeasedRights(copy.limits, clock=base.clock)
+    uplink.on(WORD, rights.hear)
+    uplink.opened(lambda: rights.link(lambda said: uplink.tell(ASK, said)))
+    uplink.closed(rights.cut)
+    return rights
+
+
+def _build_usage(base: Base, uplink: Uplink, desks: SharedDesks) -> tuple[UsageBook, UsageSender]:
+    """Return what counts here, and what carries it to the control process."""
+    life = f"{base.clock.now_ms():x}-{base.rng.getrandbits(32):08x}"
+    of_models = desks.live.of_models
+    usage = UsageBook(prices(of_models), now_ms=base.clock.now_ms, life=life)
+    desks.live.watch(("models",), lambda now: usage.retune(prices(of_models)))
+    sender = UsageSender(usage)
+    uplink.opened(lambda: sender.link(lambda lines: uplink.tell(USED, lines)))
+    uplink.closed(sender.cut)
+    return usage, sender
+
+
+def _answer(uplink: Uplink, base: Base, journal: Journal, server: Server) -> None:
+    """Let the control process ask for what only this process knows."""
+
+    async def scrape(question: bytes) -> bytes:
+        return scraped(base.meters, question)
+
+    async def find(question: bytes) -> bytes:
+        return told(journal, question)
+
+    async def work(_question: bytes) -> bytes:
+        # What it passed on is open at the control process, which counts it.
+        return said(msgspec.structs.replace(server.work(), background=0))
+
+    uplink.answer(SCRAPE, scrape)
+    uplink.answer(FIND, find)
+    uplink.answer(OPEN_WORK, work)
+
+
+def _listen(role: Role, uplink: Uplink, farewell: Farewell) -> None:
+    """Leave when the control process says so; when the nursery does, there is none any more."""
+
+    def leave() -> None:
+        farewell.signalled(signal.SIGTERM)
+
+    def ordered() -> None:
+        # An orphan with a control process is told to leave by that, which is one as well.
+        if not (role.orders.orphaned and uplink.linked):
+            leave()
+
+    def cut() -> None:
+        if role.orders.orphaned and not farewell.wanted.is_set():
+            leave()
+
+    role.orders.listen(ordered)
+    uplink.on(DRAIN, lambda _nothing: leave())
+    uplink.closed(cut)
+
+
+def _loops(process: _Process) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
+    """Return what runs as long as the process does, by name."""
+    base, fleet = process.base, process.fleet
+    return {
+        "fleet": fleet.run,
+        "registry": process.registry.run,
+        "settings": process.desks.live.run,
+        "loop lag": LoopLag(base.meters, base.clock, busy=fleet.has_workers).run,
+    }
+
+
+async def _first(*events: asyncio.Event) -> None:
+    """Return when one of these is set."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(event.wait()) for event in events]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+
+
+def patience_s(role: Role) -> float:
+    """Return how long the workers that are up may take to be ready in a process of this role before it listens without them."""
+    return REPLACED_PATIENCE_S if role.after and role.living else WORKERS_PATIENCE_S
+
+
+async def _workers_ready(
+    process: _Process, copy: NodeCopy, farewell: Farewell, within_s: float
+) -> None:
+    """Return when every worker that members say is up can be called from here, or when that takes too long."""
+    ends_s = process.base.clock.monotonic_s() + within_s
+    while not farewell.wanted.is_set() and process.base.clock.monotonic_s() < ends_s:
+        ready = {worker.id for worker in process.fleet.workers() if worker.routable}
+        expected = [one.id for one in copy.workers.records() if not one.draining]
+        up = [one for one in expected if any(sight.up for sight in copy.verdicts.of(one))]
+        if ready.issuperset(up):
+            return
+        await asyncio.sleep(_LOOK_S)
+
+
+def _announce(role: Role, uplink: Uplink, server: Server) -> None:
+    """Say that this process serves, now and to every control process that comes."""
+    keep()
+    role.orders.say(UP)
+    address = server.address
+    said = write(Serving(address.host, address.port))
+    uplink.opened(lambda: uplink.tell(SERVING, said))
+    uplink.tell(SERVING, said)

@@ -1,0 +1,392 @@
+"""Wiring, first half: what keeps the node going besides requests.
+
+Fleet, models and what chooses workers, and the desk that answers the HTTP surface's questions about them.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from ipaddress import ip_address
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from smg_node.cluster.membership.cluster_interface import Doubts
+from smg_node.cluster.settings.model_views import parsers_view
+from smg_node.cluster.workers.sticky_sessions import Sessions
+from smg_node.cluster.workers.worker_registry import ClusterRegistry
+from smg_node.cluster.workers.worker_views import changed, cluster_view, wished, worker_view
+from smg_node.config.frozen_settings import Settings
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.ports import Clock, Rng
+from smg_node.fleet.fleet import Fleet, FleetOptions, ListenOptions, OpenEngine
+from smg_node.fleet.health.circuit_breaker import BreakerOptions
+from smg_node.fleet.models.model_registry import ModelParts, Models
+from smg_node.fleet.models.model_settings import model_settings
+from smg_node.fleet.models.served_model import AnyModel, ServedModel
+from smg_node.fleet.models.tokenizer_bundles import BundleCache
+from smg_node.fleet.workers.allowed_networks import Networks
+from smg_node.fleet.workers.pair_eligibility import useful
+from smg_node.fleet.workers.worker import Worker
+from smg_node.http.ports.node import (
+    ClusterWorkerView,
+    Health,
+    ModelView,
+    WorkerChange,
+    WorkerView,
+    WorkerWish,
+)
+from smg_node.http.ports.shared_state import SessionView
+from smg_node.pipeline.placement.placer import Placer, PlacerOptions
+from smg_node.pipeline.placement.policy_settings import by_model, load_options
+from smg_node.pipeline.placement.prefix_caches import Prefixes
+from smg_node.routing.kv_index.prefix_index import PrefixIndex
+from smg_node.routing.policy_registry import Policies
+from smg_node.routing.retry_budget import RetryOptions
+from smg_node.routing.wait_queue import ClassOptions, LineOptions
+
+PROBE_NOW_MAX_S: Final = 3.0
+LOADS_TIMEOUT_S: Final = 3.0
+REASONS_MAX: Final = 8
+"""So many workers say why they are not ready, where too few are."""
+
+
+def build_fleet(
+    settings: Settings, *, open_engine: OpenEngine, parts: ModelParts, clock: Clock, rng: Rng
+) -> Fleet:
+    """Return the fleet of these settings; it runs when its `run` does.
+
+    ConfigurationError for a parser that nobody knows.
+    """
+    bundle_max_bytes = settings.tokens.bundle_max_bytes
+    models = Models(
+        model_settings(settings),
+        parts,
+        clock=clock,
+        bundle_max_bytes=bundle_max_bytes,
+    )
+    cache = BundleCache(settings.data_dir / "tokenizers", max_bytes=bundle_max_bytes)
+    options = fleet_options(settings)
+    return Fleet(
+        options,
+        models,
+        open_engine=open_engine,
+        cache=cache,
+        rng=rng,
+        listen=listen_options(settings),
+    )
+
+
+def fleet_options(settings: Settings) -> FleetOptions:
+    """Return how workers are looked at, by these settings."""
+    workers = settings.workers
+    return FleetOptions(
+        probe_interval_s=workers.probe_interval_s,
+        probe_timeout_s=workers.probe_timeout_s,
+        retry_s=workers.retry_s,
+        down_after=workers.down_after,
+        up_after=workers.up_after,
+        breaker=breaker_options(settings),
+        load=load_options(settings),
+    )
+
+
+def breaker_options(settings: Settings) -> BreakerOptions:
+    """Return when breakers open and close, by these settings."""
+    return BreakerOptions(**dict(settings.breaker))
+
+
+def retry_options(settings: Settings) -> RetryOptions:
+    """Return what retries may cost, by these settings."""
+    retry = settings.retry
+    return RetryOptions(
+        attempts=retry.attempts,
+        share=retry.budget_ratio,
+        floor_per_s=retry.budget_per_s,
+        first_s=retry.backoff_s,
+        most_s=retry.backoff_max_s,
+        continuations=retry.continuations,
+    )
+
+
+def line_options(settings: Settings) -> LineOptions:
+    """Return what each class of those who wait may have, by these settings."""
+    queue = settings.queue
+    return LineOptions(
+        {
+            "system": ClassOptions(
+                queue.system_places, queue.system_timeout_s, queue.system_lift_s
+            ),
+            "interactive": ClassOptions(
+                queue.interactive_places, queue.interactive_timeout_s, queue.interactive_lift_s
+            ),
+            "default": ClassOptions(
+                queue.default_places, queue.default_timeout_s, queue.default_lift_s
+            ),
+            "bulk": ClassOptions(queue.bulk_places, queue.bulk_timeout_s, queue.bulk_lift_s),
+        }
+    )
+
+
+def listen_options(settings: Settings) -> ListenOptions:
+    """Return what is listened to, by these settings."""
+    return ListenOptions(
+        events=settings.kv.enabled,
+        subscribers=settings.kv.subscribers,
+        load_interval_s=settings.workers.load_interval_s,
+    )
+
+
+def build_prefixes(settings: Settings, fleet: Fleet) -> Prefixes:
+    """Return what is known of the engines' prefix caches; `fleet` hears what they say of them."""
+    index = PrefixIndex(entries_max=settings.kv.entries_max, block=settings.kv.block)
+    prefixes = Prefixes(index, cluster=settings.mesh.label)
+    fleet.follow_with(prefixes)
+    return prefixes
+
+
+def build_placer(
+    settings: Settings,
+    fleet: Fleet,
+    policies: Policies,
+    *,
+    clock: Clock,
+    rng: Rng,
+    prefixes: Prefixes | None = None,
+) -> Placer:
+    """Return what chooses workers, by these policies."""
+    routing = settings.routing
+    options = PlacerOptions(
+        routing.policy,
+        by_model(settings),
+        routing.wait_for_worker_s,
+        line=line_options(settings),
+        zone=routing.zone,
+        zone_spill=routing.zone_spill_ratio,
+        shed=settings.overload.shed,
+        prefill_policy=routing.prefill_policy,
+        decode_policy=routing.decode_policy,
+        prefill_policies=by_model(settings, "prefill_policy"),
+        decode_policies=by_model(settings, "decode_policy"),
+        fallback_regular=routing.fallback_regular,
+    )
+    return Placer(fleet, policies, options, clock=clock, rng=rng, beginnings=prefixes)
+
+
+class FleetDesk:
+    """Answers the HTTP surface's questions about models, workers, sessions and health."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        networks: Networks,
+        *,
+        registry: ClusterRegistry,
+        sessions: Sessions,
+        clock: Clock,
+        workers_ready_min: int,
+        draining: Callable[[], bool],
+        doubts: Callable[[], Doubts] = Doubts,
+    ) -> None:
+        self._fleet = fleet
+        self._networks = networks
+        self._registry = registry
+        self._sessions = sessions
+        self._clock = clock
+        self._workers_ready_min = workers_ready_min
+        self._draining = draining
+        self._doubts = doubts
+
+    def retune(self, *, workers_ready_min: int) -> None:
+        """Call the node ready with so many workers from now on."""
+        self._workers_ready_min = workers_ready_min
+
+    # ── Models ───────────────────────────────────────────────────────────────
+
+    def models(self) -> Sequence[ModelView]:
+        """Return every served model, sorted by id."""
+        models, fleet = self._fleet.models, self._fleet
+        names = {model.name for model in models.all() if fleet.served(model.name)}
+        names |= {model.name for model in models.all_relayed() if fleet.relayed(model.name)}
+        return [self.model(name) for name in sorted(names)]
+
+    def model(self, name: str) -> ModelView:
+        """Return the model of that id or alias; NOT_FOUND `model_not_found` otherwise."""
+        found = self._fleet.served(name) or self._fleet.relayed(name)
+        if found is None:
+            raise SmgError(
+                ErrorKind.NOT_FOUND,
+                f"the model {name!r} does not exist here",
+                where="model",
+                code="model_not_found",
+            )
+        return self._model_view(found)
+
+    def _model_view(self, model: AnyModel) -> ModelView:
+        """Show a model with all its workers, those that speak HTTP as well."""
+        serving = [(worker, worker.serves) for worker in self._fleet.workers()]
+        known = [(worker, one) for worker, one in serving if one and one.name == model.name]
+        contexts = [one.context(worker.card) for worker, one in known if worker.card]
+        lengths = [context for context in contexts if context is not None]
+        cards = [worker.card for worker, _ in known if worker.card]
+        ready = useful([worker for worker, _ in known])
+        return ModelView(
+            id=model.name,
+            created_s=model.created_s,
+            owned_by=cards[0].contract.value if cards else "smg",
+            aliases=tuple(sorted(model.aliases)),
+            workers=len(known),
+            workers_ready=len(ready),
+            context=min(lengths) if lengths else None,
+            roles=dict(sorted(Counter(worker.role for worker in ready).items())),
+            parsers=parsers_view(model) if isinstance(model, ServedModel) else None,
+        )
+
+    # ── Workers ──────────────────────────────────────────────────────────────
+
+    def workers(self) -> Sequence[WorkerView]:
+        """Return every worker, sorted by id."""
+        return [self._view(worker) for worker in self._fleet.workers()]
+
+    def worker(self, worker_id: str) -> WorkerView:
+        """Return one worker by id or URL; NOT_FOUND `worker_not_found` otherwise."""
+        return self._view(self._fleet.get(worker_id))
+
+    def cluster_workers(self) -> Sequence[ClusterWorkerView]:
+        """Return every worker with what each node says of it, sorted by id."""
+        outlook = self._registry.outlook
+        return [cluster_view(worker, outlook) for worker in self._fleet.workers()]
+
+    def add(self, wish: WorkerWish) -> WorkerView:
+        """Register a worker on all nodes; idempotent by URL. INVALID_REQUEST for a URL that cannot be one.
+
+        FORBIDDEN for an address outside the allowed networks; a name is looked up when it is called.
+        """
+        url = wished(wish)
+        if _is_address(url.host) and not self._networks.allows(url.host):
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                f"{url.host} lies outside workers.allowed_networks",
+                where="url",
+            )
+        return self.worker(self._registry.add(url, api_key=wish.api_key))
+
+    def change(self, worker_id: str, change: WorkerChange) -> WorkerView:
+        """Change what is said of a worker, on all nodes; return it as it is then."""
+        worker = self._fleet.get(worker_id)
+        self._registry.change(
+            worker.id,
+            changed(worker.url, change),
+            api_key=change.api_key,
+            draining=change.draining,
+        )
+        return self.worker(worker.id)
+
+    def drain(self, worker_id: str) -> WorkerView:
+        """Send it no new work, from any node."""
+        self._registry.drain(worker_id, on=True)
+        return self.worker(worker_id)
+
+    def undrain(self, worker_id: str) -> WorkerView:
+        """Send it work again."""
+        self._registry.drain(worker_id, on=False)
+        return self.worker(worker_id)
+
+    async def remove(self, worker_id: str, *, force: bool) -> None:
+        """Forget a worker on all nodes; unless `force`, return when its requests here have ended."""
+        await self._registry.remove(worker_id, force=force)
+
+    async def probe(self, worker_id: str) -> WorkerView:
+        """Look at a worker now, at most 3 s."""
+        try:
+            async with asyncio.timeout(PROBE_NOW_MAX_S):
+                return self._view(await self._fleet.probe(worker_id))
+        except TimeoutError:
+            raise SmgError(
+                ErrorKind.UPSTREAM_TIMEOUT,
+                f"worker {worker_id} did not answer in {PROBE_NOW_MAX_S} s",
+            ) from None
+
+    async def loads(self) -> Sequence[Mapping[str, Any]]:
+        """Return what each ready worker says of its load, one row a rank."""
+        asked = [worker for worker in self._fleet.workers() if worker.routable]
+        rows = await asyncio.gather(*(_load_rows(worker) for worker in asked))
+        return [row for part in rows for row in part]
+
+    def _view(self, worker: Worker) -> WorkerView:
+        sights, now_s = self._registry.outlook.sights(worker.id), self._clock.monotonic_s()
+        view = worker_view(worker, sights, now_s=now_s)
+        if worker.relayed is not None:
+            beside = self._fleet.served(worker.relayed.name) is not None
+            used_for = "what gRPC workers of its model cannot do" if beside else "all requests"
+            view = replace(view, details={**view.details, "used_for": used_for})
+        return view
+
+    # ── Sessions ─────────────────────────────────────────────────────────────
+
+    def session(self, key: str, *, model: str, tenant: str) -> SessionView:
+        """Return where the requests of a routing key go; NOT_FOUND `session_not_found`."""
+        return self._sessions.session(key, model=model, tenant=tenant)
+
+    def end_session(self, key: str, *, model: str, tenant: str) -> SessionView:
+        """Forget that on every node, and return what it was."""
+        return self._sessions.end_session(key, model=model, tenant=tenant)
+
+    # ── Health ───────────────────────────────────────────────────────────────
+
+    def health(self) -> Health:
+        """Return the present state."""
+        workers = self._fleet.workers()
+        ready = useful(workers)
+        reasons = []
+        if self._draining():
+            reasons.append("the node is draining")
+        if len(ready) < self._workers_ready_min:
+            reasons.append(f"{len(ready)} workers are ready, {self._workers_ready_min} are needed")
+            busy = {worker.id for worker in ready}
+            idle = [(worker, _why_idle(worker)) for worker in workers if worker.id not in busy]
+            reasons += [f"worker {worker.url.endpoint}: {why}" for worker, why in idle if why][
+                :REASONS_MAX
+            ]
+        doubts = self._doubts()
+        reasons += doubts.reasons
+        return Health(
+            live=True,
+            ready=not reasons,
+            draining=self._draining(),
+            workers_ready=len(ready),
+            workers_total=len(workers),
+            reasons=tuple(reasons),
+            degraded=tuple(doubts.degraded),
+        )
+
+
+def _why_idle(worker: Worker) -> str:
+    """Return why a worker is of no use now; "" where nobody says."""
+    if worker.routable:
+        return f"it is there for {worker.role} only, and no worker that is ready can be its partner"
+    return worker.reason
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+async def _load_rows(worker: Worker) -> list[dict[str, Any]]:
+    told: dict[str, Any] = {
+        "worker": worker.id,
+        "url": worker.url.endpoint,
+        "inflight": worker.inflight,
+    }
+    if worker.engine is None:
+        return [{**told, "error": "not connected"}]
+    try:
+        loads = await worker.engine.loads(LOADS_TIMEOUT_S)
+    except SmgError as error:
+        return [{**told, "error": error.message}]
+    return [{**told, **asdict(load)} for load in loads] or [told]

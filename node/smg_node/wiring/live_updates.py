@@ -1,0 +1,118 @@
+"""Live updates: hands changed settings of the cluster to the running parts of a process."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from smg_node.cluster.settings.live_settings import LiveSettings
+from smg_node.cluster.settings.model_views import retune_models
+from smg_node.config.frozen_settings import Settings
+from smg_node.dialects.dialect import Dialect
+from smg_node.dialects.options import ReaderOptions
+from smg_node.dialects.registry import known_dialects
+from smg_node.fleet.fleet import Fleet
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.http_settings import http_options, reader_options
+from smg_node.pipeline.embeddings import Embedder
+from smg_node.pipeline.generation.generator import Generator
+from smg_node.pipeline.observability.journey_log import Journal
+from smg_node.pipeline.placement.placer import Placer
+from smg_node.pipeline.placement.policy_settings import POLICY_FIELDS, policy_options
+from smg_node.pipeline.prompt.preparation import PrepareLimits, Preparer
+from smg_node.pipeline.relay.relays import Relays
+from smg_node.routing.policy_registry import Policies
+from smg_node.routing.retry_budget import RetryBudgets
+from smg_node.wiring.base import Base
+from smg_node.wiring.fleet_parts import (
+    FleetDesk,
+    fleet_options,
+    line_options,
+    listen_options,
+    retry_options,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What carries generations through."""
+
+    policies: Policies
+    placer: Placer
+    retries: RetryBudgets
+    preparer: Preparer
+    journal: Journal
+    generator: Generator
+    relays: Relays
+    embedder: Embedder
+
+
+def follow_serving(live: LiveSettings, parts: HttpParts, pipeline: Pipeline) -> None:
+    """Let what serves requests take over the cluster's settings as they change."""
+
+    def surface(now: Settings) -> None:
+        reading = reader_options(now)
+        parts.retune(http_options(now), reading, dialects_by_name(reading))
+
+    def placing(now: Settings) -> None:
+        own = {
+            field: {model: name for model, name in live.of_models(field).items() if name}
+            for field in POLICY_FIELDS
+        }
+        pipeline.placer.retune(
+            policy=now.routing.policy,
+            policies=own["policy"],
+            prefill_policy=now.routing.prefill_policy,
+            decode_policy=now.routing.decode_policy,
+            prefill_policies=own["prefill_policy"],
+            decode_policies=own["decode_policy"],
+            fallback_regular=now.routing.fallback_regular,
+            wait_for_worker_s=now.routing.wait_for_worker_s,
+            zone_spill=now.routing.zone_spill_ratio,
+            line=line_options(now),
+            shed=now.overload.shed,
+        )
+
+    live.watch(("http", "auth", "stream", "engine", "limits", "drain", "queue"), surface)
+    live.watch(("limits",), lambda now: pipeline.preparer.retune(prepare_limits(now)))
+    live.watch(("routing", "models", "queue", "overload"), placing)
+    live.watch(("retry",), lambda now: pipeline.retries.retune(retry_options(now)))
+    live.watch(
+        ("routing",),
+        lambda now: pipeline.policies.retune(
+            policy_options(now), sticky=now.routing.sticky_sessions
+        ),
+    )
+
+
+def follow_below(live: LiveSettings, base: Base, fleet: Fleet, desk: FleetDesk) -> None:
+    """Let fleet, probes and telemetry take over the cluster's settings as they change."""
+
+    def engines(now: Settings) -> None:
+        fleet.retune_engines(first_event_s=now.engine.first_event_s, stall_s=now.engine.stall_s)
+
+    def telemetry(now: Settings) -> None:
+        base.logs.set_level(now.telemetry.log_level)
+        base.access.turn(on=now.telemetry.access_log)
+        base.tracer.set_ratio(now.telemetry.trace_ratio)
+
+    live.watch(("models",), lambda now: retune_models(fleet.models, live))
+    live.watch(
+        ("workers", "breaker", "routing", "overload"), lambda now: fleet.retune(fleet_options(now))
+    )
+    live.watch(("kv", "workers"), lambda now: fleet.retune_listening(listen_options(now)))
+    live.watch(("engine",), engines)
+    live.watch(("readiness",), lambda now: desk.retune(workers_ready_min=now.readiness.min_workers))
+    live.watch(("telemetry",), telemetry)
+
+
+def dialects_by_name(reading: ReaderOptions) -> Mapping[str, Dialect]:
+    """Return every dialect that is known, by name, as it reads requests under `reading`."""
+    dialects = known_dialects(reading)
+    return {name: dialects.get(name) for name in dialects}
+
+
+def prepare_limits(settings: Settings) -> PrepareLimits:
+    """Return the bounds of schemas and grammars that the settings name."""
+    return PrepareLimits(
+        schema_max_bytes=settings.limits.schema_max_bytes,
+        grammar_max_bytes=settings.limits.grammar_max_bytes,
+    )

@@ -1,0 +1,367 @@
+"""One node in one process: built, run until told to stop, taken down in order.
+
+    logs → shared state → fleet → mesh → HTTP server → engines of the demo → (signal) → drain → goodbye → stop
+
+What this node shares is built first, because workers, settings and routes live by it, and opened by its part
+in the cluster: from then on it may be written to, and what the disk kept of it counts.
+
+The first SIGTERM or SIGINT drains, a second one cuts what is left. An operator's `leave`, or a newer
+process of the same name, is as good as a signal. Whatever fails on the way up takes down again what was
+up already.
+"""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from smg_mesh.shared import Shared
+from smg_node import __version__
+from smg_node.cluster.factory import build_cluster, build_shared, build_sharing
+from smg_node.cluster.history_peers import HistoryPeers
+from smg_node.cluster.membership.cluster_interface import ClusterLife, Doubts
+from smg_node.cluster.membership.drain_status import Draining
+from smg_node.cluster.membership.node_duties import duties_of
+from smg_node.cluster.membership.shutdown import Farewell
+from smg_node.cluster.prefix_hints.prefix_sharing import PrefixSharing
+from smg_node.cluster.reports.cluster_metrics import Numbers, own_numbers
+from smg_node.cluster.service_factory import SharedDesks, build_desks, listen
+from smg_node.cluster.usage.usage_factory import UsageParts, build_usage
+from smg_node.cluster.workers.sticky_sessions import Sessions
+from smg_node.cluster.workers.worker_registry import ClusterRegistry
+from smg_node.config.address import Address
+from smg_node.config.frozen_settings import Settings
+from smg_node.config.worker_url import parse_worker_url
+from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.workers.allowed_networks import Networks
+from smg_node.history.service.lazy_history import HistoryDoor
+from smg_node.http.app import Server
+from smg_node.http.ports.drain import OpenWork
+from smg_node.pipeline.observability.engine_metrics import watch_listening, watch_prefixes
+from smg_node.pipeline.placement.prefix_caches import Prefixes
+from smg_node.process_memory import settle, spare
+from smg_node.telemetry.metrics.loop_lag import LoopLag
+from smg_node.wiring.base import Base, build_base, running
+from smg_node.wiring.demo_engines import demo_engines, say_demo
+from smg_node.wiring.fleet_parts import FleetDesk, build_fleet, build_prefixes
+from smg_node.wiring.serving_parts import (
+    build_admission,
+    build_http_parts,
+    engine_opener,
+    model_parts,
+)
+
+if TYPE_CHECKING:
+    from smg_node.processes.control_process import Controlling
+    from smg_node.processes.process_role import Role
+
+SAY_OPEN_S: Final = 10.0
+"""So often a node that leaves says what it waits for."""
+
+_log = logging.getLogger("smg_node")
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """What a node is made of, as far as its life is concerned."""
+
+    base: Base
+    fleet: Fleet
+    registry: ClusterRegistry
+    desks: SharedDesks
+    cluster: ClusterLife
+    sharing: PrefixSharing | None
+    usage: UsageParts
+    history: HistoryDoor
+    farewell: Farewell
+    server: Server
+    control: "Controlling | None"
+
+
+async def serve(settings: Settings, role: "Role | None" = None) -> int:
+    """Run a node until a signal, an operator or a newer process of its name ends it; return the exit code.
+
+    With a `role` it is the control process of a node of several. OSError if a port is taken, SmgError if
+    something it was told to start does not start.
+    """
+    async with AsyncExitStack() as stack:
+        node = _build(settings, await build_base(settings, stack), role)
+        server, cluster, farewell = node.server, node.cluster, node.farewell
+        stack.push_async_callback(cluster.stop)
+        await cluster.start()
+        node.desks.live.refresh()
+        stack.push_async_callback(node.usage.keeper.close)
+        stack.push_async_callback(node.history.close)
+        stack.push_async_callback(server.stop)
+        await server.start()
+        control = node.control
+        address = server.address if control is None else control.address
+        cluster.publish(address, server.metrics_address)
+        urls = list(settings.workers.listed)
+        if settings.demo:
+            urls += await stack.enter_async_context(demo_engines())
+        node.registry.list_static([parse_worker_url(url) for url in urls])
+        if control is not None:
+            stack.callback(control.bus.close)
+            await control.open(lambda: farewell.signalled(signal.SIGTERM))
+        await stack.enter_async_context(running(_loops(node)))
+        if control is not None:
+            await control.serving(settings.processes)
+        _announce(address, server.metrics_address)
+        if settings.demo:
+            say_demo(address.port)
+        with _signals(farewell.signalled) if control is None else nullcontext():
+            await farewell.wanted.wait()
+            cluster.say_leaving()
+            await _drain(settings, farewell, server, control)
+            await cluster.say_goodbye()
+        _log.info("drained; stopping")
+    return farewell.code
+
+
+async def _drain(
+    settings: Settings, farewell: Farewell, server: Server, control: "Controlling | None"
+) -> None:
+    """Say farewell, in all processes at a time, and how far that is."""
+    async with running({"farewell": partial(_say_what_is_open, farewell, control)}):
+        if control is None:
+            await server.drain()
+            return
+        within_s = settings.drain.settle_s + settings.drain.grace_s
+        await asyncio.gather(server.drain(), control.drained(within_s))
+
+
+async def _say_what_is_open(farewell: Farewell, control: "Controlling | None") -> None:
+    """Write down what a farewell waits for, again and again, for whoever waits for the node to stop."""
+    while True:
+        await asyncio.sleep(SAY_OPEN_S)
+        work = await _open_work(farewell, control)
+        _log.info(
+            "draining: %d streams, %d requests and %d background responses are open; cut off in %.0f s",
+            *(work.streams, work.requests, work.background),
+            work.cut_left_s or 0.0,
+        )
+
+
+def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
+    """Build everything; nothing is open yet."""
+    shared = build_shared(settings, clock=base.clock, rng=base.rng, meters=base.meters)
+    shared.watch_held(spare)
+    networks = Networks(settings.workers.allowed_networks)
+    fleet = build_fleet(
+        settings,
+        open_engine=engine_opener(settings, networks, base.meters),
+        parts=replace(model_parts(settings, base), at_once=role is None),
+        clock=base.clock,
+        rng=base.rng,
+    )
+    prefixes = build_prefixes(settings, fleet)
+    farewell = Farewell()
+    control = None if role is None else _build_control(role, base, shared, fleet)
+    registry = _build_registry(settings, base, shared, fleet, control)
+    cluster = _build_cluster(settings, base, shared, farewell)
+    sharing = build_sharing(
+        settings, shared, prefixes, fleet, monotonic_s=base.clock.monotonic_s, meters=base.meters
+    )
+    history = _build_history(settings, base, shared, HistoryPeers(cluster))
+    doubts = _doubts(cluster, sharing, history)
+    desk = FleetDesk(
+        fleet,
+        networks,
+        registry=registry,
+        sessions=Sessions(registry.sticky, base.clock.now_ms),
+        clock=base.clock,
+        workers_ready_min=settings.readiness.min_workers,
+        draining=lambda: farewell.draining,
+        doubts=doubts,
+    )
+    desks = build_desks(settings, shared, cluster.mesh, wall_ms=base.clock.now_ms)
+    listen(settings, shared, desks)
+    usage = build_usage(settings, desks.live, cluster, base.clock, base.rng, base.meters)
+    _watch_engines(base, fleet, prefixes)
+    parts = build_http_parts(
+        settings,
+        base,
+        fleet,
+        desk,
+        cluster.desk,
+        desks,
+        usage,
+        sticky=registry.sticky,
+        mesh=cluster.mesh,
+        siblings=None if control is None else control.siblings,
+        prefixes=prefixes,
+        history=history,
+        admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
+    )
+    parts.numbers = _build_numbers(settings, base, desk, cluster, control)
+    parts.draining = _build_draining(shared, registry, cluster, farewell, control)
+    if control is not None:
+        control.join(parts, usage.usage, doubts=doubts, aside=lambda: farewell.aside)
+    server = farewell.server = Server(parts, None if control is None else control.elsewhere)
+    server.wait_for(history)
+    return _Node(
+        base, fleet, registry, desks, cluster, sharing, usage, history, farewell, server, control
+    )
+
+
+def _watch_engines(base: Base, fleet: Fleet, prefixes: Prefixes) -> None:
+    """Let scrapes read what engines say, and what is known of their caches."""
+    watch_listening(base.meters, fleet, base.clock.monotonic_s)
+    watch_prefixes(base.meters, prefixes)
+
+
+def _build_numbers(
+    settings: Settings,
+    base: Base,
+    desk: FleetDesk,
+    cluster: ClusterLife,
+    control: "Controlling | None",
+) -> Numbers:
+    """Return what tells of all that is counted, here by all processes, and elsewhere."""
+    return Numbers(
+        settings.name,
+        __version__,
+        own_numbers(base.meters) if control is None else control.numbers,
+        cluster.desk.members,
+        cluster.mesh,
+        health=desk.health,
+        now_s=base.clock.monotonic_s,
+    )
+
+
+def _build_draining(
+    shared: Shared,
+    registry: ClusterRegistry,
+    cluster: ClusterLife,
+    farewell: Farewell,
+    control: "Controlling | None",
+) -> Draining:
+    """Return what tells how far members are that take no new work."""
+    return Draining(
+        shared.name,
+        cluster.desk.members,
+        cluster.mesh,
+        farewell,
+        work=lambda: _open_work(farewell, control),
+        duties=lambda: duties_of(shared.name, shared, registry.outlook, cluster.desk),
+    )
+
+
+def _build_registry(
+    settings: Settings, base: Base, shared: Shared, fleet: Fleet, control: "Controlling | None"
+) -> ClusterRegistry:
+    """Return what binds the workers of the cluster to the fleet; in a node of several, all count what is open."""
+    return ClusterRegistry(
+        shared,
+        fleet,
+        monotonic_s=base.clock.monotonic_s,
+        patience_s=settings.mesh.join_grace_s,
+        load=None if control is None else control.load,
+    )
+
+
+def _build_control(role: "Role", base: Base, shared: Shared, fleet: Fleet) -> "Controlling":
+    # Imported here: a node in one process has nobody to talk to.
+    from smg_node.processes.control_process import Controlling
+    from smg_node.processes.replication.model_load_results import hear_findings
+
+    control = Controlling(role, shared, base.meters, base.clock)
+    hear_findings(control.bus, fleet)
+    return control
+
+
+def _build_history(
+    settings: Settings, base: Base, shared: Shared, peers: HistoryPeers
+) -> HistoryDoor:
+    """Return the door to what is remembered; nothing is open yet."""
+    return HistoryDoor(
+        settings,
+        clock=base.clock,
+        rng=base.rng,
+        meters=base.meters,
+        living=shared.living,
+        vault=shared,
+        peers=peers,
+    )
+
+
+def _build_cluster(
+    settings: Settings, base: Base, shared: Shared, farewell: Farewell
+) -> ClusterLife:
+    """Return this node's life among others; it has not begun."""
+    return build_cluster(
+        settings,
+        farewell,
+        shared=shared,
+        version=__version__,
+        clock=base.clock,
+        rng=base.rng,
+        meters=base.meters,
+    )
+
+
+async def _open_work(farewell: Farewell, control: "Controlling | None") -> OpenWork:
+    """Return what is open in all processes of this node."""
+    own = OpenWork() if farewell.server is None else farewell.server.work()
+    if control is None:
+        return own
+    # Nobody comes to this process but through the others: how far those are is what counts.
+    passed_on = msgspec.structs.replace(own, taking=False, settle_left_s=0.0, cut_left_s=None)
+    return await control.open_work(passed_on)
+
+
+def _doubts(
+    cluster: ClusterLife, sharing: PrefixSharing | None, history: HistoryDoor
+) -> Callable[[], Doubts]:
+    """Return what says why this node should not be sent work, or what is not as it should be."""
+    others = cluster.doubts if sharing is None else sharing.after(cluster.doubts)
+
+    def all_of_them() -> Doubts:
+        said = others()
+        return Doubts((*said.reasons, *history.reasons()), (*said.degraded, *history.degraded()))
+
+    return all_of_them
+
+
+def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
+    """Return what runs as long as the node does, by name."""
+    sharing = {} if node.sharing is None else {"prefixes": node.sharing.run}
+    return {
+        "fleet": node.fleet.run,
+        "registry": node.registry.run,
+        "settings": node.desks.live.run,
+        "loop lag": LoopLag(node.base.meters, node.base.clock, busy=node.fleet.has_workers).run,
+        "mesh": node.cluster.run,
+        "usage": node.usage.keeper.run,
+        "history": node.history.run,
+        **sharing,
+        **({} if node.control is None else node.control.loops()),
+    }
+
+
+@contextmanager
+def _signals(take: Callable[[signal.Signals], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        loop.add_signal_handler(number, take, number)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+def _announce(address: Address, metrics_address: Address | None) -> None:
+    """Say where the node listens; scripts and tests wait for these words."""
+    settle()
+    if metrics_address is not None:
+        _log.info("metrics on http://%s", metrics_address)
+    _log.info("listening on http://%s", address)

@@ -1,0 +1,316 @@
+"""Wiring, second half: what serves requests. The parts of models, the pipeline, the HTTP surface."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, NoReturn
+
+from smg_node import __version__
+from smg_node.access.identity import KeyAuthenticator
+from smg_node.admission.admission import Admission
+from smg_node.admission.admission_settings import (
+    Counting,
+    admission_options,
+    prices,
+    watch_admission,
+)
+from smg_node.admission.ports import Rights, Rules
+from smg_node.cluster.membership.member_query import Asking
+from smg_node.cluster.reports.journey_search import Explanations, Siblings
+from smg_node.cluster.service_factory import SharedDesks
+from smg_node.cluster.settings.live_settings import LiveSettings
+from smg_node.cluster.usage.usage_factory import UsageParts
+from smg_node.config.frozen_settings import Settings
+from smg_node.config.output.effective_config import shown_settings
+from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.transport.tls_trust import Trust
+from smg_node.fleet.fleet import Fleet, OpenEngine
+from smg_node.fleet.models.model_registry import ModelParts
+from smg_node.fleet.workers.allowed_networks import Networks
+from smg_node.fleet.workers.engine_connect import engine_opener as open_with
+from smg_node.history.service.lazy_history import HistoryDoor
+from smg_node.http.http_parts import HttpParts, Identity
+from smg_node.http.http_settings import http_options, reader_options
+from smg_node.http.ports.node import Cluster
+from smg_node.http.routes.inference.token_service import TokenDesk
+from smg_node.pipeline.embeddings import Embedder
+from smg_node.pipeline.generation.generator import GenerationParts, Generator
+from smg_node.pipeline.observability.journey_log import Journal
+from smg_node.pipeline.observability.placement_metrics import (
+    watch_fleet,
+    watch_journal,
+    watch_placing,
+)
+from smg_node.pipeline.placement.policy_settings import build_policies
+from smg_node.pipeline.placement.prefix_caches import Prefixes
+from smg_node.pipeline.prompt.preparation import Preparer
+from smg_node.pipeline.relay.chat_generation import AnyGenerations
+from smg_node.pipeline.relay.relay_run import RelayParts
+from smg_node.pipeline.relay.relays import Relays
+from smg_node.process_memory import keep
+from smg_node.routing.policy import Bindings
+from smg_node.routing.retry_budget import RetryBudgets
+from smg_node.telemetry.metrics.declared import node as declared
+from smg_node.telemetry.metrics.meters import Meters
+from smg_node.tokens.caches.exact_cache import ExactCache, ExactLimits
+from smg_node.wiring.base import Base
+from smg_node.wiring.fleet_parts import (
+    FleetDesk,
+    build_placer,
+    retry_options,
+)
+from smg_node.wiring.live_updates import (
+    Pipeline,
+    dialects_by_name,
+    follow_below,
+    follow_serving,
+    prepare_limits,
+)
+
+if TYPE_CHECKING:
+    from smg_node.fleet.models.model_assembly import Assembly
+
+
+# ── Engines ──────────────────────────────────────────────────────────────────
+
+
+def engine_opener(settings: Settings, networks: Networks, meters: Meters) -> OpenEngine:
+    """Return how workers are connected to."""
+    knobs = settings.engine
+    options = EngineOptions(
+        transport=knobs.transport,
+        connect_s=knobs.connect_s,
+        first_event_s=knobs.first_event_s,
+        stall_s=knobs.stall_s,
+        ping_interval_s=knobs.ping_interval_s,
+        message_max_bytes=knobs.message_max_bytes,
+        bundle_max_bytes=settings.tokens.bundle_max_bytes,
+        trust=Trust(knobs.tls.authority, knobs.tls.certificate, knobs.tls.key),
+    )
+
+    def observe(name: str, labels: Mapping[str, str]) -> None:
+        # One label holds every kind of trouble; an RPC's status is the commonest of them.
+        if name == "engine_error":
+            meters.engine_error(labels["contract"], labels["status"])
+        elif name != "engine_abort":
+            meters.engine_error(labels["contract"], name.removeprefix("engine_").upper())
+
+    return open_with(options, networks, observe)
+
+
+# ── Models ───────────────────────────────────────────────────────────────────
+
+
+def model_parts(settings: Settings, base: Base) -> ModelParts:
+    """Return how models are put together; all of them share one L0."""
+    tokens, templates = settings.tokens, settings.templates
+    l0 = ExactCache(
+        ExactLimits(tokens.l0_entries, tokens.l0_max_bytes), seed=base.rng.getrandbits(64)
+    )
+    _watch_exact_cache(base.meters, l0)
+
+    @cache
+    def assembly() -> "Assembly":
+        # Imported with the first model, in the thread that builds it: the tokenizer libraries and the
+        # template engine are 9 MB that a node without workers does not hold.
+        from smg_node.fleet.models.model_assembly import Assembly, AssemblyOptions
+        from smg_node.fleet.models.tokenizer_proofs import KeptProofs
+
+        options = AssemblyOptions(
+            encoder=tokens.encoder,
+            l1_max_bytes=tokens.l1_max_bytes,
+            thread_above_bytes=tokens.thread_above_bytes,
+            source_max_bytes=templates.source_max_bytes,
+            output_max_bytes=templates.output_max_bytes,
+            render_max_s=templates.render_max_s,
+            allow_from_request=templates.allow_from_request,
+        )
+        keep()
+        proofs = KeptProofs(settings.data_dir / "proofs")
+        monotonic_s = base.clock.monotonic_s
+        return Assembly(options, l0=l0, rng=base.rng, monotonic_s=monotonic_s, proofs=proofs)
+
+    return ModelParts(
+        load=lambda bundle: assembly().load(bundle),
+        encoder=lambda tokenizer: assembly().encoder(tokenizer),
+        faster=lambda *said: assembly().faster(*said),
+        renderer=lambda *said: assembly().renderer(*said),
+        recognition=lambda *said: assembly().recognition(*said),
+    )
+
+
+# ── Requests ─────────────────────────────────────────────────────────────────
+
+
+def build_http_parts(
+    settings: Settings,
+    base: Base,
+    fleet: Fleet,
+    desk: FleetDesk,
+    cluster: Cluster,
+    shared: SharedDesks,
+    usage: UsageParts,
+    *,
+    sticky: Bindings,
+    mesh: Asking | None = None,
+    siblings: Siblings | None = None,
+    prefixes: Prefixes | None = None,
+    history: HistoryDoor | None,
+    admission: Admission | None = None,
+    journal: Journal | None = None,
+) -> HttpParts:
+    """Return everything the HTTP surface needs; all of it follows the cluster's settings.
+
+    `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
+    """
+    watch_fleet(base.meters, fleet, base.clock)
+    counting = Counting(base.meters, usage.usage)
+    pipeline = _build_pipeline(
+        settings,
+        base,
+        fleet,
+        counting,
+        sticky=sticky,
+        prefixes=prefixes,
+        admission=admission,
+        journal=Journal(settings.name) if journal is None else journal,
+    )
+    explain = Explanations(
+        settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
+    )
+    parts = _surface(settings, base, desk, cluster, shared, usage, pipeline, explain, history)
+    follow_serving(shared.live, parts, pipeline)
+    follow_below(shared.live, base, fleet, desk)
+    if history is not None:
+        shared.live.watch(("history", "retention", "responses", "storage"), history.retune)
+    return parts
+
+
+def _surface(
+    settings: Settings,
+    base: Base,
+    desk: FleetDesk,
+    cluster: Cluster,
+    shared: SharedDesks,
+    usage: UsageParts,
+    pipeline: Pipeline,
+    explain: Explanations,
+    history: HistoryDoor | None,
+) -> HttpParts:
+    """Return the node as the HTTP surface sees it."""
+    reading = reader_options(settings)
+    shown = shown_settings(settings)
+    anything = AnyGenerations(pipeline.generator, pipeline.relays, pipeline.preparer)
+    return HttpParts(
+        identity=Identity(settings.name, __version__),
+        generations=pipeline.generator,
+        relays=pipeline.relays,
+        embedder=pipeline.embedder,
+        history=_elsewhere
+        if history is None
+        else history.desks(anything, pipeline.placer, pipeline.preparer),
+        catalog=desk,
+        tokens=TokenDesk(pipeline.placer, pipeline.preparer, base.clock),
+        workers=desk,
+        sessions=desk,
+        health=desk,
+        cluster=cluster,
+        authenticator=KeyAuthenticator(shared.keys),
+        keys=shared.keys,
+        limits=shared.limits,
+        usage=usage.desk,
+        cluster_settings=shared.settings,
+        audit=shared.audit,
+        state=shared.state,
+        explain=explain,
+        dialects=dialects_by_name(reading),
+        meters=base.meters,
+        tracer=base.tracer,
+        access=base.access,
+        ids=base.ids,
+        clock=base.clock,
+        options=http_options(settings),
+        reading=reading,
+        settings=lambda: shown,
+    )
+
+
+def _elsewhere() -> NoReturn:
+    raise AssertionError("what is remembered is asked of the control process")
+
+
+def build_admission(
+    settings: Settings, base: Base, live: LiveSettings, rules: Rules, rights: Rights
+) -> Admission:
+    """Return what lets requests in, as far as the limits of the cluster do; it follows the cluster's settings."""
+    admission = Admission(
+        rules,
+        rights,
+        clock=base.clock,
+        rng=base.rng,
+        options=admission_options(settings),
+        prices=prices(live.of_models),
+    )
+    watch_admission(base.meters, admission.tallies)
+    live.watch(
+        ("admission", "models"),
+        lambda now: admission.retune(admission_options(now), prices(live.of_models)),
+    )
+    return admission
+
+
+def _build_pipeline(
+    settings: Settings,
+    base: Base,
+    fleet: Fleet,
+    counting: Counting,
+    *,
+    sticky: Bindings,
+    prefixes: Prefixes | None,
+    admission: Admission | None,
+    journal: Journal,
+) -> Pipeline:
+    """Return what carries generations through, watched by scrapes."""
+    watch_journal(base.meters, journal)
+    policies = build_policies(settings, sticky)
+    placer = build_placer(
+        settings, fleet, policies, clock=base.clock, rng=base.rng, prefixes=prefixes
+    )
+    retries = RetryBudgets(
+        retry_options(settings), known=lambda name: bool(fleet.served(name) or fleet.relayed(name))
+    )
+    watch_placing(base.meters, placer, retries)
+    preparer = Preparer(clock=base.clock, threads=base.threads, limits=prepare_limits(settings))
+    generator = Generator(
+        GenerationParts(
+            placer=placer,
+            preparer=preparer,
+            ids=base.ids,
+            clock=base.clock,
+            rng=base.rng,
+            retries=retries,
+            journal=journal,
+            on_outcome=counting,
+            admission=admission,
+        )
+    )
+    calls = RelayParts(
+        placer=placer,
+        fleet=fleet,
+        ids=base.ids,
+        clock=base.clock,
+        rng=base.rng,
+        retries=retries,
+        journal=journal,
+        on_outcome=counting,
+        admission=admission,
+    )
+    relays, embedder = Relays(calls), Embedder(calls, preparer)
+    return Pipeline(policies, placer, retries, preparer, journal, generator, relays, embedder)
+
+
+# ── What a scrape reads ──────────────────────────────────────────────────────
+
+
+def _watch_exact_cache(meters: Meters, l0: ExactCache) -> None:
+    meters.watch(declared.TOKEN_CACHE_BYTES, lambda: {("l0",): l0.bytes})
+    meters.watch(declared.TOKEN_CACHE_ENTRIES, lambda: {("l0",): len(l0)})
