@@ -29,7 +29,7 @@ from smg_mesh.io.network.listen_sockets import check, is_closed
 from smg_mesh.io.security.key_rotation import Operation
 from smg_mesh.io.security.ring_key import make_key
 from smg_mesh.io.security.rotation_report import KeyringReport
-from smg_mesh.io.stream_sessions import Conversations, Reply
+from smg_mesh.io.stream_sessions import Reply, StreamSessions
 from smg_mesh.io.streams import AskError
 from smg_mesh.io.views import (
     EventKind,
@@ -378,7 +378,7 @@ class Mesh:
 
 
 async def _within(
-    conversations: Conversations, topic: str, payload: bytes, me: str, *, deadline_s: float
+    conversations: StreamSessions, topic: str, payload: bytes, me: str, *, deadline_s: float
 ) -> bytes:
     """Answer this node's own question as a peer's would be."""
     try:

@@ -28,15 +28,15 @@ from smg_mesh.escrow.spendable_share import Share
 from smg_mesh.io.blocking_threads import Threads
 from smg_mesh.io.counters import Counters
 from smg_mesh.io.rights.rights import Rights
-from smg_mesh.io.rights.rights_queue import Waiting
-from smg_mesh.io.rights.wakeup import Pulse
+from smg_mesh.io.rights.rights_queue import RightsQueue
+from smg_mesh.io.rights.wakeup import WakeupTimer
 from smg_mesh.io.security.secret_vault import Vault
 from smg_mesh.io.shared_state.counter_names import NOTES
 from smg_mesh.io.shared_state.hint_transport import Hints
 from smg_mesh.io.shared_state.state_events import StateNews
 from smg_mesh.io.shared_state.state_interface import Gossip
 from smg_mesh.io.shared_state.state_keeper import Keeper
-from smg_mesh.io.shared_state.state_upkeep import Caring
+from smg_mesh.io.shared_state.state_upkeep import StateUpkeep
 from smg_mesh.state.api_keys import KeyRecord, Keys
 from smg_mesh.state.audit_log import Audit, AuditRow
 from smg_mesh.state.limits.limits_view import LimitError, LimitRule, LimitsView, RuleValue
@@ -53,14 +53,49 @@ from smg_mesh.swim.messages import News
 from smg_mesh.sync.exchange.piece_interface import Pieces
 from smg_mesh.sync.join_progress import Arrival
 from smg_mesh.sync.replica import NamespaceState, Replica
-from smg_mesh.sync.replica_effects import Converse, Count, DigestIs, Keep, Say, Wake, Wish
+from smg_mesh.sync.replica_effects import (
+    Count,
+    DigestIs,
+    Keep,
+    OpenExchanges,
+    SpreadRumor,
+    Wake,
+    Wish,
+)
 from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
-    "NOTES", "Audit", "AuditRow", "Entry", "Held", "Hints", "KeyRecord", "Keys", "LimitError",
-    "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "Report", "Rights", "Row",
-    "RuleValue", "Running", "SettingValue", "SettingsView", "Share", "Shared", "StateError",
-    "Sticky", "Verdict", "Verdicts", "Waiting", "WorkerRecord", "WorkerRegistry", "WorkerSpec",
+    "NOTES",
+    "Audit",
+    "AuditRow",
+    "Entry",
+    "Held",
+    "Hints",
+    "KeyRecord",
+    "Keys",
+    "LimitError",
+    "LimitRule",
+    "LimitsView",
+    "Listed",
+    "LoadView",
+    "NamespaceState",
+    "Report",
+    "Rights",
+    "RightsQueue",
+    "Row",
+    "RuleValue",
+    "Running",
+    "SettingValue",
+    "SettingsView",
+    "Share",
+    "Shared",
+    "StateError",
+    "Sticky",
+    "Verdict",
+    "Verdicts",
+    "WorkerRecord",
+    "WorkerRegistry",
+    "WorkerSpec",
     "probers",
 ]  # fmt: skip
 
@@ -93,7 +128,9 @@ class Shared:
         self._wall_ms: Final = wall_ms
         self._monotonic_s: Final = monotonic_s
         self._counters: Final = Counters()
-        self._pulse: Final = Pulse(self._beat, monotonic_s=monotonic_s, counters=self._counters)
+        self._pulse: Final = WakeupTimer(
+            self._beat, monotonic_s=monotonic_s, counters=self._counters
+        )
         self._replica: Final = Replica(
             name,
             0,
@@ -129,8 +166,8 @@ class Shared:
         self.rights: Final = self._made_rights(data_dir)
         self._caring: Final = self._made_caring()
 
-    def _made_caring(self) -> Caring:
-        return Caring(
+    def _made_caring(self) -> StateUpkeep:
+        return StateUpkeep(
             self.name,
             self.workers,
             self.audit,
@@ -322,10 +359,10 @@ class Shared:
 
     def _take(self, wish: Wish) -> None:
         match wish:
-            case Say() | Converse() | DigestIs():
+            case SpreadRumor() | OpenExchanges() | DigestIs():
                 if self._gossip is not None:
                     self._gossip.carry(wish)
-                if isinstance(wish, Say) and wish.kind.startswith(REGISTER):
+                if isinstance(wish, SpreadRumor) and wish.kind.startswith(REGISTER):
                     self._pulse.at(self._now_ms() + REFRESH_SOON_MS)
             case Keep(name=name):
                 self._keeper.changed(name)
@@ -359,7 +396,7 @@ class Shared:
         if not self._arrival.held:
             name = self._arrival.ask()
             if name:
-                self._take(Converse("gap", name=name))
+                self._take(OpenExchanges("gap", name=name))
             if (due_ms := self._arrival.due_ms()) is not None:
                 self._pulse.at(due_ms)
             return

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from smg_node.config.schema.knob import Schema
     from smg_node.config.settings import Settings
-    from smg_node.config.sources.command_line import Asked
+    from smg_node.config.sources.command_line import CommandLine
     from smg_node.config.sources.loader import Loaded
 
 OK: Final = 0
@@ -81,9 +81,9 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _start_apart(words: Sequence[str]) -> int:
-    from smg_node.config.child_process import Apart
+    from smg_node.config.child_process import ChildProcess
 
-    child: Apart[_Start] = Apart(lambda: _read_quietly(words))
+    child: ChildProcess[_Start] = ChildProcess(lambda: _read_quietly(words))
     # What every node needs whatever its settings say; done when the child is, where there are two cores.
     _import_wiring()
     try:
@@ -140,7 +140,7 @@ def _page(action: str, schema: "Schema") -> str:
             return f"smg-node {__version__}\n"
 
 
-def _act(asked: "Asked", loaded: "Loaded") -> "_Start | int":
+def _act(asked: "CommandLine", loaded: "Loaded") -> "_Start | int":
     match asked.action:
         case "--check":
             file = f" ({loaded.file})" if loaded.file is not None else ""
@@ -252,16 +252,16 @@ def _serve(settings: "Settings") -> int:
 def _serve_in_processes(settings: "Settings") -> int:
     """Return the exit code of this process, be it the nursery or one that it forked."""
     from smg_node.process_memory import keep
-    from smg_node.processes.listen_endpoints import meeting_place
-    from smg_node.processes.supervisor import Nursery
+    from smg_node.processes.listen_endpoints import listen_endpoints
+    from smg_node.processes.supervisor import Supervisor
     from smg_node.system_clock import SystemClock
     from smg_node.wiring.data_process import serve_clients
     from smg_node.wiring.node_process import serve
 
     _import_for_workers()
     keep()
-    with meeting_place(settings.data_dir, settings.name, settings.http.listen) as place:
-        role = Nursery(settings.processes, place, SystemClock().monotonic_s).run()
+    with listen_endpoints(settings.data_dir, settings.name, settings.http.listen) as place:
+        role = Supervisor(settings.processes, place, SystemClock().monotonic_s).run()
         if isinstance(role, int):
             return role
         if role.kind == "data":

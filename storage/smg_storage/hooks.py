@@ -29,7 +29,7 @@ from smg_storage.records import (
     Turn,
 )
 from smg_storage.store import HistoryStore
-from smg_storage.store_wrapper import AroundStore, Call
+from smg_storage.store_wrapper import Call, StoreWrapper
 
 GROUP: Final = "smg.storage_hooks"
 EACH_S: Final = 0.25
@@ -139,7 +139,7 @@ class NamedHook(msgspec.Struct, frozen=True):
     fail_open: bool = False
 
 
-class HookedStore(AroundStore):
+class HookedStore(StoreWrapper):
     """A store with hooks around it, in this order."""
 
     def __init__(self, inner: HistoryStore, hooks: Sequence[NamedHook]) -> None:

@@ -40,7 +40,7 @@ def ids_of(turn: Turn) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, ids)))
 
 
-class Around:
+class StoreWrapperBase:
     """What goes around a store, `inner`."""
 
     def __init__(self, inner: HistoryStore) -> None:

@@ -28,12 +28,12 @@ from smg_storage.records import (
     StoreFigures,
     Turn,
 )
-from smg_storage.store_call import Around, Call, ids_of, mark_of
+from smg_storage.store_call import Call, StoreWrapperBase, ids_of, mark_of
 
-__all__ = ["Around", "AroundStore", "Call", "ids_of", "mark_of"]
+__all__ = ["Call", "StoreWrapper", "StoreWrapperBase", "ids_of", "mark_of"]
 
 
-class AroundConversations(Around):
+class ConversationsWrapper(StoreWrapperBase):
     """Conversations and their items."""
 
     async def create_conversation(self, access: Access, record: Conversation) -> Conversation:
@@ -163,7 +163,7 @@ class AroundConversations(Around):
         )
 
 
-class AroundResponses(Around):
+class ResponsesWrapper(StoreWrapperBase):
     """Responses, in chains."""
 
     async def commit_turn(self, access: Access, turn: Turn) -> Committed:
@@ -238,7 +238,7 @@ class AroundResponses(Around):
         )
 
 
-class AroundRuns(Around):
+class RunsWrapper(StoreWrapperBase):
     """Who is at which response, and what its stream said."""
 
     async def claim_run(
@@ -331,7 +331,7 @@ class AroundRuns(Around):
         )
 
 
-class AroundStore(AroundConversations, AroundResponses, AroundRuns):
+class StoreWrapper(ConversationsWrapper, ResponsesWrapper, RunsWrapper):
     """All of it, and the store itself."""
 
     async def ping(self, *, timeout_s: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 from smg_chaos.bench.figures.counted_gateway import Tracer
 from smg_node.core.generation.request import TokenIds, token_ids
 from smg_node.core.journey import Journey
-from smg_node.pipeline.placement.placer import Placer, PlacerOptions, Wish
+from smg_node.pipeline.placement.placer import PlacementRequest, Placer, PlacerOptions
 from smg_node.pipeline.placement.prefix_caches import Prefixes
 from smg_node.routing.kv_index.prefix_index import PrefixIndex
 from smg_node.routing.policy_registry import OwnBindings, Policies
@@ -41,7 +41,7 @@ class Caller:
         model = await placer.model("tiny", deadline_s=float("inf"))
         prompts = [(self._ids(self._prompt), self._ids(ANSWER)) for _ in range(times)]
         wishes = [
-            Wish(float("inf"), ids, journey=Journey("r", "n", "chat", "tiny", 0))
+            PlacementRequest(float("inf"), ids, journey=Journey("r", "n", "chat", "tiny", 0))
             for ids, _ in prompts
         ]
         if tracer is not None:

@@ -25,7 +25,7 @@ from smg_node.native.token_ids import COMPILED
 from smg_node.parsers.selection.chosen_formats import Chosen
 from smg_node.parsers.selection.model_formats import Printing
 from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
-from smg_node.pipeline.stream.generation_stream import Story
+from smg_node.pipeline.stream.generation_stream import GenerationStream
 from smg_node.tokens.decoding.token_table import TokenTable
 from support.bytewise import BytewiseTokenizer
 
@@ -54,7 +54,7 @@ class Path:
             parser=PRINTING.scanner(tools=(), calls=True, tail="", new_id=lambda name, at: name),
         )
         self.reader = StreamReader.of(sampling, WIRES[Contract.VLLM]())
-        self.story = Story(
+        self.story = GenerationStream(
             Begin("0" * 32, "m", 1, 9), [stream], answers_per_prompt=1, tokenizer=tokenizer
         )
         dialect = ChatDialect(ReaderOptions())

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from smg_node.http.http_options import HttpOptions
 from smg_node.http.message.event_stream import EventStream
-from smg_node.http.message.head_findings import Standing
+from smg_node.http.message.head_findings import HeadFindings
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import HeadWriter
 from smg_node.http.message.request_head import Head
 from smg_node.http.message.response_writer import Wire
-from smg_node.http.middleware.caller_context import asked_of
+from smg_node.http.middleware.caller_context import head_hints
 from smg_node.http.routes.inference.answer_headers import Answering
 
 NAMES = st.sampled_from(["x-ratelimit-limit-requests", "x-smg-limit", "x-%s", "x-smg-limit-state"])
@@ -83,7 +83,7 @@ class Door:
             meters=SimpleNamespace(ignored_parameter=lambda name: None),
         )
         self.heads = HeadWriter(clock)
-        self.standing = Standing("POST", "/v1/chat/completions")
+        self.standing = HeadFindings("POST", "/v1/chat/completions")
         self.standing.options = self.options
         self.standing.reply_headers = page
         self.head = Head("POST", "/v1/chat/completions", {}, (), http11=True, keep_alive=True)
@@ -100,7 +100,7 @@ class Door:
         wire = request.wire = Wire(line, self.heads, answer["http11"], answer["keep_alive"])
         wire.wants_body = answer["wants_body"]
         if self.standing.asked is None:
-            self.standing.asked = asked_of(request, self.options)
+            self.standing.asked = head_hints(request, self.options)
         limits = answer["limits"]
         run: Any = SimpleNamespace(
             worker=answer["worker"],

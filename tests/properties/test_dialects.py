@@ -15,7 +15,7 @@ from smg_node.core.generation.event_grammar import Grammar
 from smg_node.core.generation.events import Event, Fail
 from smg_node.dialects.chat.reader import PARAMETERS as CHAT_PARAMETERS
 from smg_node.dialects.completions.reader import PARAMETERS as COMPLETIONS_PARAMETERS
-from smg_node.dialects.dialect import Dialect, Reading
+from smg_node.dialects.dialect import Dialect, ParsedBody
 from smg_node.dialects.json_body import read_json
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.registry import CHAT, COMPLETIONS, known_dialects
@@ -79,7 +79,7 @@ def attempt(read: Callable[[], T]) -> T | SmgError:
         return error
 
 
-def understood(dialect: Dialect, body: dict[str, Any]) -> Reading[Any] | None:
+def understood(dialect: Dialect, body: dict[str, Any]) -> ParsedBody[Any] | None:
     """Return the reading, or None after checking that the refusal is a proper one."""
     result = attempt(lambda: dialect.read(body))
     if not isinstance(result, SmgError):
@@ -182,7 +182,7 @@ def test_nesting_is_counted_outside_of_strings_only(depth: int, opener: str, quo
 # ── Presenters ───────────────────────────────────────────────────────────────
 
 
-def answer_of(dialect: Dialect, reading: Reading[Any], events: list[Event]) -> dict[str, Any]:
+def answer_of(dialect: Dialect, reading: ParsedBody[Any], events: list[Event]) -> dict[str, Any]:
     collector = Collector(reading.request.choices)
     collector.feed(events)
     body: dict[str, Any] = json.loads(dialect.presenter(reading).answer(collector.answer()))
@@ -190,7 +190,7 @@ def answer_of(dialect: Dialect, reading: Reading[Any], events: list[Event]) -> d
 
 
 def stream_of(
-    dialect: Dialect, reading: Reading[Any], events: list[Event], cuts: list[int]
+    dialect: Dialect, reading: ParsedBody[Any], events: list[Event], cuts: list[int]
 ) -> bytes:
     """Present a stream in batches of the given sizes."""
     presenter = dialect.presenter(reading)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.runs import event_log as run_log
 from smg_node.history.runs.background_run import RegisteredRun
 from smg_storage.records import Status
@@ -34,7 +34,7 @@ class Follower:
 
     def __init__(self, run: RegisteredRun, after: int) -> None:
         self.after = after
-        self.heard: list[Told] = []
+        self.heard: list[NumberedEvent] = []
         self.whole = False
         self._events = run.follow(after)
         self._let = asyncio.Semaphore(0)

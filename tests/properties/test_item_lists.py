@@ -6,7 +6,7 @@ from typing import Any
 from smg_node.dialects.responses.events.list_bodies import list_body, page_of
 from smg_node.dialects.responses.items.item_document import items_of, list_of
 from smg_node.dialects.responses.request.conversations import ITEMS_MAX
-from smg_node.history.service.response_service import ResponseDesk
+from smg_node.history.service.response_service import ResponseService
 from support.history_world import HistoryWorld, history_world, question
 from support.item_lists import item_lists, sent
 from support.responses import SAMPLES, items_from
@@ -57,7 +57,7 @@ def rendered_alone(kind: str) -> bool:
     return not kind.endswith(ALONE) and kind not in SEALED
 
 
-async def pages(world: HistoryWorld, desk: ResponseDesk, made: str) -> list[bytes]:
+async def pages(world: HistoryWorld, desk: ResponseService, made: str) -> list[bytes]:
     """Return the input of a response, read two items at a time."""
     listed: list[bytes] = []
     after, more = "", True

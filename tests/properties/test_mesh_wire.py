@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_mesh.io.security.keyring import Keyring
-from smg_mesh.io.security.rejected import REASONS, Refused
+from smg_mesh.io.security.rejected import REASONS, Rejected
 from smg_mesh.io.security.ring_key import RingKey
 from smg_mesh.swim import wire
 from smg_mesh.swim.messages import Address, Claim, News, Packet, Ping, Rank
@@ -32,7 +32,7 @@ def rings(*, sealed: bool) -> tuple[Keyring, Keyring]:
 def reason_or_none(keyring: Keyring, datagram: bytes) -> str | None:
     try:
         keyring.open(datagram)
-    except Refused as error:
+    except Rejected as error:
         return error.reason
     return None
 
@@ -126,7 +126,7 @@ def test_no_single_bit_of_a_datagram_may_change(sealed: bool) -> None:
     for bit in range(8 * len(datagram)):
         changed = bytearray(datagram)
         changed[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(Refused):
+        with pytest.raises(Rejected):
             theirs.open(bytes(changed))
     assert theirs.open(datagram) == SAMPLE
 
@@ -136,7 +136,7 @@ def test_a_datagram_may_not_end_early_or_go_on(sealed: bool) -> None:
     ours, theirs = rings(sealed=sealed)
     datagram, other = ours.seal(SAMPLE), ours.seal(SAMPLE)
     for bad in (*(datagram[:length] for length in range(len(datagram))), datagram + other):
-        with pytest.raises(Refused):
+        with pytest.raises(Rejected):
             theirs.open(bad)
     assert theirs.open(datagram) == theirs.open(other) == SAMPLE
 
@@ -147,7 +147,7 @@ def test_any_bytes_are_refused_by_a_ring(datagram: bytes, sealed: bool) -> None:
     _, theirs = rings(sealed=sealed)
     start = SAMPLE[:3] + bytes([not sealed]) + (KEY.id if sealed else bytes(4))
     for forged in (datagram, start + datagram):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Rejected) as caught:
             theirs.open(forged)
         assert caught.value.reason in REASONS
     assert theirs.senders() == 0
@@ -159,7 +159,7 @@ def test_what_is_sealed_opens_as_it_was_and_once(packet: Packet, sealed: bool) -
     data = wire.encode(packet)
     datagram = ours.seal(data)
     assert theirs.open(datagram) == data
-    with pytest.raises(Refused, match="replay"):
+    with pytest.raises(Rejected, match="replay"):
         theirs.open(datagram)
 
 

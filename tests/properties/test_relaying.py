@@ -23,7 +23,7 @@ from smg_node.pipeline.relay.json_rewrite import Renamer
 from smg_node.pipeline.relay.pair_bodies import prefilled
 from smg_node.pipeline.relay.relay_headers import from_worker, to_worker
 from smg_node.pipeline.relay.relay_request import APIS, LABELS, Relayable
-from smg_node.pipeline.relay.response_filter import Passage, UsageReader, failed_at_once
+from smg_node.pipeline.relay.response_filter import ResponseFilter, UsageReader, failed_at_once
 
 NAMES = st.sampled_from(["m", "org/model-7b", 'a"b\\c', "model", "é"])
 BLANK = st.sampled_from(["", " ", "\t", "   "])
@@ -100,7 +100,7 @@ def test_usage_is_read_in_any_pieces_and_never_out_of_a_text(
 
 @given(st.lists(st.binary(max_size=60) | st.sampled_from([b'"usage":{', b"{", b"}", b'"usage"'])))
 def test_garbage_passes_by_unchanged_and_counts_nothing_absurd(pieces: list[bytes]) -> None:
-    passage = Passage("m", "m")
+    passage = ResponseFilter("m", "m")
     assert b"".join([passage.feed(piece) for piece in pieces]) + passage.finish() == b"".join(
         pieces
     )
@@ -264,7 +264,7 @@ def test_what_was_cached_is_put_right_wherever_it_is_told_and_nowhere_else(
     answer: tuple[bytes, list[object]], at: list[int], cached: int
 ) -> None:
     data, said = answer
-    passage = Passage("m", "m")
+    passage = ResponseFilter("m", "m")
     passage.recount(cached)
     told = b"".join([passage.feed(piece) for piece in cut(data, at)]) + passage.finish()
     heard = [json.loads(line[6:]) for line in told.split(b"\n") if line.startswith(b"data: ")]
@@ -280,9 +280,9 @@ def test_nothing_is_lost_where_names_and_counts_are_put_right(
     answer: tuple[bytes, str], at: list[int], garbage: bytes
 ) -> None:
     data = answer[0] + garbage
-    passage = Passage(answer[1], answer[1] + "!")
+    passage = ResponseFilter(answer[1], answer[1] + "!")
     passage.recount(5)
     told = b"".join([passage.feed(piece) for piece in cut(data, at)]) + passage.finish()
-    once = Passage(answer[1], answer[1] + "!")
+    once = ResponseFilter(answer[1], answer[1] + "!")
     once.recount(5)
     assert told == once.feed(data) + once.finish()

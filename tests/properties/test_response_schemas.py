@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.generation.events import Event
-from smg_node.dialects.responses.events.stored_replay import retold
+from smg_node.dialects.responses.events.stored_replay import replayed
 from smg_node.dialects.responses.request.output_parameters import LOGPROBS
 from support.open_responses import wrong_with
 from support.responses import ask_of, teller_of, told_whole
@@ -91,7 +91,7 @@ def test_a_stream_of_any_shape_is_right(
     told = told_whole(events, ask, reasoning_events=names)
     assert wrong(told, names) == []
     document = json.dumps(json.loads(told[-1].data)["response"]).encode()
-    assert wrong(retold(document, reasoning_events=names), names) == []
+    assert wrong(replayed(document, reasoning_events=names), names) == []
 
 
 def wrong(told: Any, names: str) -> list[str]:

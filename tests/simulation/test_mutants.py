@@ -5,8 +5,8 @@ import pytest
 from smg_chaos.simulate.batch import Task, run_task
 from smg_mesh.swim.detection.name_conflict import Namesake
 from smg_mesh.swim.detection.partition_healing import Healer
-from smg_mesh.swim.detection.self_refutation import Defence
-from smg_mesh.swim.dissemination.packet_sender import Voice
+from smg_mesh.swim.detection.self_refutation import SelfRefutation
+from smg_mesh.swim.dissemination.packet_sender import PacketSender
 
 
 def _nothing(*_: object, **__: object) -> None:
@@ -25,7 +25,7 @@ def first_broken(nodes: int, seeds: int) -> str:
 
 
 def test_a_core_that_never_refutes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Defence, "hear", _nothing)
+    monkeypatch.setattr(SelfRefutation, "hear", _nothing)
     assert "not settled" in first_broken(4, 8)
 
 
@@ -45,6 +45,6 @@ def test_a_core_that_never_looks_at_the_dead_is_noticed(monkeypatch: pytest.Monk
 def test_a_core_that_never_spreads_claims_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task(seed=1, nodes=6, profile="lan", scenario="crash")
     with monkeypatch.context() as broken:
-        broken.setattr(Voice, "spread", _nothing)
+        broken.setattr(PacketSender, "spread", _nothing)
         alone_s = run_task(task).figures["everywhere_s"][0]
     assert run_task(task).figures["everywhere_s"][0] < alone_s

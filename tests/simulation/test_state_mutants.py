@@ -8,14 +8,14 @@ import pytest
 from smg_chaos.simulate.batch import Task, run_task
 from smg_chaos.simulate.world.network import Rough
 from smg_mesh.crdt.documents.document_slot import Slot
-from smg_mesh.crdt.documents.document_upkeep import Tending
-from smg_mesh.crdt.documents.epoch_leftovers import Leftovers
+from smg_mesh.crdt.documents.document_upkeep import DocumentUpkeep
+from smg_mesh.crdt.documents.epoch_leftovers import EpochLeftovers
 from smg_mesh.crdt.hybrid_clock import HybridClock
 from smg_mesh.crdt.registers.ephemeral_registers import Registers
 from smg_mesh.swim.dissemination.exchange_schedule import Exchanges
 from smg_mesh.sync.change_spreader import Spreader
 from smg_mesh.sync.exchange.piece_interface import PieceState
-from smg_mesh.sync.piece_store import Shelf
+from smg_mesh.sync.piece_store import PieceStore
 from smg_mesh.sync.replica import Replica
 from support.shared_world import calm, put, shared_world, value_of
 
@@ -29,7 +29,7 @@ def _nothing(*_: object, **__: object) -> None:
 
 
 def _forgets_removals_at_once(broken: pytest.MonkeyPatch) -> None:
-    broken.setattr(Tending, "_forgettable", lambda self, slot: slot.said.value is None)
+    broken.setattr(DocumentUpkeep, "_forgettable", lambda self, slot: slot.said.value is None)
 
 
 def _ignores_boots(broken: pytest.MonkeyPatch) -> None:
@@ -37,25 +37,25 @@ def _ignores_boots(broken: pytest.MonkeyPatch) -> None:
 
 
 def _forgets_to_adopt(broken: pytest.MonkeyPatch) -> None:
-    due_roots = Leftovers.due_roots
+    due_roots = EpochLeftovers.due_roots
 
-    def only_own(self: Leftovers, subject: str, me: str, *args: Any, **named: Any) -> Any:
+    def only_own(self: EpochLeftovers, subject: str, me: str, *args: Any, **named: Any) -> Any:
         return [root for root in due_roots(self, subject, me, *args, **named) if root == me]
 
-    broken.setattr(Leftovers, "due_roots", only_own)
+    broken.setattr(EpochLeftovers, "due_roots", only_own)
 
 
 def _resurrects_after_an_epoch(broken: pytest.MonkeyPatch) -> None:
-    lacked = Tending._lacked
+    lacked = DocumentUpkeep._lacked
 
-    def values_only(self: Tending, slot: Slot) -> bool:
+    def values_only(self: DocumentUpkeep, slot: Slot) -> bool:
         return slot.said.value is not None and lacked(self, slot)
 
-    broken.setattr(Tending, "_lacked", values_only)
+    broken.setattr(DocumentUpkeep, "_lacked", values_only)
 
 
 def _loses_what_an_epoch_did_not_carry(broken: pytest.MonkeyPatch) -> None:
-    broken.setattr(Tending, "_lacked", lambda self, slot: slot.root == self._holding.me)
+    broken.setattr(DocumentUpkeep, "_lacked", lambda self, slot: slot.root == self._holding.me)
 
 
 def _loses_its_disk(broken: pytest.MonkeyPatch) -> None:
@@ -63,16 +63,16 @@ def _loses_its_disk(broken: pytest.MonkeyPatch) -> None:
 
 
 def _sends_half_of_what_it_holds(broken: pytest.MonkeyPatch) -> None:
-    holdings = Shelf.holdings
+    holdings = PieceStore.holdings
 
-    def first(self: Shelf) -> list[PieceState]:
+    def first(self: PieceStore) -> list[PieceState]:
         return holdings(self)[:1]
 
-    broken.setattr(Shelf, "holdings", first)
+    broken.setattr(PieceStore, "holdings", first)
 
 
 def _never_says_that_it_changed(broken: pytest.MonkeyPatch) -> None:
-    broken.setattr(Shelf, "digest", lambda self: bytes(8))
+    broken.setattr(PieceStore, "digest", lambda self: bytes(8))
 
 
 def _does_not_witness_other_clocks(broken: pytest.MonkeyPatch) -> None:

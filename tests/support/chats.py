@@ -8,13 +8,13 @@ from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.chat.view import ChatView
-from smg_node.dialects.dialect import Reading
+from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.options import ReaderOptions
 
 BASE: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
 
-def read(options: ReaderOptions | None = None, /, **parameters: Any) -> Reading[ChatView]:
+def read(options: ReaderOptions | None = None, /, **parameters: Any) -> ParsedBody[ChatView]:
     return ChatDialect(options or ReaderOptions()).read({**BASE, **parameters})
 
 

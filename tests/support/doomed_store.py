@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from smg_storage.store import HistoryStore
-from smg_storage.store_wrapper import AroundStore, Call
+from smg_storage.store_wrapper import Call, StoreWrapper
 
 When = Literal["before", "within", "after"]
 _WITHIN_S = 0.000_3
@@ -25,7 +25,7 @@ class Fate:
     when: When = "before"
 
 
-class DoomedStore(AroundStore):
+class DoomedStore(StoreWrapper):
     """The store, and the fate of whoever uses it."""
 
     def __init__(self, inner: HistoryStore, fate: Fate) -> None:

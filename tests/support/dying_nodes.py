@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.peers.pending_writes import LATE_S
 from smg_storage.open import open_store
 from smg_storage.options import SchemaNames, StoreOptions
@@ -210,7 +210,7 @@ class Case:
             self._check_replays(told)
         return status
 
-    def _check_replays(self, told: Sequence[Told]) -> None:
+    def _check_replays(self, told: Sequence[NumberedEvent]) -> None:
         path = f"/v1/responses/{self.id}?stream=true"
         last = len(told) - 1
         places = {

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from smg_node.admission.ticket import Ticket
 from smg_node.core.generation.answer import Answer
-from smg_node.core.generation.byte_sink import Through
+from smg_node.core.generation.byte_sink import ByteSink
 from smg_node.core.generation.events import Event
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.request_context import RequestContext
 from smg_node.pipeline.generation.event_sink import Ready, Receive
-from smg_node.pipeline.generation.run_interface import told_whole
+from smg_node.pipeline.generation.run_interface import collected
 
 Script = Callable[["FakeRun"], AsyncIterator[Sequence[Event]]]
 
@@ -42,7 +42,7 @@ class FakeRun:
         self.left += 1
 
     async def tell(
-        self, receive: Receive, ready: Ready | None = None, _through: Through | None = None
+        self, receive: Receive, ready: Ready | None = None, _through: ByteSink | None = None
     ) -> None:
         async with aclosing(self.events()) as batches:
             async for batch in batches:
@@ -50,7 +50,7 @@ class FakeRun:
                     await ready()
 
     async def answer(self) -> Answer:
-        return await told_whole(self, self.request.choices)
+        return await collected(self, self.request.choices)
 
     async def events(self) -> AsyncGenerator[Sequence[Event], None]:
         try:

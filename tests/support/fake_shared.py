@@ -13,7 +13,7 @@ from smg_mesh.state.api_keys import Keys
 from smg_mesh.state.limits.limits_view import LimitsView
 from smg_mesh.state.settings import SettingsView
 from smg_node.cluster.membership.mesh_port import Answer
-from smg_node.cluster.service_factory import SharedDesks, build_desks
+from smg_node.cluster.service_factory import SharedServices, build_services
 from smg_node.config.frozen_settings import Settings, plain_settings
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.ports.shared_state import SessionView
@@ -202,15 +202,15 @@ class SharedWorld:
         }
         self.meshes = {name: FakeMesh(name, self.answers) for name in names}
 
-    def desks(self, name: str, *flags: str) -> SharedDesks:
+    def desks(self, name: str, *flags: str) -> SharedServices:
         """Return the desks of a node that was started with these flags."""
         own = plain_settings(load(["--name", name, *flags]).settings)
         return self.desks_of(name, own)
 
-    def desks_of(self, name: str, own: Settings) -> SharedDesks:
+    def desks_of(self, name: str, own: Settings) -> SharedServices:
         """Return the desks of a node with these settings."""
         mesh = self.meshes[name]
-        return build_desks(own, self.nodes[name], mesh, wall_ms=lambda: self.wall_ms)
+        return build_services(own, self.nodes[name], mesh, wall_ms=lambda: self.wall_ms)
 
 
 class FakeSessions:

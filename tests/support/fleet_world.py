@@ -16,7 +16,7 @@ from smg_node.fleet.fleet import Fleet, FleetOptions
 from smg_node.fleet.workers.allowed_networks import Networks
 from smg_node.fleet.workers.worker import Worker
 from smg_node.system_clock import SystemClock
-from smg_node.wiring.fleet_parts import FleetDesk
+from smg_node.wiring.fleet_parts import FleetService
 from support.bindings import NodeBindings, World
 from support.fake_engine import FakeEngine
 from support.fake_namespace import FakeNamespaces
@@ -197,7 +197,7 @@ class FleetNode:
         self.registry = ClusterRegistry(
             self.shared, self.fleet, monotonic_s=SystemClock().monotonic_s, patience_s=0.3
         )
-        self.desk = FleetDesk(
+        self.desk = FleetService(
             self.fleet,
             Networks(()),
             registry=self.registry,

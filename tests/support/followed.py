@@ -9,9 +9,9 @@ import pytest
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import Event
-from smg_node.dialects.responses.events.final_status import Ended
-from smg_node.dialects.responses.events.numbered_events import Told
-from smg_node.dialects.responses.events.presenter import ResponseTeller
+from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
+from smg_node.dialects.responses.events.presenter import ResponsePresenter
 from smg_node.history.ports import Direct, HistoryOptions
 from smg_node.history.runs.event_codec import packed
 from smg_node.history.runs.event_following import Events, Followed, Following
@@ -43,7 +43,7 @@ class Elsewhere:
     def __init__(
         self,
         events: Sequence[Event] | None = None,
-        ended: Ended | None = None,
+        ended: FinalStatus | None = None,
         *,
         background: bool = True,
     ) -> None:
@@ -51,7 +51,7 @@ class Elsewhere:
         self.store = MemoryStore(Bounds(), lambda: self.now_us)
         self.access = Access(tenant="acme")
         self.background = background
-        teller = ResponseTeller(
+        teller = ResponsePresenter(
             ask_of(input="hi", background=background),
             response_id=ID,
             thread="5eed5eed5eed",
@@ -64,12 +64,12 @@ class Elsewhere:
         self.told += teller.begin()
         for event in three_items() if events is None else events:
             self.told += teller.tell([event])
-        self.ended = (ended or teller.outcome or Ended.completed()).at(2)
+        self.ended = (ended or teller.outcome or FinalStatus.completed()).at(2)
         self.told += teller.close(self.ended)
         self.response = teller.response()
 
     @property
-    def logged(self) -> list[Told]:
+    def logged(self) -> list[NumberedEvent]:
         """All but the last event."""
         return self.told[:-1]
 
@@ -161,7 +161,7 @@ async def nothing() -> None:
 class RunHere:
     """A run of this process that tells these batches, and whether its followers let go of it."""
 
-    def __init__(self, *batches: Sequence[Told], body: bytes = b"{}") -> None:
+    def __init__(self, *batches: Sequence[NumberedEvent], body: bytes = b"{}") -> None:
         self.id = ID
         self._batches = batches
         self._body = body
@@ -171,14 +171,14 @@ class RunHere:
     def body(self) -> bytes:
         return self._body
 
-    def follow(self, after: int) -> AsyncGenerator[Sequence[Told], None]:
+    def follow(self, after: int) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         self.asked.append(after)
         return self._told(after)
 
-    def attend(self) -> AsyncGenerator[Sequence[Told], None]:
+    def attend(self) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         return self._told(-1)
 
-    async def _told(self, after: int) -> AsyncGenerator[Sequence[Told], None]:
+    async def _told(self, after: int) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         try:
             for batch in self._batches:
                 fresh = [one for one in batch if one.sequence > after]
@@ -188,7 +188,7 @@ class RunHere:
             self.letting_go.append(ID)
 
 
-async def every(events: AsyncIterator[Sequence[Told]]) -> list[Told]:
+async def every(events: AsyncIterator[Sequence[NumberedEvent]]) -> list[NumberedEvent]:
     return [one async for told in events for one in told]
 
 
@@ -197,9 +197,9 @@ def body_of(raw: bytes) -> dict[str, Any]:
     return decoded
 
 
-async def broken(events: Events) -> tuple[list[Told], SmgError]:
+async def broken(events: Events) -> tuple[list[NumberedEvent], SmgError]:
     """Return what a stream told, and what it broke off with."""
-    told: list[Told] = []
+    told: list[NumberedEvent] = []
 
     async def read() -> None:
         async for batch in events:

@@ -15,7 +15,7 @@ from smg_node.core.generation.events import (
     FinishReason,
     Usage,
 )
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from support.responses import decoded
 
 BEGIN = Begin("1", "m", 5, 3)
@@ -51,12 +51,12 @@ def whole(*blocks: list[Event], reason: FinishReason = "stop") -> list[Event]:
     return [BEGIN, *(event for block in blocks for event in block), Finish(0, reason), USAGE, End()]
 
 
-def types(told: Sequence[Told]) -> list[str]:
+def types(told: Sequence[NumberedEvent]) -> list[str]:
     """Return the types of these events, without what all of them begin with."""
     return [one.type.removeprefix("response.") for one in told]
 
 
-def merged(told: Sequence[Told]) -> list[dict[str, Any]]:
+def merged(told: Sequence[NumberedEvent]) -> list[dict[str, Any]]:
     """Return the events with neighbouring deltas of one place joined, and without numbers."""
     rows: list[dict[str, Any]] = []
     for row in decoded(told):

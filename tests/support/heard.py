@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from support.node import RunningNode
 
 WAIT_S: Final = 60.0
@@ -19,7 +19,7 @@ class Heard:
     """What a stream told, until it ended or broke off."""
 
     status: int = 0
-    told: list[Told] = field(default_factory=list)
+    told: list[NumberedEvent] = field(default_factory=list)
     done: bool = False
     over_s: float = 0.0
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ def _take(line: bytes, heard: Heard) -> None:
         heard.done = True
         return
     event = json.loads(value)
-    heard.told.append(Told(event["sequence_number"], event["type"], value))
+    heard.told.append(NumberedEvent(event["sequence_number"], event["type"], value))
 
 
 def get(node: RunningNode, path: str) -> tuple[int, Any]:

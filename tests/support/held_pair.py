@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.history.peers.peer_interface import STORE, Answer, Heard
-from smg_node.history.peers.remote_store import Elsewhere
-from smg_node.history.peers.remote_store_server import Holding
-from smg_node.history.peers.routed_store import Holders
-from smg_node.history.peers.thread_owners import Roster
+from smg_node.history.peers.peer_interface import STORE, Answer, PeerContact
+from smg_node.history.peers.remote_store import RemoteStores
+from smg_node.history.peers.remote_store_server import RemoteStoreServer
+from smg_node.history.peers.routed_store import RoutedStore
+from smg_node.history.peers.thread_owners import ThreadOwners
 from smg_node.history.ports import Direct, Keeper
 from smg_storage.ids import holder_tag, new_id
 from smg_storage.memory.store import MemoryStore
@@ -89,10 +89,10 @@ class NetPeers:
     def known(self) -> Mapping[str, str]:
         return {name: state for name, state in self._net.states.items() if name != self.name}
 
-    def heard(self) -> Mapping[str, Heard]:
+    def heard(self) -> Mapping[str, PeerContact]:
         ago = self._net.unheard_s
         return {
-            name: Heard(state, ago.get(name, 0.1))
+            name: PeerContact(state, ago.get(name, 0.1))
             for name, state in self.known().items()
             if state != "left"
         }
@@ -116,9 +116,9 @@ class HeldNode:
 
     name: str
     own: HistoryStore
-    roster: Roster
-    holders: Holders
-    holding: Holding
+    roster: ThreadOwners
+    holders: RoutedStore
+    holding: RemoteStoreServer
     counted: list[tuple[str, str]]
 
 
@@ -128,21 +128,21 @@ def held_node(
     store: HistoryStore,
     *,
     keeper: Keeper | None = None,
-    roster: type[Roster] = Roster,
+    roster: type[ThreadOwners] = ThreadOwners,
 ) -> HeldNode:
     """Add a node to a net."""
     rng, peers = random.Random(name), net.peers(name)
     own: Keeper = Direct(store) if keeper is None else keeper
     names = roster(name, peers, now_s=time.monotonic)
     counted: list[tuple[str, str]] = []
-    elsewhere = Elsewhere(
+    elsewhere = RemoteStores(
         peers,
         now_s=time.monotonic,
         rng=rng,
         observe=lambda operation, outcome, _: counted.append((operation, outcome)),
     )
-    holders = Holders(own, names, elsewhere, local=lambda: True, chance=rng)
-    holding = Holding(own, now_s=time.monotonic, rng=rng)
+    holders = RoutedStore(own, names, elsewhere, local=lambda: True, chance=rng)
+    holding = RemoteStoreServer(own, now_s=time.monotonic, rng=rng)
     peers.answer(STORE, holding.answer)
     return HeldNode(name, store, names, holders, holding, counted)
 

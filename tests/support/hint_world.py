@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from smg_mesh.crdt.hints.hint_messages import HintError
 from smg_mesh.crdt.hints.hint_publisher import HintStream
 from smg_mesh.crdt.hints.hint_reader import HintReader
-from smg_mesh.sync.hint_sessions import HintTalk
+from smg_mesh.sync.hint_sessions import HintSessions
 
 Deliver = Callable[[Sequence[bytes]], Sequence[bytes]]
 
@@ -139,7 +139,7 @@ class HintNode:
         self.hashes: dict[str, set[int]] = defaultdict(set)
         self.store = DictStore()
         self.gone: set[str] = set()
-        self.talk = HintTalk(
+        self.talk = HintSessions(
             self.store,
             contents=lambda subject: sorted(self.hashes[subject]),
             wanted=lambda _, subject: subject not in self.gone,
@@ -170,7 +170,7 @@ class Talker(Protocol):
     boot: int
 
     @property
-    def talk(self) -> HintTalk:
+    def talk(self) -> HintSessions:
         """What it says and hears."""
         ...
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from smg_node.history.ports import HistoryOptions
 from smg_node.history.runs.background_run import Pace
-from smg_node.history.service.history_service import HistoryDesks
+from smg_node.history.service.history_service import HistoryService
 from smg_node.pipeline.generation.run_interface import Generations
 from support.history_world import HistoryWorld, history_world
 from support.http_node import Node
@@ -26,7 +26,7 @@ class Here:
         self._pace = Pace(flush_s=0, followed_flush_s=0)
         self.world: HistoryWorld = history_world()
 
-    def __call__(self, generations: Generations) -> HistoryDesks:
+    def __call__(self, generations: Generations) -> HistoryService:
         self.world = history_world(generations=generations, options=self._options, pace=self._pace)
         return self.world.desks
 

@@ -23,12 +23,12 @@ from smg_node.core.generation.request import ChatPrompt, Prompt, Turn
 from smg_node.core.request_context import RequestContext
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.request.reader import ResponsesReader
-from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_node.history.ports import Direct, HistoryOptions, Keeper, Kept, Measure
 from smg_node.history.runs.background_run import Pace
 from smg_node.history.runs.run_registry import RegisteredRuns
 from smg_node.history.service.history_parts import HistoryParts
-from smg_node.history.service.history_service import HistoryDesks
+from smg_node.history.service.history_service import HistoryService
 from smg_node.history.turns.quotas import Quotas
 from smg_node.history.turns.response_run import ResponseRun
 from smg_node.pipeline.generation.run_interface import Generations
@@ -204,7 +204,7 @@ class HistoryWorld:
     keeper: WilfulKeeper
     generations: FakeGenerations
     measures: WordMeasures
-    desks: HistoryDesks
+    desks: HistoryService
     vault: PlainVault
     runs: RegisteredRuns
     access: Access = field(default_factory=lambda: Access(tenant="acme"))
@@ -237,7 +237,7 @@ class HistoryWorld:
         return str(msgspec.json.decode(made)["id"])
 
 
-def ask_of(**body: Any) -> ResponseAsk:
+def ask_of(**body: Any) -> ResponseRequest:
     return ResponsesReader(ReaderOptions()).read({"model": "m", **body})
 
 
@@ -274,7 +274,7 @@ def history_world(
         quotas=Quotas(keeper, now_s=clock.monotonic_s, options=chosen),
         chain_depth=chain_depth,
     )
-    return HistoryWorld(kept, made, measures, HistoryDesks(parts), vault, runs)
+    return HistoryWorld(kept, made, measures, HistoryService(parts), vault, runs)
 
 
 class CountingStore:

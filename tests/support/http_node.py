@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from smg_node.access.identity import KeyAuthenticator
 from smg_node.cluster.membership.drain_status import Draining
-from smg_node.cluster.membership.shutdown import Farewell
+from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.cluster.reports.journey_search import Explanations
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.generation.events import (
@@ -30,7 +30,7 @@ from smg_node.core.ids import IdSource
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.completions.dialect import CompletionsDialect
 from smg_node.dialects.options import ReaderOptions
-from smg_node.http.app import Elsewhere, Server
+from smg_node.http.app import OtherProcesses, Server
 from smg_node.http.http_options import HttpOptions
 from smg_node.http.http_parts import HttpParts, Identity
 from smg_node.http.ports.drain import Duties, OpenWork
@@ -42,9 +42,9 @@ from smg_node.http.ports.node import (
     ParserView,
     Tokenized,
     WorkerChange,
+    WorkerRequest,
     WorkerSight,
     WorkerView,
-    WorkerWish,
 )
 from smg_node.pipeline.embeddings import Embedder
 from smg_node.pipeline.observability.journey_log import Journal
@@ -198,7 +198,7 @@ class FakeWorkers:
             for view in self.fleet.values()
         ]
 
-    def add(self, wish: WorkerWish) -> WorkerView:
+    def add(self, wish: WorkerRequest) -> WorkerView:
         if "nonsense" in wish.url:
             raise invalid("that is no worker", "url")
         self.calls.append(("add", wish))
@@ -314,7 +314,7 @@ async def node(
     script: Script = hello,
     tracer: Tracer | None = None,
     history: MakeHistory = no_history,
-    elsewhere: Elsewhere | None = None,
+    elsewhere: OtherProcesses | None = None,
     **changes: Any,
 ) -> AsyncIterator[Node]:
     clock, rng = SystemClock(), random.Random(7)
@@ -357,7 +357,7 @@ async def node(
         settings=lambda: {"name": "node-a"},
     )
     parts.numbers = numbers_of("node-a", meters, cluster, world.meshes["node-a"], health)
-    farewell = Farewell()
+    farewell = Shutdown()
     parts.draining = draining_of(cluster, world, farewell)
     server = farewell.server = Server(parts, elsewhere)
     await server.start()
@@ -369,7 +369,7 @@ async def node(
         await server.stop()
 
 
-def draining_of(cluster: FakeCluster, world: SharedWorld, farewell: Farewell) -> Draining:
+def draining_of(cluster: FakeCluster, world: SharedWorld, farewell: Shutdown) -> Draining:
     """Return what tells how far node-a is with its farewell, and asks the others in the world."""
 
     async def work() -> OpenWork:

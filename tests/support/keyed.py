@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.dialects.responses.request.idempotency_key import AskedKey, Earlier
+from smg_node.dialects.responses.request.idempotency_key import IdempotencyKey, PriorResult
 from smg_node.history.turns.idempotency import HeldKey
 from smg_node.history.turns.response_run import ResponseRun
 from smg_storage.records import Access
 from support.history_world import HistoryWorld, ask_of, context
 
-SAME = AskedKey("k", b"d" * 16)
-OTHER = AskedKey("k", b"e" * 16)
+SAME = IdempotencyKey("k", b"d" * 16)
+OTHER = IdempotencyKey("k", b"e" * 16)
 
 
 def now_ms(world: HistoryWorld) -> int:
@@ -32,20 +32,20 @@ async def running(world: HistoryWorld) -> AsyncIterator[None]:
 
 
 async def reserve(
-    world: HistoryWorld, asked: AskedKey = SAME, access: Access | None = None, **body: Any
-) -> HeldKey | Earlier | None:
+    world: HistoryWorld, asked: IdempotencyKey = SAME, access: Access | None = None, **body: Any
+) -> HeldKey | PriorResult | None:
     return await world.desks.responses.reserve(
         ask_of(**{"input": "hi", **body}), asked, context(), access or world.access
     )
 
 
-async def held(world: HistoryWorld, asked: AskedKey = SAME, **body: Any) -> HeldKey:
+async def held(world: HistoryWorld, asked: IdempotencyKey = SAME, **body: Any) -> HeldKey:
     found = await reserve(world, asked, **body)
     assert isinstance(found, HeldKey)
     return found
 
 
-async def keyed(world: HistoryWorld, asked: AskedKey = SAME, **body: Any) -> ResponseRun:
+async def keyed(world: HistoryWorld, asked: IdempotencyKey = SAME, **body: Any) -> ResponseRun:
     """Return a response under a key, not begun."""
     key = await held(world, asked, **body)
     return await world.desks.responses.create(
@@ -53,14 +53,14 @@ async def keyed(world: HistoryWorld, asked: AskedKey = SAME, **body: Any) -> Res
     )
 
 
-async def made(world: HistoryWorld, asked: AskedKey = SAME, **body: Any) -> ResponseRun:
+async def made(world: HistoryWorld, asked: IdempotencyKey = SAME, **body: Any) -> ResponseRun:
     run = await keyed(world, asked, **body)
     async for _ in run.told():
         pass
     return run
 
 
-async def refusal(world: HistoryWorld, asked: AskedKey = SAME) -> SmgError:
+async def refusal(world: HistoryWorld, asked: IdempotencyKey = SAME) -> SmgError:
     with pytest.raises(SmgError) as found:
         await reserve(world, asked)
     return found.value

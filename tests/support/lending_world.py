@@ -4,17 +4,17 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from smg_node.admission.charging import admit, give_back
-from smg_node.processes.limit_leases.lease_client import Borrower, Limit, Waits
+from smg_node.processes.limit_leases.lease_client import LeaseClient, Limit, Waits
 from smg_node.processes.limit_leases.lease_messages import (
-    Said,
-    Told,
-    Word,
+    LeaseGrant,
+    LeaseGrants,
+    LeaseReport,
     pack,
-    read_said,
-    read_told,
+    read_grants,
+    read_report,
 )
-from smg_node.processes.limit_leases.lease_server import Lender
-from smg_node.processes.limit_leases.leased_share import Leased
+from smg_node.processes.limit_leases.lease_server import LeaseServer
+from smg_node.processes.limit_leases.leased_share import LeasedShare
 
 WINDOW_MS = 500
 LIMITS = {"w": Limit(20, WINDOW_MS), "c": Limit(5, 0)}
@@ -25,7 +25,9 @@ class NodeShares:
 
     def __init__(self, now_ms: int, *, first: bool, pooled: int = 0) -> None:
         self.pooled = pooled
-        self.shares = {key: Leased(key, amount=a, window_ms=w) for key, (a, w) in LIMITS.items()}
+        self.shares = {
+            key: LeasedShare(key, amount=a, window_ms=w) for key, (a, w) in LIMITS.items()
+        }
         self.shares["c"].window = 0
         self.shares["c"].left = LIMITS["c"].amount
         self.shares["c"].pool = 0
@@ -54,7 +56,7 @@ class Request:
     """One that is under way, charged to this share in that window."""
 
     key: str
-    share: Leased
+    share: LeasedShare
     window: int
     cost: int
 
@@ -64,14 +66,14 @@ class Process:
     """A data process, what it waits for, and what is on its way to it and from it."""
 
     name: str
-    borrower: Borrower = field(init=False)
+    borrower: LeaseClient = field(init=False)
     up: deque[bytes] = field(default_factory=deque)
     down: deque[bytes] = field(default_factory=deque)
     line: dict[str, list[int]] = field(default_factory=dict)
     open: list[Request] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.borrower = Borrower(self._waits)
+        self.borrower = LeaseClient(self._waits)
 
     def _waits(self, key: str) -> Waits:
         costs = self.line.get(key, [])
@@ -102,7 +104,7 @@ class LendingWorld:
     def link(self, process: Process) -> None:
         process.up.clear()
         process.down.clear()
-        process.up.append(pack(Said((), process.borrower.begin_anew(self.now_ms))))
+        process.up.append(pack(LeaseReport((), process.borrower.begin_anew(self.now_ms))))
 
     def cut(self, name: str) -> None:
         """Cut a link, and open another one."""
@@ -166,17 +168,17 @@ class LendingWorld:
         for process in self.processes.values():
             asks = process.borrower.look(self.now_ms, self.now_ms)
             if asks:
-                process.up.append(pack(Said(tuple(asks))))
+                process.up.append(pack(LeaseReport(tuple(asks))))
 
     def deliver(self, name: str, *, up: bool) -> None:
         """Deliver the next of what is on its way."""
         process = self.processes[name]
         if up and process.up:
-            said = read_said(process.up.popleft())
+            said = read_report(process.up.popleft())
             self.lender.hear(name, said, now_ms=self.now_ms)
             self._say()
         elif not up and process.down:
-            told = read_told(process.down.popleft())
+            told = read_grants(process.down.popleft())
             for key in process.borrower.hear(told, now_ms=self.now_ms, wall_ms=self.now_ms):
                 self._let_go(process, key)
 
@@ -223,12 +225,12 @@ class LendingWorld:
 
     def _begin(self, *, first: bool) -> None:
         self.node = NodeShares(self.now_ms, first=first, pooled=self.pooled)
-        self.lender = Lender(lambda key: self.node.shares.get(key))
+        self.lender = LeaseServer(lambda key: self.node.shares.get(key))
 
-    def _share(self, process: Process, key: str) -> Leased:
+    def _share(self, process: Process, key: str) -> LeasedShare:
         return process.borrower.share(key, LIMITS[key], now_ms=self.now_ms, wall_ms=self.now_ms)
 
-    def _charged(self, process: Process, share: Leased, cost: int) -> None:
+    def _charged(self, process: Process, share: LeasedShare, cost: int) -> None:
         process.open.append(Request(share.key, share, share.window, cost))
         if share.window_ms:
             self.used[share.window] += cost
@@ -243,9 +245,9 @@ class LendingWorld:
             line.clear()
 
     def _say(self) -> None:
-        words: dict[str, list[Word]] = {}
+        words: dict[str, list[LeaseGrant]] = {}
         for name, word in self.lender.told():
             words.setdefault(name, []).append(word)
         for name, told in words.items():
             if name in self.processes:
-                self.processes[name].down.append(pack(Told(tuple(told))))
+                self.processes[name].down.append(pack(LeaseGrants(tuple(told))))

@@ -10,7 +10,7 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.kv_events import KvBatch
 from smg_node.engines.load import Load
 from smg_node.fleet.fleet import Fleet, ListenOptions
-from smg_node.fleet.workers.engine_subscriptions import Deaf
+from smg_node.fleet.workers.engine_subscriptions import NullKvEventSink
 from smg_node.fleet.workers.worker import Worker
 from support.fake_engine import FakeEngine, KvScript, no_kv_events
 from support.node_parts import fleet_of, running
@@ -97,7 +97,7 @@ def engine_with(script: KvScript = no_kv_events, *, loads: bool = False) -> Fake
 
 @asynccontextmanager
 async def listening_to(
-    engine: FakeEngine, folder: Path, ear: Ear | Deaf, options: ListenOptions = QUICK
+    engine: FakeEngine, folder: Path, ear: Ear | NullKvEventSink, options: ListenOptions = QUICK
 ) -> AsyncIterator[tuple[Fleet, Worker]]:
     fleet = fleet_of({"a": engine}, folder)
     fleet.follow_with(ear)

@@ -1,6 +1,6 @@
 """A store in memory of which one sees the inside: are its sums right?"""
 
-from smg_storage.memory.row_store import Shelf
+from smg_storage.memory.row_store import RowStore
 from smg_storage.memory.rows import Kind
 from smg_storage.memory.store import MemoryStore
 from smg_storage.memory.write_equality import cost
@@ -16,14 +16,14 @@ def stage_with(bounds: Bounds) -> Stage:
     return Stage(Opened(store, store, clock))
 
 
-def shelf_of(stage: Stage) -> Shelf:
+def shelf_of(stage: Stage) -> RowStore:
     """Return the rows of a stage's store."""
     store = stage.store
     assert isinstance(store, MemoryStore)
     return store._shelf
 
 
-def assert_sound(shelf: Shelf) -> None:
+def assert_sound(shelf: RowStore) -> None:
     """Assert that the sums are those of the rows, and that nothing refers to what is not there."""
     tables = shelf._tables
     rows = [(kind, key, row) for kind, table in tables.items() for key, row in table.items()]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from smg_mesh.config import META_BYTES_MAX, NEWS_BYTES_MAX
 from smg_mesh.swim import wire
 from smg_mesh.swim.messages import (
+    Accusation,
     Ack,
     Address,
     Claim,
@@ -19,7 +20,6 @@ from smg_mesh.swim.messages import (
     Ping,
     PingRequest,
     Rank,
-    Told,
 )
 
 names = st.from_regex(r"[a-z0-9._-]{1,63}", fullmatch=True)
@@ -64,7 +64,7 @@ messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(PingRequest, boots, names, boots, addresses),
     st.builds(Nack, boots),
     st.builds(Gossip),
-    st.builds(Told, claims),
+    st.builds(Accusation, claims),
     st.builds(_hello, claims, addresses, st.binary(max_size=META_BYTES_MAX), st.booleans()),
 )
 

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.byte_sink import FrameTemplate
 from smg_node.core.generation.events import Event
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.completions.dialect import CompletionsDialect
-from smg_node.dialects.dialect import Dialect, Presenter, Reading
+from smg_node.dialects.dialect import Dialect, ParsedBody, Presenter
 from smg_node.dialects.options import ReaderOptions
 from smg_node.engines.chunk_stream import ChunkStream
 from smg_node.engines.engine import Contract, EngineRequest
@@ -103,7 +103,7 @@ class Client:
         self.sent += self._presenter.frames(events)
         return self._rng.random() < 0.2
 
-    def around(self) -> Around | None:
+    def around(self) -> FrameTemplate | None:
         return self._presenter.around()
 
     def put(self, frames: bytes) -> bool:
@@ -132,7 +132,7 @@ def end(reason: str = "stop") -> bytes:
 
 def reading_of(
     api: str, limit: int, more: Mapping[str, Any] | None = None
-) -> tuple[Reading[Any], Presenter]:
+) -> tuple[ParsedBody[Any], Presenter]:
     dialect: Dialect = APIS[api](ReaderOptions())
     asked = {"messages": [{"role": "user", "content": "hi"}]} if api == "chat" else {"prompt": "hi"}
     body = {"model": "tiny", "max_tokens": limit, "stream": True, **asked, **(more or {})}

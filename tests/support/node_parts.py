@@ -15,10 +15,10 @@ from smg_node.engines.engine import Engine
 from smg_node.fleet.fleet import Fleet, FleetOptions, OpenEngine
 from smg_node.fleet.models.format_recognition import Recognition
 from smg_node.fleet.models.model_options import ModelSettings
-from smg_node.fleet.models.model_registry import ModelParts, Models, RenderWish
+from smg_node.fleet.models.model_registry import ModelParts, Models, RendererRequest
 from smg_node.fleet.models.tokenizer_bundles import BundleCache
 from smg_node.fleet.workers.worker import Worker
-from smg_node.fleet.workers.worker_spec import Declared
+from smg_node.fleet.workers.worker_spec import DeclaredWorker
 from smg_node.parsers.selection.recognition import Clues
 from smg_node.prompts.renderer import Renderer
 from smg_node.system_clock import SystemClock
@@ -33,7 +33,7 @@ FAST = FleetOptions(
 
 
 def no_renderer(
-    bundle: TokenizerBundle, tokenizer: LoadedTokenizer, template: str | None, wish: RenderWish
+    bundle: TokenizerBundle, tokenizer: LoadedTokenizer, template: str | None, wish: RendererRequest
 ) -> Renderer:
     raise invalid("it ships none")
 
@@ -96,7 +96,7 @@ def declare(fleet: Fleet, *urls: str, **said: object) -> list[Worker]:
     for name in urls:
         host, question, query = name.partition("?")
         whole = name if "://" in name else f"grpc://{host}:1{question}{query}"
-        declared = replace(Declared(parse_worker_url(whole)), **said)  # type: ignore[arg-type]  # its own fields
+        declared = replace(DeclaredWorker(parse_worker_url(whole)), **said)  # type: ignore[arg-type]  # its own fields
         fleet.apply({declared.id: declared})
         found.append(fleet.get(declared.id))
     return found

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from smg_storage.errors import StoreError, StoreErrorKind
-from smg_storage.store_wrapper import AroundStore, Call
+from smg_storage.store_wrapper import Call, StoreWrapper
 from support.orphans import OrphanWorld
 
 
@@ -13,7 +13,7 @@ class Death(BaseException):
     """The end of a process: nothing is caught any more, and nothing cleaned up."""
 
 
-class Dying(AroundStore):
+class Dying(StoreWrapper):
     """A store under a process that dies, before or after it did what it was asked the n-th time."""
 
     def __init__(self, world: OrphanWorld, at: int, *, after: bool) -> None:
@@ -30,7 +30,7 @@ class Dying(AroundStore):
         return await run()
 
 
-class Away(AroundStore):
+class Away(StoreWrapper):
     """A store that may be away, and remembers what it was asked."""
 
     def __init__(self, world: OrphanWorld) -> None:

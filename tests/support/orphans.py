@@ -11,15 +11,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from smg_node.core.generation.events import Event
-from smg_node.dialects.responses.events.numbered_events import Told
-from smg_node.dialects.responses.events.presenter import ResponseTeller
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
+from smg_node.dialects.responses.events.presenter import ResponsePresenter
 from smg_node.dialects.responses.items.item_document import list_of
-from smg_node.history.peers.peer_interface import Answer, Nobody
+from smg_node.history.peers.peer_interface import Answer, NoPeers
 from smg_node.history.ports import HistoryOptions
 from smg_node.history.runs.event_codec import packed, terminal, unpacked
-from smg_node.history.runs.orphan_finalizer import Burial
-from smg_node.history.runs.orphan_recovery import LEASE_US, Adopter
-from smg_node.history.runs.predecessors import Lives
+from smg_node.history.runs.orphan_finalizer import OrphanFinalizer
+from smg_node.history.runs.orphan_recovery import LEASE_US, OrphanRecovery
+from smg_node.history.runs.predecessors import Predecessors
 from smg_storage.ids import new_id
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds
@@ -44,7 +44,7 @@ class SharedMemory(MemoryStore):
         return self.is_shared
 
 
-class FakePeers(Nobody):
+class FakePeers(NoPeers):
     """The others: who is gone, and what they answer."""
 
     def __init__(self) -> None:
@@ -74,8 +74,8 @@ class Node:
     """One process: what it needs to adopt."""
 
     name: str
-    lives: Lives
-    adopter: Adopter
+    lives: Predecessors
+    adopter: OrphanRecovery
     runs: NoRuns
     peers: FakePeers
 
@@ -104,12 +104,12 @@ class OrphanWorld:
     ) -> Node:
         """Start a process of this name; the folder `disk` is what it shares with earlier ones, its name if empty."""
         seen = self.store if store is None else store
-        lives = Lives(self.folder / (disk or name), name, chance=self.chance)
+        lives = Predecessors(self.folder / (disk or name), name, chance=self.chance)
         runs, peers = NoRuns(), FakePeers()
-        adopter = Adopter(
+        adopter = OrphanRecovery(
             seen,
             runs,
-            Burial(seen, HistoryOptions(), now_us=self.clock),
+            OrphanFinalizer(seen, HistoryOptions(), now_us=self.clock),
             lives,
             peers=peers,
             living=lambda: self.living,
@@ -144,7 +144,7 @@ class OrphanWorld:
             [{"id": f"msg_{self.chance.getrandbits(64):x}", "role": "user", "content": "hi"}]
         )
         response_id = new_id("resp", THREAD, now_ms=NOW_MS, chance=self.chance)
-        teller = ResponseTeller(
+        teller = ResponsePresenter(
             asked, response_id=response_id, thread=THREAD, created_s=5, now_ms=NOW_MS, chance=self.chance
         )  # fmt: skip
         row = StoredResponse(
@@ -180,7 +180,7 @@ class OrphanWorld:
         assert found is not None
         return found
 
-    async def log(self, row: StoredResponse) -> list[Told]:
+    async def log(self, row: StoredResponse) -> list[NumberedEvent]:
         blobs = await self.store.read_events(self.access, row.id, after=-1, limit=999)
         return [event for blob in blobs for event in unpacked(blob)]
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
 from smg_node.core.generation.request import Tool
 from smg_node.parsers.reading.answer_grammar import PLAIN, AnswerFormat
-from smg_node.parsers.reading.format import Asked, JointFormat, start_of, varied
+from smg_node.parsers.reading.format import FormatRequest, JointFormat, start_of, varied
 from smg_node.parsers.reading.scanner import Scanner
 from smg_node.parsers.selection.registry import known_joint, known_thoughts, known_tools
 from support.transcripts import head_of, parse
@@ -87,7 +87,7 @@ class Case:
         form, openers, closers, fixed = _form(self.joint, self.thoughts, self.tools, self.controls)
         return Scanner(
             form,
-            asked=Asked(TOOLS if self.calls else {}),
+            asked=FormatRequest(TOOLS if self.calls else {}),
             start=start_of(self.tail, openers, closers, fixed=fixed, continued=self.continued),
             new_id=lambda _name, ordinal: f"call_{ordinal}",
             calls=self.calls,

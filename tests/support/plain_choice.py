@@ -8,7 +8,7 @@ from smg_node.core.ports import Rng
 from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.routing.cold_work_limit import Burst
 from smg_node.routing.costs import COMPUTED, SLOT_S, about, prompt_tokens
-from smg_node.routing.peer_load_estimate import TRIES, Unseen
+from smg_node.routing.peer_load_estimate import TRIES, PeerLoadEstimate
 from smg_node.routing.policies.cache_aware import (
     COLD_MARGIN_S,
     COLD_MARGIN_SHARE,
@@ -58,7 +58,7 @@ class PlainChoice:
     def __init__(self, *, cached: bool) -> None:
         self._cached = cached
         self._burst = Burst()
-        self._unseen: Unseen | None = None
+        self._unseen: PeerLoadEstimate | None = None
 
     def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
         return (
@@ -129,7 +129,7 @@ class PlainChoice:
 
     def _placed(self, asked: Asked, one: Candidate, tokens: float) -> None:
         if self._unseen is None:
-            self._unseen = Unseen()
+            self._unseen = PeerLoadEstimate()
         self._unseen.placed(tokens / one.prefill_rate + SLOT_S / one.capacity, asked.now_s)
 
 

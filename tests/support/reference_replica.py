@@ -12,7 +12,7 @@ from smg_mesh.crdt.namespace import Heard, StateError
 from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import News
 from smg_mesh.sync.exchange.piece_interface import PieceState
-from smg_mesh.sync.replica_effects import Converse, DigestIs, Keep, Say, Wake, Wish
+from smg_mesh.sync.replica_effects import DigestIs, Keep, OpenExchanges, SpreadRumor, Wake, Wish
 
 Roots = dict[str, dict[str, Entry]]
 """By key, then by owner."""
@@ -155,7 +155,7 @@ class ReferenceRegisters:
 
     def set(self, kind: str, key: str, content: bytes, *, ttl_ms: int) -> None:
         self.held[kind, key, self.replica.me] = ReferenceRow(self.replica.me, 0, content)
-        self.replica.tell(Say(f"e.{kind}", key, content))
+        self.replica.tell(SpreadRumor(f"e.{kind}", key, content))
 
     def items(self, kind: str) -> Sequence[ReferenceRow]:
         living = self.replica.living
@@ -208,9 +208,9 @@ class ReferenceReplica:
         self.said += 1
         content = msgspec.msgpack.encode((space.name, key, entry))
         if len(content) <= 400:
-            self.tell(Say("d", f"{space.name}:{self.said}", content))
+            self.tell(SpreadRumor("d", f"{space.name}:{self.said}", content))
         else:
-            self.tell(Converse("push", count=3))
+            self.tell(OpenExchanges("push", count=3))
         self.changed(space, [key])
 
     def changed(self, space: ReferenceSpace, keys: Sequence[str]) -> None:

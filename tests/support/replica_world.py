@@ -12,7 +12,7 @@ from smg_mesh.config import StateOptions
 from smg_mesh.swim.messages import News
 from smg_mesh.sync.exchange.piece_interface import REGISTERS, PieceState
 from smg_mesh.sync.replica import Replica
-from smg_mesh.sync.replica_effects import Converse, Count, Keep, Say, Wake, Wish
+from smg_mesh.sync.replica_effects import Count, Keep, OpenExchanges, SpreadRumor, Wake, Wish
 
 SMALL = replace(
     StateOptions(),
@@ -38,7 +38,7 @@ class Peer:
         self.name = name
         self.boot = boot
         self.said: list[News] = []
-        self.conversed: list[Converse] = []
+        self.conversed: list[OpenExchanges] = []
         self.counted: list[Count] = []
         self.keeps: dict[str, None] = {}
         self.wake_ms: int | None = None
@@ -58,13 +58,13 @@ class Peer:
 
     def tell(self, wish: Wish) -> None:
         match wish:
-            case Say(kind=kind, key=key, content=content):
+            case SpreadRumor(kind=kind, key=key, content=content):
                 assert len(content) <= 512
                 assert len(kind) <= 32
                 assert len(key) <= 128
                 self.seq += 1
                 self.said.append(News(self.name, kind, key, self.seq, content))
-            case Converse():
+            case OpenExchanges():
                 self.conversed.append(wish)
             case Count():
                 self.counted.append(wish)

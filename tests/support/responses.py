@@ -13,14 +13,14 @@ from pydantic import TypeAdapter
 
 from smg_node.core.generation.events import Event
 from smg_node.core.json_cursor import Cursor, Problems
-from smg_node.dialects.openai.part_limits import Shelf
+from smg_node.dialects.openai.part_limits import PartCounter
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.events.numbered_events import Told
-from smg_node.dialects.responses.events.presenter import ResponseTeller
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
+from smg_node.dialects.responses.events.presenter import ResponsePresenter
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.request.input_items import read_items
 from smg_node.dialects.responses.request.reader import ResponsesReader
-from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.dialects.responses.request.response_request import ResponseRequest
 
 THREAD = "5eed5eed5eed"
 RESPONSE_ID = f"resp_0198c0ffee00{THREAD}0123456789abcdef01234567"
@@ -29,7 +29,7 @@ NOW_MS = 0x0198_C0FF_EE00
 _events: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
 
 
-def ask_of(options: ReaderOptions | None = None, /, **parameters: Any) -> ResponseAsk:
+def ask_of(options: ReaderOptions | None = None, /, **parameters: Any) -> ResponseRequest:
     body = {"model": "m", "input": "hi", **parameters}
     return ResponsesReader(options or ReaderOptions()).read(body)
 
@@ -37,13 +37,15 @@ def ask_of(options: ReaderOptions | None = None, /, **parameters: Any) -> Respon
 def items_from(rows: Sequence[Any]) -> tuple[ItemDoc, ...]:
     """Return the items of an `input`; raises what is wrong with it."""
     problems = Problems()
-    items = read_items(Cursor({"input": list(rows)}, problems), "input", Shelf(ReaderOptions()))
+    items = read_items(
+        Cursor({"input": list(rows)}, problems), "input", PartCounter(ReaderOptions())
+    )
     problems.check()
     return items
 
 
-def teller_of(ask: ResponseAsk | None = None, **more: Any) -> ResponseTeller:
-    return ResponseTeller(
+def teller_of(ask: ResponseRequest | None = None, **more: Any) -> ResponsePresenter:
+    return ResponsePresenter(
         ask or ask_of(),
         response_id=RESPONSE_ID,
         thread=THREAD,
@@ -54,7 +56,9 @@ def teller_of(ask: ResponseAsk | None = None, **more: Any) -> ResponseTeller:
     )
 
 
-def told_whole(events: Iterable[Event], ask: ResponseAsk | None = None, **more: Any) -> list[Told]:
+def told_whole(
+    events: Iterable[Event], ask: ResponseRequest | None = None, **more: Any
+) -> list[NumberedEvent]:
     """Return a whole response: begun, told event by event, closed with what it came to."""
     teller = teller_of(ask, **more)
     told = teller.begin()
@@ -64,11 +68,11 @@ def told_whole(events: Iterable[Event], ask: ResponseAsk | None = None, **more: 
     return told + teller.close(teller.outcome.at(9))
 
 
-def decoded(told: Iterable[Told]) -> list[dict[str, Any]]:
+def decoded(told: Iterable[NumberedEvent]) -> list[dict[str, Any]]:
     return [json.loads(one.data) for one in told]
 
 
-def checked(told: Sequence[Told]) -> Response:
+def checked(told: Sequence[NumberedEvent]) -> Response:
     """Return the last whole object; every event is what the SDK calls one, and its accumulator agrees."""
     state: Any = ResponseStreamState(input_tools=omit, text_format=omit)
     open_items: dict[int, bool] = {}

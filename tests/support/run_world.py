@@ -12,14 +12,14 @@ import msgspec
 
 from smg_node.core.generation.events import BlockEnd, BlockStart, Delta, Event
 from smg_node.core.request_context import RequestContext
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.ports import Direct, HistoryOptions, Keeper
 from smg_node.history.runs.background_run import Pace, RegisteredRun
 from smg_node.history.runs.event_codec import terminal, unpacked
 from smg_node.history.runs.run_registry import RegisteredRuns
 from smg_node.history.service.history_parts import HistoryParts
-from smg_node.history.service.history_service import HistoryDesks
-from smg_node.history.store.hooked_store import HookedKeeping
+from smg_node.history.service.history_service import HistoryService
+from smg_node.history.store.hooked_store import HookedKeeper
 from smg_node.history.turns.quotas import Quotas
 from smg_node.system_clock import SystemClock
 from smg_storage.errors import StoreError, StoreErrorKind
@@ -27,7 +27,7 @@ from smg_storage.hooks import NamedHook
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds
 from smg_storage.records import Access, Status, StoredResponse
-from smg_storage.store_wrapper import AroundStore, Call
+from smg_storage.store_wrapper import Call, StoreWrapper
 from support.history_world import PlainVault, WordMeasures, ask_of, begin, finish
 from support.http_node import FakeGenerations, FakeRun
 
@@ -77,7 +77,7 @@ def after(event: asyncio.Event) -> Act:
     return act
 
 
-class WilfulStore(AroundStore):
+class WilfulStore(StoreWrapper):
     """A store in memory that fails when it is told to."""
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class RunWorld:
     generations: FakeGenerations
     options: HistoryOptions
     runs: RegisteredRuns
-    desks: HistoryDesks
+    desks: HistoryService
     access: Access = field(default_factory=lambda: Access(tenant="acme", timeout_s=5.0))
 
     async def begin(self, access: Access | None = None, **body: Any) -> RegisteredRun:
@@ -163,12 +163,12 @@ class RunWorld:
     async def row(self, run: RegisteredRun) -> StoredResponse | None:
         return await self.store.inner.get_response(run.access, run.id)
 
-    async def log(self, run: RegisteredRun) -> list[Told]:
+    async def log(self, run: RegisteredRun) -> list[NumberedEvent]:
         """Return what is in the log."""
         blobs = await self.store.inner.read_events(run.access, run.id, after=-1, limit=10_000)
         return [told for blob in blobs for told in unpacked(blob)]
 
-    async def whole(self, run: RegisteredRun) -> list[Told]:
+    async def whole(self, run: RegisteredRun) -> list[NumberedEvent]:
         """Return all events, as any reader of the store tells them; the response is over."""
         row, log = await self.row(run), await self.log(run)
         assert row is not None
@@ -203,10 +203,10 @@ def still_world(
     """Return one whose node is not up yet."""
     clock, rng, store, feed = SystemClock(), random.Random(5), WilfulStore(), Feed()
     chosen = HistoryOptions() if options is None else options
-    keeper: Keeper = HookedKeeping(Direct(store), hooks) if hooks else Direct(store)
+    keeper: Keeper = HookedKeeper(Direct(store), hooks) if hooks else Direct(store)
     generations = FakeGenerations(feed.script)
     runs = RegisteredRuns(keeper, chosen, owner="n1/0000000a", clock=clock, rng=rng, pace=pace)
-    desks = HistoryDesks(
+    desks = HistoryService(
         HistoryParts(
             keeper=keeper,
             generations=generations,
@@ -222,7 +222,7 @@ def still_world(
     return RunWorld(store, feed, generations, chosen, runs, desks)
 
 
-async def all_of(events: AsyncIterator[Sequence[Told]]) -> list[Told]:
+async def all_of(events: AsyncIterator[Sequence[NumberedEvent]]) -> list[NumberedEvent]:
     """Return events to their end."""
     return [told async for batch in events for told in batch]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from smg_mesh.sync.hint_sessions import HintTalk
+from smg_mesh.sync.hint_sessions import HintSessions
 from smg_node.cluster.prefix_hints.hint_ports import HintTaker
 from smg_node.cluster.prefix_hints.prefix_sharing import PrefixSharing
 from smg_node.engines.kv_events import Tier
@@ -17,11 +17,11 @@ class Door:
     def __init__(self, boot: int, now_ms: Callable[[], int]) -> None:
         self._boot = boot
         self._now_ms = now_ms
-        self._talk: HintTalk | None = None
+        self._talk: HintSessions | None = None
         self.quiet = False
 
     @property
-    def talk(self) -> HintTalk:
+    def talk(self) -> HintSessions:
         assert self._talk is not None
         return self._talk
 
@@ -33,7 +33,7 @@ class Door:
         wanted: Callable[[str, str], bool],
         joined: Callable[[Mapping[str, int]], object],
     ) -> None:
-        self._talk = HintTalk(store, contents=contents, wanted=wanted, joined=joined)
+        self._talk = HintSessions(store, contents=contents, wanted=wanted, joined=joined)
         self._talk.begin(self._boot)
 
     def add(self, subject: str, block_hash: int) -> None:
@@ -123,7 +123,7 @@ class SharingNode:
         )
 
     @property
-    def talk(self) -> HintTalk:
+    def talk(self) -> HintSessions:
         return self.door.talk
 
     def follow(self, *workers: str) -> None:

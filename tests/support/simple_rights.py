@@ -9,7 +9,7 @@ from smg_mesh.escrow.definitions import Limits
 from smg_mesh.escrow.limit_model import Life, Roster, window_of
 from smg_mesh.escrow.messages.effects import Effect, Rng
 from smg_mesh.escrow.spendable_share import ASLEEP, Share
-from smg_mesh.escrow.spending.lived_time import Lived
+from smg_mesh.escrow.spending.lived_time import LivedTime
 
 
 class FixedRights:
@@ -30,11 +30,11 @@ class FixedRights:
         rng: Rng,
         now_ms: int,
         wall_ms: int,
-        lived: Lived | None = None,
+        lived: LivedTime | None = None,
         called: Callable[[], object] | None = None,
     ) -> None:
         self.me = me
-        self.lived = Lived(remembered, now_ms=now_ms, wall_ms=wall_ms, before=lived)
+        self.lived = LivedTime(remembered, now_ms=now_ms, wall_ms=wall_ms, before=lived)
         self.roster = roster
         self._limits = limits
         self._shares: dict[str, Share] = {}

@@ -20,7 +20,7 @@ from smg_mesh.swim.effects import (
     MemberRefuted,
     MemberSuspected,
     MemberUp,
-    NewsHeard,
+    NewsReceived,
     Note,
     OpenExchange,
     SendDatagram,
@@ -41,7 +41,7 @@ Event = (
     | MemberDown
     | MemberLeft
     | MemberChanged
-    | NewsHeard
+    | NewsReceived
     | BootChanged
     | Superseded
     | Isolated

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from smg_node.admission.usage_book import Line, UsageBook
-from smg_node.cluster.membership.member_query import Asking
+from smg_node.cluster.membership.member_query import MemberQueries
 from smg_node.cluster.usage.usage_service import ClusterUsage
 from smg_node.core.generation.outcome import Outcome, OutcomeKind
 from smg_node.http.ports.node import MemberRow
@@ -73,7 +73,7 @@ class SpentDesk(ClusterUsage):
     """The desk of a node that has kept nothing, and uses as much as a test says to `book`."""
 
     def __init__(
-        self, name: str, members: Callable[[], Sequence[MemberRow]], mesh: Asking | None
+        self, name: str, members: Callable[[], Sequence[MemberRow]], mesh: MemberQueries | None
     ) -> None:
         now_ms = SystemClock().now_ms
         self.book = UsageBook({}, now_ms=now_ms, life=name)

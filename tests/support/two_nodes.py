@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from smg_node.history.peers.peer_interface import FORETOLD, UNWRITTEN
-from smg_node.history.peers.pending_writes import Unwritten, answered
-from smg_node.history.store.resilient_store import Keeping
+from smg_node.history.peers.pending_writes import PendingWrites, answered
+from smg_node.history.store.resilient_store import ResilientStore
 from smg_node.history.store.store_health import StoreHealth
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.memory.store import MemoryStore
 from smg_storage.store import HistoryStore
-from smg_storage.store_wrapper import AroundStore, Call
+from smg_storage.store_wrapper import Call, StoreWrapper
 from support.held_pair import Net, memory
 from support.spools import spool_at
 from support.store_contract.maker import Clock
@@ -26,7 +26,7 @@ from support.store_contract.maker import Clock
 T = TypeVar("T")
 
 
-class Gate(AroundStore):
+class Gate(StoreWrapper):
     """A way to a store that may be closed."""
 
     closed = False
@@ -44,8 +44,8 @@ class Two:
     net: Net
     gate: Gate
     store: MemoryStore
-    a: Unwritten
-    b: Unwritten
+    a: PendingWrites
+    b: PendingWrites
     b_gate: Gate
     passed: "Time"
 
@@ -64,8 +64,8 @@ class Time:
         return self.ms + int(self.more_s * 1_000)
 
 
-def keeping_of(store: HistoryStore, folder: Path, now_s: Callable[[], float]) -> Keeping:
-    return Keeping(
+def keeping_of(store: HistoryStore, folder: Path, now_s: Callable[[], float]) -> ResilientStore:
+    return ResilientStore(
         lambda: store,
         kind="postgresql",
         health=StoreHealth(now_s=now_s, rng=random.Random(1), slow_s=1.0),
@@ -77,7 +77,7 @@ def keeping_of(store: HistoryStore, folder: Path, now_s: Callable[[], float]) ->
     )
 
 
-async def heard_by(one: Unwritten, payload: bytes, caller: str) -> bytes:
+async def heard_by(one: PendingWrites, payload: bytes, caller: str) -> bytes:
     return one.hear(payload, caller)
 
 
@@ -86,7 +86,7 @@ async def two(folder: Path) -> AsyncIterator[Two]:
     net, store, passed = Net(), memory(Clock()), Time()
     gate, b_gate = Gate(store), Gate(store)
     ways: dict[str, HistoryStore] = {"a": gate, "b": b_gate}
-    made: dict[str, tuple[Keeping, Unwritten]] = {}
+    made: dict[str, tuple[ResilientStore, PendingWrites]] = {}
     async with asyncio.TaskGroup() as group:
         tasks = []
         for name, way in ways.items():
@@ -96,7 +96,7 @@ async def two(folder: Path) -> AsyncIterator[Two]:
             tasks.append(group.create_task(keeping.run()))
             await keeping.ping(timeout_s=5)
             looks = count(0.0, 1e9)
-            unwritten = Unwritten(
+            unwritten = PendingWrites(
                 keeping,
                 peers,
                 now_s=partial(next, looks),

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from smg_mesh.state.prober_selection import probers
 from smg_node.fleet.health.peer_verdicts import Sight
-from smg_node.fleet.health.probe_schedule import Vigil, VigilOptions
+from smg_node.fleet.health.probe_schedule import ProbeOptions, ProbeSchedule
 
 STEP_S = 0.05
 TRAVEL_S = 0.2
 """How long a verdict takes to be heard."""
 LASTS_S = 15.0
-OPTIONS = VigilOptions(interval_s=2.0, down_after=3, up_after=2)
+OPTIONS = ProbeOptions(interval_s=2.0, down_after=3, up_after=2)
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Watch:
         self.rng = random.Random(11)
         self.living = list(self.nodes)
         self.vigils = {
-            (node, worker): Vigil(node, OPTIONS, now_s=self.now_s, rng=self.rng)
+            (node, worker): ProbeSchedule(node, OPTIONS, now_s=self.now_s, rng=self.rng)
             for node in self.nodes
             for worker in self.workers
         }
@@ -67,7 +67,7 @@ class Watch:
     def join(self, node: str) -> None:
         self.living.append(node)
         for worker in self.workers:
-            self.vigils[node, worker] = Vigil(node, OPTIONS, now_s=self.now_s, rng=self.rng)
+            self.vigils[node, worker] = ProbeSchedule(node, OPTIONS, now_s=self.now_s, rng=self.rng)
             self.hear(worker)
 
     def run(self, lasting_s: float) -> None:
@@ -79,7 +79,7 @@ class Watch:
                 if node in self.living and vigil.due_s <= self.now_s:
                     self._look(node, worker, vigil)
 
-    def _look(self, node: str, worker: str, vigil: Vigil) -> None:
+    def _look(self, node: str, worker: str, vigil: ProbeSchedule) -> None:
         self.looks[node] += 1
         vigil.looked(self.now_s, good=self.fine(node, worker))
         if vigil.on_duty and node not in self.mute:

@@ -22,7 +22,7 @@ from smg_chaos.fuzz.keyless_packets import Listener
 from smg_chaos.fuzz.process_memory import resident_bytes
 from smg_chaos.fuzz.report import Report
 from smg_chaos.fuzz.small_cluster import NAMES, Neighbours, lived_in
-from smg_mesh.io.security.rejected import REASONS, Refused
+from smg_mesh.io.security.rejected import REASONS, Rejected
 from smg_mesh.swim.effects import Effect, Note, SendDatagram
 from smg_mesh.swim.messages import Address, Claim, Rank
 from smg_mesh.swim.wire import WireError, decode
@@ -89,7 +89,7 @@ class Attack:
     def _open(self, part: str, cluster: Neighbours, datagram: bytes) -> str:
         try:
             cluster.victim.ring.open(datagram)
-        except Refused as refused:
+        except Rejected as refused:
             return refused.reason
         except Exception as error:  # whatever else it is, it is what this program looks for
             return f"raised {error!r}"

@@ -8,6 +8,7 @@ from smg_mesh.config import META_BYTES_MAX, NEWS_BYTES_MAX
 from smg_mesh.swim import wire
 from smg_mesh.swim.messages import (
     DIGEST_BYTES,
+    Accusation,
     Ack,
     Address,
     Claim,
@@ -20,7 +21,6 @@ from smg_mesh.swim.messages import (
     Ping,
     PingRequest,
     Rank,
-    Told,
 )
 
 _STRANGERS: Final = 200
@@ -82,7 +82,7 @@ class Liar:
             case 4:
                 return Gossip()
             case 5:
-                return Told(self._claim())
+                return Accusation(self._claim())
             case _:
                 return Hello(self._claim(full=True), answer=rng.random() < 0.5)
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from smg_mesh.config import PROFILES
 from smg_mesh.io.security.keyring import Keyring
-from smg_mesh.io.security.rejected import Refused
+from smg_mesh.io.security.rejected import Rejected
 from smg_mesh.io.security.ring_key import KEY_BYTES, RingKey
 from smg_mesh.swim.effects import (
     BootChanged,
@@ -172,7 +172,7 @@ class Neighbours:
     def _arrive(self, name: str, member: Member, arrival: _Arrival) -> list[Effect]:
         try:
             clear = member.ring.open(arrival.datagram)
-        except Refused:
+        except Rejected:
             return []
         if name == VICTIM:
             self.heard.append(Sealed(arrival.datagram, clear))

@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from smg_mesh.escrow.definitions import Limits
-from smg_mesh.escrow.election.owner_directory import Whereabouts
+from smg_mesh.escrow.election.owner_directory import OwnerDirectory
 from smg_mesh.escrow.election.peer_view import Sight
 from smg_mesh.escrow.election.slot_leases import Leases
 from smg_mesh.escrow.election.voter import Voter
 from smg_mesh.escrow.limit_model import Life, Roster
 from smg_mesh.escrow.messages.effects import Rng
-from smg_mesh.escrow.messages.outbox import Desk
+from smg_mesh.escrow.messages.outbox import Outbox
 from smg_mesh.escrow.owning.treasury import Treasury
 from smg_mesh.escrow.permits.permit_exchange import Lending
 from smg_mesh.escrow.permits.permit_loans import without_lent
 from smg_mesh.escrow.roster.roster_keeper import RosterKeeper
-from smg_mesh.escrow.spending.lived_time import Lived, without_lived
+from smg_mesh.escrow.spending.lived_time import LivedTime, without_lived
 from smg_mesh.escrow.spending.spending_ledger import Ledger
 
 OWN_TICK_MS: Final = 10
@@ -36,7 +36,7 @@ class Parts:
         rng: Rng,
         now_ms: int,
         wall_ms: int,
-        lived: Lived | None = None,
+        lived: LivedTime | None = None,
         adopted_ms: int | None = None,
         called: Callable[[], object] | None = None,
     ) -> None:
@@ -46,7 +46,7 @@ class Parts:
         """
         self.me = me
         self._limits = limits
-        self.lived = Lived(remembered, now_ms=now_ms, wall_ms=wall_ms, before=lived)
+        self.lived = LivedTime(remembered, now_ms=now_ms, wall_ms=wall_ms, before=lived)
         self._voter = Voter(
             me,
             now_ms=now_ms,
@@ -74,9 +74,9 @@ class Parts:
         self._treasury = Treasury(me, limits)
         self._sight = Sight(me)
         self._leases = Leases(me, self._sight, self._voter)
-        self._whereabouts = Whereabouts()
+        self._whereabouts = OwnerDirectory()
         self._followed: tuple[Roster | None, int] = (None, 0)
-        self._desk = Desk(me.name)
+        self._desk = Outbox(me.name)
         self._retired = False
         self._now_ms = now_ms
         self._tidied_ms = now_ms

@@ -11,7 +11,7 @@ from smg_mesh.config import DEFAULT_PORT, MeshOptions
 from smg_mesh.io.blocking_threads import Threads
 from smg_mesh.io.counters import Counters
 from smg_mesh.io.discovery.advertise import advertised_address
-from smg_mesh.io.discovery.discovery_context import Around
+from smg_mesh.io.discovery.discovery_context import DiscoveryContext
 from smg_mesh.io.discovery.host_address import Place, numeric_host, parse_place
 from smg_mesh.io.discovery.resolver import ResolveError, Resolver
 from smg_mesh.io.discovery.seed_search import Seeds, parse_seeds
@@ -19,7 +19,7 @@ from smg_mesh.io.driver import Driver, Step
 from smg_mesh.io.effect_listener import Listener
 from smg_mesh.io.errors import MeshError
 from smg_mesh.io.event_journal import Journal
-from smg_mesh.io.gossip_bridge import Carrier
+from smg_mesh.io.gossip_bridge import GossipBridge
 from smg_mesh.io.mesh_parts import Parts
 from smg_mesh.io.network.listen_sockets import (
     Doors,
@@ -34,7 +34,7 @@ from smg_mesh.io.security.key_rotation import Rotation
 from smg_mesh.io.security.keyring import Keyring
 from smg_mesh.io.security.versioned_ring import VersionedRing
 from smg_mesh.io.shared_state.state_interface import Replicated
-from smg_mesh.io.stream_sessions import Answers, Conversations
+from smg_mesh.io.stream_sessions import Answers, StreamSessions
 from smg_mesh.io.views import pack_meta
 from smg_mesh.swim.boot_numbers import first_boot
 from smg_mesh.swim.effects import Rng
@@ -121,7 +121,7 @@ class _Wiring:
         self._swim = swim
         self._driver: Driver | None = None
         shared = surface.shared
-        self._conversations = Conversations(
+        self._conversations = StreamSessions(
             swim,
             label=surface.options.label,
             exchange_ms=surface.options.swim.stream_exchange_ms,
@@ -135,7 +135,7 @@ class _Wiring:
             ground.places,
             [] if ground.doors is None else ground.old_peers,
             resolver=ground.resolver,
-            around=Around(
+            around=DiscoveryContext(
                 swim,
                 listen=ground.listen,
                 now_ms=surface.now_ms,
@@ -147,8 +147,8 @@ class _Wiring:
         )
         self._carrier = None if shared is None else self._made_carrier(shared)
 
-    def _made_carrier(self, shared: Replicated) -> Carrier:
-        carrier = Carrier(
+    def _made_carrier(self, shared: Replicated) -> GossipBridge:
+        carrier = GossipBridge(
             shared,
             self._swim,
             seals=self._ground.keyring,

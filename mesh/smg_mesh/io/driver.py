@@ -26,7 +26,7 @@ from typing import Final, Protocol, TypeAlias
 from smg_mesh.config import SwimOptions
 from smg_mesh.io.counters import Counters
 from smg_mesh.io.network.side_datagrams import is_letter
-from smg_mesh.io.security.rejected import Refused
+from smg_mesh.io.security.rejected import Rejected
 from smg_mesh.swim.effects import (
     Effect,
     Note,
@@ -119,7 +119,7 @@ class Seals(Protocol):
         ...
 
     def open(self, datagram: bytes) -> bytes:
-        """Return the packet of a datagram; raise `Refused`."""
+        """Return the packet of a datagram; raise `Rejected`."""
         ...
 
 
@@ -246,7 +246,7 @@ class Driver:
     def _take(self, datagram: bytes, sender: Address) -> None:
         try:
             packet = self._seals.open(datagram)
-        except Refused as refused:
+        except Rejected as refused:
             self._counters.add("refused", refused.reason)
             return
         if is_letter(packet):

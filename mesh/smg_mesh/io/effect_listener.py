@@ -19,7 +19,7 @@ from smg_mesh.swim.effects import (
     MemberRefuted,
     MemberSuspected,
     MemberUp,
-    NewsHeard,
+    NewsReceived,
     Superseded,
 )
 
@@ -75,7 +75,7 @@ class Listener:
                 self._step_down(effect)
             case Isolated(on=on):
                 self._cut_off(on=on)
-            case NewsHeard(news=news):
+            case NewsReceived(news=news):
                 self._counters.add("news_heard")
                 if self._shared is not None:
                     self._shared.hear(news)

@@ -11,15 +11,15 @@ from smg_mesh.io.driver import Step
 from smg_mesh.io.event_journal import Journal
 from smg_mesh.io.network.side_datagrams import read_letter, write_letter
 from smg_mesh.io.security.secret_vault import Seals
-from smg_mesh.io.shared_state.hint_transport import TOPIC, UnheardError
+from smg_mesh.io.shared_state.hint_transport import TOPIC, NotDeliveredError
 from smg_mesh.io.shared_state.state_interface import Replicated
-from smg_mesh.io.stream_sessions import Conversations
+from smg_mesh.io.stream_sessions import StreamSessions
 from smg_mesh.io.streams import AskError
 from smg_mesh.io.views import EventKind
 from smg_mesh.swim.effects import Member
 from smg_mesh.swim.messages import Address, Rank
 from smg_mesh.swim.swim_core import Swim
-from smg_mesh.sync.replica_effects import Converse, DigestIs, Say
+from smg_mesh.sync.replica_effects import DigestIs, OpenExchanges, SpreadRumor
 
 _EVENTS: Final[Mapping[str, tuple[EventKind, int]]] = {
     "state_joined": ("state_joined", logging.INFO),
@@ -31,7 +31,7 @@ FORGOTTEN_MAX: Final = 4_096
 """As many as there can be rows of the dead."""
 
 
-class Carrier:
+class GossipBridge:
     """Between one node's core and its `shared`; fulfils `replicated.Gossip`."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Carrier:
         now_ms: Callable[[], int],
         step: Callable[[Step], object],
         nobody: Callable[[], bool],
-        conversations: Conversations,
+        conversations: StreamSessions,
         expect: int = 1,
         post: Callable[[bytes, Address], object] = lambda _packet, _to: None,
     ) -> None:
@@ -67,13 +67,13 @@ class Carrier:
         """Return the names of all members there is a row of."""
         return [member.name for member in self._swim.members()]
 
-    def carry(self, wish: Say | Converse | DigestIs) -> None:
+    def carry(self, wish: SpreadRumor | OpenExchanges | DigestIs) -> None:
         """Do what shared state wishes."""
         swim, now_ms = self._swim, self._now_ms()
         match wish:
-            case Say(kind=kind, key=key, content=content):
+            case SpreadRumor(kind=kind, key=key, content=content):
                 self._step(lambda: swim.say(kind, key, content, now_ms=now_ms))
-            case Converse(why=why, count=count, name=name):
+            case OpenExchanges(why=why, count=count, name=name):
                 self._step(lambda: swim.converse(why, count=count, name=name, now_ms=now_ms))
             case DigestIs(digest=digest):
                 swim.set_document_digest(digest)
@@ -87,13 +87,13 @@ class Carrier:
         """Return what a member answers to hints; UnheardError."""
         member = self._swim.member(name)
         if member is None or member.rank.gone:
-            raise UnheardError(f"{name} is no living member")
+            raise NotDeliveredError(f"{name} is no living member")
         try:
             return await self._conversations.ask(
                 name, member.address, TOPIC, letter, deadline_s=deadline_s
             )
         except AskError as error:
-            raise UnheardError(str(error)) from error
+            raise NotDeliveredError(str(error)) from error
 
     async def _hear_hints(self, letter: bytes, caller: str) -> bytes:
         try:

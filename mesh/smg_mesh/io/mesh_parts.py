@@ -11,7 +11,7 @@ from smg_mesh.io.network.listen_sockets import Doors
 from smg_mesh.io.peer_snapshot import Memory
 from smg_mesh.io.security.key_rotation import Rotation
 from smg_mesh.io.security.keyring import Keyring
-from smg_mesh.io.stream_sessions import Conversations
+from smg_mesh.io.stream_sessions import StreamSessions
 from smg_mesh.io.views import STATES, MemberState, SeedView
 from smg_mesh.swim.effects import Effect
 from smg_mesh.swim.messages import Rank
@@ -30,7 +30,7 @@ class Parts:
     keyring: Keyring
     memory: Memory
     seeds: Seeds
-    conversations: Conversations
+    conversations: StreamSessions
     rotation: Rotation
     now_ms: Callable[[], int]
     refresh: Callable[[], None]

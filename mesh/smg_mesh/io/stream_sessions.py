@@ -71,7 +71,7 @@ class Met(Protocol):
         ...
 
 
-class Conversations:
+class StreamSessions:
     """Both sides of every stream.
 
     `pieces` is what this node replicates; `held` says whether it holds the cluster's state. As long as it
@@ -221,7 +221,7 @@ class Answers:
     """The serving side, as the stream server wants it; until `open` it asks for patience."""
 
     def __init__(self) -> None:
-        self._conversations: Conversations | None = None
+        self._conversations: StreamSessions | None = None
         self._turns = Turns()
 
     @property
@@ -229,7 +229,7 @@ class Answers:
         """What paces the work of all exchanges."""
         return self._turns if self._conversations is None else self._conversations.turns
 
-    def open(self, conversations: Conversations) -> None:
+    def open(self, conversations: StreamSessions) -> None:
         """Answer from now on."""
         self._conversations = conversations
 

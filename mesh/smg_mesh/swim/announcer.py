@@ -8,7 +8,7 @@ returns every few seconds is announced down once, and up when it is well. A doub
 
 from typing import Final
 
-from smg_mesh.swim.dissemination.packet_sender import Voice
+from smg_mesh.swim.dissemination.packet_sender import PacketSender
 from smg_mesh.swim.effects import (
     MemberChanged,
     MemberDown,
@@ -28,7 +28,7 @@ _BACK_OFF_MAX: Final = 4
 class Announcer:
     """Turns what happens to rows into events."""
 
-    def __init__(self, voice: Voice) -> None:
+    def __init__(self, voice: PacketSender) -> None:
         self._voice = voice
         self._held: dict[str, Row] = {}
 

@@ -7,14 +7,14 @@ from smg_mesh.swim.detection.local_health import Health
 from smg_mesh.swim.detection.name_conflict import Namesake
 from smg_mesh.swim.detection.partition_healing import Healer
 from smg_mesh.swim.detection.prober import Prober
-from smg_mesh.swim.detection.running_suspicions import Doubts
-from smg_mesh.swim.detection.self_refutation import Defence
+from smg_mesh.swim.detection.running_suspicions import RunningSuspicions
+from smg_mesh.swim.detection.self_refutation import SelfRefutation
 from smg_mesh.swim.detection.tcp_pings import StreamPings
 from smg_mesh.swim.dissemination.exchange_schedule import Exchanges
-from smg_mesh.swim.dissemination.leave import Farewell
-from smg_mesh.swim.dissemination.packet_sender import Identity, Voice
+from smg_mesh.swim.dissemination.leave import Leave
+from smg_mesh.swim.dissemination.packet_sender import Identity, PacketSender
 from smg_mesh.swim.effects import Rng
-from smg_mesh.swim.member_updates import Claims
+from smg_mesh.swim.member_updates import MemberUpdates
 from smg_mesh.swim.members.member_table import Members
 
 
@@ -23,19 +23,21 @@ class Parts:
 
     def __init__(self, me: Identity, options: SwimOptions, rng: Rng) -> None:
         self.members = Members(options)
-        self.voice = Voice(me, options, rng, self.members)
+        self.voice = PacketSender(me, options, rng, self.members)
         self.health = Health()
         self.streams = StreamPings(self.voice)
         self.prober = Prober(self.voice, self.members, self.health, self.streams)
-        self.doubts = Doubts(self.voice, self.members, self.streams, stall_ms=self.prober.stall_ms)
+        self.doubts = RunningSuspicions(
+            self.voice, self.members, self.streams, stall_ms=self.prober.stall_ms
+        )
         self.relays = Relays(self.voice)
         self.announcer = Announcer(self.voice)
         self.exchanges = Exchanges(self.voice, self.members)
         self.healer = Healer(self.voice, self.members)
         self.namesake = Namesake(self.voice, self.streams)
-        self.defence = Defence(self.voice, self.members, self.health, self.namesake)
-        self.farewell = Farewell(self.voice, self.members)
-        self.claims = Claims(
+        self.defence = SelfRefutation(self.voice, self.members, self.health, self.namesake)
+        self.farewell = Leave(self.voice, self.members)
+        self.claims = MemberUpdates(
             self.voice,
             self.members,
             self.prober,

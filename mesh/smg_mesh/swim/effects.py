@@ -145,7 +145,7 @@ class MemberChanged(msgspec.Struct, frozen=True):
     restarted: bool
 
 
-class NewsHeard(msgspec.Struct, frozen=True):
+class NewsReceived(msgspec.Struct, frozen=True):
     """A newer rumor that is not about membership."""
 
     news: News
@@ -189,7 +189,7 @@ Effect: TypeAlias = (
     | MemberDown
     | MemberLeft
     | MemberChanged
-    | NewsHeard
+    | NewsReceived
     | BootChanged
     | Superseded
     | Isolated

@@ -13,9 +13,9 @@ import msgspec
 from smg_mesh.swim.announcer import Announcer
 from smg_mesh.swim.detection.partition_healing import Healer
 from smg_mesh.swim.detection.prober import Prober
-from smg_mesh.swim.detection.running_suspicions import Doubts
+from smg_mesh.swim.detection.running_suspicions import RunningSuspicions
 from smg_mesh.swim.dissemination.exchange_schedule import Exchanges
-from smg_mesh.swim.dissemination.packet_sender import Voice
+from smg_mesh.swim.dissemination.packet_sender import PacketSender
 from smg_mesh.swim.members.member_row import Row
 from smg_mesh.swim.members.member_table import Members, Merge
 from smg_mesh.swim.messages import Claim, Rank
@@ -28,15 +28,15 @@ HEAL_SPAN_MS: Final = 1_000
 """Meeting the dead again starts at most one exchange in that time: it brings the others."""
 
 
-class Claims:
+class MemberUpdates:
     """Takes claims about others."""
 
     def __init__(
         self,
-        voice: Voice,
+        voice: PacketSender,
         members: Members,
         prober: Prober,
-        doubts: Doubts,
+        doubts: RunningSuspicions,
         announcer: Announcer,
         exchanges: Exchanges,
         healer: Healer,

@@ -117,7 +117,7 @@ class Gossip(msgspec.Struct, frozen=True, array_like=True, tag=5):
     """Nothing but rumors."""
 
 
-class Told(msgspec.Struct, frozen=True, array_like=True, tag=6):
+class Accusation(msgspec.Struct, frozen=True, array_like=True, tag=6):
     """This is what I hold against you."""
 
     claim: Claim
@@ -130,7 +130,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag=7):
     answer: bool
 
 
-Message: TypeAlias = Ping | Ack | PingRequest | Nack | Gossip | Told | Hello
+Message: TypeAlias = Ping | Ack | PingRequest | Nack | Gossip | Accusation | Hello
 
 NO_DIGEST: Final = bytes(16)
 

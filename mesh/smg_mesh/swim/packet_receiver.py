@@ -8,10 +8,11 @@ A sender whose name or boot is unknown here is heard as well, and asked who it i
 from typing import Final
 
 from smg_mesh.swim.core_parts import Parts
-from smg_mesh.swim.effects import NewsHeard
+from smg_mesh.swim.effects import NewsReceived
 from smg_mesh.swim.member_updates import Source
 from smg_mesh.swim.members.member_row import Row
 from smg_mesh.swim.messages import (
+    Accusation,
     Ack,
     Address,
     Claim,
@@ -21,7 +22,6 @@ from smg_mesh.swim.messages import (
     Ping,
     PingRequest,
     Rank,
-    Told,
 )
 from smg_mesh.swim.rate_limits import OncePer
 
@@ -31,7 +31,7 @@ _TOLD_EXCHANGE_SPAN_MS: Final = 1_000
 """Being told by many starts at most one exchange in that time."""
 
 
-class Listener:
+class PacketReceiver:
     """Takes packets that were opened and read."""
 
     def __init__(self, parts: Parts) -> None:
@@ -74,7 +74,7 @@ class Listener:
             self.hear(claim, "rumor", now_ms=now_ms)
         for news in packet.news:
             if self._voice.hear(news, now_ms=now_ms) and news.origin != self._voice.name:
-                self._voice.out.append(NewsHeard(news))
+                self._voice.out.append(NewsReceived(news))
 
     def _message(self, packet: Packet, row: Row | None, sender: Address, *, now_ms: int) -> None:
         message = packet.message
@@ -86,7 +86,7 @@ class Listener:
             self._relay(message, sender, now_ms=now_ms)
         elif type(message) is Nack:
             self._parts.prober.nack(message.nonce, packet.sender)
-        elif type(message) is Told:
+        elif type(message) is Accusation:
             self._told_of(message.claim, row, sender, now_ms=now_ms)
 
     # ── The header ───────────────────────────────────────────────────────────

@@ -36,7 +36,7 @@ from smg_mesh.swim.effects import (
 )
 from smg_mesh.swim.members.member_row import Row
 from smg_mesh.swim.messages import Address, Claim, Rank
-from smg_mesh.swim.packet_receiver import Listener
+from smg_mesh.swim.packet_receiver import PacketReceiver
 from smg_mesh.swim.rate_limits import Bucket
 from smg_mesh.swim.wire import WireError, decode
 
@@ -54,7 +54,7 @@ class Swim:
         parts = self._parts = Parts(me, options, rng)
         self._voice = parts.voice
         self._members = parts.members
-        self._listener = Listener(parts)
+        self._listener = PacketReceiver(parts)
         self._accusations = Bucket(options.accusations_per_s, options.accusations_burst, now_ms=0)
         self._isolated = False
         self._started_ms = 0

@@ -34,6 +34,7 @@ from smg_mesh.config import NAME_PATTERN
 from smg_mesh.swim.messages import (
     DIGEST_BYTES,
     U32,
+    Accusation,
     Address,
     Claim,
     Hello,
@@ -42,7 +43,6 @@ from smg_mesh.swim.messages import (
     Packet,
     Ping,
     PingRequest,
-    Told,
 )
 
 MAGIC: Final = b"SM"
@@ -276,7 +276,7 @@ def _check_message(message: Message, sender: bytes) -> None:
             if not _is_name(message.target):
                 raise WireError("name")
             _check_address(message.address)
-        case Told():
+        case Accusation():
             check_claim(message.claim)
         case Hello():
             _check_hello(message.claim, sender)

@@ -14,7 +14,7 @@ import msgspec
 
 from smg_mesh.config import NEWS_BYTES_MAX, StateOptions
 from smg_mesh.crdt.documents.owned_registers import Written
-from smg_mesh.sync.replica_effects import Converse, Count, Say, Wish
+from smg_mesh.sync.replica_effects import Count, OpenExchanges, SpreadRumor, Wish
 
 DOCUMENT: Final = "d"
 """The kind of news that carries an update; the key is the document and a number."""
@@ -99,14 +99,14 @@ class Spreader:
         if self.alone:
             return
         if len(content) <= NEWS_BYTES_MAX and self._allowed(len(content)):
-            self._tell(Say(kind, key, content))
+            self._tell(SpreadRumor(kind, key, content))
         else:
             self.push(PUSH_COUNT)
 
     def say_now(self, kind: str, key: str, content: bytes) -> None:
         """Spread what is worth nothing later, whatever the rate: who says it bounds it."""
         if not self.alone:
-            self._tell(Say(kind, key, content))
+            self._tell(SpreadRumor(kind, key, content))
 
     def _allowed(self, size_bytes: int) -> bool:
         now_ms, rate = self._now_ms(), self._options.rumor_bytes_per_s
@@ -134,7 +134,7 @@ class Spreader:
         due_ms = self._pushed_ms + self._options.push_apart_ms
         if self._push_count and now_ms >= due_ms:
             count, self._push_count, self._pushed_ms = self._push_count, 0, now_ms
-            self._tell(Converse("push", count=count))
+            self._tell(OpenExchanges("push", count=count))
         elif self._push_count:
             self._wake(due_ms)
         self._look_at_gaps(now_ms, holds)
@@ -161,7 +161,7 @@ class Spreader:
                 continue
             asked.add(gap.origin)
             self._tell(Count("state_gap"))
-            self._tell(Converse("gap", name=gap.origin))
+            self._tell(OpenExchanges("gap", name=gap.origin))
         for gap in self._gaps.values():
             self._wake(gap.due_ms)
 

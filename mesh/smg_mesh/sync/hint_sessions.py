@@ -56,7 +56,7 @@ class _Peer:
     waiting: list[bytes] = field(default_factory=list)
 
 
-class HintTalk:
+class HintSessions:
     """What this node publishes and what it follows. `store` and `contents` belong to whoever has the index."""
 
     def __init__(

@@ -70,7 +70,7 @@ class ShardPiece(msgspec.Struct, frozen=True):
 Piece: TypeAlias = DocumentPiece | ShardPiece
 
 
-class Shelf:
+class PieceStore:
     """All pieces of one node."""
 
     def __init__(

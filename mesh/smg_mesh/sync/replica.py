@@ -30,12 +30,12 @@ from smg_mesh.swim.messages import News
 from smg_mesh.sync.bound_views import BoundRegisters, BoundTable
 from smg_mesh.sync.change_spreader import PASS_ON_COUNT, PUSH_COUNT, Spreader
 from smg_mesh.sync.exchange.piece_interface import REGISTERS, PieceError, PieceState
-from smg_mesh.sync.piece_store import DocumentPiece, NamespaceState, ShardPiece, Shelf
+from smg_mesh.sync.piece_store import DocumentPiece, NamespaceState, PieceStore, ShardPiece
 from smg_mesh.sync.replica_effects import Count, Wake, Wish
-from smg_mesh.sync.rumor_receiver import REGISTER, TABLE, Ears
+from smg_mesh.sync.rumor_receiver import REGISTER, TABLE, RumorReceiver
 from smg_mesh.sync.stale_absence import Absence
 from smg_mesh.sync.upkeep_schedule import Caretaker
-from smg_mesh.sync.wall_clock import Wall
+from smg_mesh.sync.wall_clock import WallClock
 
 __all__ = ["NamespaceState", "Replica"]
 
@@ -69,7 +69,7 @@ class Replica:
         self._boot = boot
         self._dates_again = False
         clock = HybridClock(future_ms=options.future_ms)
-        self._wall: Final = Wall(
+        self._wall: Final = WallClock(
             wall_ms, clock=clock, future_ms=options.future_ms, fell_back=self._fell_back
         )
         self._wall_ms: Final = self._wall.ms
@@ -77,7 +77,7 @@ class Replica:
         self._wake_ms: int | None = None
         self._spreader: Final = Spreader(options, now_ms=now_ms, tell=tell, wake=self._wake)
         self._caretaker: Final = Caretaker(now_ms=now_ms, wake=self._wake)
-        self._shelf: Final = Shelf(
+        self._shelf: Final = PieceStore(
             me,
             options=options,
             rng=rng,
@@ -88,7 +88,7 @@ class Replica:
             wrote_row=self._wrote_row,
         )
         self._registers: Final = Registers(me, options=options, say=self._say_register)
-        self._ears: Final = Ears(
+        self._ears: Final = RumorReceiver(
             me,
             self._shelf,
             self._registers,

@@ -7,7 +7,7 @@ import msgspec
 ConverseReason: TypeAlias = Literal["push", "gap"]
 
 
-class Say(msgspec.Struct, frozen=True):
+class SpreadRumor(msgspec.Struct, frozen=True):
     """Spread this as news of this node's own; at most 512 bytes."""
 
     kind: str
@@ -15,7 +15,7 @@ class Say(msgspec.Struct, frozen=True):
     content: bytes
 
 
-class Converse(msgspec.Struct, frozen=True):
+class OpenExchanges(msgspec.Struct, frozen=True):
     """Open exchanges with `count` random members, or with the one of that name."""
 
     why: ConverseReason
@@ -49,4 +49,4 @@ class Count(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-Wish: TypeAlias = Say | Converse | DigestIs | Keep | Wake | Count
+Wish: TypeAlias = SpreadRumor | OpenExchanges | DigestIs | Keep | Wake | Count

@@ -12,7 +12,7 @@ from smg_mesh.crdt.registers.ephemeral_registers import Registers
 from smg_mesh.swim.messages import News
 from smg_mesh.sync.change_spreader import DOCUMENT, Spreader, Update, UpdateError, decode_update
 from smg_mesh.sync.exchange.piece_interface import PieceError
-from smg_mesh.sync.piece_store import ShardPiece, Shelf
+from smg_mesh.sync.piece_store import PieceStore, ShardPiece
 from smg_mesh.sync.replica_effects import Count, Wish
 from smg_mesh.sync.upkeep_schedule import Caretaker
 
@@ -21,13 +21,13 @@ TABLE: Final = "t."
 """Kinds of news, followed by the register's kind or the table's name."""
 
 
-class Ears:
+class RumorReceiver:
     """Takes rumors in."""
 
     def __init__(
         self,
         me: str,
-        shelf: Shelf,
+        shelf: PieceStore,
         registers: Registers,
         *,
         spreader: Spreader,

@@ -14,7 +14,7 @@ SET_MS: Final = 1_000
 """More than a clock is corrected by without being set."""
 
 
-class Wall:
+class WallClock:
     """The wall clock of one node. `fell_back` is called when time went back, before it is read again."""
 
     def __init__(

@@ -41,7 +41,7 @@ _DURATIONS_KEPT: Final = 4096
 """Nodes tell of windows of some minutes again and again; of longer ones the last is told, for a second."""
 
 
-class Told(msgspec.Struct, frozen=True):
+class HeaderValues(msgspec.Struct, frozen=True):
     """One limit as of now. `reset_ms` is how long its window goes on, `resets_ms` when it ends by the wall clock."""
 
     name: str
@@ -54,7 +54,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 def limit_headers(
-    limits: Sequence[Told], family: Family, *, refused: Told | None = None
+    limits: Sequence[HeaderValues], family: Family, *, refused: HeaderValues | None = None
 ) -> dict[str, str]:
     """Return the headers that tell of these limits: of each kind the tightest, and which one that is of all.
 
@@ -64,7 +64,7 @@ def limit_headers(
         return {}
     # One look at each: every reply to whoever has a limit has these headers.
     groups_of = _GROUPS_OF[family]
-    tightest: dict[str, Told] = {}
+    tightest: dict[str, HeaderValues] = {}
     least: dict[str, float] = {}
     named, named_least = limits[0], math.inf
     for limit in limits:
@@ -118,7 +118,7 @@ def _whole(seconds: int, brief: bool) -> str:
     return "".join(f"{count}{unit}" for count, unit in parts if count or not brief)
 
 
-def _group(group: str, told: Told, family: Family) -> dict[str, str]:
+def _group(group: str, told: HeaderValues, family: Family) -> dict[str, str]:
     limit, remaining, reset = group_names(group, family)
     return {
         limit: str(told.limit),

@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 from typing import Final
 
-from smg_node.admission.header_values import Family, Told, duration, limit_headers, window_name
+from smg_node.admission.header_values import (
+    Family,
+    HeaderValues,
+    duration,
+    limit_headers,
+    window_name,
+)
 from smg_node.admission.ports import Unit
 from smg_node.core.errors import ErrorKind, SmgError
 
@@ -30,8 +36,8 @@ class LimitedError(SmgError):
         code: str | None,
         where: str,
         retry_after_s: float,
-        limits: Sequence[Told],
-        refused: Told,
+        limits: Sequence[HeaderValues],
+        refused: HeaderValues,
         hopeless: bool,
     ) -> None:
         super().__init__(
@@ -47,8 +53,8 @@ class LimitedError(SmgError):
 
 
 def refusal(
-    limits: Sequence[Told],
-    refused: Told,
+    limits: Sequence[HeaderValues],
+    refused: HeaderValues,
     *,
     window_ms: int,
     cost: int,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from smg_node.admission.header_values import Told, limit_name
+from smg_node.admission.header_values import HeaderValues, limit_name
 from smg_node.admission.headers import HEARD, UNKNOWN, HeadersByFamily, Least
 from smg_node.admission.length_estimate import Answers, Estimates
 from smg_node.admission.limit_counters import Tallies, Tally
@@ -43,7 +43,7 @@ Kind: TypeAlias = tuple[str, str, str]
 """Tenant, id of the key, and model."""
 
 
-class Measure:
+class MatchedLimit:
     """One limit; everybody who meets it shares this."""
 
     __slots__ = (
@@ -73,7 +73,7 @@ class Measure:
         self.least = Least()
         """Of the window that was told of last."""
 
-    def told(self, now_ms: int, *, most: int | None = None) -> Told:
+    def told(self, now_ms: int, *, most: int | None = None) -> HeaderValues:
         """Return what a client is told of it now; what remains is at most `most`.
 
         In a window it does not rise; in a long one, not from what an owner's word made known. What only this node
@@ -82,7 +82,7 @@ class Measure:
         share = self.share
         remaining = self.remains(most=most)
         reset_ms = max(0, share.ends_ms - now_ms) if self.window_ms else 0
-        return Told(
+        return HeaderValues(
             self.name,
             self.unit,
             share.state,
@@ -129,13 +129,13 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Tariff:
+class TokenWeights:
     """How tokens count for a limit. `worst_case` reserves as much as an answer may have at most.
 
     `finish` ends an answer for which nothing is left; otherwise it goes on, and is owed.
     """
 
-    measure: Measure
+    measure: MatchedLimit
     prompt: float
     cached: float
     answer: float
@@ -183,8 +183,8 @@ class Matched:
     def __init__(
         self,
         who: Kind,
-        entry: Sequence[Measure],
-        tariffs: Sequence[Tariff],
+        entry: Sequence[MatchedLimit],
+        tariffs: Sequence[TokenWeights],
         answers: Answers,
     ) -> None:
         self.who = who
@@ -243,8 +243,8 @@ class Matcher:
         self._kinds_max = kinds_max
         self._version = rules.version
         self._kinds: dict[Kind, Matched | None] = {}
-        self._measures: dict[str, Measure] = {}
-        self._former: dict[str, Measure] = {}
+        self._measures: dict[str, MatchedLimit] = {}
+        self._former: dict[str, MatchedLimit] = {}
         """Those of before the definitions changed: what clients were told counts on."""
         self._estimates = Estimates()
 
@@ -293,8 +293,8 @@ class Matcher:
         self._tallies.count()
         tenant, key_id, model = who
         price = self._prices.get(model, FREE)
-        entry: list[Measure] = []
-        tariffs: list[Tariff] = []
+        entry: list[MatchedLimit] = []
+        tariffs: list[TokenWeights] = []
         for match in self._rules.matching(tenant, key_id, model):
             measure = self._measure(match)
             if measure is None:
@@ -324,20 +324,20 @@ class Matcher:
                 self._measures = used
         self._kinds[who] = matched
 
-    def _measure(self, match: Match) -> Measure | None:
+    def _measure(self, match: Match) -> MatchedLimit | None:
         known = self._measures.get(match.key)
         if known is None:
             share = self._rights.share(match.key)
             if share is None:
                 return None
             tally = self._tallies.of(limit_name(match.scope, match.unit, match.window_ms))
-            known = self._former.pop(match.key, None) or Measure(match, share, tally)
+            known = self._former.pop(match.key, None) or MatchedLimit(match, share, tally)
             known.share, known.tally = share, tally
             self._measures[match.key] = known
         return known
 
 
-def _tariff(match: Match, measure: Measure, price: Price) -> Tariff:
+def _tariff(match: Match, measure: MatchedLimit, price: Price) -> TokenWeights:
     prompt, cached, answer = {
         "tokens": (1, match.cached_weight, 1),
         "input_tokens": (1, match.cached_weight, 0),
@@ -348,7 +348,7 @@ def _tariff(match: Match, measure: Measure, price: Price) -> Tariff:
             price.answer,
         ),
     }[match.unit]
-    return Tariff(
+    return TokenWeights(
         measure,
         prompt,
         cached,

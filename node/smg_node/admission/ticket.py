@@ -21,8 +21,8 @@ from smg_node.admission.header_values import Family
 from smg_node.admission.limit_counters import Tallies
 from smg_node.admission.limit_matching import Matched
 from smg_node.admission.ports import Share
-from smg_node.admission.token_reservation import Charge, Short, reserve
-from smg_node.core.generation.byte_sink import Room
+from smg_node.admission.token_reservation import Short, TokenReservation, reserve
+from smg_node.core.generation.byte_sink import TokenAllowance
 
 ENDLESS_TOKENS: Final = 32_768
 """What an answer may have at most where nobody said."""
@@ -73,7 +73,7 @@ class Ticket(msgspec.Struct, eq=False):
     """What it met when it entered; beside it the shares it was charged to, and the windows those were in."""
     _shares: Sequence[Share] = ()
     _windows: Sequence[int] = ()
-    _charges: Sequence[Charge] = ()
+    _charges: Sequence[TokenReservation] = ()
     _answers: int = 1
     _most: int = ENDLESS_TOKENS
     """Its answers have no more tokens than this."""
@@ -202,13 +202,13 @@ class Ticket(msgspec.Struct, eq=False):
         matched = self.matched
         return max(self._batch, matched.answers.batch) if matched.finish else 0
 
-    def room(self, prompt_tokens: int) -> Room:
+    def room(self, prompt_tokens: int) -> TokenAllowance:
         """Return how far its answers may go on with only `passed`, and `streamed` would have nothing to do."""
         batch = self.batch
         tokens = sys.maxsize
         for charge in self._charges:
             tokens = min(tokens, charge.room(prompt_tokens, batch=batch, most=self._most))
-        return Room(tokens, batch if self.matched.finish else sys.maxsize)
+        return TokenAllowance(tokens, batch if self.matched.finish else sys.maxsize)
 
     def passed(self, answer_tokens: int) -> None:
         """Take note that there are so many tokens by now, within what `room` has said."""

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from smg_node.admission.charging import give_back, take
-from smg_node.admission.limit_matching import Measure, Tariff
+from smg_node.admission.limit_matching import MatchedLimit, TokenWeights
 from smg_node.admission.ports import Share
 
 Part: TypeAlias = tuple[Share, int, int]
@@ -27,17 +27,17 @@ Part: TypeAlias = tuple[Share, int, int]
 class Short(NamedTuple):
     """A limit that has less than was needed."""
 
-    measure: Measure
+    measure: MatchedLimit
     cost: int
 
 
-class Charge(msgspec.Struct, eq=False, gc=False):
+class TokenReservation(msgspec.Struct, eq=False, gc=False):
     """One of them; `held` begins as what `share` was charged in `window`. Nothing it refers to refers to it.
 
     Made by `reserve`: `measure.open` counts it until it is settled.
     """
 
-    tariff: Tariff
+    tariff: TokenWeights
     share: Share
     window: int
     held: int
@@ -126,13 +126,13 @@ class Charge(msgspec.Struct, eq=False, gc=False):
 
 
 def reserve(
-    tariffs: Sequence[Tariff], prompt: int, *, expected: int, most: int
-) -> list[Charge] | Short:
+    tariffs: Sequence[TokenWeights], prompt: int, *, expected: int, most: int
+) -> list[TokenReservation] | Short:
     """Charge all limits a prompt and what its answers are expected to need, or may at most; or none of them.
 
     Then return the first that has too little.
     """
-    charges: list[Charge] = []
+    charges: list[TokenReservation] = []
     for tariff in tariffs:
         measure = tariff.measure
         share = measure.share
@@ -150,13 +150,13 @@ def reserve(
         share.spent += cost
         share.offered += cost
         measure.open += 1
-        charges.append(Charge(tariff, share, share.window, cost))
+        charges.append(TokenReservation(tariff, share, share.window, cost))
     return charges
 
 
 def reserve_warily(
-    tariffs: Sequence[Tariff], prompt: int, *, expected: int, most: int
-) -> list[Charge] | Short:
+    tariffs: Sequence[TokenWeights], prompt: int, *, expected: int, most: int
+) -> list[TokenReservation] | Short:
     """Do as `reserve`, with a look at all limits first."""
     charges = []
     for tariff in tariffs:
@@ -164,7 +164,7 @@ def reserve_warily(
         cost = tariff.weigh(prompt, 0, most if tariff.worst_case else expected)
         if share.left < cost:
             return Short(tariff.measure, cost)
-        charges.append(Charge(tariff, share, share.window, cost))
+        charges.append(TokenReservation(tariff, share, share.window, cost))
     for charge in charges:
         share, cost = charge.share, charge.held
         share.left = left = share.left - cost
@@ -176,7 +176,7 @@ def reserve_warily(
     return charges
 
 
-def _put_back(charges: Sequence[Charge]) -> None:
+def _put_back(charges: Sequence[TokenReservation]) -> None:
     for charge in charges:
         share, cost = charge.share, charge.held
         share.left += cost

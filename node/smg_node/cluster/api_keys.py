@@ -17,7 +17,7 @@ from smg_node.access.api_key import (
 )
 from smg_node.cluster.admin_key_file import FileKeys
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.http.ports.keys import KeyView, KeyWish, NewKey, RevokedKey
+from smg_node.http.ports.keys import KeyRequest, KeyView, NewKey, RevokedKey
 
 Chance = Callable[[int, str], str]
 """Returns so many characters of an alphabet, that nobody can guess."""
@@ -68,7 +68,7 @@ class KeyStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class KeyGround:
+class KeyContext:
     """What keys stand on: the wall clock, chance, and whether this node holds what the cluster knows."""
 
     wall_ms: Callable[[], int]
@@ -79,7 +79,7 @@ class KeyGround:
 class ClusterKeys:
     """The desk and the source of keys. `settled` and `closed` decide whether the node asks for keys at all."""
 
-    def __init__(self, store: KeyStore, ground: KeyGround, file: FileKeys | None = None) -> None:
+    def __init__(self, store: KeyStore, ground: KeyContext, file: FileKeys | None = None) -> None:
         self._store = store
         self._ground = ground
         own = {} if file is None else file.secrets
@@ -128,7 +128,7 @@ class ClusterKeys:
         ]
         return sorted(views, key=lambda view: (view.tenant, view.id))
 
-    def create(self, wish: KeyWish) -> NewKey:
+    def create(self, wish: KeyRequest) -> NewKey:
         """Make a key that is good on all nodes; CONFLICT if there is no room."""
         now_ms = self.now_ms()
         key_id = self._ground.chance(ID_CHARACTERS, ID_ALPHABET)

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from smg_mesh.shared import Shared
 from smg_node.cluster.cluster_meters import watch_mesh, watch_state
-from smg_node.cluster.membership.cluster_interface import ClusterLife
+from smg_node.cluster.membership.cluster_interface import ClusterInterface
 from smg_node.cluster.membership.mesh_options import mesh_options, state_homes, state_options
-from smg_node.cluster.membership.shutdown import Farewell
-from smg_node.cluster.membership.standalone import LoneNode
+from smg_node.cluster.membership.shutdown import Shutdown
+from smg_node.cluster.membership.standalone import StandaloneNode
 from smg_node.cluster.prefix_hints.prefix_sharing import PrefixSharing
 from smg_node.config.frozen_settings import Settings
 from smg_node.core.ports import Clock, Rng
@@ -34,17 +34,17 @@ def build_shared(settings: Settings, *, clock: Clock, rng: Rng, meters: Meters) 
 
 def build_cluster(
     settings: Settings,
-    farewell: Farewell,
+    farewell: Shutdown,
     *,
     shared: Shared,
     version: str,
     clock: Clock,
     rng: Rng,
     meters: Meters,
-) -> ClusterLife:
+) -> ClusterInterface:
     """Return it; nothing is opened yet. Its life is that of `shared` too."""
     if not settings.mesh.enabled:
-        return LoneNode(settings.name, farewell, clock, shared)
+        return StandaloneNode(settings.name, farewell, clock, shared)
     # Imported here: a node alone does not hold the transport and the ciphers for peers it cannot have.
     from smg_mesh.mesh import Mesh
     from smg_node.cluster.membership.member import Member

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from smg_node.cluster.membership.cluster_interface import SPOOLED, ClusterLife
+from smg_node.cluster.membership.cluster_interface import SPOOLED, ClusterInterface
 from smg_node.cluster.membership.errors import no_member
-from smg_node.cluster.membership.member_query import ask_member
+from smg_node.cluster.membership.member_query import query_member
 from smg_node.cluster.membership.mesh_port import Answer
-from smg_node.history.peers.peer_interface import Heard
+from smg_node.history.peers.peer_interface import PeerContact
 
 _GONE: Final = ("dead", "left")
 
@@ -15,7 +15,7 @@ _GONE: Final = ("dead", "left")
 class HistoryPeers:
     """All members but this one."""
 
-    def __init__(self, life: ClusterLife) -> None:
+    def __init__(self, life: ClusterInterface) -> None:
         self._life: Final = life
 
     async def ask(self, node: str, topic: str, payload: bytes, *, deadline_s: float) -> bytes:
@@ -23,7 +23,7 @@ class HistoryPeers:
         mesh = self._life.mesh
         if mesh is None:
             raise no_member(node)
-        return await ask_member(mesh, node, topic, payload, deadline_s=deadline_s)
+        return await query_member(mesh, node, topic, payload, deadline_s=deadline_s)
 
     def answer(self, topic: str, reply: Answer) -> None:
         """Answer what members ask about `topic`."""
@@ -39,11 +39,13 @@ class HistoryPeers:
         """Return the state of every other member: alive, suspect, dead or left."""
         return {row.name: row.state for row in self._life.desk.members() if not row.me}
 
-    def heard(self) -> Mapping[str, Heard]:
+    def heard(self) -> Mapping[str, PeerContact]:
         """Return when every other member was heard last that has not left."""
         rows = self._life.desk.members()
         return {
-            row.name: Heard(row.state, float("inf") if row.lag_ms is None else row.lag_ms / 1_000)
+            row.name: PeerContact(
+                row.state, float("inf") if row.lag_ms is None else row.lag_ms / 1_000
+            )
             for row in rows
             if row.state != "left" and not row.me
         }

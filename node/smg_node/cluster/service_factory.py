@@ -6,17 +6,17 @@ from typing import Protocol
 
 from smg_mesh.shared import LimitsView, Shared
 from smg_node.cluster.admin_key_file import read_admin_keys
-from smg_node.cluster.api_keys import ClusterKeys, KeyGround, KeyStore
+from smg_node.cluster.api_keys import ClusterKeys, KeyContext, KeyStore
 from smg_node.cluster.limits.limit_service import ClusterLimits, Rights
-from smg_node.cluster.membership.member_query import Asking
+from smg_node.cluster.membership.member_query import MemberQueries
 from smg_node.cluster.reports.audit_log import AuditLog, AuditStore
 from smg_node.cluster.reports.state_report import Holdings, StateReport
 from smg_node.cluster.settings.live_settings import LiveSettings, RunningStore, SettingsStore
 from smg_node.cluster.settings.settings_service import ClusterSettings
 from smg_node.config.frozen_settings import Settings
 from smg_node.fleet.models.model_settings import parser_checks
-from smg_node.http.ports.limits import LimitDesk
-from smg_node.http.ports.shared_state import AuditDesk, SettingsDesk, StateDesk
+from smg_node.http.ports.limits import LimitService
+from smg_node.http.ports.shared_state import AuditService, SettingsService, StateService
 from smg_node.pipeline.placement.policy_settings import all_policies
 from smg_node.system_clock import secret_text
 
@@ -70,30 +70,30 @@ class SharedState(Holdings, FollowedState, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SharedDesks:
+class SharedServices:
     """`live` is to be run; the others answer the HTTP surface."""
 
     live: LiveSettings
-    settings: SettingsDesk
+    settings: SettingsService
     keys: ClusterKeys
-    limits: LimitDesk
-    audit: AuditDesk
-    state: StateDesk
+    limits: LimitService
+    audit: AuditService
+    state: StateService
 
 
-def build_desks(
+def build_services(
     settings: Settings,
     shared: SharedState,
-    mesh: Asking | None,
+    mesh: MemberQueries | None,
     *,
     wall_ms: Callable[[], int],
-) -> SharedDesks:
+) -> SharedServices:
     """Return them; nothing is opened or written. `mesh` is None for a node alone.
 
     ConfigurationError for a file of keys that cannot be used.
     """
     live = build_live(settings, shared)
-    return SharedDesks(
+    return SharedServices(
         live=live,
         settings=ClusterSettings(shared.name, live, shared.settings, shared.running, mesh),
         keys=build_keys(settings, shared, wall_ms),
@@ -122,11 +122,11 @@ def build_keys(
 ) -> ClusterKeys:
     """Return the keys that a process goes by; ConfigurationError for a file that cannot be used."""
     file = settings.auth.admin_key_file
-    ground = KeyGround(wall_ms, secret_text, held=lambda: shared.held)
+    ground = KeyContext(wall_ms, secret_text, held=lambda: shared.held)
     return ClusterKeys(shared.keys, ground, None if file is None else read_admin_keys(file))
 
 
-def listen(settings: Settings, shared: Shared, desks: SharedDesks) -> None:
+def listen(settings: Settings, shared: Shared, desks: SharedServices) -> None:
     """Let keys say what is held of them, and rights be audited as far as settings want it."""
     shared.watch_held(desks.keys.say)
     shared.rights.audit(on=settings.admission.audit)

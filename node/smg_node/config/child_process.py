@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Apart(Generic[T]):
+class ChildProcess(Generic[T]):
     """One child at work. `work` returns what is sent here, or an exit code if there is nothing to send.
 
     What it writes to stdout and stderr is seen as if this process wrote it.

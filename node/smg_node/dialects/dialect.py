@@ -12,7 +12,7 @@ import msgspec
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.answer import Answer
-from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.byte_sink import FrameTemplate
 from smg_node.core.generation.events import Event
 from smg_node.core.generation.request import GenerateRequest
 
@@ -22,7 +22,7 @@ PLAIN_LEVELS: Final = 3
 ViewT = TypeVar("ViewT")
 
 
-class Reading(msgspec.Struct, Generic[ViewT], frozen=True, gc=False):
+class ParsedBody(msgspec.Struct, Generic[ViewT], frozen=True, gc=False):
     """A body, understood."""
 
     request: GenerateRequest
@@ -39,7 +39,7 @@ class Presenter(Protocol):
         """
         ...
 
-    def around(self) -> Around | None:
+    def around(self) -> FrameTemplate | None:
         """Return what `frames` puts around the text of a delta of the first choice's open block, if it is the same for
 
         all of them, says nothing but the text, and changes nothing here.
@@ -56,18 +56,18 @@ class Dialect(Protocol):
 
     name: str
 
-    def read_plain(self, raw: bytes) -> Reading[Any] | None:
+    def read_plain(self, raw: bytes) -> ParsedBody[Any] | None:
         """Return what a body asks for if there is a short way to it; None for any other, right or wrong."""
         ...
 
-    def read(self, body: dict[str, Any]) -> Reading[Any]:
+    def read(self, body: dict[str, Any]) -> ParsedBody[Any]:
         """Return what the body asks for. Raises INVALID_REQUEST naming the JSON path; every problem
 
         found in one pass is in the message, at most ten.
         """
         ...
 
-    def presenter(self, reading: Reading[Any]) -> Presenter:
+    def presenter(self, reading: ParsedBody[Any]) -> Presenter:
         """Return the presenter for this reading."""
         ...
 

@@ -15,7 +15,7 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ids import WorkerId
 from smg_node.core.ports import Rng
 from smg_node.fleet.health.circuit_breaker import Breaker
-from smg_node.fleet.health.peer_verdicts import Alone, Outlook
+from smg_node.fleet.health.peer_verdicts import NoPeers, PeerVerdicts
 from smg_node.fleet.load.prefill_rate import UsualRates
 from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.fleet.models.model_registry import Models
@@ -23,15 +23,15 @@ from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedMod
 from smg_node.fleet.models.tokenizer_bundles import BundleCache
 from smg_node.fleet.workers.engine_subscriptions import (
     TICK_S,
-    Ear,
-    Listening,
+    KvEventSink,
     ListenOptions,
+    SubscriptionContext,
     note_quiet,
 )
-from smg_node.fleet.workers.lifecycle_context import FleetOptions, Ground, OpenEngine
+from smg_node.fleet.workers.lifecycle_context import FleetOptions, LifecycleContext, OpenEngine
 from smg_node.fleet.workers.worker import Status, Worker
-from smg_node.fleet.workers.worker_lifecycle import Tender, close_engine
-from smg_node.fleet.workers.worker_spec import Declared, worker_id_of
+from smg_node.fleet.workers.worker_lifecycle import WorkerLifecycle, close_engine
+from smg_node.fleet.workers.worker_spec import DeclaredWorker, worker_id_of
 
 __all__ = ["Fleet", "FleetOptions", "ListenOptions", "OpenEngine", "worker_id_of"]
 
@@ -54,23 +54,23 @@ class Fleet:
         listen: ListenOptions | None = None,
     ) -> None:
         self.models = models
-        self.listening = Listening(listen if listen is not None else ListenOptions(), rng)
+        self.listening = SubscriptionContext(listen if listen is not None else ListenOptions(), rng)
         self.version = 0
         """Grows whenever some worker's state changes: what was worked out before may be wrong then."""
-        self._ground = Ground(
+        self._ground = LifecycleContext(
             options=options,
             models=models,
             open_engine=open_engine,
             cache=cache,
             rng=rng,
-            outlook=Alone(),
+            outlook=NoPeers(),
             changed=self._note_change,
             in_use=self._in_use,
             listening=self.listening,
             spawn=self._spawn,
         )
         self._workers: dict[WorkerId, Worker] = {}
-        self._tenders: dict[WorkerId, Tender] = {}
+        self._tenders: dict[WorkerId, WorkerLifecycle] = {}
         self._tending: dict[WorkerId, asyncio.Task[None]] = {}
         self._leaving: dict[WorkerId, list[Worker]] = {}
         self._by_model: dict[int, tuple[Worker, ...]] | None = None
@@ -86,7 +86,7 @@ class Fleet:
         """Call `changed` whenever `version` grows, in the middle of whatever made it grow."""
         self._watchers.append(changed)
 
-    def rely_on(self, outlook: Outlook, *, began: Callable[[], None]) -> None:
+    def rely_on(self, outlook: PeerVerdicts, *, began: Callable[[], None]) -> None:
         """Share the looking with other nodes; before there are workers.
 
         `began` is called whenever this node's first call on some worker begins.
@@ -95,7 +95,7 @@ class Fleet:
         self._ground.outlook = outlook
         self._began = began
 
-    def follow_with(self, ear: Ear) -> None:
+    def follow_with(self, ear: KvEventSink) -> None:
         """Let `ear` hear what becomes of the engines' prefix caches; before there are workers."""
         assert not self._workers
         self.listening.ear = ear
@@ -143,7 +143,7 @@ class Fleet:
 
     # ── What the registry says ───────────────────────────────────────────────
 
-    def apply(self, changes: Mapping[WorkerId, Declared | None]) -> None:
+    def apply(self, changes: Mapping[WorkerId, DeclaredWorker | None]) -> None:
         """Make these workers what the registry says they are; None is one that is registered no more."""
         for worker_id, declared in changes.items():
             found = self._workers.get(worker_id)
@@ -163,7 +163,7 @@ class Fleet:
         if changes:
             self._note_change()
 
-    def _new_worker(self, declared: Declared, load: WorkerLoad) -> Worker:
+    def _new_worker(self, declared: DeclaredWorker, load: WorkerLoad) -> Worker:
         def turned() -> None:
             # One that was let go may have open calls, and they still say how they end.
             if self._workers.get(worker.id) is not worker:
@@ -192,7 +192,7 @@ class Fleet:
 
     def _tend(self, worker: Worker) -> None:
         if self._group is not None:
-            tender = Tender(worker, self._ground)
+            tender = WorkerLifecycle(worker, self._ground)
             self._tenders[worker.id] = tender
             self._tending[worker.id] = self._group.create_task(
                 tender.run(), name=f"tend {worker.url.endpoint}"

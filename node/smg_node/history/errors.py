@@ -23,7 +23,7 @@ class HolderAwayError(StoreError):
         self.node = node
 
 
-class UnwrittenError(StoreError):
+class PendingWriteError(StoreError):
     """What is asked for may wait on the disk of a node that cannot be asked now, or has not written it yet."""
 
     def __init__(self, node: str) -> None:
@@ -33,7 +33,7 @@ class UnwrittenError(StoreError):
         self.node = node
 
 
-class UntoldError(StoreError):
+class NotAnnouncedError(StoreError):
     """The store is away, and a node cannot be told that a turn of a conversation would wait for it here: it is not kept."""
 
     def __init__(self, node: str) -> None:
@@ -80,9 +80,9 @@ def failure_of(error: StoreError) -> SmgError:
 def _who_is_away(error: StoreError) -> str:
     if isinstance(error, HolderAwayError):
         return f"the node {quoted(error.node)}, which holds this thread, does not answer"
-    if isinstance(error, UnwrittenError):
+    if isinstance(error, PendingWriteError):
         return f"the node {quoted(error.node)} may still have to store what this is about"
-    if isinstance(error, UntoldError):
+    if isinstance(error, NotAnnouncedError):
         return (
             "the store of responses and conversations does not answer, and neither does the node"
             f" {quoted(error.node)}: without either this conversation cannot go on"

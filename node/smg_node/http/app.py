@@ -15,16 +15,16 @@ from smg_node.config.address import Address
 from smg_node.http.http_options import HttpOptions
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
-from smg_node.http.message.delta_coalescing import Joining
-from smg_node.http.message.keepalive import Pulse
-from smg_node.http.middleware.drain_phases import Drain, FarewellTimes, Phase, Step
-from smg_node.http.middleware.inflight import Inflight, Outliving
+from smg_node.http.message.delta_coalescing import DeltaCoalescer
+from smg_node.http.message.keepalive import KeepaliveTimer
+from smg_node.http.middleware.drain_phases import Drain, DrainTimes, Phase, Step
+from smg_node.http.middleware.inflight import DetachedWork, Inflight
 from smg_node.http.middleware.middleware import Action, Middleware
 from smg_node.http.middleware.readiness_probers import Probers
 from smg_node.http.ports.drain import OpenWork
 from smg_node.http.route_actions import build_actions
 from smg_node.http.route_table import METRICS_ROUTES, ROUTES, Router
-from smg_node.http.server.connections import ConnectionLimits, Door, Listener
+from smg_node.http.server.connections import ConnectionLimits, Dispatcher, Listener
 from smg_node.http.server.http1_connection import DirectConnection
 from smg_node.http.server.listen_sockets import bound, listen
 from smg_node.telemetry.metrics.declared import node as declared
@@ -33,14 +33,14 @@ _FAREWELL_S: Final = 1.0
 """How long a stopping server waits for requests to end, and then for their last bytes to leave."""
 
 
-class Elsewhere(Protocol):
+class OtherProcesses(Protocol):
     """What other processes of this node have to do with its requests."""
 
     def actions(self, actions: Mapping[str, Action]) -> Mapping[str, Action]:
         """Return what each action means in this process."""
         ...
 
-    def around(self, door: Door) -> Door:
+    def around(self, door: Dispatcher) -> Dispatcher:
         """Return the door that clients of the public listener come to."""
         ...
 
@@ -54,8 +54,8 @@ class App:
     drain: Drain
     inflight: Inflight
     probers: Probers
-    pulse: Pulse
-    joining: Joining
+    pulse: KeepaliveTimer
+    joining: DeltaCoalescer
     bodies: BodyReader
 
     def retune(self, options: HttpOptions) -> None:
@@ -66,14 +66,14 @@ class App:
         self.bodies.retune(max_bytes=options.body_max_bytes, stall_s=options.body_stall_s)
 
 
-def build_app(parts: HttpParts, elsewhere: Elsewhere | None = None) -> App:
+def build_app(parts: HttpParts, elsewhere: OtherProcesses | None = None) -> App:
     """Return the doors of both listeners and what they share."""
     options = parts.options
     drain = Drain(settle_s=options.settle_s, grace_s=options.grace_s)
     inflight = Inflight()
     probers = Probers()
-    pulse = Pulse(commit_after_s=options.commit_after_s, keepalive_s=options.keepalive_s)
-    joining = Joining(coalesce_ms=options.coalesce_ms, on_saved=parts.meters.joined_events)
+    pulse = KeepaliveTimer(commit_after_s=options.commit_after_s, keepalive_s=options.keepalive_s)
+    joining = DeltaCoalescer(coalesce_ms=options.coalesce_ms, on_saved=parts.meters.joined_events)
     bodies = BodyReader(max_bytes=options.body_max_bytes, stall_s=options.body_stall_s)
     actions = build_actions(parts, bodies, drain, pulse, joining, inflight, probers)
     if elsewhere is not None:
@@ -91,7 +91,7 @@ class Server:
     what is left at once.
     """
 
-    def __init__(self, parts: HttpParts, elsewhere: Elsewhere | None = None) -> None:
+    def __init__(self, parts: HttpParts, elsewhere: OtherProcesses | None = None) -> None:
         self._options = parts.options
         self._clock = parts.clock
         self._app = build_app(parts, elsewhere)
@@ -143,7 +143,7 @@ class Server:
             probers=app.probers.views(now_s),
         )
 
-    def farewell_times(self) -> FarewellTimes:
+    def farewell_times(self) -> DrainTimes:
         """Return how long the farewell will take, or would."""
         return self._app.drain.times(self._clock.monotonic_s())
 
@@ -178,7 +178,7 @@ class Server:
                 # The phase is over; the next round sees it.
                 continue
 
-    def wait_for(self, outliving: Outliving) -> None:
+    def wait_for(self, outliving: DetachedWork) -> None:
         """Let a farewell wait for this too, and cut it with the requests."""
         self._app.inflight.outliving = outliving
         outliving.changed = self._changed.set
@@ -217,7 +217,7 @@ class Server:
             self._public.close()
             self._app.inflight.dismiss()
 
-    async def _listen(self, where: str, door: Door) -> asyncio.Server:
+    async def _listen(self, where: str, door: Dispatcher) -> asyncio.Server:
         listener = _listener(door, self._options)
         self._listeners.append(listener)
         return await listen(where, listener, reuse_port=self._options.reuse_port)
@@ -226,7 +226,7 @@ class Server:
         return {(): sum(listener.count for listener in self._listeners)}
 
 
-def _listener(door: Door, options: HttpOptions) -> Listener:
+def _listener(door: Dispatcher, options: HttpOptions) -> Listener:
     limits = _limits(options)
     if options.server == "direct":
         return Listener(door, limits, DirectConnection)

@@ -10,10 +10,10 @@ from smg_node.core.ports import Clock
 from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.http_options import HttpOptions
-from smg_node.http.ports.cluster_metrics import NumbersDesk
-from smg_node.http.ports.drain import DrainDesk
-from smg_node.http.ports.keys import KeyDesk
-from smg_node.http.ports.limits import LimitDesk
+from smg_node.http.ports.cluster_metrics import MetricsService
+from smg_node.http.ports.drain import DrainService
+from smg_node.http.ports.keys import KeyService
+from smg_node.http.ports.limits import LimitService
 from smg_node.http.ports.node import (
     Catalog,
     Cluster,
@@ -22,8 +22,13 @@ from smg_node.http.ports.node import (
     TokenService,
     Workers,
 )
-from smg_node.http.ports.shared_state import AuditDesk, SessionDesk, SettingsDesk, StateDesk
-from smg_node.http.ports.usage import UsageDesk
+from smg_node.http.ports.shared_state import (
+    AuditService,
+    SessionService,
+    SettingsService,
+    StateService,
+)
+from smg_node.http.ports.usage import UsageService
 from smg_node.pipeline.embeddings import Embedder
 from smg_node.pipeline.generation.run_interface import Generations
 from smg_node.pipeline.relay.relays import Relays
@@ -63,16 +68,16 @@ class HttpParts:
     catalog: Catalog
     tokens: TokenService
     workers: Workers
-    sessions: SessionDesk
+    sessions: SessionService
     health: HealthReport
     cluster: Cluster
     authenticator: Authenticator
-    keys: KeyDesk
-    limits: LimitDesk
-    usage: UsageDesk
-    cluster_settings: SettingsDesk
-    audit: AuditDesk
-    state: StateDesk
+    keys: KeyService
+    limits: LimitService
+    usage: UsageService
+    cluster_settings: SettingsService
+    audit: AuditService
+    state: StateService
     explain: Explainer
     dialects: Mapping[str, Dialect]
     meters: Meters
@@ -85,9 +90,9 @@ class HttpParts:
     settings: Callable[[], Mapping[str, Any]] = dict
     scrape: Callable[[str], Awaitable[tuple[bytes, str]]] | None = None
     """Puts the page of metrics together where there are other processes to ask."""
-    draining: DrainDesk | None = None
+    draining: DrainService | None = None
     """Tells how far members are that take no new work; in the process that answers such questions."""
-    numbers: NumbersDesk | None = None
+    numbers: MetricsService | None = None
     """Tells what the whole cluster counts; in the process that answers such questions."""
     heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)
     """Told of new options."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
-from smg_node.http.message.delta_coalescing import Joining
-from smg_node.http.message.keepalive import Pulse
+from smg_node.http.message.delta_coalescing import DeltaCoalescer
+from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.middleware.drain_phases import Drain
 from smg_node.http.middleware.inflight import Inflight
 from smg_node.http.middleware.middleware import Action
@@ -46,8 +46,8 @@ def build_actions(
     parts: HttpParts,
     bodies: BodyReader,
     drain: Drain,
-    pulse: Pulse,
-    joining: Joining,
+    pulse: KeepaliveTimer,
+    joining: DeltaCoalescer,
     inflight: Inflight,
     probers: Probers,
 ) -> Mapping[str, Action]:
@@ -68,7 +68,7 @@ def build_actions(
 
 
 def _for_tenants(
-    parts: HttpParts, bodies: BodyReader, pulse: Pulse, joining: Joining
+    parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer, joining: DeltaCoalescer
 ) -> Mapping[str, Action]:
     generation = GenerationRoutes(parts, bodies, pulse, joining)
     models = ModelRoutes(parts.catalog)
@@ -81,7 +81,7 @@ def _for_tenants(
     }
 
 
-def _of_texts(parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> Mapping[str, Action]:
+def _of_texts(parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer) -> Mapping[str, Action]:
     @cache
     def embeddings() -> "EmbeddingRoutes":
         from smg_node.http.routes.inference.embeddings import EmbeddingRoutes
@@ -111,7 +111,9 @@ def _of_texts(parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> Mapping[str
     }
 
 
-def _of_history(parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> Mapping[str, Action]:
+def _of_history(
+    parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer
+) -> Mapping[str, Action]:
     @cache
     def responses() -> "ResponseRoutes":
         from smg_node.http.routes.stored.responses import ResponseRoutes
@@ -217,7 +219,9 @@ def _for_members(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
     }
 
 
-def _of_what_happens(parts: HttpParts, pulse: Pulse, inflight: Inflight) -> Mapping[str, Action]:
+def _of_what_happens(
+    parts: HttpParts, pulse: KeepaliveTimer, inflight: Inflight
+) -> Mapping[str, Action]:
     @cache
     def events() -> "EventRoutes":
         from smg_node.http.routes.cluster.events import EventRoutes

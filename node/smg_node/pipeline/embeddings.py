@@ -23,10 +23,10 @@ from smg_node.engines.transport.grpc_status import DEADLINE_CODE
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.generation.leg_runner import given_up
-from smg_node.pipeline.placement.placer import Wish
+from smg_node.pipeline.placement.placer import PlacementRequest
 from smg_node.pipeline.prompt.preparation import Prepared, Preparer
 from smg_node.pipeline.relay.relay_run import RelayParts
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Again, Attempts, Broken, GiveUp
 
 AT_ONCE_MAX: Final = 16
@@ -184,7 +184,9 @@ class EmbedRun:
             await asyncio.sleep(pause_s)
             wish = msgspec.structs.replace(wish, avoid=attempts.avoid, why="retry")
 
-    async def _placed(self, model: ServedModel, wish: Wish, broken: SmgError | None) -> Hold:
+    async def _placed(
+        self, model: ServedModel, wish: PlacementRequest, broken: SmgError | None
+    ) -> Reservation:
         """Return a worker that holds the next call; what broke before if there is none."""
         try:
             return await self._parts.placer.hold(model, wish)
@@ -193,9 +195,11 @@ class EmbedRun:
                 raise
             raise given_up(broken, error.message) from error
 
-    def _wish(self, at: int, text: Prepared, model: ServedModel, journey: Journey) -> Wish:
+    def _wish(
+        self, at: int, text: Prepared, model: ServedModel, journey: Journey
+    ) -> PlacementRequest:
         context = self._context
-        return Wish(
+        return PlacementRequest(
             deadline_s=context.deadline_s,
             prompt_tokens=len(text.ids),
             caller=context.caller,
@@ -225,7 +229,7 @@ class EmbedRun:
         return self._context.deadline_s - self._parts.clock.monotonic_s()
 
     def _broke(
-        self, at: int, hold: Hold, error: SmgError, attempts: Attempts, journey: Journey
+        self, at: int, hold: Reservation, error: SmgError, attempts: Attempts, journey: Journey
     ) -> float:
         """Return how long to wait before the next call; raises the error where there is none."""
         parts = self._parts

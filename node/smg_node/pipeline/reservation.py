@@ -18,7 +18,7 @@ from smg_node.fleet.workers.worker import Worker
 from smg_node.routing.policy import Beginning
 
 
-class Hold(msgspec.Struct, eq=False):
+class Reservation(msgspec.Struct, eq=False):
     """A call whose prompt has `prompt_tokens`, of which `tokens` are to be computed as far as is known.
 
     It began at `began_s` on the monotonic clock. `ahead` tokens were before it there, -1 if it had to wait for a slot. `probe` is the breaker's token for a

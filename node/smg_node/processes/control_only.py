@@ -3,7 +3,7 @@
 from typing import Any, Final, NoReturn
 
 
-class Absent:
+class ControlOnly:
     """Whatever it is asked, the request should have been passed on: that is a mistake of ours."""
 
     def __getattr__(self, name: str) -> Any:
@@ -13,5 +13,5 @@ class Absent:
         return ask
 
 
-ABSENT: Final[Any] = Absent()
+ABSENT: Final[Any] = ControlOnly()
 """It has no state: one for all."""

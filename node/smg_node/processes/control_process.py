@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from smg_mesh.shared import Shared
 from smg_node.admission.usage_book import UsageBook
-from smg_node.cluster.membership.cluster_interface import Doubts
+from smg_node.cluster.membership.cluster_interface import ReadinessReasons
 from smg_node.config.address import Address
 from smg_node.core.ports import Clock
 from smg_node.http.forwarding.control_proxy import Trusting
@@ -46,7 +46,7 @@ class Controlling:
         self._role: Final = role
         self._clock: Final = clock
         self._shared: Final = shared
-        self._doubts: Callable[[], Doubts] = Doubts
+        self._doubts: Callable[[], ReadinessReasons] = ReadinessReasons
         self._aside: Callable[[], bool] = bool
         self._leaving = False
         self._lost = 0
@@ -96,7 +96,7 @@ class Controlling:
         parts: HttpParts,
         usage: UsageBook,
         *,
-        doubts: Callable[[], Doubts],
+        doubts: Callable[[], ReadinessReasons],
         aside: Callable[[], bool],
     ) -> None:
         """Let this node's HTTP surface speak for all processes, and what all use be counted in one book.

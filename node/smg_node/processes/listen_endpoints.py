@@ -17,7 +17,7 @@ _PATH_BYTES_MAX: Final = 90
 
 
 @contextmanager
-def meeting_place(data_dir: Path, node: str, address: Address) -> Iterator[Place]:
+def listen_endpoints(data_dir: Path, node: str, address: Address) -> Iterator[Place]:
     """Hold a folder and a port for the processes of a node; OSError with words if the port is taken.
 
     The socket that holds the port does not listen: it keeps others away, and a port that the system chose.

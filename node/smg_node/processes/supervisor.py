@@ -56,7 +56,7 @@ class _Post:
     after: str = ""
 
 
-class Nursery:
+class Supervisor:
     """One per node. `data` is how many data processes there are to be."""
 
     def __init__(self, data: int, place: Place, monotonic_s: Callable[[], float]) -> None:

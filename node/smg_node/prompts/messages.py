@@ -13,7 +13,7 @@ import msgspec
 from smg_node.core.errors import unsupported
 from smg_node.core.generation.request import MediaPart, Part, TextPart, Tool, ToolCall, Turn
 from smg_node.prompts.analysis.template_facts import REASONING_KEYS, ContentForm, TemplateFacts
-from smg_node.prompts.jinja.symbolic_text import Notes, Place, Unseen
+from smg_node.prompts.jinja.symbolic_text import Notes, Place, SymbolicText
 
 Message = dict[str, Any]
 
@@ -66,13 +66,13 @@ def to_messages(turns: Sequence[Turn], facts: TemplateFacts, warn: Warn) -> list
     return _in_call_order(messages) if has_results else messages
 
 
-def unseen_messages(
+def symbolic_messages(
     messages: Sequence[Message], texts: Sequence[str], notes: Notes
 ) -> list[Message] | None:
     """Return the messages with their texts unseen; None where one does not stand in its message as it is."""
     hidden: list[Message] = []
     for at, (message, text) in enumerate(zip(messages, texts, strict=True)):
-        content, unseen = message["content"], Unseen(notes, Place(at), text)
+        content, unseen = message["content"], SymbolicText(notes, Place(at), text)
         if content == text:
             hidden.append({**message, "content": unseen})
         elif content == [{"type": "text", "text": text}]:

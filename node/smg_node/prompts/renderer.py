@@ -14,7 +14,7 @@ from smg_node.core.generation.request import ChatPrompt
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.prompts.analysis.template_facts import TemplateFacts, find_facts
 from smg_node.prompts.analysis.template_selection import TemplateTexts, find_templates
-from smg_node.prompts.analysis.thinking_variables import told
+from smg_node.prompts.analysis.thinking_variables import thinking_variables
 from smg_node.prompts.call_ids import with_ids
 from smg_node.prompts.coded_template import CodedTemplate, coded_template
 from smg_node.prompts.jinja.chat_template import ChatTemplate, TemplateError, TemplateLimits
@@ -26,11 +26,11 @@ from smg_node.prompts.messages import (
     Message,
     Warn,
     neighbours_merged,
+    symbolic_messages,
     systems_first,
     thoughts_joined,
     to_messages,
     to_tools,
-    unseen_messages,
 )
 
 # A template from a request is compiled while others wait for the interpreter: 0.6 s at worst.
@@ -152,7 +152,7 @@ class Renderer:
         known = self._choose(prompt)
         messages = to_messages(with_ids(prompt.turns, self._call_ids), known.facts, warn)
         tools = to_tools(prompt.tools, known.facts)
-        thinking = told(prompt.thinking, known.facts.switch, prompt.kwargs)
+        thinking = thinking_variables(prompt.thinking, known.facts.switch, prompt.kwargs)
         if thinking.unheeded:
             warn(thinking.unheeded, prompt.thinking.where)
         variables: dict[str, Any] = {
@@ -192,7 +192,7 @@ class Renderer:
         if not forms.wanted(key):
             return
         notes, dates = Notes(), Dates(variables["strftime_now"])
-        hidden = unseen_messages(messages, texts, notes)
+        hidden = symbolic_messages(messages, texts, notes)
         form = hidden and template.trace({**variables, "messages": hidden}, notes, dates)
         if form and form.text(texts, dates) == text:
             forms.learn(key, form)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from smg_node.core.ports import Rng
 from smg_node.routing.costs import about, added_s
-from smg_node.routing.peer_load_estimate import Unseen, drawn, poured
+from smg_node.routing.peer_load_estimate import PeerLoadEstimate, drawn, poured
 from smg_node.routing.policy import Asked
 from smg_node.routing.pool import Candidate, Pool
 
@@ -13,7 +13,7 @@ class Cheapest:
     """Draws by cost; keeps for each model how much this node places that might as well go elsewhere."""
 
     def __init__(self) -> None:
-        self._unseen: dict[str, Unseen] = {}
+        self._unseen: dict[str, PeerLoadEstimate] = {}
 
     def draw(self, found: Sequence[float], rng: Rng) -> int:
         """Return a candidate that costs about as little as any.
@@ -40,5 +40,5 @@ class Cheapest:
         """Note that such a request was placed there, with so many tokens to compute."""
         unseen = self._unseen.get(model)
         if unseen is None:
-            unseen = self._unseen[model] = Unseen()
+            unseen = self._unseen[model] = PeerLoadEstimate()
         unseen.placed(added_s(one, tokens), now_s)

@@ -33,7 +33,7 @@ _GUESS: Final = 1.1
 """The level rises and sinks by a few percent from one request to the next, and a guess should not be too low."""
 
 
-class Unseen:
+class PeerLoadEstimate:
     """How much work others place without this node's knowing, for one model."""
 
     __slots__ = ("_at_s", "_due_s", "_per_s", "_ratio", "_rise_s")

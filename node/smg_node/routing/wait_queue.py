@@ -51,7 +51,7 @@ DEFAULTS: Final[Mapping[Priority, ClassOptions]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class LineOptions:
+class QueueOptions:
     """What each class may have; see the knobs of `queue`."""
 
     classes: Mapping[Priority, ClassOptions] = field(default_factory=lambda: DEFAULTS)
@@ -116,11 +116,11 @@ class _Class:
         )
 
 
-class Line:
+class WaitQueue:
     """Those who wait for a worker of one model."""
 
-    def __init__(self, options: LineOptions | None = None) -> None:
-        classes = (options or LineOptions()).classes
+    def __init__(self, options: QueueOptions | None = None) -> None:
+        classes = (options or QueueOptions()).classes
         self._classes = {rank: _Class(classes[rank]) for rank in PRIORITIES}
         self._standing: dict[int, Ticket] = {}
         self._number = 0
@@ -235,7 +235,7 @@ class Line:
         """Return what happened in each class since the start."""
         return {rank: each.counts() for rank, each in self._classes.items()}
 
-    def retune(self, options: LineOptions) -> None:
+    def retune(self, options: QueueOptions) -> None:
         """Go by other numbers from now on; those who wait keep the time they were given."""
         for rank, each in self._classes.items():
             each.options = options.classes[rank]

@@ -20,9 +20,9 @@ import msgspec
 
 from smg_node.admission.admission_settings import prices
 from smg_node.admission.usage_book import UsageBook
-from smg_node.cluster.membership.cluster_interface import Doubts
-from smg_node.cluster.membership.shutdown import Farewell
-from smg_node.cluster.service_factory import SharedDesks, build_keys, build_live
+from smg_node.cluster.membership.cluster_interface import ReadinessReasons
+from smg_node.cluster.membership.shutdown import Shutdown
+from smg_node.cluster.service_factory import SharedServices, build_keys, build_live
 from smg_node.cluster.usage.usage_factory import UsageParts
 from smg_node.cluster.workers.sticky_sessions import Sessions
 from smg_node.cluster.workers.worker_registry import ClusterRegistry
@@ -42,15 +42,15 @@ from smg_node.processes.process_role import LEAVING, UP, Role
 from smg_node.processes.replication.model_load_results import tell_findings
 from smg_node.processes.replication.node_copy import NodeCopy, why_not_ready
 from smg_node.processes.replication.state_messages import DRAIN, SERVING, Serving, write
-from smg_node.processes.reports.journey_query import FIND, told
+from smg_node.processes.reports.journey_query import FIND, journeys_reply
 from smg_node.processes.reports.metric_series import LAST, SCRAPE
 from smg_node.processes.reports.metrics_scrape import scraped
-from smg_node.processes.reports.open_work_query import OPEN_WORK, said
+from smg_node.processes.reports.open_work_query import OPEN_WORK, open_work_reply
 from smg_node.processes.reports.usage_messages import USED
 from smg_node.processes.reports.usage_sender import UsageSender
 from smg_node.telemetry.metrics.loop_lag import LoopLag
 from smg_node.wiring.base import Base, build_base, running
-from smg_node.wiring.fleet_parts import FleetDesk, build_fleet, build_prefixes
+from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
 from smg_node.wiring.serving_parts import (
     build_admission,
     build_http_parts,
@@ -76,7 +76,7 @@ class _Process:
     base: Base
     fleet: Fleet
     registry: ClusterRegistry
-    desks: SharedDesks
+    desks: SharedServices
     rights: LeasedRights
     sender: UsageSender
     server: Server
@@ -88,7 +88,7 @@ async def serve_clients(settings: Settings, role: Role) -> int:
     settings = with_values(settings, {("kv", "subscribers"): "all"})
     async with AsyncExitStack() as stack:
         base = await build_base(settings, stack)
-        farewell = Farewell()
+        farewell = Shutdown()
         uplink = Uplink(role.place.bus, role.name)
         copy = NodeCopy(settings.name, uplink, base.clock)
         _listen(role, uplink, farewell)
@@ -113,7 +113,7 @@ async def serve_clients(settings: Settings, role: Role) -> int:
 
 
 def _build(
-    settings: Settings, role: Role, base: Base, uplink: Uplink, copy: NodeCopy, farewell: Farewell
+    settings: Settings, role: Role, base: Base, uplink: Uplink, copy: NodeCopy, farewell: Shutdown
 ) -> _Process:
     """Build everything; nothing is linked yet."""
     clock = base.clock
@@ -127,7 +127,7 @@ def _build(
     )
     prefixes = build_prefixes(settings, fleet)
     registry = ClusterRegistry(copy, fleet, monotonic_s=clock.monotonic_s, pulse_s=PULSE_S)
-    desk = FleetDesk(
+    desk = FleetService(
         fleet,
         networks,
         registry=registry,
@@ -135,7 +135,7 @@ def _build(
         clock=clock,
         workers_ready_min=settings.readiness.min_workers,
         draining=lambda: farewell.draining,
-        doubts=lambda: Doubts(why_not_ready(copy), copy.node.degraded),
+        doubts=lambda: ReadinessReasons(why_not_ready(copy), copy.node.degraded),
     )
     desks = _build_desks(settings, base, copy)
     rights = _build_rights(base, uplink, copy)
@@ -169,9 +169,9 @@ def _build(
     return _Process(base, fleet, registry, desks, rights, sender, server)
 
 
-def _build_desks(settings: Settings, base: Base, copy: NodeCopy) -> SharedDesks:
+def _build_desks(settings: Settings, base: Base, copy: NodeCopy) -> SharedServices:
     """Return what answers here; the rest is asked of the control process."""
-    return SharedDesks(
+    return SharedServices(
         live=build_live(settings, copy),
         settings=ABSENT,
         keys=build_keys(settings, copy, base.clock.now_ms),
@@ -185,12 +185,14 @@ def _build_rights(base: Base, uplink: Uplink, copy: NodeCopy) -> LeasedRights:
     """Return what this process may spend; it is lent by the control process."""
     rights = LeasedRights(copy.limits, clock=base.clock)
     uplink.on(WORD, rights.hear)
-    uplink.opened(lambda: rights.link(lambda said: uplink.tell(ASK, said)))
+    uplink.opened(lambda: rights.link(lambda open_work_reply: uplink.tell(ASK, open_work_reply)))
     uplink.closed(rights.cut)
     return rights
 
 
-def _build_usage(base: Base, uplink: Uplink, desks: SharedDesks) -> tuple[UsageBook, UsageSender]:
+def _build_usage(
+    base: Base, uplink: Uplink, desks: SharedServices
+) -> tuple[UsageBook, UsageSender]:
     """Return what counts here, and what carries it to the control process."""
     life = f"{base.clock.now_ms():x}-{base.rng.getrandbits(32):08x}"
     of_models = desks.live.of_models
@@ -209,18 +211,18 @@ def _answer(uplink: Uplink, base: Base, journal: Journal, server: Server) -> Non
         return scraped(base.meters, question)
 
     async def find(question: bytes) -> bytes:
-        return told(journal, question)
+        return journeys_reply(journal, question)
 
     async def work(_question: bytes) -> bytes:
         # What it passed on is open at the control process, which counts it.
-        return said(msgspec.structs.replace(server.work(), background=0))
+        return open_work_reply(msgspec.structs.replace(server.work(), background=0))
 
     uplink.answer(SCRAPE, scrape)
     uplink.answer(FIND, find)
     uplink.answer(OPEN_WORK, work)
 
 
-def _listen(role: Role, uplink: Uplink, farewell: Farewell) -> None:
+def _listen(role: Role, uplink: Uplink, farewell: Shutdown) -> None:
     """Leave when the control process says so; when the nursery does, there is none any more."""
 
     def leave() -> None:
@@ -266,7 +268,7 @@ def patience_s(role: Role) -> float:
 
 
 async def _workers_ready(
-    process: _Process, copy: NodeCopy, farewell: Farewell, within_s: float
+    process: _Process, copy: NodeCopy, farewell: Shutdown, within_s: float
 ) -> None:
     """Return when every worker that members say is up can be called from here, or when that takes too long."""
     ends_s = process.base.clock.monotonic_s() + within_s
@@ -284,6 +286,6 @@ def _announce(role: Role, uplink: Uplink, server: Server) -> None:
     keep()
     role.orders.say(UP)
     address = server.address
-    said = write(Serving(address.host, address.port))
-    uplink.opened(lambda: uplink.tell(SERVING, said))
-    uplink.tell(SERVING, said)
+    open_work_reply = write(Serving(address.host, address.port))
+    uplink.opened(lambda: uplink.tell(SERVING, open_work_reply))
+    uplink.tell(SERVING, open_work_reply)

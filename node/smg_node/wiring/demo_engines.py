@@ -71,7 +71,7 @@ async def _addresses(process: asyncio.subprocess.Process) -> list[str]:
     return found
 
 
-def say_demo(port: int) -> None:
+def print_demo(port: int) -> None:
     """Print what to type now: commands that work when pasted as they are."""
     known = importlib.util.find_spec("openai") is not None
     sys.stdout.write(

@@ -12,11 +12,16 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from smg_node.cluster.membership.cluster_interface import Doubts
+from smg_node.cluster.membership.cluster_interface import ReadinessReasons
 from smg_node.cluster.settings.model_views import parsers_view
 from smg_node.cluster.workers.sticky_sessions import Sessions
 from smg_node.cluster.workers.worker_registry import ClusterRegistry
-from smg_node.cluster.workers.worker_views import changed, cluster_view, wished, worker_view
+from smg_node.cluster.workers.worker_views import (
+    changed,
+    cluster_view,
+    requested_worker,
+    worker_view,
+)
 from smg_node.config.frozen_settings import Settings
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock, Rng
@@ -34,8 +39,8 @@ from smg_node.http.ports.node import (
     Health,
     ModelView,
     WorkerChange,
+    WorkerRequest,
     WorkerView,
-    WorkerWish,
 )
 from smg_node.http.ports.shared_state import SessionView
 from smg_node.pipeline.placement.placer import Placer, PlacerOptions
@@ -44,7 +49,7 @@ from smg_node.pipeline.placement.prefix_caches import Prefixes
 from smg_node.routing.kv_index.prefix_index import PrefixIndex
 from smg_node.routing.policy_registry import Policies
 from smg_node.routing.retry_budget import RetryOptions
-from smg_node.routing.wait_queue import ClassOptions, LineOptions
+from smg_node.routing.wait_queue import ClassOptions, QueueOptions
 
 PROBE_NOW_MAX_S: Final = 3.0
 LOADS_TIMEOUT_S: Final = 3.0
@@ -110,10 +115,10 @@ def retry_options(settings: Settings) -> RetryOptions:
     )
 
 
-def line_options(settings: Settings) -> LineOptions:
+def line_options(settings: Settings) -> QueueOptions:
     """Return what each class of those who wait may have, by these settings."""
     queue = settings.queue
-    return LineOptions(
+    return QueueOptions(
         {
             "system": ClassOptions(
                 queue.system_places, queue.system_timeout_s, queue.system_lift_s
@@ -174,7 +179,7 @@ def build_placer(
     return Placer(fleet, policies, options, clock=clock, rng=rng, beginnings=prefixes)
 
 
-class FleetDesk:
+class FleetService:
     """Answers the HTTP surface's questions about models, workers, sessions and health."""
 
     def __init__(
@@ -187,7 +192,7 @@ class FleetDesk:
         clock: Clock,
         workers_ready_min: int,
         draining: Callable[[], bool],
-        doubts: Callable[[], Doubts] = Doubts,
+        doubts: Callable[[], ReadinessReasons] = ReadinessReasons,
     ) -> None:
         self._fleet = fleet
         self._networks = networks
@@ -258,12 +263,12 @@ class FleetDesk:
         outlook = self._registry.outlook
         return [cluster_view(worker, outlook) for worker in self._fleet.workers()]
 
-    def add(self, wish: WorkerWish) -> WorkerView:
+    def add(self, wish: WorkerRequest) -> WorkerView:
         """Register a worker on all nodes; idempotent by URL. INVALID_REQUEST for a URL that cannot be one.
 
         FORBIDDEN for an address outside the allowed networks; a name is looked up when it is called.
         """
-        url = wished(wish)
+        url = requested_worker(wish)
         if _is_address(url.host) and not self._networks.allows(url.host):
             raise SmgError(
                 ErrorKind.FORBIDDEN,

@@ -23,7 +23,7 @@ from smg_node.routing.policy_registry import Policies
 from smg_node.routing.retry_budget import RetryBudgets
 from smg_node.wiring.base import Base
 from smg_node.wiring.fleet_parts import (
-    FleetDesk,
+    FleetService,
     fleet_options,
     line_options,
     listen_options,
@@ -83,7 +83,7 @@ def follow_serving(live: LiveSettings, parts: HttpParts, pipeline: Pipeline) -> 
     )
 
 
-def follow_below(live: LiveSettings, base: Base, fleet: Fleet, desk: FleetDesk) -> None:
+def follow_below(live: LiveSettings, base: Base, fleet: Fleet, desk: FleetService) -> None:
     """Let fleet, probes and telemetry take over the cluster's settings as they change."""
 
     def engines(now: Settings) -> None:

@@ -25,13 +25,13 @@ from smg_mesh.shared import Shared
 from smg_node import __version__
 from smg_node.cluster.factory import build_cluster, build_shared, build_sharing
 from smg_node.cluster.history_peers import HistoryPeers
-from smg_node.cluster.membership.cluster_interface import ClusterLife, Doubts
+from smg_node.cluster.membership.cluster_interface import ClusterInterface, ReadinessReasons
 from smg_node.cluster.membership.drain_status import Draining
 from smg_node.cluster.membership.node_duties import duties_of
-from smg_node.cluster.membership.shutdown import Farewell
+from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.cluster.prefix_hints.prefix_sharing import PrefixSharing
 from smg_node.cluster.reports.cluster_metrics import Numbers, own_numbers
-from smg_node.cluster.service_factory import SharedDesks, build_desks, listen
+from smg_node.cluster.service_factory import SharedServices, build_services, listen
 from smg_node.cluster.usage.usage_factory import UsageParts, build_usage
 from smg_node.cluster.workers.sticky_sessions import Sessions
 from smg_node.cluster.workers.worker_registry import ClusterRegistry
@@ -40,7 +40,7 @@ from smg_node.config.frozen_settings import Settings
 from smg_node.config.worker_url import parse_worker_url
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.workers.allowed_networks import Networks
-from smg_node.history.service.lazy_history import HistoryDoor
+from smg_node.history.service.lazy_history import LazyHistory
 from smg_node.http.app import Server
 from smg_node.http.ports.drain import OpenWork
 from smg_node.pipeline.observability.engine_metrics import watch_listening, watch_prefixes
@@ -48,8 +48,8 @@ from smg_node.pipeline.placement.prefix_caches import Prefixes
 from smg_node.process_memory import settle, spare
 from smg_node.telemetry.metrics.loop_lag import LoopLag
 from smg_node.wiring.base import Base, build_base, running
-from smg_node.wiring.demo_engines import demo_engines, say_demo
-from smg_node.wiring.fleet_parts import FleetDesk, build_fleet, build_prefixes
+from smg_node.wiring.demo_engines import demo_engines, print_demo
+from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
 from smg_node.wiring.serving_parts import (
     build_admission,
     build_http_parts,
@@ -74,12 +74,12 @@ class _Node:
     base: Base
     fleet: Fleet
     registry: ClusterRegistry
-    desks: SharedDesks
-    cluster: ClusterLife
+    desks: SharedServices
+    cluster: ClusterInterface
     sharing: PrefixSharing | None
     usage: UsageParts
-    history: HistoryDoor
-    farewell: Farewell
+    history: LazyHistory
+    farewell: Shutdown
     server: Server
     control: "Controlling | None"
 
@@ -115,7 +115,7 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
             await control.serving(settings.processes)
         _announce(address, server.metrics_address)
         if settings.demo:
-            say_demo(address.port)
+            print_demo(address.port)
         with _signals(farewell.signalled) if control is None else nullcontext():
             await farewell.wanted.wait()
             cluster.say_leaving()
@@ -126,7 +126,7 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
 
 
 async def _drain(
-    settings: Settings, farewell: Farewell, server: Server, control: "Controlling | None"
+    settings: Settings, farewell: Shutdown, server: Server, control: "Controlling | None"
 ) -> None:
     """Say farewell, in all processes at a time, and how far that is."""
     async with running({"farewell": partial(_say_what_is_open, farewell, control)}):
@@ -137,7 +137,7 @@ async def _drain(
         await asyncio.gather(server.drain(), control.drained(within_s))
 
 
-async def _say_what_is_open(farewell: Farewell, control: "Controlling | None") -> None:
+async def _say_what_is_open(farewell: Shutdown, control: "Controlling | None") -> None:
     """Write down what a farewell waits for, again and again, for whoever waits for the node to stop."""
     while True:
         await asyncio.sleep(SAY_OPEN_S)
@@ -162,7 +162,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         rng=base.rng,
     )
     prefixes = build_prefixes(settings, fleet)
-    farewell = Farewell()
+    farewell = Shutdown()
     control = None if role is None else _build_control(role, base, shared, fleet)
     registry = _build_registry(settings, base, shared, fleet, control)
     cluster = _build_cluster(settings, base, shared, farewell)
@@ -171,7 +171,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     )
     history = _build_history(settings, base, shared, HistoryPeers(cluster))
     doubts = _doubts(cluster, sharing, history)
-    desk = FleetDesk(
+    desk = FleetService(
         fleet,
         networks,
         registry=registry,
@@ -181,7 +181,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         draining=lambda: farewell.draining,
         doubts=doubts,
     )
-    desks = build_desks(settings, shared, cluster.mesh, wall_ms=base.clock.now_ms)
+    desks = build_services(settings, shared, cluster.mesh, wall_ms=base.clock.now_ms)
     listen(settings, shared, desks)
     usage = build_usage(settings, desks.live, cluster, base.clock, base.rng, base.meters)
     _watch_engines(base, fleet, prefixes)
@@ -220,8 +220,8 @@ def _watch_engines(base: Base, fleet: Fleet, prefixes: Prefixes) -> None:
 def _build_numbers(
     settings: Settings,
     base: Base,
-    desk: FleetDesk,
-    cluster: ClusterLife,
+    desk: FleetService,
+    cluster: ClusterInterface,
     control: "Controlling | None",
 ) -> Numbers:
     """Return what tells of all that is counted, here by all processes, and elsewhere."""
@@ -239,8 +239,8 @@ def _build_numbers(
 def _build_draining(
     shared: Shared,
     registry: ClusterRegistry,
-    cluster: ClusterLife,
-    farewell: Farewell,
+    cluster: ClusterInterface,
+    farewell: Shutdown,
     control: "Controlling | None",
 ) -> Draining:
     """Return what tells how far members are that take no new work."""
@@ -279,9 +279,9 @@ def _build_control(role: "Role", base: Base, shared: Shared, fleet: Fleet) -> "C
 
 def _build_history(
     settings: Settings, base: Base, shared: Shared, peers: HistoryPeers
-) -> HistoryDoor:
+) -> LazyHistory:
     """Return the door to what is remembered; nothing is open yet."""
-    return HistoryDoor(
+    return LazyHistory(
         settings,
         clock=base.clock,
         rng=base.rng,
@@ -293,8 +293,8 @@ def _build_history(
 
 
 def _build_cluster(
-    settings: Settings, base: Base, shared: Shared, farewell: Farewell
-) -> ClusterLife:
+    settings: Settings, base: Base, shared: Shared, farewell: Shutdown
+) -> ClusterInterface:
     """Return this node's life among others; it has not begun."""
     return build_cluster(
         settings,
@@ -307,7 +307,7 @@ def _build_cluster(
     )
 
 
-async def _open_work(farewell: Farewell, control: "Controlling | None") -> OpenWork:
+async def _open_work(farewell: Shutdown, control: "Controlling | None") -> OpenWork:
     """Return what is open in all processes of this node."""
     own = OpenWork() if farewell.server is None else farewell.server.work()
     if control is None:
@@ -318,14 +318,16 @@ async def _open_work(farewell: Farewell, control: "Controlling | None") -> OpenW
 
 
 def _doubts(
-    cluster: ClusterLife, sharing: PrefixSharing | None, history: HistoryDoor
-) -> Callable[[], Doubts]:
+    cluster: ClusterInterface, sharing: PrefixSharing | None, history: LazyHistory
+) -> Callable[[], ReadinessReasons]:
     """Return what says why this node should not be sent work, or what is not as it should be."""
     others = cluster.doubts if sharing is None else sharing.after(cluster.doubts)
 
-    def all_of_them() -> Doubts:
+    def all_of_them() -> ReadinessReasons:
         said = others()
-        return Doubts((*said.reasons, *history.reasons()), (*said.degraded, *history.degraded()))
+        return ReadinessReasons(
+            (*said.reasons, *history.reasons()), (*said.degraded, *history.degraded())
+        )
 
     return all_of_them
 

@@ -14,9 +14,9 @@ from smg_node.admission.admission_settings import (
     watch_admission,
 )
 from smg_node.admission.ports import Rights, Rules
-from smg_node.cluster.membership.member_query import Asking
+from smg_node.cluster.membership.member_query import MemberQueries
 from smg_node.cluster.reports.journey_search import Explanations, Siblings
-from smg_node.cluster.service_factory import SharedDesks
+from smg_node.cluster.service_factory import SharedServices
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.cluster.usage.usage_factory import UsageParts
 from smg_node.config.frozen_settings import Settings
@@ -27,11 +27,11 @@ from smg_node.fleet.fleet import Fleet, OpenEngine
 from smg_node.fleet.models.model_registry import ModelParts
 from smg_node.fleet.workers.allowed_networks import Networks
 from smg_node.fleet.workers.engine_connect import engine_opener as open_with
-from smg_node.history.service.lazy_history import HistoryDoor
+from smg_node.history.service.lazy_history import LazyHistory
 from smg_node.http.http_parts import HttpParts, Identity
 from smg_node.http.http_settings import http_options, reader_options
 from smg_node.http.ports.node import Cluster
-from smg_node.http.routes.inference.token_service import TokenDesk
+from smg_node.http.routes.inference.token_service import LocalTokens
 from smg_node.pipeline.embeddings import Embedder
 from smg_node.pipeline.generation.generator import GenerationParts, Generator
 from smg_node.pipeline.observability.journey_log import Journal
@@ -54,7 +54,7 @@ from smg_node.telemetry.metrics.meters import Meters
 from smg_node.tokens.caches.exact_cache import ExactCache, ExactLimits
 from smg_node.wiring.base import Base
 from smg_node.wiring.fleet_parts import (
-    FleetDesk,
+    FleetService,
     build_placer,
     retry_options,
 )
@@ -145,16 +145,16 @@ def build_http_parts(
     settings: Settings,
     base: Base,
     fleet: Fleet,
-    desk: FleetDesk,
+    desk: FleetService,
     cluster: Cluster,
-    shared: SharedDesks,
+    shared: SharedServices,
     usage: UsageParts,
     *,
     sticky: Bindings,
-    mesh: Asking | None = None,
+    mesh: MemberQueries | None = None,
     siblings: Siblings | None = None,
     prefixes: Prefixes | None = None,
-    history: HistoryDoor | None,
+    history: LazyHistory | None,
     admission: Admission | None = None,
     journal: Journal | None = None,
 ) -> HttpParts:
@@ -188,13 +188,13 @@ def build_http_parts(
 def _surface(
     settings: Settings,
     base: Base,
-    desk: FleetDesk,
+    desk: FleetService,
     cluster: Cluster,
-    shared: SharedDesks,
+    shared: SharedServices,
     usage: UsageParts,
     pipeline: Pipeline,
     explain: Explanations,
-    history: HistoryDoor | None,
+    history: LazyHistory | None,
 ) -> HttpParts:
     """Return the node as the HTTP surface sees it."""
     reading = reader_options(settings)
@@ -209,7 +209,7 @@ def _surface(
         if history is None
         else history.desks(anything, pipeline.placer, pipeline.preparer),
         catalog=desk,
-        tokens=TokenDesk(pipeline.placer, pipeline.preparer, base.clock),
+        tokens=LocalTokens(pipeline.placer, pipeline.preparer, base.clock),
         workers=desk,
         sessions=desk,
         health=desk,

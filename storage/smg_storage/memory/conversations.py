@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from smg_storage.located_item import located_item
-from smg_storage.memory.row_store import Shelf, home_of
+from smg_storage.memory.row_store import RowStore, home_of
 from smg_storage.memory.rows import ConversationRow, ItemRow, Key, Kind, ResponseRow
 from smg_storage.memory.write_equality import (
     bad_reference,
@@ -31,7 +31,7 @@ from smg_storage.records import (
 class MemoryConversations:
     """The part of a store in memory that is about conversations."""
 
-    def __init__(self, shelf: Shelf, now_us: Callable[[], int]) -> None:
+    def __init__(self, shelf: RowStore, now_us: Callable[[], int]) -> None:
         self._shelf = shelf
         self._now_us = now_us
 

@@ -33,7 +33,7 @@ from smg_storage.records import NEVER_US
 _COUNTS_AS_ITEM: Final = (Kind.ITEM, Kind.LOCATION)
 
 
-class Shelf:
+class RowStore:
     """The rows. Whatever changes them goes through here, so that the sums stay right."""
 
     def __init__(self, bounds: Bounds) -> None:

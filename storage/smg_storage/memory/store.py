@@ -7,7 +7,7 @@ is the oldest thread goes first. Other nodes see nothing of it.
 from collections.abc import Callable
 
 from smg_storage.errors import StoreError, StoreErrorKind
-from smg_storage.memory.row_store import Shelf
+from smg_storage.memory.row_store import RowStore
 from smg_storage.memory.rows import Tally
 from smg_storage.memory.runs import MemoryRuns
 from smg_storage.options import Bounds, StoreOptions
@@ -20,7 +20,7 @@ class MemoryStore(MemoryRuns):
     """History in bounded dictionaries."""
 
     def __init__(self, bounds: Bounds, now_us: Callable[[], int]) -> None:
-        super().__init__(Shelf(bounds), now_us)
+        super().__init__(RowStore(bounds), now_us)
         self._closed = False
 
     @property

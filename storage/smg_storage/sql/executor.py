@@ -12,7 +12,7 @@ from smg_storage.sql.transaction import Asked, Operation
 T = TypeVar("T")
 
 
-class Door:
+class Executor:
     """What runs operations. There is a database behind it from the start of the store to its end."""
 
     def __init__(

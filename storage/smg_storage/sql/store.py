@@ -10,7 +10,7 @@ from smg_storage.records import Access, Committed, PoolFigures, StoreFigures, Tu
 from smg_storage.sql.commit_grouping import Grouping, Outcome
 from smg_storage.sql.database_urls import make_private
 from smg_storage.sql.databases import Database
-from smg_storage.sql.executor import Door
+from smg_storage.sql.executor import Executor
 from smg_storage.sql.operations import housekeeping as upkeep
 from smg_storage.sql.operations import turns
 from smg_storage.sql.schema.revision import is_older
@@ -42,7 +42,7 @@ class SqlStore(SqlConversations, SqlResponses, SqlRuns):
         migrate: Migrate | None = None,
         path: str = "",
     ) -> None:
-        super().__init__(Door(open_database, Statements(tables, kind), now_us))
+        super().__init__(Executor(open_database, Statements(tables, kind), now_us))
         self._kind = kind
         self._migrate = migrate
         self._path = path

@@ -10,7 +10,7 @@ from smg_storage.records import (
     ItemPage,
     PageAsk,
 )
-from smg_storage.sql.executor import Door
+from smg_storage.sql.executor import Executor
 from smg_storage.sql.operations import conversations
 from smg_storage.sql.operations.turn_plan import Growth
 
@@ -18,7 +18,7 @@ from smg_storage.sql.operations.turn_plan import Growth
 class SqlConversations:
     """Conversations and their items, in tables."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Executor) -> None:
         self._door = door
 
     async def create_conversation(self, access: Access, record: Conversation) -> Conversation:

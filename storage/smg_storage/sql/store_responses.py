@@ -11,14 +11,14 @@ from smg_storage.records import (
     Status,
     StoredResponse,
 )
-from smg_storage.sql.executor import Door
+from smg_storage.sql.executor import Executor
 from smg_storage.sql.operations import responses
 
 
 class SqlResponses:
     """Responses and chains, in tables."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Executor) -> None:
         self._door = door
 
     async def store_response(self, access: Access, record: StoredResponse) -> str:

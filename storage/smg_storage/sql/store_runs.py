@@ -11,14 +11,14 @@ from smg_storage.records import (
     Reserved,
     StoredResponse,
 )
-from smg_storage.sql.executor import Door
+from smg_storage.sql.executor import Executor
 from smg_storage.sql.operations import runs
 
 
 class SqlRuns:
     """Leases, events and keys, in tables."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Executor) -> None:
         self._door = door
 
     async def claim_run(

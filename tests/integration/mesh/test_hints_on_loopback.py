@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_mesh.io.gossip_bridge import Carrier
-from smg_mesh.io.shared_state.hint_transport import UnheardError
+from smg_mesh.io.gossip_bridge import GossipBridge
+from smg_mesh.io.shared_state.hint_transport import NotDeliveredError
 from support.hint_world import DictStore
 from support.mesh_cluster import Cluster, agree, cluster, key_file, make_mesh, until
 from support.shared_nodes import Node, make_shared
@@ -106,22 +106,22 @@ async def test_who_crashes_is_forgotten_and_who_returns_has_its_say_again(tmp_pa
 async def test_when_every_other_call_fails_all_of_it_arrives_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key, draw, whole = key_file(tmp_path), random.Random(1), Carrier.take_hints
+    key, draw, whole = key_file(tmp_path), random.Random(1), GossipBridge.take_hints
     lost = 0
 
-    async def lossy(self: Carrier, name: str, letter: bytes, *, deadline_s: float) -> bytes:
+    async def lossy(self: GossipBridge, name: str, letter: bytes, *, deadline_s: float) -> bytes:
         nonlocal lost
         fate = draw.random()
         if fate < 0.25:
             lost += 1
-            raise UnheardError("lost on the way")
+            raise NotDeliveredError("lost on the way")
         answer = await whole(self, name, letter, deadline_s=deadline_s)
         if fate < 0.5:
             lost += 1
-            raise UnheardError("the answer was lost")
+            raise NotDeliveredError("the answer was lost")
         return answer
 
-    monkeypatch.setattr(Carrier, "take_hints", lossy)
+    monkeypatch.setattr(GossipBridge, "take_hints", lossy)
     async with cluster() as nodes:
         a = await add_node(nodes, "a", key)
         b = await add_node(nodes, "b", key, a)

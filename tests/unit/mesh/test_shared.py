@@ -10,12 +10,12 @@ import pytest
 
 from smg_mesh.io.security.keyring import Keyring
 from smg_mesh.io.security.ring_key import RingKey
-from smg_mesh.io.shared_state.hint_transport import UnheardError
+from smg_mesh.io.shared_state.hint_transport import NotDeliveredError
 from smg_mesh.shared import NOTES, Shared, StateError, WorkerSpec
 from smg_mesh.swim.messages import News
 from smg_mesh.sync.counter_names import NOTES as REPLICA_NOTES
 from smg_mesh.sync.join_progress import SETTLE_MS
-from smg_mesh.sync.replica_effects import Converse, DigestIs, Say
+from smg_mesh.sync.replica_effects import DigestIs, OpenExchanges, SpreadRumor
 from support.shared_nodes import QUICK, make_shared
 
 DAY_MS = 86_400_000
@@ -26,7 +26,7 @@ class Gossip:
 
     def __init__(self, *, nobody: bool = False) -> None:
         self.seals = Keyring([RingKey(bytes(32))], "test")
-        self.wishes: list[Say | Converse | DigestIs] = []
+        self.wishes: list[SpreadRumor | OpenExchanges | DigestIs] = []
         self.events: list[tuple[str, str, Mapping[str, str | int]]] = []
         self._nobody = nobody
 
@@ -36,14 +36,14 @@ class Gossip:
     def nobody(self) -> bool:
         return self._nobody
 
-    def carry(self, wish: Say | Converse | DigestIs) -> None:
+    def carry(self, wish: SpreadRumor | OpenExchanges | DigestIs) -> None:
         self.wishes.append(wish)
 
     def happened(self, kind: str, text: str, detail: Mapping[str, str | int]) -> None:
         self.events.append((kind, text, detail))
 
     async def take_hints(self, name: str, letter: bytes, *, deadline_s: float) -> bytes:
-        raise UnheardError(name)
+        raise NotDeliveredError(name)
 
     @property
     def expect(self) -> int:
@@ -52,7 +52,7 @@ class Gossip:
     def send_letter(self, name: str, content: bytes) -> None:
         raise AssertionError("nothing is limited, so there is nothing to say")
 
-    def of(self, kind: type) -> list[Say | Converse | DigestIs]:
+    def of(self, kind: type) -> list[SpreadRumor | OpenExchanges | DigestIs]:
         return [wish for wish in self.wishes if isinstance(wish, kind)]
 
 
@@ -194,12 +194,12 @@ async def test_writes_go_to_the_gossip_once_there_are_others() -> None:
     gossip = Gossip(nobody=True)
     shared = await opened(make_shared("a"), gossip)
     put(shared, "x", 1)
-    assert gossip.of(Say) == []
+    assert gossip.of(SpreadRumor) == []
     assert len(gossip.of(DigestIs)) == 1
     shared.set_members([("a", 7 << 48), ("b", 1)])
     put(shared, "x", 2)
-    (said,) = gossip.of(Say)
-    assert isinstance(said, Say)
+    (said,) = gossip.of(SpreadRumor)
+    assert isinstance(said, SpreadRumor)
     assert said.kind == "d"
     assert shared.living() == ("a", "b")
     other = await opened(make_shared("b"), Gossip())
@@ -296,7 +296,7 @@ async def test_who_meets_only_one_that_arrives_as_well_waits_a_second_and_asks_t
     shared = await opened(make_shared("b"), gossip)
     shared.set_members([("a", 1), ("b", 1), ("c", 1)])
     shared.met("a", full=True, held=False)
-    await until(lambda: Converse("gap", name="c") in gossip.wishes)
+    await until(lambda: OpenExchanges("gap", name="c") in gossip.wishes)
     assert not shared.held
     shared.met("c", full=True, held=False)
     assert shared.held

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.cluster.membership.cluster_interface import Doubts
+from smg_node.cluster.membership.cluster_interface import ReadinessReasons
 from smg_node.cluster.workers.sticky_sessions import Sessions
 from smg_node.cluster.workers.worker_registry import ClusterRegistry
 from smg_node.config.schema.problems import ConfigurationError
@@ -11,11 +11,11 @@ from smg_node.core.errors import SmgError
 from smg_node.engines.disaggregation import Pairing
 from smg_node.engines.engine import Contract
 from smg_node.fleet.workers.allowed_networks import Networks
-from smg_node.http.ports.node import WorkerWish
+from smg_node.http.ports.node import WorkerRequest
 from smg_node.pipeline.placement.policy_settings import build_policies
 from smg_node.routing.policy_registry import OwnBindings
 from smg_node.system_clock import SystemClock
-from smg_node.wiring.fleet_parts import FleetDesk, build_placer
+from smg_node.wiring.fleet_parts import FleetService, build_placer
 from support.configuration import load
 from support.fake_engine import card
 from support.fleet_world import Board, FakeSharedWorkers, fleet_world
@@ -26,12 +26,12 @@ def desk(
     folder: Path,
     *,
     draining: bool = False,
-    doubts: Doubts | None = None,
+    doubts: ReadinessReasons | None = None,
     networks: tuple[str, ...] = (),
-) -> FleetDesk:
+) -> FleetService:
     fleet, clock = fleet_of({}, folder), SystemClock()
     shared = FakeSharedWorkers("n1", Board(["n1"]))
-    return FleetDesk(
+    return FleetService(
         fleet,
         Networks(networks),
         registry=ClusterRegistry(shared, fleet, monotonic_s=clock.monotonic_s),
@@ -39,7 +39,7 @@ def desk(
         clock=clock,
         workers_ready_min=0,
         draining=lambda: draining,
-        doubts=lambda: doubts or Doubts(),
+        doubts=lambda: doubts or ReadinessReasons(),
     )
 
 
@@ -49,13 +49,13 @@ def test_a_node_without_doubts_is_ready(tmp_path: Path) -> None:
 
 
 def test_what_the_cluster_has_against_it_keeps_a_node_from_being_ready(tmp_path: Path) -> None:
-    health = desk(tmp_path, doubts=Doubts(["mesh: joining"], ["joining"])).health()
+    health = desk(tmp_path, doubts=ReadinessReasons(["mesh: joining"], ["joining"])).health()
     assert (health.ready, health.reasons) == (False, ("mesh: joining",))
     assert health.degraded == ("joining",)
 
 
 def test_what_is_only_worth_knowing_does_not(tmp_path: Path) -> None:
-    health = desk(tmp_path, doubts=Doubts(degraded=["isolated"])).health()
+    health = desk(tmp_path, doubts=ReadinessReasons(degraded=["isolated"])).health()
     assert (health.ready, health.degraded) == (True, ("isolated",))
 
 
@@ -79,10 +79,10 @@ def test_an_address_outside_the_allowed_networks_is_refused_and_not_registered(
 ) -> None:
     made = desk(tmp_path, networks=("10.0.0.0/8",))
     with pytest.raises(SmgError) as caught:
-        made.add(WorkerWish("grpc://192.168.0.1:1"))
+        made.add(WorkerRequest("grpc://192.168.0.1:1"))
     assert caught.value.status == 403
     assert made.workers() == []
-    assert made.add(WorkerWish("grpc://10.0.0.1:1")).url == "grpc://10.0.0.1:1"
+    assert made.add(WorkerRequest("grpc://10.0.0.1:1")).url == "grpc://10.0.0.1:1"
 
 
 async def test_a_node_whose_workers_cannot_do_anything_alone_waits_for_their_partners(
@@ -95,7 +95,7 @@ async def test_a_node_whose_workers_cannot_do_anything_alone_waits_for_their_par
                 contract=Contract.VLLM, role=role, pairing=Pairing("nixl", "g")
             )
         node.desk.retune(workers_ready_min=1)
-        node.desk.add(WorkerWish("grpc://p:1"))
+        node.desk.add(WorkerRequest("grpc://p:1"))
         await world.until(lambda node: node.ready("p"))
         health = node.desk.health()
         assert (health.ready, health.workers_ready, health.workers_total) == (False, 0, 1)
@@ -108,11 +108,11 @@ async def test_a_node_whose_workers_cannot_do_anything_alone_waits_for_their_par
         assert (shown.workers, shown.workers_ready, shown.roles) == (1, 0, {})
         assert shown.parsers is not None
         assert (shown.parsers.tools.name, shown.parsers.tools.source) == ("plain", "nothing")
-        node.desk.add(WorkerWish("grpc://d:1"))
+        node.desk.add(WorkerRequest("grpc://d:1"))
         await world.until(lambda node: node.ready("p", "d"))
         health = node.desk.health()
         assert (health.ready, health.workers_ready, health.reasons) == (True, 2, ())
-        node.desk.add(WorkerWish("grpc://r:1"))
+        node.desk.add(WorkerRequest("grpc://r:1"))
         node.desk.drain("grpc://d:1")
         await world.until(lambda node: node.worker("r").routable)
         health = node.desk.health()

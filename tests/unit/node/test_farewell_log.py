@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from smg_node.cluster.membership.shutdown import Farewell
+from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.http.app import Server
 from smg_node.http.ports.drain import OpenWork
 from smg_node.wiring import node_process as serve
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 SAID = "draining: 3 streams, 1 requests and 2 background responses are open; cut off in 90 s"
 
 
-def farewell_with(work: OpenWork) -> Farewell:
-    farewell = Farewell()
+def farewell_with(work: OpenWork) -> Shutdown:
+    farewell = Shutdown()
     farewell.server = cast(Server, SimpleNamespace(work=lambda: work))
     return farewell
 
 
 async def first_line(
-    farewell: Farewell, control: "Controlling | None", caplog: pytest.LogCaptureFixture
+    farewell: Shutdown, control: "Controlling | None", caplog: pytest.LogCaptureFixture
 ) -> str:
     with caplog.at_level(logging.INFO):
         async with running({"farewell": partial(serve._say_what_is_open, farewell, control)}):

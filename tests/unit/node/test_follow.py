@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from smg_mesh.shared import Shared
 from smg_node.admission.admission import Admission
-from smg_node.cluster.membership.cluster_interface import ClusterLife
+from smg_node.cluster.membership.cluster_interface import ClusterInterface
 from smg_node.cluster.service_factory import listen
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.cluster.usage.usage_factory import build_usage
@@ -19,7 +19,7 @@ from smg_node.config.frozen_settings import is_section
 from smg_node.config.schema.live_settings import LIVE, LiveError, LiveKnob
 from smg_node.core.ids import IdSource
 from smg_node.fleet.fleet import Fleet
-from smg_node.history.service.lazy_history import HistoryDoor
+from smg_node.history.service.lazy_history import LazyHistory
 from smg_node.http.http_parts import HttpParts
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
@@ -31,7 +31,7 @@ from smg_node.telemetry.logs.logs import Logs
 from smg_node.telemetry.metrics.meters import Meters
 from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
 from smg_node.wiring.base import Base
-from smg_node.wiring.fleet_parts import FleetDesk
+from smg_node.wiring.fleet_parts import FleetService
 from smg_node.wiring.serving_parts import build_admission, build_http_parts
 from support.fake_cluster import FakeCluster
 from support.fake_rights import FakeRights, FakeRules
@@ -110,19 +110,19 @@ class Wired:
         self.world = SharedWorld("a")
         desks = self.world.desks("a")
         self.live: LiveSettings = desks.live
-        alone = cast("ClusterLife", SimpleNamespace(desk=FakeCluster(), mesh=None))
+        alone = cast("ClusterInterface", SimpleNamespace(desk=FakeCluster(), mesh=None))
         usage = build_usage(self.live.own, self.live, alone, clock, rng, self.base.meters)
         self.parts: HttpParts = build_http_parts(
             self.live.own,
             self.base,
             cast("Fleet", self.fleet),
-            cast("FleetDesk", self.desk),
+            cast("FleetService", self.desk),
             FakeCluster(),
             desks,
             usage,
             sticky=OwnBindings(),
             history=cast(
-                "HistoryDoor",
+                "LazyHistory",
                 SimpleNamespace(
                     desks=lambda *_: None,
                     retune=lambda now: self.history.retune(deep(now)),

@@ -8,7 +8,7 @@ import pytest
 from smg_storage.hooks import HookedStore, NamedHook
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds
-from smg_storage.store_wrapper import AroundStore
+from smg_storage.store_wrapper import StoreWrapper
 from support.storage_hooks import Witness
 from support.store_contract.maker import Clock, Opened, StoreMaker
 from support.store_contract.suite import HistoryStoreContract
@@ -23,7 +23,7 @@ class WrappedMaker:
     async def open(self) -> AsyncIterator[Opened]:
         clock = Clock()
         memory = MemoryStore(Bounds(age_max_s=30 * 86_400), clock)
-        store = HookedStore(AroundStore(memory), [NamedHook("witness", Witness())])
+        store = HookedStore(StoreWrapper(memory), [NamedHook("witness", Witness())])
         await store.start()
         yield Opened(store, store, clock)
         await store.close()

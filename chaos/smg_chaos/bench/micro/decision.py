@@ -39,10 +39,10 @@ from smg_node.fleet.load.worker_load import PREFILL_RATE, WorkerLoad
 from smg_node.fleet.models.model_options import ModelSettings
 from smg_node.fleet.models.served_model import AnyModel, RelayedModel
 from smg_node.fleet.workers.worker import Status, Worker
-from smg_node.fleet.workers.worker_spec import Declared
-from smg_node.pipeline.placement.decider import Decider, Look, Rule, Wish
+from smg_node.fleet.workers.worker_spec import DeclaredWorker
+from smg_node.pipeline.placement.decider import Decider, PlacementAttempt, PlacementRequest, Rule
 from smg_node.pipeline.placement.prefix_caches import Prefixes
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.reservation import Reservation
 from smg_node.routing.kv_index.block_hash import chain, root_of, seed_of
 from smg_node.routing.kv_index.prefix_index import PrefixIndex
 from smg_node.routing.policy import Asked
@@ -110,10 +110,10 @@ class Scene:
         self._asked = 0
         self._rested = True
         """Whether calls are to go on before it chooses again."""
-        self._due: list[tuple[float, int, Hold]] = []
+        self._due: list[tuple[float, int, Reservation]] = []
 
     def _worker(self, at: int) -> Worker:
-        declared = Declared(parse_worker_url(f"http://10.0.{at // 250}.{1 + at % 250}:80"))
+        declared = DeclaredWorker(parse_worker_url(f"http://10.0.{at // 250}.{1 + at % 250}:80"))
         worker = Worker(
             declared, WorkerLoad(declared.id), Breaker(BreakerOptions(), self._rng), Status.READY
         )
@@ -161,11 +161,11 @@ class Scene:
         for _ in wishes:
             self._pass(self._pause_s)
         decider, model, rule, now_s = self._decider, self._model, self._rule, self.now_s
-        holds: list[Hold | None] = []
+        holds: list[Reservation | None] = []
         start_ns = time.thread_time_ns()
         for wish in wishes:
             stages = decider.stages_for(model, wish, now_s, rule, last=False)
-            holds.append(decider.find(Look(model, wish, stages, rule, now_s), now_s))
+            holds.append(decider.find(PlacementAttempt(model, wish, stages, rule, now_s), now_s))
         took_s = (time.thread_time_ns() - start_ns) / _BURST / 1e9
         for hold in holds:
             assert hold is not None, "a fleet that is half busy has room"
@@ -202,10 +202,10 @@ class Scene:
         for worker, tokens in chosen:
             assert worker.engine is not None
             assert worker.card is not None
-            self._go_on(Hold(worker, worker.engine, worker.card, tokens, tokens, now_s))
+            self._go_on(Reservation(worker, worker.engine, worker.card, tokens, tokens, now_s))
         return took_s
 
-    def _go_on(self, hold: Hold) -> None:
+    def _go_on(self, hold: Reservation) -> None:
         """Let a call speak when its worker comes to it, and end later."""
         load = hold.worker.load
         self._asked += 1
@@ -213,10 +213,10 @@ class Scene:
         heappush(self._due, (first_s, 2 * self._asked, hold))
         heappush(self._due, (first_s + _REQUEST_S, 2 * self._asked + 1, hold))
 
-    def _wish(self) -> Wish:
+    def _wish(self) -> PlacementRequest:
         journey = Journey("request", "node", "chat", "bench", 0)
         ids: TokenIds = self._rng.choice(self._prompts)
-        return Wish(self.now_s + 600, ids, journey=journey)
+        return PlacementRequest(self.now_s + 600, ids, journey=journey)
 
     def _pass(self, seconds: float) -> None:
         """Let calls speak and end, and engines say how busy they are."""

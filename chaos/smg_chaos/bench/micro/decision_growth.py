@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from smg_chaos.bench.micro.decision import Case, Scene
-from smg_node.pipeline.placement.decider import Look
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.placement.decider import PlacementAttempt
+from smg_node.pipeline.reservation import Reservation
 
 WORKERS: Final = (1, 8, 64)
 STREAMS: Final = (1, 64, 1_000)
@@ -29,7 +29,7 @@ class Crowd(Scene):
 
     def __init__(self, policy: str, workers: int, streams: int) -> None:
         super().__init__(Case(policy, workers, "short", nodes=1))
-        self.open: list[Hold] = []
+        self.open: list[Reservation] = []
         for worker in self.workers:
             worker.load.sized(max(64, _ROOM * streams))
         for _ in range(streams):
@@ -39,7 +39,7 @@ class Crowd(Scene):
 
     def burst(self) -> float:
         """Place some calls and see them end; return the CPU time of one, in seconds."""
-        holds: list[Hold] = []
+        holds: list[Reservation] = []
         start_ns = time.thread_time_ns()
         for _ in range(_BURST):
             hold = self._held()
@@ -53,11 +53,11 @@ class Crowd(Scene):
         self._pass(0.001)
         return took_s
 
-    def _held(self) -> Hold:
+    def _held(self) -> Reservation:
         decider, model, rule, now_s = self._decider, self._model, self._rule, self.now_s
         wish = self._wish()
         stages = decider.stages_for(model, wish, now_s, rule, last=False)
-        hold = decider.find(Look(model, wish, stages, rule, now_s), now_s)
+        hold = decider.find(PlacementAttempt(model, wish, stages, rule, now_s), now_s)
         assert hold is not None, "there is room"
         return hold
 

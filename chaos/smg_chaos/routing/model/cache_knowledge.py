@@ -13,7 +13,7 @@ from smg_node.engines.kv_events import KvBatch, KvBlock, KvCleared, KvEvent, KvR
 from smg_node.routing.kv_index.block_hash import Roots, seed_of
 from smg_node.routing.kv_index.kv_event_consumer import KvFollower
 from smg_node.routing.kv_index.prefix_index import PrefixIndex
-from smg_node.routing.kv_index.prompt_lookup import Assumed, Beginnings, Prompt
+from smg_node.routing.kv_index.prompt_lookup import Assumed, PromptLookup, PromptLookups
 
 ENOUGH_BLOCKS: Final = 1_024
 """So many blocks make an engine one like the others: it has been given its share of beginnings."""
@@ -22,15 +22,17 @@ ENOUGH_BLOCKS: Final = 1_024
 class Knowledge(Protocol):
     """What a node goes by when it places prompts."""
 
-    def of(self, ids: "array[int]", now_s: float) -> Prompt | None:
+    def of(self, ids: "array[int]", now_s: float) -> PromptLookup | None:
         """Return a prompt as the index looks it up; None where there is no index."""
         ...
 
-    def dispatched(self, prompt: Prompt | None, worker: str, now_s: float) -> None:
+    def dispatched(self, prompt: PromptLookup | None, worker: str, now_s: float) -> None:
         """Note that a worker made the first token of a prompt."""
         ...
 
-    def answered(self, prompt: Prompt | None, ids: "array[int]", worker: str, now_s: float) -> None:
+    def answered(
+        self, prompt: PromptLookup | None, ids: "array[int]", worker: str, now_s: float
+    ) -> None:
         """Note that a worker answered a prompt with these ids."""
         ...
 
@@ -50,14 +52,16 @@ class Knowledge(Protocol):
 class Blind:
     """Knows nothing."""
 
-    def of(self, ids: "array[int]", now_s: float) -> Prompt | None:
+    def of(self, ids: "array[int]", now_s: float) -> PromptLookup | None:
         """See `Knowledge`."""
         return None
 
-    def dispatched(self, prompt: Prompt | None, worker: str, now_s: float) -> None:
+    def dispatched(self, prompt: PromptLookup | None, worker: str, now_s: float) -> None:
         """See `Knowledge`."""
 
-    def answered(self, prompt: Prompt | None, ids: "array[int]", worker: str, now_s: float) -> None:
+    def answered(
+        self, prompt: PromptLookup | None, ids: "array[int]", worker: str, now_s: float
+    ) -> None:
         """See `Knowledge`."""
 
     def heard(self, worker: str, batch: KvBatch, now_s: float) -> None:
@@ -81,21 +85,23 @@ class Indexed:
         self.index = PrefixIndex()
         self.on_assumed: Assumed | None = None
         self._root = Roots(model, "digest", seed=seed_of("cluster"))
-        self._beginnings = Beginnings(self.index, on_assumed=self._assumed)
+        self._beginnings = PromptLookups(self.index, on_assumed=self._assumed)
         self._followers = {
             worker: KvFollower(worker, self.index, root=self._root) for worker in follows
         }
 
-    def of(self, ids: "array[int]", now_s: float) -> Prompt | None:
+    def of(self, ids: "array[int]", now_s: float) -> PromptLookup | None:
         """See `Knowledge`."""
         return self._beginnings.of(self._root(), ids, now_s)
 
-    def dispatched(self, prompt: Prompt | None, worker: str, now_s: float) -> None:
+    def dispatched(self, prompt: PromptLookup | None, worker: str, now_s: float) -> None:
         """See `Knowledge`; from one that is followed it is heard anyway."""
         if prompt is not None and worker not in self._followers:
             self._beginnings.dispatched(prompt, worker, now_s)
 
-    def answered(self, prompt: Prompt | None, ids: "array[int]", worker: str, now_s: float) -> None:
+    def answered(
+        self, prompt: PromptLookup | None, ids: "array[int]", worker: str, now_s: float
+    ) -> None:
         """See `Knowledge`; from one that is followed it is heard anyway."""
         if prompt is not None and worker not in self._followers:
             self._beginnings.answered(prompt, ids, worker, now_s)

@@ -16,7 +16,7 @@ from smg_node.fleet.load.prefill_rate import UsualRates
 from smg_node.fleet.load.worker_load import PREFILL_RATE, WorkerLoad
 from smg_node.routing.costs import uncached
 from smg_node.routing.hash_ring import Ring
-from smg_node.routing.kv_index.prompt_lookup import Prompt
+from smg_node.routing.kv_index.prompt_lookup import PromptLookup
 from smg_node.routing.policy import Asked, PolicyOptions
 from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.pool import Pool
@@ -30,7 +30,12 @@ class Placed:
     __slots__ = ("_ahead", "_load", "_node", "_prompt", "_since_s", "_tokens", "worker")
 
     def __init__(
-        self, node: "Gateway", load: WorkerLoad, tokens: int, prompt: Prompt | None, now_s: float
+        self,
+        node: "Gateway",
+        load: WorkerLoad,
+        tokens: int,
+        prompt: PromptLookup | None,
+        now_s: float,
     ) -> None:
         self.worker = load.worker
         self._node = node

@@ -19,7 +19,15 @@ from smg_mesh.crdt.namespace import StateError
 from smg_mesh.swim.messages import News
 from smg_mesh.sync.exchange.piece_interface import PieceError, PieceState
 from smg_mesh.sync.join_progress import Arrival
-from smg_mesh.sync.replica_effects import Converse, Count, DigestIs, Keep, Say, Wake, Wish
+from smg_mesh.sync.replica_effects import (
+    Count,
+    DigestIs,
+    Keep,
+    OpenExchanges,
+    SpreadRumor,
+    Wake,
+    Wish,
+)
 
 if TYPE_CHECKING:
     from smg_chaos.simulate.replicas.shared_world import Commons
@@ -190,7 +198,7 @@ class ReplicaLife:
             return
         name = self.arrival.ask()
         if name:
-            self._perform(Converse("gap", name=name))
+            self._perform(OpenExchanges("gap", name=name))
         self._world.agenda.plan(self.now_us + _ASK_US, CALL, self.node, self._arrive, ())
 
     def _tick(self, due_ms: int) -> None:
@@ -215,10 +223,10 @@ class ReplicaLife:
     def _perform(self, wish: Wish) -> None:
         world, node = self._world, self.node
         match wish:
-            case Say(kind, key, content):
+            case SpreadRumor(kind, key, content):
                 effects = node.core.say(kind, key, content, now_ms=world.now_ms(node))
                 world.react(node, "say", effects)
-            case Converse(why, count, name):
+            case OpenExchanges(why, count, name):
                 now_ms = world.now_ms(node)
                 effects = node.core.converse(why, count=count, name=name, now_ms=now_ms)
                 world.react(node, "converse", effects)

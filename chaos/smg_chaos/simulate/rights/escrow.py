@@ -9,7 +9,7 @@ from smg_mesh.escrow.definitions import Limits
 from smg_mesh.escrow.limit_model import Life, Roster
 from smg_mesh.escrow.messages.effects import Effect, Rng
 from smg_mesh.escrow.spendable_share import Share
-from smg_mesh.escrow.spending.lived_time import Lived
+from smg_mesh.escrow.spending.lived_time import LivedTime
 
 
 class RightsCore(Protocol):
@@ -21,7 +21,7 @@ class RightsCore(Protocol):
         ...
 
     @property
-    def lived(self) -> Lived:
+    def lived(self) -> LivedTime:
         """Which moments of the wall clock this and earlier lives went through."""
         ...
 
@@ -92,7 +92,7 @@ class RightsFactory(Protocol):
         rng: Rng,
         now_ms: int,
         wall_ms: int,
-        lived: Lived | None = None,
+        lived: LivedTime | None = None,
         called: Callable[[], object] | None = None,
     ) -> RightsCore:
         """Begin the rights of one life."""

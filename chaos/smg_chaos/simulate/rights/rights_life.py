@@ -16,7 +16,7 @@ from smg_mesh.escrow.limit_model import Life, Limit, Roster
 from smg_mesh.escrow.messages.effects import Difference, Effect, KeepRoster, Note, Persist, Send
 from smg_mesh.escrow.messages.messages import Minted
 from smg_mesh.escrow.spendable_share import Share
-from smg_mesh.escrow.spending.lived_time import Lived
+from smg_mesh.escrow.spending.lived_time import LivedTime
 from smg_mesh.swim.messages import Address, Rank
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Teller:
         self.packets = 0
         self.begin(node.boot)
 
-    def begin(self, boot: int, before: Lived | None = None) -> None:
+    def begin(self, boot: int, before: LivedTime | None = None) -> None:
         """Begin the rights of this life; what an earlier one had is on disk, or nowhere."""
         vault = self.node.host.disk.vault
         self.me = Life(self.node.name, boot)

@@ -32,7 +32,7 @@ from smg_node.pipeline.generation.call_plan import Leg
 from smg_node.pipeline.generation.continuation import rest_of
 from smg_node.pipeline.retry import STALLED_CODE, Attempts, Broken, GiveUp
 from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
-from smg_node.pipeline.stream.generation_stream import Story
+from smg_node.pipeline.stream.generation_stream import GenerationStream
 
 if TYPE_CHECKING:
     from smg_chaos.simulate.whole.request_front import Front
@@ -75,7 +75,7 @@ class Errand:
             parser=Plain(),
         )
         begin = Begin(f"{request.number:032x}", MODEL, 0, len(ids))
-        self._story = Story(begin, [stream], answers_per_prompt=1, tokenizer=tokenizer)
+        self._story = GenerationStream(begin, [stream], answers_per_prompt=1, tokenizer=tokenizer)
         self._grammar = Grammar(1)
         self._leg = Leg(first=0, count=1, ids=ids, sampling=sampling)
         self._attempts = Attempts(front.options, front.budget)

@@ -15,7 +15,7 @@ from smg_mesh.swim.effects import (
     MemberRefuted,
     MemberSuspected,
     MemberUp,
-    NewsHeard,
+    NewsReceived,
     Superseded,
 )
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def announce(world: "World", node: "Node", effect: Effect) -> None:
     """Write an announcement of `node` down, and do what its driver would do on it."""
-    if node.life is not None and isinstance(effect, NewsHeard):
+    if node.life is not None and isinstance(effect, NewsReceived):
         node.life.hear(effect.news)
         return
     match effect:
@@ -85,7 +85,7 @@ def _own(world: "World", node: "Node", effect: Effect) -> None:
     """Take what a core says of itself, and news."""
     now_us, label = world.agenda.now_us, node.host.label
     match effect:
-        case NewsHeard(news):
+        case NewsReceived(news):
             detail = f"{news.kind}/{news.key} {news.seq}"
             happening = Happening(now_us, label, chronicle.NEWS, news.origin, 0, 0, detail)
         case BootChanged(boot):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from smg_chaos.simulate.base.random_sources import chance
 from smg_mesh.io.security.keyring import Keyring
-from smg_mesh.io.security.rejected import Refused
+from smg_mesh.io.security.rejected import Rejected
 from smg_mesh.io.security.ring_key import KEY_BYTES, RingKey
 
 
@@ -21,7 +21,7 @@ class Seal:
         """Return the clear packet, or None if the datagram is refused."""
         try:
             return self._ring.open(datagram)
-        except Refused:
+        except Rejected:
             return None
 
 

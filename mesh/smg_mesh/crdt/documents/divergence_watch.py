@@ -15,7 +15,7 @@ Oddity: TypeAlias = tuple[bytes, bytes, Mapping[int, int]]
 """Both digests, and the vector that both have."""
 
 
-class Oddities:
+class DivergenceWatch:
     """What was odd with each peer of late, and how often in a row."""
 
     def __init__(self) -> None:

@@ -14,9 +14,9 @@ from typing import Final, Protocol
 
 from smg_mesh.crdt.documents.document import CLIENT_BITS, Change, Document, DocumentError, Merged
 from smg_mesh.crdt.documents.document_slot import Slot
-from smg_mesh.crdt.documents.early_updates import Early
-from smg_mesh.crdt.documents.epoch_leftovers import Leftovers
-from smg_mesh.crdt.documents.key_index import Cells
+from smg_mesh.crdt.documents.early_updates import EarlyUpdates
+from smg_mesh.crdt.documents.epoch_leftovers import EpochLeftovers
+from smg_mesh.crdt.documents.key_index import KeyIndex
 from smg_mesh.crdt.entry import Entry
 from smg_mesh.crdt.hybrid_clock import hlc_ms
 
@@ -32,18 +32,18 @@ class Rng(Protocol):
         ...
 
 
-class Holding:
+class DocumentEpochs:
     """The present document, what is left of earlier ones, and every entry of both by key."""
 
     def __init__(self, me: str, *, future_ms: int, rng: Rng) -> None:
         self.me: Final = me
         self.epoch = 0
         self.document: Document | None = None
-        self.left: Leftovers | None = None
-        self.cells: Final = Cells(future_ms=future_ms)
+        self.left: EpochLeftovers | None = None
+        self.cells: Final = KeyIndex(future_ms=future_ms)
         self.wall_ms = 0
         """The latest wall time said: what has counted once does not become future again."""
-        self.early: Final = Early()
+        self.early: Final = EarlyUpdates()
         self.crowded: dict[str, None] = {}
         """Keys of which more than one entry is held, or was: some of ours may be needless now."""
         self.unripe: dict[str, int] = {}
@@ -287,7 +287,7 @@ class Holding:
         earlier = [] if self.left is None else self.left.slots()
         document, self.document = self.document, None
         usable = document if document is not None and not document.broken else None
-        self.left = Leftovers(self.epoch, usable)
+        self.left = EpochLeftovers(self.epoch, usable)
         self.epoch = epoch
         self.early.clear()
         for slot in earlier:
@@ -308,7 +308,7 @@ class Holding:
         fresh, added = self._renewed(broken, update)
         self.document = fresh
         if self.left is None:
-            self.left = Leftovers(self.epoch, None)
+            self.left = EpochLeftovers(self.epoch, None)
         for slot in broken.mirror.slots():
             self.leave(slot)
         self.early.clear()
@@ -331,7 +331,7 @@ class Holding:
         document.declare(owners)
         added = document.merge(update).added
         if self.left is None:
-            self.left = Leftovers(self.epoch, None)
+            self.left = EpochLeftovers(self.epoch, None)
         for slot in added:
             self.leave(slot)
         self._absorb(added, ())
@@ -339,7 +339,7 @@ class Holding:
     def take_left_slots(self, slots: Sequence[Slot]) -> None:
         """Take in entries that an earlier life of this node had left over."""
         if self.left is None:
-            self.left = Leftovers(0, None)
+            self.left = EpochLeftovers(0, None)
         for slot in slots:
             self.leave(slot)
         self._absorb(slots, ())

@@ -21,9 +21,9 @@ from typing import Final
 
 from smg_mesh.config import StateOptions
 from smg_mesh.crdt.documents.document import CHANGE_ENTRIES_MAX, Change
-from smg_mesh.crdt.documents.document_epochs import Holding
+from smg_mesh.crdt.documents.document_epochs import DocumentEpochs
 from smg_mesh.crdt.documents.document_slot import Slot, name_of_copy
-from smg_mesh.crdt.documents.epoch_leftovers import Leftovers, place_of
+from smg_mesh.crdt.documents.epoch_leftovers import EpochLeftovers, place_of
 from smg_mesh.crdt.hybrid_clock import hlc_ms
 
 SETTLE_KEYS_MAX: Final = 128
@@ -44,10 +44,10 @@ class Done:
     due_ms: int | None
 
 
-class Tending:
+class DocumentUpkeep:
     """Tends one document of one node."""
 
-    def __init__(self, name: str, holding: Holding, *, options: StateOptions) -> None:
+    def __init__(self, name: str, holding: DocumentEpochs, *, options: StateOptions) -> None:
         self._name: Final = name
         self._holding: Final = holding
         self._options: Final = options
@@ -168,7 +168,7 @@ class Tending:
             self._carry_root(self._holding.left, self._holding.me, CARRY_ENTRIES_MAX, [])
 
     def _carry_due(
-        self, left: Leftovers, *, now_ms: int, living: Sequence[str]
+        self, left: EpochLeftovers, *, now_ms: int, living: Sequence[str]
     ) -> Sequence[Change]:
         """Write again what it is this node's turn to write; end the window when it is over."""
         union_ms, room = self._options.union_ms, CARRY_ENTRIES_MAX
@@ -182,7 +182,7 @@ class Tending:
             self._holding.left = None
         return changes
 
-    def _carry_root(self, left: Leftovers, root: str, room: int, changes: list[Change]) -> int:
+    def _carry_root(self, left: EpochLeftovers, root: str, room: int, changes: list[Change]) -> int:
         """Carry the first `room` entries of one root, adding what was written; return how many."""
         carried = 0
         while slots := left.first(root, min(room - carried, CHANGE_ENTRIES_MAX)):

@@ -11,7 +11,7 @@ EARLY_MAX: Final = 64
 EARLY_BYTES_MAX: Final = 65_536
 
 
-class Early:
+class EarlyUpdates:
     """Updates by the writer and the entry that each begins at; the oldest leave first."""
 
     __slots__ = ("_bytes", "_kept")

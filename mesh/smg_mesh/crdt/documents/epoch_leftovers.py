@@ -22,7 +22,7 @@ _WAIT_FIRST: Final = 3
 _WAIT_PARTS: Final = 60
 
 
-class Leftovers:
+class EpochLeftovers:
     """Entries of earlier epochs by root, and the last earlier document while it is still read."""
 
     def __init__(self, epoch: int, document: Document | None) -> None:

@@ -41,7 +41,7 @@ class _Cell:
         self.last = max(slot.said.hlc for slot in self.slots)
 
 
-class Cells:
+class KeyIndex:
     """All entries that can be read, by key. One alone lies there itself: most keys have one."""
 
     def __init__(self, *, future_ms: int) -> None:

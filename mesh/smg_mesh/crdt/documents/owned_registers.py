@@ -17,13 +17,13 @@ import msgspec
 
 from smg_mesh.config import StateOptions
 from smg_mesh.crdt.documents import document_codec as envelope
-from smg_mesh.crdt.documents.divergence_watch import Oddities
+from smg_mesh.crdt.documents.divergence_watch import DivergenceWatch
 from smg_mesh.crdt.documents.document import Change, DocumentError
 from smg_mesh.crdt.documents.document_codec import Summary, Update, check_epoch
-from smg_mesh.crdt.documents.document_epochs import Holding, Rng
+from smg_mesh.crdt.documents.document_epochs import DocumentEpochs, Rng
 from smg_mesh.crdt.documents.document_mirror import DIGEST_BYTES
 from smg_mesh.crdt.documents.document_slot import COPY_MARK, Slot, weight_of
-from smg_mesh.crdt.documents.document_upkeep import Tending
+from smg_mesh.crdt.documents.document_upkeep import DocumentUpkeep
 from smg_mesh.crdt.documents.state_vector import VectorError, beginning, origins, read_vector
 from smg_mesh.crdt.entry import Entry, Held, encode_entry
 from smg_mesh.crdt.namespace import KEY_BYTES_MAX, VALUE_BYTES_MAX, StateError
@@ -42,7 +42,7 @@ class Written(msgspec.Struct, frozen=True):
     epoch: int
 
 
-class Heard(msgspec.Struct, frozen=True):
+class MergedKeys(msgspec.Struct, frozen=True):
     """Keys for which another write may count now, sorted; `gap`: something before it did not come."""
 
     changed: tuple[str, ...]
@@ -70,9 +70,9 @@ class OwnedRegisters:
         self.boot = boot
         self._me: Final = me
         self._options: Final = options
-        self._holding: Final = Holding(me, future_ms=options.future_ms, rng=rng)
-        self._tending: Final = Tending(name, self._holding, options=options)
-        self._odd: Final = Oddities()
+        self._holding: Final = DocumentEpochs(me, future_ms=options.future_ms, rng=rng)
+        self._tending: Final = DocumentUpkeep(name, self._holding, options=options)
+        self._odd: Final = DivergenceWatch()
 
     # ── Reading ──────────────────────────────────────────────────────────────
 
@@ -201,7 +201,7 @@ class OwnedRegisters:
 
     # ── Rumors ───────────────────────────────────────────────────────────────
 
-    def hear(self, update: bytes, client: int, upto: int, epoch: int) -> Heard:
+    def hear(self, update: bytes, client: int, upto: int, epoch: int) -> MergedKeys:
         """Take one write of another node; DocumentError if it is none, and then nothing has changed.
 
         A write of a later epoch is a gap: an exchange moves up to it. One of the epoch before counts
@@ -213,11 +213,11 @@ class OwnedRegisters:
             self._move_up(epoch)
         if epoch != holding.epoch or epoch == 0:
             if holding.earlier(epoch) is None:
-                return Heard((), gap=True)
+                return MergedKeys((), gap=True)
             holding.merge_earlier(update)
-            return Heard(holding.changed(), gap=not self.has(epoch, client, upto))
+            return MergedKeys(holding.changed(), gap=not self.has(epoch, client, upto))
         self._take(update, upto)
-        return Heard(holding.changed(), gap=not holding.open().has(client, upto))
+        return MergedKeys(holding.changed(), gap=not holding.open().has(client, upto))
 
     def _take(self, update: bytes, upto: int) -> None:
         """Merge an update if its predecessor is here, and those that waited for it."""

@@ -24,7 +24,7 @@ from typing import Final, TypeAlias
 
 from smg_mesh.config import StateOptions
 from smg_mesh.crdt.deadline_heap import Deadlines
-from smg_mesh.crdt.registers.own_registers import OwnSayings, Say
+from smg_mesh.crdt.registers.own_registers import OwnRegisters, Say
 from smg_mesh.crdt.registers.register_codec import (
     KEY_CHARS_MAX,
     KIND_CHARS_MAX,
@@ -33,7 +33,7 @@ from smg_mesh.crdt.registers.register_codec import (
     Register,
     RegisterError,
     decode_dump,
-    decode_saying,
+    decode_write,
     encode_dump,
 )
 
@@ -77,7 +77,7 @@ class Registers:
     def __init__(self, me: str, *, options: StateOptions, say: Say) -> None:
         self._me: Final = me
         self._options: Final = options
-        self._own: Final = OwnSayings(say, apart_ms=options.register_apart_ms)
+        self._own: Final = OwnRegisters(say, apart_ms=options.register_apart_ms)
         self._boot = 0
         self._seq = 0
         self._kinds: dict[str, dict[_Place, Register]] = {}
@@ -155,7 +155,7 @@ class Registers:
     def hear(self, owner: str, kind: str, key: str, content: bytes, *, now_ms: int) -> bool:
         """Take a rumor; False, and nothing has changed, if it makes no sense or there is no room."""
         try:
-            saying = decode_saying(content)
+            saying = decode_write(content)
         except RegisterError:
             self._counts["garbage"] += 1
             return False

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from smg_mesh.crdt.deadline_heap import Deadlines
-from smg_mesh.crdt.registers.register_codec import Register, encode_saying
+from smg_mesh.crdt.registers.register_codec import Register, encode_write
 
 Place: TypeAlias = tuple[str, str]
 Say: TypeAlias = Callable[[str, str, bytes], None]
@@ -26,7 +26,7 @@ class _Own:
         self.waits = False
 
 
-class OwnSayings:
+class OwnRegisters:
     """What this node says of its own, and what of it waits."""
 
     def __init__(self, say: Say, *, apart_ms: int) -> None:
@@ -79,4 +79,4 @@ class OwnSayings:
             self._due.forget(place)
         else:
             self._due.put(place, now_ms + self._apart_ms)
-        self._say(place[0], place[1], encode_saying(own.latest))
+        self._say(place[0], place[1], encode_write(own.latest))

@@ -57,7 +57,7 @@ class Register(msgspec.Struct, frozen=True, gc=False):
         return self.heard_ms + self.ttl_ms
 
 
-class Saying(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class RegisterWrite(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One write as it travels by rumor."""
 
     ttl_ms: _Span
@@ -80,16 +80,16 @@ class DumpedRegister(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
-_saying: Final = msgspec.msgpack.Decoder(Saying)
+_saying: Final = msgspec.msgpack.Decoder(RegisterWrite)
 _dump: Final = msgspec.msgpack.Decoder(list[DumpedRegister])
 
 
-def encode_saying(register: Register) -> bytes:
+def encode_write(register: Register) -> bytes:
     """Return the content of the rumor that tells of this write."""
     return _encoder.encode((register.ttl_ms, register.boot, register.seq, register.content))
 
 
-def decode_saying(content: bytes) -> Saying:
+def decode_write(content: bytes) -> RegisterWrite:
     """Return what a rumor says; RegisterError for anything else."""
     try:
         return _saying.decode(content)

@@ -14,7 +14,7 @@ HEARD_FOR_MS: Final = 5_000
 """An owner that is wanted answers several times a second. After this it is only the first that is asked again."""
 
 
-class Whereabouts:
+class OwnerDirectory:
     """One node's; all slots of which it wants something."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ class Wait:
     roster: Roster | None = None
 
 
-class Desk:
+class Outbox:
     """One node's."""
 
     def __init__(self, me: str) -> None:

@@ -31,7 +31,7 @@ _STRETCH_MAX: Final = 300
 _RANGES_MAX: Final = 16
 
 
-class Lived:
+class LivedTime:
     """One life of a node. `known`: the disk has where its clock is; before that nothing stands."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Lived:
         *,
         now_ms: int,
         wall_ms: int,
-        before: "Lived | None" = None,
+        before: "LivedTime | None" = None,
     ) -> None:
         """Begin with what the disk says, and with the life before if it was in this process."""
         spans: dict[int, int] = {} if before is None else dict(before._spans)

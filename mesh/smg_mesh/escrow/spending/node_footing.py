@@ -13,7 +13,7 @@ no majority in sight      for as long as a lease lasts: this node may borrow
 from typing import Final
 
 from smg_mesh.escrow.limit_model import LEASE_MS, Limit, Roster
-from smg_mesh.escrow.spending.lived_time import Lived
+from smg_mesh.escrow.spending.lived_time import LivedTime
 from smg_mesh.escrow.spending.standing_rights import borrowed_right, standing_right
 
 _BOOT_MARGIN_MS: Final = 250
@@ -27,7 +27,7 @@ NOTHING: Final = -1
 class Footing:
     """One per life of a node."""
 
-    def __init__(self, *, now_ms: int, wall_ms: int, lived: Lived | None = None) -> None:
+    def __init__(self, *, now_ms: int, wall_ms: int, lived: LivedTime | None = None) -> None:
         self._lived = lived
         self.users = 1
         """So many names share what an owner mints."""

@@ -19,7 +19,7 @@ from smg_mesh.escrow.messages.messages import ROWS_MAX, AskRow, RightsAsk, Right
 from smg_mesh.escrow.permits.concurrency_permits import Permits
 from smg_mesh.escrow.spendable_share import ASLEEP, Share
 from smg_mesh.escrow.spending.key_account import Account
-from smg_mesh.escrow.spending.lived_time import Lived
+from smg_mesh.escrow.spending.lived_time import LivedTime
 from smg_mesh.escrow.spending.node_footing import Footing
 from smg_mesh.escrow.spending.visited_windows import Visited
 
@@ -45,7 +45,7 @@ class Ledger:
         *,
         now_ms: int,
         wall_ms: int,
-        lived: Lived | None = None,
+        lived: LivedTime | None = None,
         permits: Permits | None = None,
         called: Callable[[], object] | None = None,
     ) -> None:

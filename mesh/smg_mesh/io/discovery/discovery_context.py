@@ -34,7 +34,7 @@ class Table(Protocol):
         ...
 
 
-class Around:
+class DiscoveryContext:
     """The surroundings of one node; fulfils `seeds.Surroundings`."""
 
     def __init__(

@@ -35,8 +35,8 @@ from smg_mesh.escrow.spendable_share import Share
 from smg_mesh.io.blocking_threads import Threads
 from smg_mesh.io.counters import Counters
 from smg_mesh.io.rights.mint_writer import MintWriter
-from smg_mesh.io.rights.rights_queue import Waiting
-from smg_mesh.io.rights.wakeup import Pulse
+from smg_mesh.io.rights.rights_queue import RightsQueue
+from smg_mesh.io.rights.wakeup import WakeupTimer
 
 if TYPE_CHECKING:
     from smg_mesh.escrow.escrow_core import Escrow
@@ -99,11 +99,13 @@ class Rights:
         self._wall_ms: Final = wall_ms
         self._monotonic_s: Final = monotonic_s
         self._counters: Final = counters
-        self._pulse: Final = Pulse(self._beat, monotonic_s=monotonic_s, counters=self._counters)
+        self._pulse: Final = WakeupTimer(
+            self._beat, monotonic_s=monotonic_s, counters=self._counters
+        )
         self._writer: Final = MintWriter(
             folder, counters=self._counters, wall_ms=wall_ms, written=self._written
         )
-        self._waiting: Final = Waiting()
+        self._waiting: Final = RightsQueue()
         self._post: Post | None = None
         self._core: Escrow | None = None
         self._start: _Start | None = None

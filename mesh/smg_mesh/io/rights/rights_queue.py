@@ -70,7 +70,7 @@ class _Line:
         self.cost -= waiter.cost
 
 
-class Waiting:
+class RightsQueue:
     """Who waits for which key."""
 
     def __init__(self) -> None:

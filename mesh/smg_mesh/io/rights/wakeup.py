@@ -17,7 +17,7 @@ _FAULTS_LOGGED_MAX: Final = 20
 _log: Final = logging.getLogger("smg_mesh.shared")
 
 
-class Pulse:
+class WakeupTimer:
     """Calls `beat` when it is due; times are milliseconds of `monotonic_s`."""
 
     def __init__(

@@ -31,7 +31,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from smg_mesh.io.security.key_files import KEYS_MAX, read_key_file, read_rotated, write_rotated
-from smg_mesh.io.security.rejected import Refused
+from smg_mesh.io.security.rejected import Rejected
 from smg_mesh.io.security.replay_window import Replays
 from smg_mesh.io.security.ring_key import KEY_ID_BYTES, RingKey
 from smg_mesh.io.security.secret_seal import open_secret, seal_secret
@@ -182,16 +182,16 @@ class Keyring:
         return head + self._sealer.encrypt(_NONCE_START + head[24:], packet[HEADER_BYTES:], head)
 
     def open(self, datagram: bytes) -> bytes:
-        """Return the clear packet of a datagram, once; raise `Refused`."""
+        """Return the clear packet of a datagram, once; raise `Rejected`."""
         if not HEADER_BYTES + SEAL_BYTES < len(datagram) <= PACKET_BYTES_MAX:
-            raise Refused("wire")
+            raise Rejected("wire")
         start, key_id, sender, boot, counter = _HEADER.unpack_from(datagram)
         if start != self._start:
-            raise Refused(_why_foreign(start))
+            raise Rejected(_why_foreign(start))
         if key_id not in self._by_id and (self._keys or key_id != _NO_KEY_ID):
-            raise Refused("key")
+            raise Rejected("key")
         if not self._replays.is_fresh(sender, boot, counter):
-            raise Refused("replay")
+            raise Rejected("replay")
         body = self._unseal(datagram) if self._keys else self._uncheck(datagram)
         self._replays.mark(sender, boot, counter)
         return _CLEAR_START + datagram[8:24] + _NO_COUNTER + body
@@ -205,7 +205,7 @@ class Keyring:
                 _NONCE_START + datagram[24:32], datagram[HEADER_BYTES:], datagram[:HEADER_BYTES]
             )
         except InvalidTag:
-            raise Refused("tag") from None
+            raise Rejected("tag") from None
         # Kept only now: forged senders must not push out the real ones.
         self._ciphers[whose] = cipher
         self._ciphers.move_to_end(whose)
@@ -215,7 +215,7 @@ class Keyring:
 
     def _uncheck(self, datagram: bytes) -> bytes:
         if not compare_digest(self._checksum(datagram[:-SEAL_BYTES]), datagram[-SEAL_BYTES:]):
-            raise Refused("tag")
+            raise Rejected("tag")
         return datagram[HEADER_BYTES:-SEAL_BYTES]
 
     def _checksum(self, written: bytes) -> bytes:
@@ -293,7 +293,7 @@ class Keyring:
         return seal_secret(secret, self._keys[0] if self._keys else None, self._label)
 
     def open_secret(self, sealed: bytes) -> bytes:
-        """Return what `seal_secret` of any member got, under any key of the ring; raise `Refused`."""
+        """Return what `seal_secret` of any member got, under any key of the ring; raise `Rejected`."""
         return open_secret(sealed, self._by_id, self._label)
 
 

@@ -7,7 +7,7 @@ REASONS: Final = ("wire", "plain", "sealed", "key", "replay", "tag")
 they are plain; an unknown key; seen before, or too old to tell; damaged, forged, or of another label."""
 
 
-class Refused(Exception):  # noqa: N818 (nothing went wrong here: somebody else's datagram did)
+class Rejected(Exception):  # noqa: N818 (nothing went wrong here: somebody else's datagram did)
     """A datagram or secret that is not for us, not genuine, or not new; `reason` is in `REASONS`."""
 
     def __init__(self, reason: str) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from cryptography.exceptions import InvalidTag
 
-from smg_mesh.io.security.rejected import Refused
+from smg_mesh.io.security.rejected import Rejected
 from smg_mesh.io.security.ring_key import KEY_ID_BYTES, RingKey
 from smg_mesh.io.security.secret_marks import PLAIN, SEALED
 
@@ -31,22 +31,22 @@ def seal_secret(secret: bytes, key: RingKey | None, label: bytes) -> bytes:
 
 
 def open_secret(sealed: bytes, keys: Mapping[bytes, RingKey], label: bytes) -> bytes:
-    """Return the secret; `keys` are those of the ring by id, none if it is insecure. Raise `Refused`."""
+    """Return the secret; `keys` are those of the ring by id, none if it is insecure. Raise `Rejected`."""
     kind = sealed[:1]
     if kind == PLAIN:
         if keys:
-            raise Refused("plain")
+            raise Rejected("plain")
         return sealed[1:]
     if kind != SEALED or len(sealed) < _SECRET_AT + _TAG_BYTES:
-        raise Refused("wire")
+        raise Rejected("wire")
     if not keys:
-        raise Refused("sealed")
+        raise Rejected("sealed")
     key = keys.get(sealed[1:_NONCE_AT])
     if key is None:
-        raise Refused("key")
+        raise Rejected("key")
     try:
         return key.secret_cipher(label).decrypt(
             sealed[_NONCE_AT:_SECRET_AT], sealed[_SECRET_AT:], sealed[:_NONCE_AT]
         )
     except InvalidTag:
-        raise Refused("tag") from None
+        raise Rejected("tag") from None

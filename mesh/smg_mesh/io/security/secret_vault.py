@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from smg_mesh.io.security.rejected import Refused
+from smg_mesh.io.security.rejected import Rejected
 from smg_mesh.io.security.secret_marks import PLAIN, sealed_with
 
 _log: Final = logging.getLogger("smg_mesh.secrets")
@@ -29,7 +29,7 @@ class Seals(Protocol):
         ...
 
     def open_secret(self, sealed: bytes) -> bytes:
-        """Return what was sealed; raise `Refused`."""
+        """Return what was sealed; raise `Rejected`."""
         ...
 
 
@@ -42,7 +42,7 @@ class _Plain:
         return PLAIN + secret
 
     def open_secret(self, sealed: bytes) -> bytes:
-        raise Refused("sealed")
+        raise Rejected("sealed")
 
 
 class Vault:
@@ -63,7 +63,7 @@ class Vault:
         """Return the secret; None if none of the keys here opens it."""
         try:
             return self._open(sealed).decode()
-        except (Refused, UnicodeDecodeError) as error:
+        except (Rejected, UnicodeDecodeError) as error:
             # Without the secret and without the bytes: a log is no place for either.
             _log.debug("a secret cannot be opened here: %s", error)
             return None
@@ -74,7 +74,7 @@ class Vault:
             return None
         try:
             return self._seals.seal_secret(self._open(sealed))
-        except Refused:
+        except Rejected:
             return None
 
     def to_renew(self, secrets: Iterable[bytes]) -> int:

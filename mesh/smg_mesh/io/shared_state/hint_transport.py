@@ -17,7 +17,7 @@ from smg_mesh.config import StateOptions
 from smg_mesh.crdt.hints.hint_messages import HintError
 from smg_mesh.crdt.hints.hint_store import HintStore
 from smg_mesh.io.counters import Counters
-from smg_mesh.sync.hint_sessions import HintTalk
+from smg_mesh.sync.hint_sessions import HintSessions
 
 TOPIC: Final = "hints"
 NOTES: Final[Mapping[str, str]] = {
@@ -38,11 +38,11 @@ _log: Final = logging.getLogger("smg_mesh.hints")
 T = TypeVar("T")
 
 
-class UnheardError(Exception):
+class NotDeliveredError(Exception):
     """A peer did not take a letter; it may take a later one."""
 
 
-class Postman(Protocol):
+class LetterSender(Protocol):
     """What takes letters to peers."""
 
     async def take_hints(self, name: str, letter: bytes, *, deadline_s: float) -> bytes:
@@ -59,8 +59,8 @@ class Hints:
         self._options: Final = options
         self._now_ms: Final = now_ms
         self._counters: Final = counters
-        self._postman: Postman | None = None
-        self._talk: HintTalk | None = None
+        self._postman: LetterSender | None = None
+        self._talk: HintSessions | None = None
         self._met: str | None = None
         self._calls = 0
         self._faults = 0
@@ -81,7 +81,7 @@ class Hints:
         `joined` is told who came to live and in which life, before anything is said to them.
         """
         assert self._talk is None
-        self._talk = HintTalk(
+        self._talk = HintSessions(
             store,
             contents=contents,
             wanted=wanted,
@@ -157,7 +157,7 @@ class Hints:
 
     # ── The mesh ─────────────────────────────────────────────────────────────
 
-    def deliver_by(self, postman: Postman) -> None:
+    def deliver_by(self, postman: LetterSender) -> None:
         """Let letters be taken to peers by this; before `run`."""
         self._postman = postman
 
@@ -197,11 +197,13 @@ class Hints:
                     group.create_task(self._call(talk, postman, name, letter))
                 await asyncio.sleep(TICK_S if calls else REST_S if talk.peers() else ALONE_S)
 
-    def _due(self, talk: HintTalk) -> Sequence[tuple[str, bytes]]:
+    def _due(self, talk: HintSessions) -> Sequence[tuple[str, bytes]]:
         calls_max = CALLS_MAX - self._calls
         return self._guarded(lambda: talk.due(self._now_ms(), calls_max=calls_max), ())
 
-    async def _call(self, talk: HintTalk, postman: Postman, name: str, letter: bytes) -> None:
+    async def _call(
+        self, talk: HintSessions, postman: LetterSender, name: str, letter: bytes
+    ) -> None:
         following: bytes | None = letter
         try:
             while following is not None:
@@ -210,12 +212,12 @@ class Hints:
             self._calls -= 1
 
     async def _one(
-        self, talk: HintTalk, postman: Postman, name: str, letter: bytes
+        self, talk: HintSessions, postman: LetterSender, name: str, letter: bytes
     ) -> bytes | None:
         """Take one letter to a peer; return what is to be said next at once."""
         try:
             answer = await postman.take_hints(name, letter, deadline_s=CALL_S)
-        except UnheardError:
+        except NotDeliveredError:
             self._counters.add("hint_call", "failed")
             talk.failed(name, self._now_ms())
             return None

@@ -8,7 +8,7 @@ from smg_mesh.io.security.secret_vault import Seals
 from smg_mesh.io.shared_state.hint_transport import Hints
 from smg_mesh.swim.messages import News
 from smg_mesh.sync.exchange.piece_interface import Pieces
-from smg_mesh.sync.replica_effects import Converse, DigestIs, Say
+from smg_mesh.sync.replica_effects import DigestIs, OpenExchanges, SpreadRumor
 
 
 class Gossip(Protocol):
@@ -36,7 +36,7 @@ class Gossip(Protocol):
         """Return whether there is nobody who could know more than this node."""
         ...
 
-    def carry(self, wish: Say | Converse | DigestIs) -> None:
+    def carry(self, wish: SpreadRumor | OpenExchanges | DigestIs) -> None:
         """Do what is wished."""
         ...
 

@@ -63,7 +63,7 @@ class Audited(Protocol):
         ...
 
 
-class Around(Protocol):
+class LivingMembers(Protocol):
     """Who lives: `replica.Replica`."""
 
     @property
@@ -72,7 +72,7 @@ class Around(Protocol):
         ...
 
 
-class Caring:
+class StateUpkeep:
     """One node's share of it."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Caring:
         workers: Tended,
         audit: Audited,
         vault: Vault,
-        around: Around,
+        around: LivingMembers,
         *,
         counters: Counters,
         wall_ms: Callable[[], int],

@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from smg_mesh.escrow.limit_model import AMOUNT_MAX, Mode, Unit
 from smg_mesh.state.limits.limit_scope import Scope
-from smg_mesh.state.limits.limit_window import WINDOW_MS_MAX, say_window
+from smg_mesh.state.limits.limit_window import WINDOW_MS_MAX, format_window
 
 Reserve: TypeAlias = Literal["worst_case", "estimate"]
 """How much is reserved of an answer: all it may have, or what such answers usually have."""
@@ -61,7 +61,7 @@ class Amount(msgspec.Struct, frozen=True):
     @property
     def window(self) -> str:
         """The window as people write it; empty for what has none."""
-        return say_window(self.window_ms)
+        return format_window(self.window_ms)
 
 
 class Older(msgspec.Struct, frozen=True, array_like=True):

@@ -29,7 +29,7 @@ def read_window(text: str) -> int:
     return window_ms
 
 
-def say_window(window_ms: int) -> str:
+def format_window(window_ms: int) -> str:
     """Return how a window of whole seconds is written; empty for none."""
     for word, length_ms in WINDOWS.items():
         if window_ms == length_ms:

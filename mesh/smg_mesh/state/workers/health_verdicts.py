@@ -17,7 +17,7 @@ import msgspec
 from smg_mesh.crdt.deadline_heap import Deadlines
 from smg_mesh.crdt.registers.register_codec import REGISTER_BYTES_MAX
 from smg_mesh.state.workers.statement_reader import Statements
-from smg_mesh.state.workers.statement_writer import Pace, Sheets
+from smg_mesh.state.workers.statement_writer import Pace, StatementWriter
 from smg_mesh.state.workers.worker_ids import (
     WORKER_ID_CHARS_MAX,
     pack_ids,
@@ -82,7 +82,7 @@ class Verdicts:
             changed=lambda worker_id, before, after: None,
             settled=self._tell,
         )
-        self._sheets: Final[Sheets[_Said]] = Sheets(
+        self._sheets: Final[StatementWriter[_Said]] = StatementWriter(
             registers,
             _KIND,
             encode=encode_verdicts,

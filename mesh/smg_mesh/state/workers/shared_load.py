@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from smg_mesh.state.workers.statement_reader import Statements
-from smg_mesh.state.workers.statement_writer import Pace, Sheets
+from smg_mesh.state.workers.statement_writer import Pace, StatementWriter
 from smg_mesh.state.workers.worker_ids import (
     WORKER_ID_CHARS_MAX,
     pack_ids,
@@ -65,7 +65,7 @@ class LoadView:
         self._heard: Final = Statements(
             registers, _KIND, me, decode=decode_loads, changed=self._count, settled=self._tell
         )
-        self._sheets: Final[Sheets[Load]] = Sheets(
+        self._sheets: Final[StatementWriter[Load]] = StatementWriter(
             registers,
             _KIND,
             encode=encode_loads,

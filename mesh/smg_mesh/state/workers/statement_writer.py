@@ -59,7 +59,7 @@ class _Sheet(Generic[V]):
         self.repeat_ms = 0
 
 
-class Sheets(Generic[V]):
+class StatementWriter(Generic[V]):
     """What this node says about workers, under one kind of register."""
 
     def __init__(

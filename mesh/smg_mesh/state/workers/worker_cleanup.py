@@ -19,7 +19,7 @@ from smg_mesh.crdt.hybrid_clock import hlc_ms
 from smg_mesh.crdt.namespace import Namespace, StateError
 from smg_mesh.state.prober_selection import probers
 from smg_mesh.state.workers.worker_record import Part, Parts
-from smg_mesh.state.workers.worker_spec import encode_said
+from smg_mesh.state.workers.worker_spec import encode_source
 
 
 def tidy(
@@ -78,7 +78,7 @@ def forget_listings(namespace: Namespace, workers: Iterable[Parts], node: str) -
 def _clear(namespace: Namespace, part: Part, held: Held, me: str) -> int:
     """Write what makes one beaten entry harmless; 0 if there is no room for it now."""
     if part.is_listing and part.said is not None:
-        marked = encode_said(replace(part.said, withheld=True), onto=held.value or b"")
+        marked = encode_source(replace(part.said, withheld=True), onto=held.value or b"")
         return _put(namespace, held, marked)
     if held.owner == me:
         namespace.retire(held.key)
@@ -131,4 +131,4 @@ def _resealed(
             sealed = renew(said.sealed_key)
             if sealed is not None and sealed != said.sealed_key:
                 renewed = replace(said, fields={**said.fields, "sealed_key": sealed})
-                yield held, encode_said(renewed, onto=held.value or b"")
+                yield held, encode_source(renewed, onto=held.value or b"")

@@ -14,7 +14,7 @@ from smg_mesh.crdt.entry import Held
 from smg_mesh.state.unknown_versions import Unreadable, unreadable
 from smg_mesh.state.workers.worker_keys import DRAIN, LISTINGS, PATCH, SOURCES, WorkerKey
 from smg_mesh.state.workers.worker_spec import (
-    Said,
+    SourceEntry,
     WorkerSpec,
     read_drain,
     read_patch,
@@ -46,7 +46,7 @@ class Part(msgspec.Struct, frozen=True):
 
     key: WorkerKey
     held: Held
-    said: Said | None = None
+    said: SourceEntry | None = None
     on: bool | None = None
     strange: Unreadable | None = None
 
@@ -145,7 +145,7 @@ class Parts:
 
     def _of(self, sources: Sequence[Part], counting: Iterable[Part]) -> WorkerRecord:
         """Return the record of these sources, the most trusted first."""
-        patch: Said | None = None
+        patch: SourceEntry | None = None
         draining = False
         version = max([part.held.version for part in sources])
         for part in counting:
@@ -169,7 +169,7 @@ def _trust(part: Part) -> tuple[int, int, str]:
     return (SOURCES.index(part.key.source), -part.held.version, part.key.part)
 
 
-def _spec(sources: Sequence[Part], patch: Said | None) -> WorkerSpec:
+def _spec(sources: Sequence[Part], patch: SourceEntry | None) -> WorkerSpec:
     """Return what all of them say together, the first of the sources before the others."""
     said = [part.said for part in sources if part.said]
     if patch is None and len(said) == 1 and said[0].spec is not None:

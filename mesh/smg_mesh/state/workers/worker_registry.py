@@ -35,10 +35,10 @@ from smg_mesh.state.workers.worker_keys import (
 )
 from smg_mesh.state.workers.worker_record import Part, Parts, WorkerRecord
 from smg_mesh.state.workers.worker_spec import (
-    Said,
+    SourceEntry,
     WorkerSpec,
     encode_drain,
-    encode_said,
+    encode_source,
     fields_of,
     patch_of,
     spec_of,
@@ -242,7 +242,7 @@ class WorkerRegistry:
     def _say(self, key: str, fields: Mapping[str, object], parts: Parts) -> Held:
         """Write a source or a patch; what is unknown here in the entry it replaces stays in it."""
         onto = _kept(parts, key.partition("/")[2])
-        held = self._namespace.put(key, encode_said(Said(fields, self._me), onto=onto))
+        held = self._namespace.put(key, encode_source(SourceEntry(fields, self._me), onto=onto))
         self._index.look_at([key])
         return held
 

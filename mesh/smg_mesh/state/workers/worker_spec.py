@@ -36,7 +36,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SourceEntry:
     """What one entry says. `fields` are those of a spec that were said; `strange` those not known here."""
 
     fields: Mapping[str, object]
@@ -80,7 +80,7 @@ def spec_of(fields: Mapping[str, object]) -> WorkerSpec:
     return msgspec.convert(fields, WorkerSpec, builtin_types=(bytes,))
 
 
-def encode_said(said: Said, *, onto: bytes = b"") -> bytes:
+def encode_source(said: SourceEntry, *, onto: bytes = b"") -> bytes:
     """Return the bytes of what is said, with all that is unknown here in the older bytes `onto`."""
     value = _base(onto)
     old = value.get("spec")
@@ -97,7 +97,7 @@ def encode_drain(*, on: bool, by: str, onto: bytes = b"") -> bytes:
     return _encoder.encode(_base(onto) | {"on": on, "by": by})
 
 
-def read_source(value: bytes) -> Said:
+def read_source(value: bytes) -> SourceEntry:
     """Return what a source says; ValueError if this version cannot read it."""
     said = _read(read_map(value))
     if "url" not in said.fields:
@@ -105,7 +105,7 @@ def read_source(value: bytes) -> Said:
     return said
 
 
-def read_patch(value: bytes) -> Said:
+def read_patch(value: bytes) -> SourceEntry:
     """Return what an operator changed; ValueError if this version cannot read it."""
     return _read(read_map(value))
 
@@ -119,7 +119,7 @@ def read_drain(value: bytes) -> tuple[bool, tuple[str, ...]]:
     return on, _strange(decoded, _ENVELOPE)
 
 
-def _read(decoded: dict[str, object]) -> Said:
+def _read(decoded: dict[str, object]) -> SourceEntry:
     fields, by, withheld = (
         decoded.get("spec"),
         decoded.get("by", ""),
@@ -130,7 +130,7 @@ def _read(decoded: dict[str, object]) -> Said:
     strange = _strange(decoded, _ENVELOPE) + _strange(fields, _KNOWN)
     known = {name: value for name, value in fields.items() if name in _KNOWN}
     spec = _checked(known if "url" in known else {"url": "-"} | known)
-    return Said(known, by, withheld, strange, spec)
+    return SourceEntry(known, by, withheld, strange, spec)
 
 
 def _strange(found: dict[str, object], known: frozenset[str]) -> tuple[str, ...]:

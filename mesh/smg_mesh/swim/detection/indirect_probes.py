@@ -7,7 +7,7 @@ that is passed on all the same.
 
 from typing import Final, NamedTuple
 
-from smg_mesh.swim.dissemination.packet_sender import Voice
+from smg_mesh.swim.dissemination.packet_sender import PacketSender
 from smg_mesh.swim.messages import Ack, Address, Claim, Nack, Ping, PingRequest
 from smg_mesh.swim.wire import sender_tag
 
@@ -30,7 +30,7 @@ class Relayed(NamedTuple):
 class Relays:
     """At most 1024 probes for others at a time; the oldest goes."""
 
-    def __init__(self, voice: Voice) -> None:
+    def __init__(self, voice: PacketSender) -> None:
         self._voice = voice
         self._relayed: dict[int, Relayed] = {}
         self._tokens: dict[int, int] = {}

@@ -11,7 +11,7 @@ from typing import Final
 
 from smg_mesh.swim.boot_numbers import BOOT_MAX, boot_after
 from smg_mesh.swim.detection.tcp_pings import StreamPings
-from smg_mesh.swim.dissemination.packet_sender import Voice
+from smg_mesh.swim.dissemination.packet_sender import PacketSender
 from smg_mesh.swim.effects import BootChanged, Superseded
 from smg_mesh.swim.messages import Address, Claim, Ping, Rank
 
@@ -33,7 +33,7 @@ class Inquiry:
 class Namesake:
     """At most one inquiry at a time, about the largest boot heard of."""
 
-    def __init__(self, voice: Voice, streams: StreamPings) -> None:
+    def __init__(self, voice: PacketSender, streams: StreamPings) -> None:
         self._voice = voice
         self._streams = streams
         self._inquiry: Inquiry | None = None

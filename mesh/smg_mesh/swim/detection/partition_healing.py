@@ -8,10 +8,10 @@ listen is greeted for another week, as seeds are.
 
 from typing import Final
 
-from smg_mesh.swim.dissemination.packet_sender import Voice
+from smg_mesh.swim.dissemination.packet_sender import PacketSender
 from smg_mesh.swim.members.member_row import Row
 from smg_mesh.swim.members.member_table import Members
-from smg_mesh.swim.messages import Address, Ping, Told
+from smg_mesh.swim.messages import Accusation, Address, Ping
 from smg_mesh.swim.random_draws import sample
 
 PER_MEMBER_MS: Final = 500
@@ -24,7 +24,7 @@ TOLD_SPAN_MS: Final = 1_000
 class Healer:
     """Looks at the dead, tells the living, and drops what is too old."""
 
-    def __init__(self, voice: Voice, members: Members) -> None:
+    def __init__(self, voice: PacketSender, members: Members) -> None:
         self._voice = voice
         self._members = members
         self._token = 0
@@ -56,4 +56,4 @@ class Healer:
             return
         row.told_ms = now_ms
         self._voice.note("told")
-        self._voice.send(to, Told(row.claim()))
+        self._voice.send(to, Accusation(row.claim()))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from smg_mesh.swim.detection.local_health import Health
 from smg_mesh.swim.detection.tcp_pings import StreamPings
-from smg_mesh.swim.dissemination.packet_sender import Voice
+from smg_mesh.swim.dissemination.packet_sender import PacketSender
 from smg_mesh.swim.members.member_row import Row
 from smg_mesh.swim.members.member_table import Members
 from smg_mesh.swim.messages import Ping, PingRequest, Rank
@@ -53,7 +53,7 @@ class Prober:
     """Runs the round."""
 
     def __init__(
-        self, voice: Voice, members: Members, health: Health, streams: StreamPings
+        self, voice: PacketSender, members: Members, health: Health, streams: StreamPings
     ) -> None:
         self._voice = voice
         self._members = members

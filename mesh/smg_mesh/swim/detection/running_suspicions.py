@@ -10,7 +10,7 @@ anew; so does a doubt about a member whose own packets arrive meanwhile, a few t
 from typing import Final
 
 from smg_mesh.swim.detection.tcp_pings import StreamPings
-from smg_mesh.swim.dissemination.packet_sender import Voice
+from smg_mesh.swim.dissemination.packet_sender import PacketSender
 from smg_mesh.swim.members.member_row import Row
 from smg_mesh.swim.members.member_table import Members
 from smg_mesh.swim.members.suspicion_timeout import (
@@ -29,11 +29,11 @@ REMINDING: Final = 8
 """Of all who hear of a doubt about so many remind the suspect at once."""
 
 
-class Doubts:
+class RunningSuspicions:
     """The suspicions of all rows."""
 
     def __init__(
-        self, voice: Voice, members: Members, streams: StreamPings, *, stall_ms: int
+        self, voice: PacketSender, members: Members, streams: StreamPings, *, stall_ms: int
     ) -> None:
         self._voice = voice
         self._members = members

@@ -9,10 +9,10 @@ from typing import Final
 from smg_mesh.swim.boot_numbers import BOOT_MAX, boot_after
 from smg_mesh.swim.detection.local_health import Health
 from smg_mesh.swim.detection.name_conflict import Namesake
-from smg_mesh.swim.dissemination.packet_sender import Voice
+from smg_mesh.swim.dissemination.packet_sender import PacketSender
 from smg_mesh.swim.effects import BootChanged
 from smg_mesh.swim.members.member_table import Members
-from smg_mesh.swim.messages import Address, Claim, Rank, Told
+from smg_mesh.swim.messages import Accusation, Address, Claim, Rank
 from smg_mesh.swim.rate_limits import OncePer
 
 OLD_LIFE_SPAN_MS: Final = 1_000
@@ -21,10 +21,12 @@ ANSWER_SPAN_MS: Final = 250
 """Whoever tells us something out of date is answered at most once in that time."""
 
 
-class Defence:
+class SelfRefutation:
     """Refutes, and sends claims about other lives where they belong."""
 
-    def __init__(self, voice: Voice, members: Members, health: Health, namesake: Namesake) -> None:
+    def __init__(
+        self, voice: PacketSender, members: Members, health: Health, namesake: Namesake
+    ) -> None:
         self._voice = voice
         self._members = members
         self._health = health
@@ -79,4 +81,4 @@ class Defence:
         """Tell an earlier life of this node that it is over."""
         if not self._voice.leaving and self._answered.take(to, now_ms=now_ms):
             self._voice.note("told")
-            self._voice.send(to, Told(self._voice.claim))
+            self._voice.send(to, Accusation(self._voice.claim))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from smg_mesh.swim.dissemination.packet_sender import Voice
+from smg_mesh.swim.dissemination.packet_sender import PacketSender
 from smg_mesh.swim.effects import StreamPing
 from smg_mesh.swim.messages import Address
 
@@ -30,7 +30,7 @@ class Asked:
 class StreamPings:
     """At most 32 at a time."""
 
-    def __init__(self, voice: Voice) -> None:
+    def __init__(self, voice: PacketSender) -> None:
         self._voice = voice
         self._asked: dict[int, Asked] = {}
 

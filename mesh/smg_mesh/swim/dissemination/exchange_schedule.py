@@ -9,7 +9,7 @@ lasts is noticed again.
 
 from typing import Final
 
-from smg_mesh.swim.dissemination.packet_sender import Voice
+from smg_mesh.swim.dissemination.packet_sender import PacketSender
 from smg_mesh.swim.effects import ExchangeReason, OpenExchange
 from smg_mesh.swim.members.member_row import Row
 from smg_mesh.swim.members.member_table import Members
@@ -34,7 +34,7 @@ _LOST_MS: Final = 150_000
 class Exchanges:
     """Conversations in flight and those that wait."""
 
-    def __init__(self, voice: Voice, members: Members) -> None:
+    def __init__(self, voice: PacketSender, members: Members) -> None:
         self._voice = voice
         self._members = members
         self._in_flight: dict[str, int] = {}

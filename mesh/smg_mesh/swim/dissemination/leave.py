@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from smg_mesh.swim.dissemination.packet_sender import INCARNATION_MAX, Voice
+from smg_mesh.swim.dissemination.packet_sender import INCARNATION_MAX, PacketSender
 from smg_mesh.swim.members.member_table import Members
 from smg_mesh.swim.messages import Rank
 from smg_mesh.swim.random_draws import sample
@@ -17,10 +17,10 @@ SOME: Final = 16
 """In a larger cluster so many are told directly, and rumors do the rest."""
 
 
-class Farewell:
+class Leave:
     """Said once; over when the rumor was sent often enough, or after a second."""
 
-    def __init__(self, voice: Voice, members: Members) -> None:
+    def __init__(self, voice: PacketSender, members: Members) -> None:
         self._voice = voice
         self._members = members
         self._ends_ms: int | None = None

@@ -29,7 +29,7 @@ class Identity:
     meta: bytes = b""
 
 
-class Voice:
+class PacketSender:
     """This node's own claim, its rumors, and the effects of the input at hand."""
 
     def __init__(self, me: Identity, options: SwimOptions, rng: Rng, members: Members) -> None:

@@ -29,7 +29,7 @@ _ASKED_MAX: Final = 3 * PIECES_MAX
 """In one conversation: a piece whose epoch moved is asked for again, at most twice."""
 
 
-class Answering:
+class ExchangeAnswerer:
     """The answerer."""
 
     def __init__(self, carriage: Carriage) -> None:

@@ -36,7 +36,7 @@ from typing import Final, NoReturn
 
 from smg_mesh.config import NAME_PATTERN
 from smg_mesh.swim.messages import DIGEST_BYTES, Claim
-from smg_mesh.sync.exchange.exchange_answerer import Answering
+from smg_mesh.sync.exchange.exchange_answerer import ExchangeAnswerer
 from smg_mesh.sync.exchange.exchange_frames import (
     HISTORY_BYTES_MAX,
     SLICE_ROWS_MAX,
@@ -48,7 +48,7 @@ from smg_mesh.sync.exchange.exchange_frames import (
     PieceFrame,
     Rows,
 )
-from smg_mesh.sync.exchange.exchange_opener import Asking
+from smg_mesh.sync.exchange.exchange_opener import ExchangeOpener
 from smg_mesh.sync.exchange.piece_interface import Pieces
 from smg_mesh.sync.exchange.piece_transfer import Carriage
 
@@ -115,7 +115,7 @@ class Exchange:
         self._heard_rows = 0
         self._heard_last = False
         self._carriage: Carriage | None = None
-        self._second: Asking | Answering | None = None
+        self._second: ExchangeOpener | ExchangeAnswerer | None = None
         self._novel = 0
         self._over = False
         self._failed = False
@@ -235,7 +235,9 @@ class Exchange:
         full = self._wants_all
         forget = _yields(self._mine, peer)
         carriage = self._carriage = Carriage(self._pieces, peer.name, forget=forget, full=full)
-        self._second = Asking(carriage, full=full) if self._opener else Answering(carriage)
+        self._second = (
+            ExchangeOpener(carriage, full=full) if self._opener else ExchangeAnswerer(carriage)
+        )
 
     def _carried(self, frame: PieceFrame) -> Step:
         if self._second is None:

@@ -48,7 +48,7 @@ class Wanted:
     again: int = 0
 
 
-class Asking:
+class ExchangeOpener:
     """The opener."""
 
     def __init__(self, carriage: Carriage, *, full: bool) -> None:

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from smg_node.admin.options import options_of
-from smg_node.admin.views.output import print_facts, print_json, print_table, say_span
-from smg_node.admin.views.value_text import say_change, say_time
+from smg_node.admin.views.output import format_span, print_facts, print_json, print_table
+from smg_node.admin.views.value_text import format_change, format_time
 
 sessions_app = typer.Typer(
     help="See and end sticky placements.", no_args_is_help=True, rich_markup_mode=None
@@ -65,12 +65,12 @@ def audit(
         (
             (
                 row["id"],
-                say_time(row["time_ms"]),
+                format_time(row["time_ms"]),
                 row["node"],
                 f"{row['who']} from {row['address']}",
                 row["action"],
                 row["subject"],
-                say_change(row["before"], row["after"]),
+                format_change(row["before"], row["after"]),
             )
             for row in rows
         ),
@@ -94,8 +94,8 @@ def show_session(
             ("session", view["id"]),
             ("worker", view["worker"]),
             ("chosen", f"by {view['why']}, on {view['node']}"),
-            ("used", f"{say_span(view['age_ms'] / 1000)} ago"),
-            ("ends in", say_span(view["expires_ms"] / 1000)),
+            ("used", f"{format_span(view['age_ms'] / 1000)} ago"),
+            ("ends in", format_span(view["expires_ms"] / 1000)),
         ]
     )
 

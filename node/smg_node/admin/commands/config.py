@@ -10,7 +10,13 @@ from smg_node.admin.client import AdminClient, AdminError, Answer
 from smg_node.admin.options import options_of
 from smg_node.admin.views.config_views import known_row, one_side, set_row, show_setting, warn_of
 from smg_node.admin.views.output import print_json, print_table, tell
-from smg_node.admin.views.value_text import read_file, read_value, read_words, say_time, say_value
+from smg_node.admin.views.value_text import (
+    format_time,
+    format_value,
+    read_file,
+    read_value,
+    read_value_list,
+)
 
 config_app = typer.Typer(
     help="See and change the settings of the whole cluster while it runs.",
@@ -107,9 +113,9 @@ def diff(
         (
             (
                 row["key"],
-                say_value(row["left"]),
+                format_value(row["left"]),
                 row["left_source"],
-                say_value(row["right"]),
+                format_value(row["right"]),
                 row["right_source"],
             )
             for row in answer["differences"]
@@ -136,7 +142,7 @@ def history(
         (
             (
                 change["id"],
-                say_time(change["time_ms"]),
+                format_time(change["time_ms"]),
                 change["node"],
                 f"{change['who']} from {change['address']}",
                 change["key"],
@@ -189,7 +195,7 @@ def set_setting(
     if options.as_json:
         print_json(view)
         return
-    print(f"{key} is {say_value(view['value'])} on every node (version {view['version']})")
+    print(f"{key} is {format_value(view['value'])} on every node (version {view['version']})")
     warn_of(view)
 
 
@@ -207,7 +213,7 @@ def unset(context: typer.Context, key: Key, if_version: IfVersion = "") -> None:
     if options.as_json:
         print_json(view)
     else:
-        own = say_value(view["own"])
+        own = format_value(view["own"])
         print(f"{key} is each node's own again; {own} on this one")
 
 
@@ -233,7 +239,7 @@ def rollback(
         print_json(restored)
         return
     for view in restored:
-        value = say_value(view["value"]) if view["is_set"] else "each node's own"
+        value = format_value(view["value"]) if view["is_set"] else "each node's own"
         print(f"{view['key']} is {value} again")
     if not restored:
         print("nothing was changed since")
@@ -294,8 +300,8 @@ def _written(client: AdminClient, key: str, answer: Answer) -> Mapping[str, Any]
     current = answer.body.get("current") if isinstance(answer.body, dict) else None
     if answer.status == _STALE and isinstance(current, dict):
         said = (
-            f"is {say_value(current.get('value'))}, version {current.get('version')}, set on"
-            f" {current.get('owner')} at {say_time(current.get('time_ms', 0))}"
+            f"is {format_value(current.get('value'))}, version {current.get('version')}, set on"
+            f" {current.get('owner')} at {format_time(current.get('time_ms', 0))}"
             if current.get("is_set")
             else "is not set"
         )
@@ -307,7 +313,7 @@ def _written(client: AdminClient, key: str, answer: Answer) -> Mapping[str, Any]
 def _typed(words: list[str], kind: str) -> Any:
     """What was typed, in the type that the setting has."""
     if kind == "words":
-        return read_words(words)
+        return read_value_list(words)
     if len(words) > 1:
         raise typer.BadParameter("this setting takes one value", param_hint="VALUE")
     return words[0] if kind in ("text", "choice") else read_value(words[0])

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from smg_node.admin.client import AdminClient, AdminError
 from smg_node.admin.options import Options
-from smg_node.admin.views.output import print_json, say_span, tell
+from smg_node.admin.views.output import format_span, print_json, tell
 
 LOOK_S: Final = 0.5
 SAY_S: Final = 5.0
@@ -68,9 +68,9 @@ def drain(options: Options, node: str, *, wait: bool, wait_s: float | None) -> i
             }
         )
     elif waited.outcome in WELL:
-        print(told(node, waited))
+        print(outcome_text(node, waited))
     else:
-        tell(f"smg-admin: {told(node, waited)}")
+        tell(f"smg-admin: {outcome_text(node, waited)}")
     return 0 if waited.outcome in WELL else 1
 
 
@@ -138,9 +138,9 @@ def outcome_of(first: View, last: View, *, trouble: str, blind: bool, late: bool
             return "time is up" if late else None
 
 
-def told(node: str, waited: Waited) -> str:
+def outcome_text(node: str, waited: Waited) -> str:
     """Return the outcome in words: what it is, and what may be done now."""
-    view, after = waited.view, f"after {say_span(waited.waited_s)}"
+    view, after = waited.view, f"after {format_span(waited.waited_s)}"
     match waited.outcome:
         case "drained":
             return f"{node} is empty {after}: nothing is open there{_handed_over(view)}"
@@ -197,9 +197,11 @@ def step(node: str, view: View, trouble: str, left_s: float) -> str:
         return f"{node}: no word of it ({trouble}); {opened(view)} before"
     steps = [opened(view)]
     if view["settle_left_s"]:
-        steps.append(f"still takes work for {say_span(view['settle_left_s'] + 1)}, for balancers")
+        steps.append(
+            f"still takes work for {format_span(view['settle_left_s'] + 1)}, for balancers"
+        )
     if view["cut_left_s"] is not None:
-        steps.append(f"what is left is cut in {say_span(view['cut_left_s'])}")
+        steps.append(f"what is left is cut in {format_span(view['cut_left_s'])}")
     believing = [
         f"{one['address']}{' ' + one['agent'] if one['agent'] else ''}"
         for one in view["probers"]
@@ -207,7 +209,7 @@ def step(node: str, view: View, trouble: str, left_s: float) -> str:
     ]
     if believing:
         steps.append(f"not asked since by {', '.join(believing)}, who was told that it is ready")
-    return f"{node} is {view['stage']}: {', '.join(steps)}; {say_span(left_s)} left"
+    return f"{node} is {view['stage']}: {', '.join(steps)}; {format_span(left_s)} left"
 
 
 class _Progress:

@@ -12,7 +12,7 @@ import typer
 from smg_node.admin.client import AdminError
 from smg_node.admin.options import options_of
 from smg_node.admin.views.output import print_json, print_table, tell
-from smg_node.admin.views.value_text import say_time
+from smg_node.admin.views.value_text import format_time
 
 keys_app = typer.Typer(
     help="Make, list and revoke the API keys of the cluster.",
@@ -179,7 +179,9 @@ def _seconds(said: str) -> int:
 
 
 def _row(key: Mapping[str, Any]) -> Sequence[object]:
-    times = [None if key[at] is None else say_time(key[at]) for at in ("created_ms", "expires_ms")]
+    times = [
+        None if key[at] is None else format_time(key[at]) for at in ("created_ms", "expires_ms")
+    ]
     state = key["state"] if key["source"] == "cluster" else f"{key['state']} (file)"
     return (
         key["id"], key["tenant"], key["role"], key["name"], state, *times, key["fingerprint"]

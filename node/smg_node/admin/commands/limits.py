@@ -11,9 +11,9 @@ from smg_node.admin.options import options_of
 from smg_node.admin.views.limit_views import (
     COST,
     draw_limit,
+    format_limits,
     list_row,
     read_amount,
-    say_limits,
     warn_of,
 )
 from smg_node.admin.views.output import print_json, print_table, tell
@@ -178,7 +178,7 @@ def set_limit(
         print_json(view)
         return
     print(
-        f"{view['scope']} is limited to {', '.join(say_limits(view))} (version {view['version']})"
+        f"{view['scope']} is limited to {', '.join(format_limits(view))} (version {view['version']})"
     )
     warn_of(view)
 
@@ -204,7 +204,7 @@ def unset(
     if now is None:
         print(f"{scope} has no limit any more")
     else:
-        print(f"{scope} goes by {now['rule']} again: {', '.join(say_limits(now))}")
+        print(f"{scope} goes by {now['rule']} again: {', '.join(format_limits(now))}")
 
 
 def _scope(named: str, scope: str) -> str:
@@ -243,7 +243,7 @@ def _written(client: AdminClient, scope: str, answer: Answer) -> Mapping[str, An
     """What a write did; AdminError that shows what is there if it was refused for that."""
     if answer.status == _STALE and isinstance(answer.body, dict) and "current" in answer.body:
         current = answer.body["current"]
-        there = "it is not set" if current is None else ", ".join(say_limits(current))
+        there = "it is not set" if current is None else ", ".join(format_limits(current))
         raise AdminError(
             f"the limit of {scope} was changed by somebody else: {there}; nothing was written"
         )

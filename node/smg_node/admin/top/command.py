@@ -64,14 +64,14 @@ def top(
     smg-admin top --json --once | jq '.nodes[] | {name, state, open}'
     """
     # What reads and draws is loaded here: help and completion do without it.
-    from smg_node.admin.top.frame import Wish
+    from smg_node.admin.top.frame import ViewOptions
     from smg_node.admin.top.panes import PANES
-    from smg_node.admin.top.poller import Reading
+    from smg_node.admin.top.poller import Poller
     from smg_node.admin.top.terminal import is_terminal, opened
     from smg_node.admin.top.watch_loop import watch
 
     options = options_of(context)
-    reading = Reading(options.client, options.urls)
+    reading = Poller(options.client, options.urls)
     try:
         if once or options.as_json or not is_terminal():
             for said in _told(reading, options, interval_s, pane):
@@ -79,7 +79,7 @@ def top(
                 if once:
                     return
         names = [one.name for one in PANES]
-        wish = Wish(pane=0 if pane is None else names.index(pane.value))
+        wish = ViewOptions(pane=0 if pane is None else names.index(pane.value))
         # Whoever cannot be asked at all is said where it can be read afterwards.
         reading.look(workers=False, limits=False)
         with opened() as terminal:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from smg_node.admin.top.number_text import say_number, say_part, say_time
+from smg_node.admin.top.number_text import format_number, format_part, format_time
 from smg_node.admin.top.panes import PANES, Pane, Section
 from smg_node.admin.top.table import laid_out, ordered
 from smg_node.admin.top.terminal_lines import Line, Span, Style, cut_to, joined, printable
@@ -34,7 +34,7 @@ _PAGE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ViewOptions:
     """What somebody wants to see. `sorts` has the column of each pane that is not sorted as at first."""
 
     pane: int = 0
@@ -56,7 +56,7 @@ class Scene:
     trouble: str = ""
 
 
-def pressed(wish: Wish, key: str, rows: int = 0) -> Wish:
+def pressed(wish: ViewOptions, key: str, rows: int = 0) -> ViewOptions:
     """Return what somebody wants who pressed a key; one without a meaning changes nothing.
 
     `rows` are in the longest table of the pane: below the last one there is nothing to be seen.
@@ -93,7 +93,7 @@ _STEPS: Final = {
 }
 
 
-def _sorted_by(wish: Wish, step: int) -> Wish:
+def _sorted_by(wish: ViewOptions, step: int) -> ViewOptions:
     pane = PANES[wish.pane]
     titles = pane.titles()
     now = wish.sorts.get(pane.name, pane.sections[0].sort)
@@ -101,14 +101,14 @@ def _sorted_by(wish: Wish, step: int) -> Wish:
     return replace(wish, sorts={**wish.sorts, pane.name: title}, offset=0)
 
 
-def rows_of(view: View | None, wish: Wish) -> int:
+def rows_of(view: View | None, wish: ViewOptions) -> int:
     """Return how many rows the longest table of the pane has."""
     if view is None:
         return 0
     return max(len(section.rows(view) or ()) for section in PANES[wish.pane].sections)
 
 
-def draw(scene: Scene, wish: Wish, width: int, height: int) -> list[Line]:
+def draw(scene: Scene, wish: ViewOptions, width: int, height: int) -> list[Line]:
     """Return exactly `height` lines, none of them wider than `width`."""
     top = [*_head(scene), _tabs(wish, scene)]
     bottom = [*_notes(scene), [Span(_HINT, "dim")]]
@@ -130,7 +130,7 @@ def draw_all(scene: Scene, panes: Sequence[Pane], width: int) -> list[Line]:
     for pane in panes:
         for section in pane.sections:
             assert scene.view is not None, "there is nothing to be drawn before the first look"
-            lines += [[], *_table(section, scene.view, Wish(), width)]
+            lines += [[], *_table(section, scene.view, ViewOptions(), width)]
     notes = _notes(scene)
     return [cut_to(line, width) for line in (*lines, *([[]] if notes else []), *notes)]
 
@@ -159,18 +159,18 @@ def _head(scene: Scene) -> list[Line]:
             ]
         ),
         _facts(
-            ("requests", f"{say_number(total.requests)}/s", ""),
-            ("open", say_number(view.open), ""),
-            ("queue", say_number(view.queue or 0), "warning" if view.queue else ""),
-            ("failed", f"{say_number(total.failed)}/s", "bad" if total.failed else ""),
-            ("refused", f"{say_number(total.refused)}/s", "warning" if total.refused else ""),
+            ("requests", f"{format_number(total.requests)}/s", ""),
+            ("open", format_number(view.open), ""),
+            ("queue", format_number(view.queue or 0), "warning" if view.queue else ""),
+            ("failed", f"{format_number(total.failed)}/s", "bad" if total.failed else ""),
+            ("refused", f"{format_number(total.refused)}/s", "warning" if total.refused else ""),
         ),
         _facts(
-            ("TTFT p50", say_time(total.ttft_p50_s), ""),
-            ("p95", say_time(total.ttft_p95_s), ""),
-            ("tokens out", f"{say_number(total.completion_tokens)}/s", ""),
-            ("in", f"{say_number(total.prompt_tokens)}/s", ""),
-            ("cached", say_part(total.cached), ""),
+            ("TTFT p50", format_time(total.ttft_p50_s), ""),
+            ("p95", format_time(total.ttft_p95_s), ""),
+            ("tokens out", f"{format_number(total.completion_tokens)}/s", ""),
+            ("in", f"{format_number(total.prompt_tokens)}/s", ""),
+            ("cached", format_part(total.cached), ""),
         ),
     ]
 
@@ -182,7 +182,7 @@ def _facts(*facts: tuple[str, str, Style]) -> Line:
     return line
 
 
-def _tabs(wish: Wish, scene: Scene) -> Line:
+def _tabs(wish: ViewOptions, scene: Scene) -> Line:
     tabs = [
         Span(f" {at + 1} {pane.title} ", "chosen" if at == wish.pane else "")
         for at, pane in enumerate(PANES)
@@ -218,7 +218,7 @@ def _key_lines() -> Iterable[Line]:
 # ── The tables ───────────────────────────────────────────────────────────────
 
 
-def _body(view: View, wish: Wish, width: int, room: int) -> list[Line]:
+def _body(view: View, wish: ViewOptions, width: int, room: int) -> list[Line]:
     tables = [_table(section, view, wish, width) for section in PANES[wish.pane].sections]
     lines: list[Line] = []
     for at, table in enumerate(tables):
@@ -249,7 +249,7 @@ def _scrolled(table: Sequence[Line], room: int, offset: int) -> list[Line]:
     return [*head, *shown, [Span(f"… {above}{left} below: up and down, or sort", "dim")]]
 
 
-def _table(section: Section, view: View, wish: Wish, width: int) -> list[Line]:
+def _table(section: Section, view: View, wish: ViewOptions, width: int) -> list[Line]:
     pane = PANES[wish.pane]
     titles = {column.title for column in section.columns}
     wanted = wish.sorts.get(pane.name, section.sort)

@@ -8,17 +8,17 @@ _THOUSANDS: Final = ("", "k", "M", "G", "T", "P")
 _KIB: Final = 1_024.0
 
 
-def say_number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Return `0`, `0.25`, `12.5`, `847`, `1.25k`, `31.2M`: a number, or so many a second."""
     return UNKNOWN if value is None else _scaled(value, _THOUSAND)
 
 
-def say_bytes(value: float | None) -> str:
+def format_bytes(value: float | None) -> str:
     """Return `512`, `98.1M`, `1.25G`: bytes, by 1,024."""
     return UNKNOWN if value is None else _scaled(value, _KIB)
 
 
-def say_time(seconds: float | None) -> str:
+def format_time(seconds: float | None) -> str:
     """Return `850us`, `45ms`, `1.25s`, `31.2s`, `900s`."""
     if seconds is None:
         return UNKNOWN
@@ -27,7 +27,7 @@ def say_time(seconds: float | None) -> str:
     return f"{_digits(seconds * 1e3)}ms" if seconds < 1 else f"{_digits(seconds)}s"
 
 
-def say_part(part: float | None) -> str:
+def format_part(part: float | None) -> str:
     """Return `0%`, `4.5%`, `87%`, `100%`."""
     if part is None:
         return UNKNOWN

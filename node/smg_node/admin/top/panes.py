@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from smg_node.admin.top.number_text import say_bytes, say_number, say_part, say_time
+from smg_node.admin.top.number_text import format_bytes, format_number, format_part, format_time
 from smg_node.admin.top.table import Column
 from smg_node.admin.top.terminal_lines import Style
 from smg_node.admin.top.view import (
@@ -75,7 +75,7 @@ def _above(value: float | None) -> Style:
 def _flow(
     title: str,
     by: Callable[[Flow], float | None],
-    say: Callable[[float | None], str] = say_number,
+    say: Callable[[float | None], str] = format_number,
     *,
     rank: int = 0,
     bad: bool = False,
@@ -92,24 +92,24 @@ def _flow(
 _NODES: Final[Sequence[Column[NodeLine]]] = (
     Column(title="NODE", by=lambda row: row.name, name=True, least=16),
     Column(title="STATE", by=lambda row: row.state, name=True, style=lambda row: _state(row.state)),
-    Column(title="OPEN", by=lambda row: row.open, say=say_number),
+    Column(title="OPEN", by=lambda row: row.open, say=format_number),
     _flow("REQ/S", lambda flow: flow.requests),
-    _flow("TTFT50", lambda flow: flow.ttft_p50_s, say_time),
-    _flow("TTFT95", lambda flow: flow.ttft_p95_s, say_time),
+    _flow("TTFT50", lambda flow: flow.ttft_p50_s, format_time),
+    _flow("TTFT95", lambda flow: flow.ttft_p95_s, format_time),
     _flow("OUT/S", lambda flow: flow.completion_tokens),
     _flow("IN/S", lambda flow: flow.prompt_tokens, rank=2),
     _flow("FAIL/S", lambda flow: flow.failed, rank=1, bad=True),
-    Column(title="CPU", by=lambda row: row.cpu, say=say_part, rank=3),
-    Column(title="MEM", by=lambda row: row.memory_bytes, say=say_bytes, rank=4),
-    _flow("CACHED", lambda flow: flow.cached, say_part, rank=8),
-    Column(title="QUEUE", by=lambda row: row.queue, say=say_number, rank=5),
+    Column(title="CPU", by=lambda row: row.cpu, say=format_part, rank=3),
+    Column(title="MEM", by=lambda row: row.memory_bytes, say=format_bytes, rank=4),
+    _flow("CACHED", lambda flow: flow.cached, format_part, rank=8),
+    Column(title="QUEUE", by=lambda row: row.queue, say=format_number, rank=5),
     _flow("REFUSED/S", lambda flow: flow.refused, rank=6),
-    _flow("TPOT50", lambda flow: flow.tpot_p50_s, say_time, rank=7),
-    Column(title="PROCS", by=lambda row: row.processes, say=say_number, rank=9),
+    _flow("TPOT50", lambda flow: flow.tpot_p50_s, format_time, rank=7),
+    Column(title="PROCS", by=lambda row: row.processes, say=format_number, rank=9),
     Column(
         title="STALLS/S",
         by=lambda row: row.stalls,
-        say=say_number,
+        say=format_number,
         rank=10,
         style=lambda row: _above(row.stalls),
     ),
@@ -118,15 +118,15 @@ _NODES: Final[Sequence[Column[NodeLine]]] = (
 _MODELS: Final[Sequence[Column[ModelLine]]] = (
     Column(title="MODEL", by=lambda row: row.model, name=True, least=24),
     _flow("REQ/S", lambda flow: flow.requests),
-    _flow("TTFT50", lambda flow: flow.ttft_p50_s, say_time),
-    _flow("TTFT95", lambda flow: flow.ttft_p95_s, say_time),
-    _flow("TPOT50", lambda flow: flow.tpot_p50_s, say_time, rank=2),
+    _flow("TTFT50", lambda flow: flow.ttft_p50_s, format_time),
+    _flow("TTFT95", lambda flow: flow.ttft_p95_s, format_time),
+    _flow("TPOT50", lambda flow: flow.tpot_p50_s, format_time, rank=2),
     _flow("OUT/S", lambda flow: flow.completion_tokens),
     _flow("IN/S", lambda flow: flow.prompt_tokens, rank=1),
-    _flow("CACHED", lambda flow: flow.cached, say_part, rank=5),
+    _flow("CACHED", lambda flow: flow.cached, format_part, rank=5),
     _flow("FAIL/S", lambda flow: flow.failed, rank=4, bad=True),
     _flow("REFUSED/S", lambda flow: flow.refused, rank=6),
-    Column(title="QUEUE", by=lambda row: row.queue, say=say_number, rank=3),
+    Column(title="QUEUE", by=lambda row: row.queue, say=format_number, rank=3),
 )
 
 _WORKERS: Final[Sequence[Column[WorkerLine]]] = (
@@ -136,16 +136,19 @@ _WORKERS: Final[Sequence[Column[WorkerLine]]] = (
     ),
     Column(title="MODEL", by=lambda row: row.model or None, name=True),
     Column(title="ROLE", by=lambda row: row.role, name=True, rank=4),
-    Column(title="OPEN", by=lambda row: row.open, say=say_number),
-    Column(title="RUNNING", by=lambda row: row.running, say=say_number, rank=2),
-    Column(title="WAITING", by=lambda row: row.waiting, say=say_number, rank=1),
+    Column(title="OPEN", by=lambda row: row.open, say=format_number),
+    Column(title="RUNNING", by=lambda row: row.running, say=format_number, rank=2),
+    Column(title="WAITING", by=lambda row: row.waiting, say=format_number, rank=1),
     Column(
-        title="KV", by=lambda row: row.kv_usage, say=say_part, style=lambda row: _full(row.kv_usage)
+        title="KV",
+        by=lambda row: row.kv_usage,
+        say=format_part,
+        style=lambda row: _full(row.kv_usage),
     ),
     Column(
         title="BREAKERS",
         by=lambda row: row.breakers,
-        say=say_number,
+        say=format_number,
         rank=3,
         style=lambda row: _above(row.breakers),
     ),
@@ -153,24 +156,24 @@ _WORKERS: Final[Sequence[Column[WorkerLine]]] = (
 
 _TENANTS: Final[Sequence[Column[TenantLine]]] = (
     Column(title="TENANT", by=lambda row: row.tenant, name=True, least=24),
-    Column(title="REQ/S", by=lambda row: row.requests, say=say_number),
+    Column(title="REQ/S", by=lambda row: row.requests, say=format_number),
     Column(
         title="REFUSED/S",
         by=lambda row: row.refused,
-        say=say_number,
+        say=format_number,
         style=lambda row: "warning" if row.refused else "",
     ),
-    Column(title="OUT/S", by=lambda row: row.completion_tokens, say=say_number),
-    Column(title="IN/S", by=lambda row: row.prompt_tokens, say=say_number),
-    Column(title="CACHED", by=lambda row: row.cached, say=say_part, rank=2),
-    Column(title="TOKENS", by=lambda row: row.total_tokens, say=say_number, rank=1),
+    Column(title="OUT/S", by=lambda row: row.completion_tokens, say=format_number),
+    Column(title="IN/S", by=lambda row: row.prompt_tokens, say=format_number),
+    Column(title="CACHED", by=lambda row: row.cached, say=format_part, rank=2),
+    Column(title="TOKENS", by=lambda row: row.total_tokens, say=format_number, rank=1),
 )
 
 
 def _window(line: LimitLine) -> str:
     if not line.window_s:
         return "at a time"
-    return f"{line.unit}/{_WINDOWS.get(line.window_s) or say_time(line.window_s)}"
+    return f"{line.unit}/{_WINDOWS.get(line.window_s) or format_time(line.window_s)}"
 
 
 def _shown(line: LimitLine, amount: int) -> float:
@@ -180,15 +183,17 @@ def _shown(line: LimitLine, amount: int) -> float:
 
 def _say_left(amount: float | None) -> str:
     """Return what is left; unknown to a node that spends what stands with it and hears of no more."""
-    return say_number(None if amount is None or amount < 0 else amount)
+    return format_number(None if amount is None or amount < 0 else amount)
 
 
 _LIMITS: Final[Sequence[Column[LimitLine]]] = (
     Column(title="LIMIT", by=lambda row: row.limit, name=True, least=32),
     Column(title="PER", by=_window, name=True),
-    Column(title="USED", by=lambda row: row.used, say=say_part, style=lambda row: _full(row.used)),
-    Column(title="SPENT", by=lambda row: _shown(row, row.spent), say=say_number, rank=1),
-    Column(title="OF", by=lambda row: _shown(row, row.amount), say=say_number),
+    Column(
+        title="USED", by=lambda row: row.used, say=format_part, style=lambda row: _full(row.used)
+    ),
+    Column(title="SPENT", by=lambda row: _shown(row, row.spent), say=format_number, rank=1),
+    Column(title="OF", by=lambda row: _shown(row, row.amount), say=format_number),
     Column(title="LEFT", by=lambda row: _shown(row, row.left), say=_say_left, rank=2),
     Column(title="COUNTED", by=lambda row: row.state, name=True, rank=3),
 )

@@ -21,7 +21,7 @@ _MISSING: Final = 404
 _BROKEN: Final = 500
 
 
-class Reading:
+class Poller:
     """`client` says as whom to ask and how long to wait; `urls` are the nodes to begin with."""
 
     def __init__(self, client: AdminClient, urls: Sequence[str]) -> None:

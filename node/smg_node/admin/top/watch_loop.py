@@ -7,10 +7,10 @@ from threading import Thread
 from typing import Final
 
 from smg_node.admin.client import AdminError
-from smg_node.admin.top.frame import Scene, Wish, draw, pressed, rows_of
+from smg_node.admin.top.frame import Scene, ViewOptions, draw, pressed, rows_of
 from smg_node.admin.top.interval import Interval
 from smg_node.admin.top.panes import PANES
-from smg_node.admin.top.poller import Reading
+from smg_node.admin.top.poller import Poller
 from smg_node.admin.top.snapshot import Snapshot
 from smg_node.admin.top.terminal import Terminal
 from smg_node.admin.top.view import View, view_of
@@ -53,7 +53,7 @@ class Looking:
             self.said = error
 
 
-def watch(reading: Reading, terminal: Terminal, interval_s: float, wish: Wish) -> None:
+def watch(reading: Poller, terminal: Terminal, interval_s: float, wish: ViewOptions) -> None:
     """Show the cluster until somebody has seen enough; what goes wrong is shown, and tried again."""
     past, scene = Past(interval_s), Scene(None, "", interval_s)
     looking: Looking | None = None
@@ -74,7 +74,7 @@ def watch(reading: Reading, terminal: Terminal, interval_s: float, wish: Wish) -
             due_s = 0.0 if wish.pane != pane else due_s
 
 
-def _begun(reading: Reading, wish: Wish) -> Looking:
+def _begun(reading: Poller, wish: ViewOptions) -> Looking:
     name = PANES[wish.pane].name
     return Looking(lambda: reading.look(workers=name == "workers", limits=name == "limits"))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from smg_node.admin.options import Options
 from smg_node.admin.views.output import print_facts, print_json, tell
-from smg_node.admin.views.value_text import say_time, say_value
+from smg_node.admin.views.value_text import format_time, format_value
 
 
 def show_setting(options: Options, view: Mapping[str, Any]) -> None:
@@ -14,17 +14,17 @@ def show_setting(options: Options, view: Mapping[str, Any]) -> None:
         print_json(view)
         return
     about: Mapping[str, Any] = view["about"]
-    cluster = say_value(view["value"]) if view["is_set"] else "not set"
+    cluster = format_value(view["value"]) if view["is_set"] else "not set"
     facts: list[tuple[str, object]] = [
         ("setting", view["key"]),
-        ("effective", f"{say_value(view['effective'])} (from {view['source'] or 'nowhere'})"),
+        ("effective", f"{format_value(view['effective'])} (from {view['source'] or 'nowhere'})"),
         ("cluster", cluster),
-        ("own", say_value(view["own"])),
+        ("own", format_value(view["own"])),
         ("version", view["version"]),
     ]
     if view["is_set"]:
-        facts.append(("set", f"on {view['owner']} at {say_time(view['time_ms'])}"))
-    facts += [(name, say_value(about[name])) for name in ("range", "default") if name in about]
+        facts.append(("set", f"on {view['owner']} at {format_time(view['time_ms'])}"))
+    facts += [(name, format_value(about[name])) for name in ("range", "default") if name in about]
     facts += [("meaning", about["help"])] if "help" in about else []
     print_facts(facts)
     warn_of(view)
@@ -35,10 +35,10 @@ def warn_of(view: Mapping[str, Any]) -> None:
     if view["ignored"]:
         tell(f"{view['key']} is not followed by this node: {view['ignored']}")
     for rival in view["conflicts"]:
-        what = "a removal" if rival["value"] is None else say_value(rival["value"])
+        what = "a removal" if rival["value"] is None else format_value(rival["value"])
         tell(
             f"{view['key']} has a conflict: {what} was written on {rival['owner']} at"
-            f" {say_time(rival['time_ms'])} without knowledge of this; setting it again settles it"
+            f" {format_time(rival['time_ms'])} without knowledge of this; setting it again settles it"
         )
 
 
@@ -50,10 +50,10 @@ def set_row(row: Mapping[str, Any]) -> tuple[object, ...]:
     ]
     return (
         row["key"],
-        say_value(row["value"]) if row["is_set"] else None,
+        format_value(row["value"]) if row["is_set"] else None,
         row["version"],
         row["owner"],
-        say_time(row["time_ms"]) if row["is_set"] else None,
+        format_time(row["time_ms"]) if row["is_set"] else None,
         notes,
     )
 
@@ -63,7 +63,7 @@ def known_row(row: Mapping[str, Any]) -> tuple[object, ...]:
     about: Mapping[str, Any] = row["about"]
     return (
         row["key"],
-        say_value(row["effective"]),
+        format_value(row["effective"]),
         row["source"],
         about.get("range"),
         about.get("help"),
@@ -72,4 +72,4 @@ def known_row(row: Mapping[str, Any]) -> tuple[object, ...]:
 
 def one_side(value: Any) -> str | None:
     """Return a value before or after a change; None where it was not set."""
-    return None if value is None else say_value(value)
+    return None if value is None else format_value(value)

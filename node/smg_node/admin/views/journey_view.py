@@ -7,8 +7,8 @@ does not, the sentence says by which rule it chooses instead.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from smg_node.admin.views.output import draw_facts, draw_table, say_span
-from smg_node.admin.views.value_text import say_time
+from smg_node.admin.views.output import draw_facts, draw_table, format_span
+from smg_node.admin.views.value_text import format_time
 from smg_node.config.schema.problems import printable
 
 _INDENT: Final = " " * 10
@@ -67,7 +67,7 @@ def _facts(journey: Mapping[str, Any]) -> list[tuple[str, object]]:
     return [
         ("request", f"{journey['request_id']}{answer}"),
         ("model", f"{journey['model'] or '-'}, {journey['dialect']}, on node {journey['node']}"),
-        ("began", say_time(journey["began_ms"])),
+        ("began", format_time(journey["began_ms"])),
         ("end", _end(journey)),
         ("tokens", _tokens(journey)),
         ("calls", _calls(journey)),
@@ -225,5 +225,5 @@ def _cost(seconds: float | None) -> str:
 def _span(seconds: float) -> str:
     """A span of time to three digits, or in two units from a minute on."""
     if seconds >= 60:
-        return say_span(seconds)
+        return format_span(seconds)
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"

@@ -5,7 +5,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from smg_node.admin.views.output import draw_facts, draw_table, tell
-from smg_node.admin.views.value_text import say_time
+from smg_node.admin.views.value_text import format_time
 
 COST: Final = "cost"
 _MILLION: Final = 1_000_000
@@ -44,7 +44,7 @@ def read_amount(unit: str, text: str) -> Mapping[str, Any]:
     return {"unit": unit, "amount": _amount(unit, said), "window": window.strip()}
 
 
-def say_limits(view: Mapping[str, Any]) -> list[str]:
+def format_limits(view: Mapping[str, Any]) -> list[str]:
     """Return each thing that a rule limits, as it could be typed."""
     return [
         *(
@@ -64,12 +64,12 @@ def list_row(view: Mapping[str, Any]) -> tuple[object, ...]:
     ]
     return (
         view["scope"],
-        say_limits(view),
+        format_limits(view),
         view["mode"],
         view["standing"],
         view["version"],
         view["owner"],
-        say_time(view["time_ms"]),
+        format_time(view["time_ms"]),
         notes,
     )
 
@@ -91,10 +91,10 @@ def draw_limit(shown: Mapping[str, Any]) -> str:
 def warn_of(view: Mapping[str, Any]) -> None:
     """Say on the side what an operator should know about a limit."""
     for rival in view["conflicts"]:
-        limits = ", ".join(say_limits(rival)) or "a removal"
+        limits = ", ".join(format_limits(rival)) or "a removal"
         tell(
             f"{view['scope']} has a conflict: {limits} was written on {rival['owner']} at"
-            f" {say_time(rival['time_ms'])} without knowledge of this; setting it again settles it"
+            f" {format_time(rival['time_ms'])} without knowledge of this; setting it again settles it"
         )
 
 
@@ -102,13 +102,13 @@ def _facts(view: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     yield "scope", view["scope"]
     if view["rule"] != view["scope"]:
         yield "rule", view["rule"]
-    yield "limits", say_limits(view)
+    yield "limits", format_limits(view)
     yield "mode", f"{view['mode']}, {view['standing']:g} of it stands with the nodes"
     yield "tokens", f"reserve {view['reserve']}, when used up {view['on_exhausted']}"
     if view["cached_weight"] != 1:
         yield "cached", f"a cached token of a prompt counts {view['cached_weight']:g}"
     yield "version", view["version"]
-    yield "set", f"on {view['owner']} at {say_time(view['time_ms'])}"
+    yield "set", f"on {view['owner']} at {format_time(view['time_ms'])}"
     if view["note"]:
         yield "note", view["note"]
 
@@ -126,7 +126,7 @@ def _use_row(use: Mapping[str, Any]) -> tuple[object, ...]:
         _number(unit, use["debt"]),
         use["owner"],
         use["state"],
-        say_time(use["ends_ms"]) if use["window_ms"] else None,
+        format_time(use["ends_ms"]) if use["window_ms"] else None,
     )
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from smg_node.admin.views.output import draw_table, say_span
+from smg_node.admin.views.output import draw_table, format_span
 from smg_node.system_clock import SystemClock
 
 # Narrower terminals do without the HTTP addresses: a line that is folded is hard to read.
@@ -23,7 +23,7 @@ def draw_members(rows: list[dict[str, Any]]) -> str:
     columns: dict[str, Callable[[Mapping[str, Any]], object]] = {
         "NAME": lambda row: row["name"],
         "STATE": lambda row: row["state"],
-        "FOR": lambda row: say_span((now_ms - row["since_ms"]) / 1000),
+        "FOR": lambda row: format_span((now_ms - row["since_ms"]) / 1000),
         "ADDRESS": lambda row: row["address"],
         "HTTP": lambda row: row["meta"].get("http"),
         "VERSION": lambda row: row["meta"].get("version"),
@@ -59,7 +59,7 @@ def _notes(row: Mapping[str, Any]) -> list[str]:
 
 def _ago(seconds: float) -> str:
     """A silence; tenths count where a probe interval is a fraction of a second."""
-    return f"{seconds:.1f}s ago" if seconds < 10 else f"{say_span(seconds)} ago"
+    return f"{seconds:.1f}s ago" if seconds < 10 else f"{format_span(seconds)} ago"
 
 
 def event_row(event: Mapping[str, Any]) -> tuple[object, ...]:

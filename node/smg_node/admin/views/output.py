@@ -72,7 +72,7 @@ def draw_facts(facts: Iterable[tuple[str, object]]) -> str:
     return "\n".join(f"{label:<{width}}  {value}" for label, value in listed)
 
 
-def say_span(seconds: float) -> str:
+def format_span(seconds: float) -> str:
     """Return a span of time in its two largest units: `4s`, `2m 05s`, `3d 4h`; never negative."""
     left = max(0, int(seconds))
     parts: list[str] = []

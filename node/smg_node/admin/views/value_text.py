@@ -20,7 +20,7 @@ def read_value(text: str) -> Any:
         return text
 
 
-def read_words(words: list[str]) -> list[str]:
+def read_value_list(words: list[str]) -> list[str]:
     """Return a list of texts: written as JSON, separated by commas, or one by one."""
     if len(words) == 1:
         read = read_value(words[0])
@@ -51,7 +51,7 @@ def read_key(file: str) -> str:
     return key
 
 
-def say_value(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a setting's value as it could be typed, cut where it is long."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -59,20 +59,20 @@ def say_value(value: Any) -> str:
     return text if len(text) <= _VALUE_SHOWN_MAX else f"{text[:_VALUE_SHOWN_MAX]}…"
 
 
-def say_time(time_ms: int) -> str:
+def format_time(time_ms: int) -> str:
     """Return a moment in this machine's time zone, to the second."""
     from datetime import datetime
 
     return datetime.fromtimestamp(time_ms / 1000).astimezone().isoformat(" ", "seconds")
 
 
-def say_change(before: Any, after: Any) -> str:
+def format_change(before: Any, after: Any) -> str:
     """Return what changed: of two objects the fields that differ, else both sides."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         names = sorted({*before, *after})
         changed = [name for name in names if before.get(name) != after.get(name)]
         said = [
-            f"{name}: {say_value(before.get(name))} -> {say_value(after.get(name))}"
+            f"{name}: {format_value(before.get(name))} -> {format_value(after.get(name))}"
             for name in changed
         ]
         return ", ".join(said) or "nothing"
@@ -83,8 +83,8 @@ def say_change(before: Any, after: Any) -> str:
 
 def _side(said: Any) -> str:
     if isinstance(said, Mapping):
-        return ", ".join(f"{name}={say_value(value)}" for name, value in said.items()) or "-"
-    return "-" if said is None else say_value(said)
+        return ", ".join(f"{name}={format_value(value)}" for name, value in said.items()) or "-"
+    return "-" if said is None else format_value(said)
 
 
 def _refuse(word: str) -> Any:

@@ -13,7 +13,7 @@ import msgspec
 
 from smg_mesh.shared import LimitError, LimitRule, LimitsView, Report, Row, RuleValue, StateError
 from smg_node.cluster.limits.limit_totals import add_up, is_complete
-from smg_node.cluster.membership.member_query import Asking, ask_member
+from smg_node.cluster.membership.member_query import MemberQueries, query_member
 from smg_node.config.schema.problems import printable
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.ports.limits import (
@@ -81,7 +81,7 @@ class ClusterLimits:
         store: LimitsView,
         rights: Rights,
         members: Members,
-        mesh: Asking | None,
+        mesh: MemberQueries | None,
         *,
         durable: bool,
     ) -> None:
@@ -169,7 +169,7 @@ class ClusterLimits:
         if self._mesh is None:
             return "this node runs alone"
         try:
-            answer = await ask_member(self._mesh, name, LIMITS, payload, deadline_s=ASK_S)
+            answer = await query_member(self._mesh, name, LIMITS, payload, deadline_s=ASK_S)
             return msgspec.json.decode(answer, type=_Said)
         except SmgError as error:
             return error.message

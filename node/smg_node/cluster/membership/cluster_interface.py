@@ -8,21 +8,21 @@ from smg_node.config.address import Address
 from smg_node.http.ports.node import Cluster
 
 if TYPE_CHECKING:
-    from smg_node.cluster.membership.member_query import Asking
+    from smg_node.cluster.membership.member_query import MemberQueries
 
 SPOOLED: Final = "spooled"
 """What a member says of itself while turns wait on its disk."""
 
 
 @dataclass(frozen=True, slots=True)
-class Doubts:
+class ReadinessReasons:
     """What keeps this node from being ready, and what is only worth knowing."""
 
     reasons: Sequence[str] = ()
     degraded: Sequence[str] = ()
 
 
-class ClusterLife(Protocol):
+class ClusterInterface(Protocol):
     """One node's part in the cluster, from its start to its goodbye."""
 
     @property
@@ -31,11 +31,11 @@ class ClusterLife(Protocol):
         ...
 
     @property
-    def mesh(self) -> "Asking | None":
+    def mesh(self) -> "MemberQueries | None":
         """What asks other members; None for a node alone."""
         ...
 
-    def doubts(self) -> Doubts:
+    def doubts(self) -> ReadinessReasons:
         """Say whether the cluster has anything against work being sent here."""
         ...
 

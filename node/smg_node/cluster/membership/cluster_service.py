@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from smg_mesh.mesh import AskError, MemberView, MeshError, MeshEvent
 from smg_node.cluster.membership.errors import no_member
-from smg_node.cluster.membership.member_query import ask_member
+from smg_node.cluster.membership.member_query import query_member
 from smg_node.cluster.membership.mesh_port import KeyringOperation, MeshPort
-from smg_node.cluster.membership.shutdown import Farewell
+from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.ports.node import ClusterCard, ClusterEvent, KeyringView, MemberRow
 
@@ -37,10 +37,10 @@ _OPERATIONS: Final[Mapping[str, KeyringOperation]] = {
 _log = logging.getLogger("smg_node.cluster")
 
 
-class ClusterDesk:
+class ClusterService:
     """This node's view of the cluster, and its operator's hand in it."""
 
-    def __init__(self, mesh: MeshPort, farewell: Farewell) -> None:
+    def __init__(self, mesh: MeshPort, farewell: Shutdown) -> None:
         self._mesh = mesh
         self._farewell = farewell
         mesh.answer(ASIDE, self._aside_asked)
@@ -119,7 +119,7 @@ class ClusterDesk:
         if row.state not in _LIVING:
             gone = "has left the cluster" if row.state == "left" else "is dead"
             raise SmgError(ErrorKind.CONFLICT, f"{name} {gone}", where="name", code="member_gone")
-        await ask_member(self._mesh, name, ASIDE, _ON if on else _OFF)
+        await query_member(self._mesh, name, ASIDE, _ON if on else _OFF)
         # Its own word of this is on its way here by gossip.
         return replace(row, meta={**row.meta, DRAINING: on})
 
@@ -144,7 +144,7 @@ class ClusterDesk:
         async def tell(other: str) -> str:
             async with turns:
                 try:
-                    await ask_member(self._mesh, other, FORGET, name.encode())
+                    await query_member(self._mesh, other, FORGET, name.encode())
                 except SmgError as error:
                     return error.message
             return "ok"

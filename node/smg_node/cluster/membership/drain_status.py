@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from smg_node.cluster.membership.errors import no_member
-from smg_node.cluster.membership.member_query import Asking, ask_member
-from smg_node.cluster.membership.shutdown import Farewell
+from smg_node.cluster.membership.member_query import MemberQueries, query_member
+from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.ports.drain import DrainView, Duties, OpenWork, Stage
 from smg_node.http.ports.node import MemberRow
@@ -31,8 +31,8 @@ class Draining:
         self,
         name: str,
         members: Callable[[], Sequence[MemberRow]],
-        mesh: Asking | None,
-        farewell: Farewell,
+        mesh: MemberQueries | None,
+        farewell: Shutdown,
         *,
         work: Callable[[], Awaitable[OpenWork]],
         duties: Callable[[], Duties],
@@ -57,7 +57,7 @@ class Draining:
             return DrainView(name, row.boot, "left")
         if row.state == "dead":
             return DrainView(name, row.boot, "dead")
-        answer = await ask_member(self._mesh, name, DRAIN, deadline_s=ASK_S)
+        answer = await query_member(self._mesh, name, DRAIN, deadline_s=ASK_S)
         try:
             return msgspec.structs.replace(
                 msgspec.msgpack.decode(answer, type=DrainView), name=name, boot=row.boot

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Final
 
 from smg_mesh.mesh import MeshError
-from smg_node.cluster.membership.cluster_interface import SPOOLED, Doubts
-from smg_node.cluster.membership.cluster_service import LEAVING, ClusterDesk
+from smg_node.cluster.membership.cluster_interface import SPOOLED, ReadinessReasons
+from smg_node.cluster.membership.cluster_service import LEAVING, ClusterService
 from smg_node.cluster.membership.mesh_port import MeshPort
-from smg_node.cluster.membership.shutdown import SUPERSEDED, Farewell
+from smg_node.cluster.membership.shutdown import SUPERSEDED, Shutdown
 from smg_node.config.address import Address, split_host_port
 from smg_node.core.errors import ErrorKind, SmgError
 
@@ -22,14 +22,14 @@ _log = logging.getLogger("smg_node.cluster")
 class Member:
     """This node among the others."""
 
-    def __init__(self, mesh: MeshPort, farewell: Farewell, *, security: str) -> None:
-        self.desk = ClusterDesk(mesh, farewell)
+    def __init__(self, mesh: MeshPort, farewell: Shutdown, *, security: str) -> None:
+        self.desk = ClusterService(mesh, farewell)
         self.mesh = mesh
         self._mesh = mesh
         self._farewell = farewell
         self._security = security
 
-    def doubts(self) -> Doubts:
+    def doubts(self) -> ReadinessReasons:
         """Say why no work should be sent here yet, and what is not as it should be.
 
         A member that once found the others and holds what they share stays ready when it loses them: its
@@ -38,8 +38,8 @@ class Member:
         status = self._mesh.status()
         why_not = self._mesh.ready()
         if why_not is not None and not (status.joined and status.held):
-            return Doubts(reasons=(f"mesh: {why_not}",), degraded=status.degraded)
-        return Doubts(degraded=status.degraded)
+            return ReadinessReasons(reasons=(f"mesh: {why_not}",), degraded=status.degraded)
+        return ReadinessReasons(degraded=status.degraded)
 
     async def start(self) -> None:
         """Bind the mesh's ports and say so; INTERNAL with the knob's name if that cannot be."""

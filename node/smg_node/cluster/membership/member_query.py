@@ -16,7 +16,7 @@ _KINDS: Final[Mapping[str, tuple[ErrorKind, str]]] = {
 }
 
 
-class Asking(Protocol):
+class MemberQueries(Protocol):
     """How members ask each other; a mesh has it."""
 
     async def ask(self, name: str, topic: str, payload: bytes, *, deadline_s: float = 5.0) -> bytes:
@@ -28,8 +28,8 @@ class Asking(Protocol):
         ...
 
 
-async def ask_member(
-    mesh: Asking, name: str, topic: str, payload: bytes = b"", *, deadline_s: float = ASK_S
+async def query_member(
+    mesh: MemberQueries, name: str, topic: str, payload: bytes = b"", *, deadline_s: float = ASK_S
 ) -> bytes:
     """Return what a member answers; NOT_FOUND for a stranger, else why there is no answer."""
     # Imported here: a node alone has nobody to ask, and does not hold the transport for it.

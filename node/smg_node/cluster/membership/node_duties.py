@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 
 from smg_mesh.shared import Report, Row
 from smg_node.cluster.membership.cluster_interface import SPOOLED
-from smg_node.cluster.workers.shared_verdicts import ClusterOutlook
+from smg_node.cluster.workers.shared_verdicts import SharedVerdicts
 from smg_node.http.ports.drain import Duties
 from smg_node.http.ports.node import Cluster
 
@@ -38,7 +38,7 @@ class Holdings(Protocol):
         ...
 
 
-def duties_of(name: str, shared: Holdings, outlook: ClusterOutlook, cluster: Cluster) -> Duties:
+def duties_of(name: str, shared: Holdings, outlook: SharedVerdicts, cluster: Cluster) -> Duties:
     """Return of how many limits used lately this node is the owner, at how many workers it looks, and whether turns wait here."""
     keys = islice({row.key: None for row in shared.rights.rows()}, KEYS_MAX)
     reports = (shared.rights.report(key) for key in keys)

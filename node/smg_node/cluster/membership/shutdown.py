@@ -20,7 +20,7 @@ LEAVING_CODE: Final = "member_leaving"
 _log = logging.getLogger("smg_node.cluster")
 
 
-class Farewell:
+class Shutdown:
     """Where a node stands between serving and gone. The wiring sets `server` once there is one."""
 
     def __init__(self) -> None:

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, NoReturn
 
 from smg_mesh.shared import Shared
-from smg_node.cluster.membership.cluster_interface import Doubts
+from smg_node.cluster.membership.cluster_interface import ReadinessReasons
 from smg_node.cluster.membership.errors import no_member
-from smg_node.cluster.membership.shutdown import Farewell
+from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.config.address import Address
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
@@ -23,13 +23,13 @@ _TEACH: Final = (
 )
 
 
-class LoneNode:
+class StandaloneNode:
     """Its own only member, and its own desk."""
 
     mesh: Final = None
     """There is none."""
 
-    def __init__(self, name: str, farewell: Farewell, clock: Clock, shared: Shared) -> None:
+    def __init__(self, name: str, farewell: Shutdown, clock: Clock, shared: Shared) -> None:
         self.desk = self
         self._shared = shared
         self._name = name
@@ -123,9 +123,9 @@ class LoneNode:
 
     # ── What the wiring does ─────────────────────────────────────────────────
 
-    def doubts(self) -> Doubts:
+    def doubts(self) -> ReadinessReasons:
         """Return none."""
-        return Doubts()
+        return ReadinessReasons()
 
     async def start(self) -> None:
         """Read what an earlier life kept; nobody is listened to."""

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from smg_node.cluster.prefix_hints.hint_queue import ToldIndex
-from smg_node.routing.kv_index.index_observer import HeardAll
+from smg_node.cluster.prefix_hints.hint_queue import HintedIndex
+from smg_node.routing.kv_index.index_observer import OnCleared
 
 
-class SharedIndex(ToldIndex, Protocol):
+class SharedIndex(HintedIndex, Protocol):
     """The index, as far as sharing it is concerned."""
 
     def watch(
         self,
         on_add: Callable[[str, int], object],
         on_remove: Callable[[str, int], object],
-        on_clear: HeardAll,
+        on_clear: OnCleared,
     ) -> None:
         """Tell what engines confirm, and what they have no more."""
         ...

@@ -18,7 +18,7 @@ WAITING_MAX: Final = 2_000_000
 What: TypeAlias = Literal["tell", "untell", "untell_all", "doubt_told", "assume"]
 
 
-class ToldIndex(Protocol):
+class HintedIndex(Protocol):
     """The part of an index that hears peers."""
 
     def tell(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
@@ -56,7 +56,7 @@ class HintQueue:
     """Puts hints into `index`; of workers that are not `known` any more it drops them."""
 
     def __init__(
-        self, index: ToldIndex, *, known: Callable[[str], bool], monotonic_s: Callable[[], float]
+        self, index: HintedIndex, *, known: Callable[[str], bool], monotonic_s: Callable[[], float]
     ) -> None:
         self._index: Final = index
         self._known: Final = known

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from smg_node.cluster.membership.cluster_interface import Doubts
+from smg_node.cluster.membership.cluster_interface import ReadinessReasons
 from smg_node.cluster.prefix_hints.hint_ports import FollowingFleet, HintDoor, SharedIndex
 from smg_node.cluster.prefix_hints.hint_queue import HintQueue, What
 from smg_node.cluster.prefix_hints.recent_guesses import Guesses
@@ -74,7 +74,7 @@ class PrefixSharing:
         self._young_until_s: dict[str, float] = {}
         """Peers that came when this node knew something, and until when they may lack it."""
         self._arrived = False
-        self._first: Callable[[], Doubts] | None = None
+        self._first: Callable[[], ReadinessReasons] | None = None
         self._guesses = Guesses(self._started_s)
         self._work = asyncio.Event()
         self.counts: Counter[str] = Counter()
@@ -260,10 +260,10 @@ class PrefixSharing:
 
     # ── What it is ───────────────────────────────────────────────────────────
 
-    def doubts(self) -> Doubts:
+    def doubts(self) -> ReadinessReasons:
         """Say whether prefixes of the other nodes are still on their way; never for long."""
         if self._arrived:
-            return Doubts()
+            return ReadinessReasons()
         if self._note_workers():
             # What was said of them before they were known was not taken in.
             self._hints.look_again()
@@ -271,18 +271,18 @@ class PrefixSharing:
         here = not self._hints.missing() and self._queue.empty
         # Nothing can arrive before it is known of which workers.
         self._arrived = late or (here and len(self._known) >= self._registered())
-        return Doubts() if self._arrived else Doubts(reasons=(NOT_HERE,))
+        return ReadinessReasons() if self._arrived else ReadinessReasons(reasons=(NOT_HERE,))
 
-    def after(self, first: Callable[[], Doubts]) -> Callable[[], Doubts]:
+    def after(self, first: Callable[[], ReadinessReasons]) -> Callable[[], ReadinessReasons]:
         """Return what asks `first`, and whether prefixes are here when there is nothing else to doubt."""
 
         self._first = first
 
-        def asked() -> Doubts:
+        def asked() -> ReadinessReasons:
             said = first()
             if said.reasons:
                 return said
-            return Doubts(self.doubts().reasons, said.degraded)
+            return ReadinessReasons(self.doubts().reasons, said.degraded)
 
         return asked
 

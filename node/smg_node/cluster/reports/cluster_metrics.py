@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import msgspec
 from prometheus_client.metrics_core import Metric as Family
 
-from smg_node.cluster.membership.member_query import Asking, ask_member
+from smg_node.cluster.membership.member_query import MemberQueries, query_member
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.ports.cluster_metrics import ClusterNumbers, NodeNumbers, NumberRow
 from smg_node.http.ports.node import Health, MemberRow
@@ -47,7 +47,7 @@ class Numbers:
         version: str,
         read: Read,
         members: Callable[[], Sequence[MemberRow]],
-        mesh: Asking | None,
+        mesh: MemberQueries | None,
         *,
         health: Callable[[], Health],
         now_s: Callable[[], float],
@@ -116,7 +116,7 @@ class Numbers:
         if self._mesh is None:
             return "this node runs alone"
         try:
-            answer = await ask_member(self._mesh, name, NUMBERS, payload, deadline_s=ASK_S)
+            answer = await query_member(self._mesh, name, NUMBERS, payload, deadline_s=ASK_S)
             return msgspec.msgpack.decode(answer, type=NodeNumbers)
         except SmgError as error:
             return error.message.removeprefix(f"{name}: ")

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from smg_node.cluster.membership.member_query import Asking, ask_member
+from smg_node.cluster.membership.member_query import MemberQueries, query_member
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.journey import Journey
 from smg_node.http.ports.node import Explained, MemberRow
@@ -43,7 +43,7 @@ class Explanations:
         node: str,
         journal: Journal,
         members: Callable[[], Sequence[MemberRow]],
-        mesh: Asking | None,
+        mesh: MemberQueries | None,
         siblings: Siblings | None = None,
     ) -> None:
         self._siblings = siblings
@@ -98,7 +98,7 @@ class Explanations:
             return (), "this node is alone"
         payload = wanted.encode("utf-8", "replace")
         try:
-            told = await ask_member(self._mesh, name, EXPLAIN, payload, deadline_s=ASK_S)
+            told = await query_member(self._mesh, name, EXPLAIN, payload, deadline_s=ASK_S)
         except SmgError as error:
             return (), error.message.removeprefix(f"{name}: ")
         try:

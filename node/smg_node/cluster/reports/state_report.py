@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from smg_node.cluster.membership.member_query import Asking, ask_member
+from smg_node.cluster.membership.member_query import MemberQueries, query_member
 from smg_node.core.errors import SmgError
 from smg_node.http.ports.shared_state import NamespaceView, PeerState, StateView
 
@@ -68,7 +68,7 @@ class Holdings(Protocol):
 class StateReport:
     """Looks at the replicated state, here and with `peers` elsewhere."""
 
-    def __init__(self, name: str, shared: Holdings, mesh: Asking | None) -> None:
+    def __init__(self, name: str, shared: Holdings, mesh: MemberQueries | None) -> None:
         self._name = name
         self._shared = shared
         self._mesh = mesh
@@ -105,7 +105,7 @@ class StateReport:
     async def _look(self, name: str) -> PeerState:
         assert self._mesh is not None
         try:
-            said = await ask_member(self._mesh, name, STATE, deadline_s=ASK_S)
+            said = await query_member(self._mesh, name, STATE, deadline_s=ASK_S)
             theirs = msgspec.json.decode(said, type=dict[str, str])
         except SmgError as error:
             return PeerState(same=False, error=error.message)

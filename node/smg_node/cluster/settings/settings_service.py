@@ -11,7 +11,7 @@ import msgspec
 
 from smg_mesh.shared import StateError
 from smg_node.cluster.membership.errors import no_member
-from smg_node.cluster.membership.member_query import Asking, ask_member
+from smg_node.cluster.membership.member_query import MemberQueries, query_member
 from smg_node.cluster.settings.live_settings import (
     CLUSTER,
     LiveSettings,
@@ -45,7 +45,7 @@ class ClusterSettings:
         live: LiveSettings,
         store: SettingsStore,
         running: RunningStore,
-        mesh: Asking | None,
+        mesh: MemberQueries | None,
     ) -> None:
         self._name = name
         self._live = live
@@ -90,7 +90,7 @@ class ClusterSettings:
             return self._from_cluster()
         if self._mesh is None:
             raise no_member(node)
-        said = await ask_member(self._mesh, node, SETTINGS)
+        said = await query_member(self._mesh, node, SETTINGS)
         theirs = _runs(said, node)
         mine = self._runs()
         nothing = (None, "")

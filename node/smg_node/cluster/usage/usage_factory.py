@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from smg_node.admission.admission_settings import prices
 from smg_node.admission.usage_book import UsageBook
-from smg_node.cluster.membership.cluster_interface import ClusterLife
+from smg_node.cluster.membership.cluster_interface import ClusterInterface
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.cluster.usage.usage_log import UsageLog
 from smg_node.cluster.usage.usage_service import ClusterUsage
@@ -27,7 +27,7 @@ class UsageParts:
 def build_usage(
     settings: Settings,
     live: LiveSettings,
-    cluster: ClusterLife,
+    cluster: ClusterInterface,
     clock: Clock,
     rng: Rng,
     meters: Meters,

@@ -20,11 +20,11 @@ from smg_node.admission.usage_book import (
     line,
     merged,
 )
-from smg_node.cluster.membership.member_query import Asking, ask_member
+from smg_node.cluster.membership.member_query import MemberQueries, query_member
 from smg_node.cluster.usage.usage_log import DAYS_KEPT
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.ports.node import MemberRow
-from smg_node.http.ports.usage import Amounts, Aspect, UsageRow, UsageSums, UsageWish
+from smg_node.http.ports.usage import Amounts, Aspect, UsageQuery, UsageRow, UsageSums
 
 USAGE: Final = "node.usage"
 ASK_S: Final = 5.0
@@ -75,7 +75,7 @@ class ClusterUsage:
         usage: UsageBook,
         kept: Kept,
         members: Callable[[], Sequence[MemberRow]],
-        mesh: Asking | None,
+        mesh: MemberQueries | None,
         *,
         now_ms: Callable[[], int],
     ) -> None:
@@ -89,7 +89,7 @@ class ClusterUsage:
         if mesh is not None:
             mesh.answer(USAGE, self._asked)
 
-    async def usage(self, wish: UsageWish) -> UsageSums:
+    async def usage(self, wish: UsageQuery) -> UsageSums:
         """See `UsageDesk`."""
         oldest = (self._now_ms() // HOUR_MS // 24 - DAYS_KEPT) * 24
         question = _Question(
@@ -188,7 +188,7 @@ class ClusterUsage:
         if self._mesh is None:
             return _Said([], 0, "this node runs alone")
         try:
-            answer = await ask_member(self._mesh, name, USAGE, payload, deadline_s=ASK_S)
+            answer = await query_member(self._mesh, name, USAGE, payload, deadline_s=ASK_S)
             return msgspec.msgpack.decode(answer, type=_Said)
         except SmgError as error:
             return _Said([], 0, error.message.removeprefix(f"{name}: "))

@@ -20,7 +20,7 @@ _DRAWS_MAX: Final = 2_000
 """So many draws, of a node for a worker, in one turn of the loop: about 3 ms."""
 
 
-class ClusterOutlook:
+class SharedVerdicts:
     """What other nodes see, see `fleet.outlook.Outlook`. `heard` is told which workers it changed for."""
 
     def __init__(self, shared: SharedPort, *, heard: Callable[[Iterable[str]], None]) -> None:

@@ -18,13 +18,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from smg_node.cluster.workers.shared_port import LoadPort, SharedPort
-from smg_node.cluster.workers.shared_verdicts import ClusterOutlook
+from smg_node.cluster.workers.shared_verdicts import SharedVerdicts
 from smg_node.config.worker_url import WorkerUrl, parse_worker_url
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.ids import WorkerId
 from smg_node.engines.transport.api_key_transport import API_KEY_MAX_CHARACTERS, fits_header
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.workers.worker_spec import Declared, worker_id_of
+from smg_node.fleet.workers.worker_spec import DeclaredWorker, worker_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ class ClusterRegistry:
         pulse_s: float = PULSE_S,
         load: LoadPort | None = None,
     ) -> None:
-        self.outlook = ClusterOutlook(shared, heard=fleet.hear)
+        self.outlook = SharedVerdicts(shared, heard=fleet.hear)
         self.sticky = shared.sticky
         self._shared = shared
         self._fleet = fleet
@@ -242,7 +242,7 @@ class ClusterRegistry:
 
     def _apply(self, worker_ids: Sequence[str]) -> None:
         """Have the fleet do what the shared state says of these workers."""
-        changes: dict[WorkerId, Declared | None] = {}
+        changes: dict[WorkerId, DeclaredWorker | None] = {}
         for worker_id in worker_ids:
             record = self._shared.workers.get(worker_id)
             self._troubled.discard(worker_id)
@@ -274,7 +274,7 @@ class ClusterRegistry:
 
     # ── Records ──────────────────────────────────────────────────────────────
 
-    def _declared(self, record: "WorkerRecord") -> Declared:
+    def _declared(self, record: "WorkerRecord") -> DeclaredWorker:
         """Return a record as the fleet takes it; INVALID_REQUEST if this version cannot read it."""
         spec = record.spec
         said = replace(
@@ -289,7 +289,7 @@ class ClusterRegistry:
         url = parse_worker_url(str(said))
         api_key = self._shared.open_secret(spec.sealed_key) if spec.sealed_key else None
         unreadable = bool(spec.sealed_key) and (api_key is None or not fits_header(api_key))
-        return Declared(
+        return DeclaredWorker(
             url,
             api_key=None if unreadable else api_key,
             draining=record.draining,

@@ -6,18 +6,18 @@ from types import MappingProxyType
 from typing import Any
 
 from smg_node.config.worker_url import BOOTSTRAP_PORT_LABEL, WorkerUrl, parse_worker_url
-from smg_node.fleet.health.peer_verdicts import Outlook, Sight
+from smg_node.fleet.health.peer_verdicts import PeerVerdicts, Sight
 from smg_node.fleet.workers.worker import Worker
 from smg_node.http.ports.node import (
     ClusterWorkerView,
     WorkerChange,
+    WorkerRequest,
     WorkerSight,
     WorkerView,
-    WorkerWish,
 )
 
 
-def wished(wish: WorkerWish) -> WorkerUrl:
+def requested_worker(wish: WorkerRequest) -> WorkerUrl:
     """Return a worker as it is wished for: its URL with what is said beside it, which wins. Checked as one."""
     said = parse_worker_url(wish.url)
     return _checked(
@@ -147,7 +147,7 @@ def _summed(values: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def cluster_view(worker: Worker, outlook: Outlook) -> ClusterWorkerView:
+def cluster_view(worker: Worker, outlook: PeerVerdicts) -> ClusterWorkerView:
     """Return a worker with what each node says of it."""
     declared, load = worker.declared, worker.load
     return ClusterWorkerView(

@@ -82,7 +82,7 @@ class Knob:
     def bounds(self) -> str:
         """The range or the choices in words, or the kind of value."""
         if self.low is not None and self.high is not None:
-            return f"{say_number(self.low)}..{say_number(self.high)}"
+            return f"{format_number(self.low)}..{format_number(self.high)}"
         return " | ".join(self.choices) if self.choices else _KIND_WORDS[self.kind]
 
 
@@ -150,26 +150,26 @@ class Schema:
         return next((knob.dotted for knob in self.knobs if knob.path[-1] == leaf), None)
 
 
-def say_number(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a number without an empty fraction: `15`, `0.05`."""
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def say_bytes(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Return a number of bytes in the largest unit that divides it, `128 MiB`; small ones as they are."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= size and count % size == 0:
-            return f"{say_number(count / size)} {unit}"
-    return say_number(count)
+            return f"{format_number(count / size)} {unit}"
+    return format_number(count)
 
 
-def say_value(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value the way an operator would write it in the environment."""
     match value:
         case bool():
             return "true" if value else "false"
         case int() | float():
-            return say_number(value)
+            return format_number(value)
         case tuple() | list():
             return ", ".join(map(str, value)) if value else "none"
         case SecretStr():
@@ -231,7 +231,7 @@ def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
 
 
 def _say_default(path: KnobPath, field: FieldInfo) -> str:
-    words = say_value(field.default)
-    if not path[-1].endswith("_bytes") or say_bytes(field.default) == words:
+    words = format_value(field.default)
+    if not path[-1].endswith("_bytes") or format_bytes(field.default) == words:
         return words
-    return f"{words} ({say_bytes(field.default)})"
+    return f"{words} ({format_bytes(field.default)})"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from smg_node.config.schema.model_name import check_model_name
-from smg_node.config.schema.problems import say_kind, shown
+from smg_node.config.schema.problems import kind_text, shown
 from smg_node.config.schema.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class LiveKnob:
             case "words", list() | tuple():
                 return self._words(value)
             case _:
-                raise LiveError(f"it must be {_NEEDS[self.kind]}, got {say_kind(value)}")
+                raise LiveError(f"it must be {_NEEDS[self.kind]}, got {kind_text(value)}")
 
     def about(self) -> Mapping[str, Any]:
         """Return what an operator may set, and what it does."""
@@ -234,7 +234,7 @@ class LiveKnob:
             raise LiveError(f"it has more than {self.most} entries")
         for at, word in enumerate(value):
             if not isinstance(word, str):
-                raise LiveError(f"it must be text, got {say_kind(word)}", f"[{at}]")
+                raise LiveError(f"it must be text, got {kind_text(word)}", f"[{at}]")
             if len(word) > _WORD_CHARACTERS_MAX:
                 raise LiveError(f"it has more than {_WORD_CHARACTERS_MAX} characters", f"[{at}]")
         return tuple(value)

@@ -50,7 +50,7 @@ def printable(line: str) -> str:
     return "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in line)
 
 
-def say_kind(value: object) -> str:
+def kind_text(value: object) -> str:
     """Return what a JSON value is, in words."""
     match value:
         case None:

@@ -38,7 +38,7 @@ class Half:
 
 
 @dataclass(slots=True)
-class Asked:
+class CommandLine:
     """What a command line says, and what is wrong with it."""
 
     action: str = ""
@@ -58,7 +58,7 @@ def all_flags(schema: Schema) -> dict[str, Knob]:
     return flags
 
 
-def parse_flags(argv: Sequence[str], schema: Schema) -> Asked:
+def parse_flags(argv: Sequence[str], schema: Schema) -> CommandLine:
     """Return what `argv` (without the program's name) says; never raises."""
     return _Parser(schema, argv).parse()
 
@@ -69,9 +69,9 @@ class _Parser:
         self._flags = all_flags(schema)
         self._left = list(reversed(argv))
         self._words: dict[KnobPath, list[str]] = {}
-        self._asked = Asked()
+        self._asked = CommandLine()
 
-    def parse(self) -> Asked:
+    def parse(self) -> CommandLine:
         while self._left:
             word = self._left.pop()
             if word in _SHORT_ACTIONS or word.startswith("--"):

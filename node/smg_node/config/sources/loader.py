@@ -16,11 +16,11 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from smg_node.config.address import join_host_port, parse_address
-from smg_node.config.schema.knob import Knob, KnobPath, Schema, say_number
+from smg_node.config.schema.knob import Knob, KnobPath, Schema, format_number
 from smg_node.config.schema.problems import ConfigurationError, Problem, shown
 from smg_node.config.schema.value_parser import Entry, read_value
 from smg_node.config.settings import Settings
-from smg_node.config.sources.command_line import CONFIG_FLAG, Asked, Half
+from smg_node.config.sources.command_line import CONFIG_FLAG, CommandLine, Half
 from smg_node.config.sources.environment import CONFIG_FILE, read_environment
 from smg_node.config.sources.yaml_file import read_file
 
@@ -34,7 +34,7 @@ class Loaded:
     file: Path | None
 
 
-def load_settings(asked: Asked, environ: Mapping[str, str], schema: Schema) -> Loaded:
+def load_settings(asked: CommandLine, environ: Mapping[str, str], schema: Schema) -> Loaded:
     """Return the settings; raises ConfigurationError with everything that is wrong."""
     problems = list(asked.problems)
     file, named_by = _config_file(asked, environ)
@@ -57,7 +57,7 @@ def load_settings(asked: Asked, environ: Mapping[str, str], schema: Schema) -> L
     return Loaded(settings, {path: entry.place for path, entry in said.items()}, file)
 
 
-def _config_file(asked: Asked, environ: Mapping[str, str]) -> tuple[Path | None, str]:
+def _config_file(asked: CommandLine, environ: Mapping[str, str]) -> tuple[Path | None, str]:
     if asked.config is not None:
         return Path(os.path.expanduser(asked.config)), f"flag {CONFIG_FLAG}"
     if environ.get(CONFIG_FILE):
@@ -66,7 +66,7 @@ def _config_file(asked: Asked, environ: Mapping[str, str]) -> tuple[Path | None,
 
 
 def _lay_halves(
-    said: dict[KnobPath, Entry], asked: Asked, schema: Schema, problems: list[Problem]
+    said: dict[KnobPath, Entry], asked: CommandLine, schema: Schema, problems: list[Problem]
 ) -> None:
     """Lay `--host` and `--port` over the address that file, environment or default give."""
     whole = {entry.path: entry.place for entry in asked.entries}
@@ -146,7 +146,7 @@ def _message(detail: ErrorDetails, knob: Knob | None) -> str:
     """The library's finding in our words; total, because new kinds of findings fall through to its own."""
     kind, value = detail["type"], detail["input"]
     if knob is not None and kind in ("greater_than_equal", "less_than_equal", "finite_number"):
-        number = say_number(value) if isfinite(value) else str(value)
+        number = format_number(value) if isfinite(value) else str(value)
         return f"{number} is out of range {knob.bounds}: {knob.why}"
     if kind == "value_error":
         return str(detail["ctx"]["error"])

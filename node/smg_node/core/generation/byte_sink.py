@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 
-class Around(NamedTuple):
+class FrameTemplate(NamedTuple):
     """What stands before and behind a plain text in the open block of a choice, and how a text is spelled there.
 
     `text` spells it as a JSON string. Nothing else is shown of a delta, and none needs to be known to show the next.
@@ -16,20 +16,20 @@ class Around(NamedTuple):
     text: Callable[[str], bytes]
 
 
-class Room(NamedTuple):
+class TokenAllowance(NamedTuple):
     """How far somebody may go without being looked at: `tokens` an answer may have, `at_once` may come in one wake-up."""
 
     tokens: int
     at_once: int
 
 
-BOUNDLESS: Final = Room(sys.maxsize, sys.maxsize)
+BOUNDLESS: Final = TokenAllowance(sys.maxsize, sys.maxsize)
 
 
-class Through(Protocol):
+class ByteSink(Protocol):
     """Whoever hears, and can take bytes."""
 
-    def around(self) -> Around | None:
+    def around(self) -> FrameTemplate | None:
         """Return what is said around a text of the first choice now; None where a delta shows more, or something else."""
         ...
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from smg_node.core.generation.request import MediaKind, MediaPart, Part, TextPart
 from smg_node.core.json_cursor import Cursor, kind_of
-from smg_node.dialects.openai.part_limits import Shelf
+from smg_node.dialects.openai.part_limits import PartCounter
 
 _KINDS: Final = (
     "text", "image_url", "video_url", "audio_url", "input_audio", "file", "refusal",
@@ -17,7 +17,7 @@ _URL_KINDS: Final[dict[str, MediaKind]] = {
 }
 
 
-def read_content(message: Cursor, role: str, shelf: Shelf) -> str | tuple[Part, ...] | None:
+def read_content(message: Cursor, role: str, shelf: PartCounter) -> str | tuple[Part, ...] | None:
     """Return the content of a message in the form the client chose; None if it is absent or wrong."""
     content = message.values.get("content")
     if content is None or type(content) is str:
@@ -40,7 +40,7 @@ def read_content(message: Cursor, role: str, shelf: Shelf) -> str | tuple[Part, 
     return tuple(part for part in parts if part is not None)
 
 
-def _read_part(part: Cursor, role: str, shelf: Shelf) -> Part | None:
+def _read_part(part: Cursor, role: str, shelf: PartCounter) -> Part | None:
     kind = part.word("type", _KINDS, required=True)
     if kind == "text":
         text = part.text("text", required=True)
@@ -58,7 +58,7 @@ def _read_part(part: Cursor, role: str, shelf: Shelf) -> Part | None:
     return _read_media(part, kind, shelf)
 
 
-def _read_media(part: Cursor, kind: str, shelf: Shelf) -> MediaPart | None:
+def _read_media(part: Cursor, kind: str, shelf: PartCounter) -> MediaPart | None:
     media: MediaKind
     if kind == "input_audio":
         media, source = "audio", _audio_source(part)

@@ -9,7 +9,7 @@ from smg_node.dialects.chat.fast_presenter import PlainPresenter
 from smg_node.dialects.chat.presenter import ChatPresenter
 from smg_node.dialects.chat.reader import ChatReader
 from smg_node.dialects.chat.view import ChatView
-from smg_node.dialects.dialect import Presenter, Reading
+from smg_node.dialects.dialect import ParsedBody, Presenter
 from smg_node.dialects.options import ReaderOptions
 
 
@@ -21,14 +21,14 @@ class ChatDialect:
     def __init__(self, options: ReaderOptions) -> None:
         self._reader = reader = ChatReader(options)
         # Its own method: nothing is to be done in between.
-        self.read_plain: Callable[[bytes], Reading[ChatView] | None] = reader.read_plain
+        self.read_plain: Callable[[bytes], ParsedBody[ChatView] | None] = reader.read_plain
         """Returns what a plain body asks for; None for any other, right or wrong."""
 
-    def read(self, body: dict[str, Any]) -> Reading[ChatView]:
+    def read(self, body: dict[str, Any]) -> ParsedBody[ChatView]:
         """Return what the body asks for; INVALID_REQUEST names everything that is wrong with it."""
         return self._reader.read(body)
 
-    def presenter(self, reading: Reading[ChatView]) -> Presenter:
+    def presenter(self, reading: ParsedBody[ChatView]) -> Presenter:
         """Return the presenter for this reading; one generation each."""
         if reading.request.alike and reading.view.plain:
             return PlainPresenter(reading)

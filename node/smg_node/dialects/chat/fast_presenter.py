@@ -13,7 +13,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from smg_node.core.generation.answer import Answer
-from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.byte_sink import FrameTemplate
 from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
@@ -28,7 +28,7 @@ from smg_node.core.generation.events import (
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Sampling
 from smg_node.dialects.chat.presenter import ChatPresenter
 from smg_node.dialects.chat.view import ChatView
-from smg_node.dialects.dialect import Reading
+from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.openai.frames import DONE, USAGE, encode_json, json_text
 
 _HEAD: Final = b'data: {"id":"chatcmpl-%b","object":"chat.completion.chunk","created":%d'
@@ -62,7 +62,7 @@ class PlainPresenter(ChatPresenter):
     _around = b""
     """What stands before a text."""
 
-    def __init__(self, reading: Reading[ChatView]) -> None:
+    def __init__(self, reading: ParsedBody[ChatView]) -> None:
         self._request = reading.request
         self._view = reading.view
 
@@ -73,13 +73,13 @@ class PlainPresenter(ChatPresenter):
             return self._long_way(events)
         return batch(self, events)
 
-    def around(self) -> Around | None:
+    def around(self) -> FrameTemplate | None:
         """See `Presenter`."""
         if self._left:
             return super().around()
         if self._started is None:
             return None
-        return Around(self._around, self._words.behind, json_text)
+        return FrameTemplate(self._around, self._words.behind, json_text)
 
     def answer(self, answer: Answer) -> bytes:
         """Return the JSON body of an unstreamed answer."""
@@ -169,7 +169,7 @@ _NOTHING: Final = Usage(0, 0, 0)
 def _words_of(model: str, fingerprint: str | None, include_usage: bool) -> _Words:
     """Return what the frames of all plain streams of a model have in common, as `ChatPresenter` says it."""
     request = GenerateRequest(model, (ChatPrompt(()),), Sampling(), stream=True)
-    general = ChatPresenter(Reading(request, ChatView(include_usage=include_usage)))
+    general = ChatPresenter(ParsedBody(request, ChatView(include_usage=include_usage)))
     head = _HEAD % (b"", 0)
 
     def frame(event: Event) -> bytes:

@@ -19,7 +19,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Sampling, Turn
 from smg_node.dialects.chat.view import ChatView
-from smg_node.dialects.dialect import Reading
+from smg_node.dialects.dialect import ParsedBody
 
 KNOWN_MAX: Final = 1_024
 """Wishes kept by a reader, each with its model's name; when there are more, it begins anew."""
@@ -75,7 +75,7 @@ class PlainReader:
         self._with_usage = with_usage
         self._known: dict[_Wishes, _Known] = {}
 
-    def read(self, raw: bytes) -> Reading[ChatView] | None:
+    def read(self, raw: bytes) -> ParsedBody[ChatView] | None:
         """Return what a plain body asks for; None for any other, right or wrong."""
         try:
             body = _decode(raw)
@@ -97,7 +97,7 @@ class PlainReader:
         if known is None:
             return None
         turns = tuple(map(Turn, map(_role_of, messages), map(_content_of, messages)))
-        return Reading(
+        return ParsedBody(
             GenerateRequest(wishes[0], (ChatPrompt(turns),), known[0], stream, alike=True), known[1]
         )
 

@@ -12,7 +12,7 @@ import msgspec
 from smg_node.core.generation.request import Part, Role, ToolCall, Turn
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
 from smg_node.dialects.chat.content_parts import read_content
-from smg_node.dialects.openai.part_limits import Shelf
+from smg_node.dialects.openai.part_limits import PartCounter
 from smg_node.dialects.options import ReaderOptions
 
 _ROLES: Final[dict[str, Role]] = {
@@ -40,7 +40,7 @@ _encode: Final = msgspec.json.Encoder().encode
 def read_messages(cursor: Cursor, key: str, options: ReaderOptions) -> tuple[Turn, ...]:
     """Return the turns of the messages at `key`; everything wrong with them is noted."""
     messages = cursor.array(key, required=True, at_least=1, at_most=options.messages_max)
-    shelf = Shelf(options)
+    shelf = PartCounter(options)
     turns: list[Turn] = []
     for index, message in enumerate(messages or ()):
         plain = plain_turn(message)
@@ -64,7 +64,7 @@ def plain_turn(message: Any) -> Turn | None:
     return None
 
 
-def _read_message(message: Cursor, shelf: Shelf) -> Turn | None:
+def _read_message(message: Cursor, shelf: PartCounter) -> Turn | None:
     spelled = message.text("role", required=True)
     role = None if spelled is None else _ROLES.get(spelled)
     if role is None:

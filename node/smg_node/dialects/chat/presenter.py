@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from smg_node.core.generation.answer import Answer, Choice
-from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.byte_sink import FrameTemplate
 from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
@@ -28,7 +28,7 @@ from smg_node.core.generation.events import (
 from smg_node.dialects.chat.message import finish_reason, message_of
 from smg_node.dialects.chat.open_block import OpenBlock, open_block
 from smg_node.dialects.chat.view import ChatView
-from smg_node.dialects.dialect import Reading
+from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.openai.frames import (
     DONE,
     answer_body,
@@ -65,7 +65,7 @@ class ChatPresenter:
     _open: list[OpenBlock | None]
     _calls: list[int]
 
-    def __init__(self, reading: Reading[ChatView]) -> None:
+    def __init__(self, reading: ParsedBody[ChatView]) -> None:
         self._request, self._view = reading.request, reading.view
         self._logprobs = reading.request.sampling.logprobs is not None
 
@@ -86,12 +86,12 @@ class ChatPresenter:
                 _RARE[type(event)](self, event, out)
         return b"".join(out)
 
-    def around(self) -> Around | None:
+    def around(self) -> FrameTemplate | None:
         """See `Presenter`."""
         block = self._open[0]
         if block is None or block.head is None:
             return None
-        return Around(block.head, block.tail, json_text)
+        return FrameTemplate(block.head, block.tail, json_text)
 
     def _usage(self, event: Usage, out: list[bytes]) -> None:
         if self._view.include_usage:

@@ -13,7 +13,7 @@ from smg_node.dialects.chat.fast_reader import PlainReader
 from smg_node.dialects.chat.template_parameters import TEMPLATE, prompt_of, settle_prompt
 from smg_node.dialects.chat.tools import TOOLS
 from smg_node.dialects.chat.view import ChatView
-from smg_node.dialects.dialect import Reading
+from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.openai.constraint import CONSTRAINTS
 from smg_node.dialects.openai.extras import EXTRAS
 from smg_node.dialects.openai.request_draft import Draft, Take, refused, shown, take_all
@@ -95,10 +95,10 @@ class ChatReader:
             view=self._plain,
             with_usage=self._view({"include_usage": True}),
         )
-        self.read_plain: Callable[[bytes], Reading[ChatView] | None] = quick.read
+        self.read_plain: Callable[[bytes], ParsedBody[ChatView] | None] = quick.read
         """Returns what a body asks for if it is a plain one; None for any other, right or wrong."""
 
-    def read(self, body: dict[str, Any]) -> Reading[ChatView]:
+    def read(self, body: dict[str, Any]) -> ParsedBody[ChatView]:
         """Return what a body asks for; INVALID_REQUEST names everything that is wrong with it."""
         draft = Draft(self._options)
         cursor = Cursor(body, Problems())
@@ -115,7 +115,7 @@ class ChatReader:
             ignored=tuple(draft.ignored),
             **wanted,
         )
-        return Reading(request, self._view(draft.view) if draft.view else self._plain)
+        return ParsedBody(request, self._view(draft.view) if draft.view else self._plain)
 
     def _view(self, wanted: dict[str, Any]) -> ChatView:
         options = self._options

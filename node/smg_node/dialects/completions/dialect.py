@@ -6,7 +6,7 @@ from smg_node.core.errors import SmgError
 from smg_node.dialects import openai_errors
 from smg_node.dialects.completions.presenter import CompletionsPresenter
 from smg_node.dialects.completions.reader import CompletionsReader
-from smg_node.dialects.dialect import Presenter, Reading
+from smg_node.dialects.dialect import ParsedBody, Presenter
 from smg_node.dialects.openai.view import View
 from smg_node.dialects.options import ReaderOptions
 
@@ -19,15 +19,15 @@ class CompletionsDialect:
     def __init__(self, options: ReaderOptions) -> None:
         self._reader = CompletionsReader(options)
 
-    def read_plain(self, _raw: bytes) -> Reading[View] | None:
+    def read_plain(self, _raw: bytes) -> ParsedBody[View] | None:
         """Return None: there is no short way."""
         return None
 
-    def read(self, body: dict[str, Any]) -> Reading[View]:
+    def read(self, body: dict[str, Any]) -> ParsedBody[View]:
         """Return what the body asks for; INVALID_REQUEST names everything that is wrong with it."""
         return self._reader.read(body)
 
-    def presenter(self, reading: Reading[View]) -> Presenter:
+    def presenter(self, reading: ParsedBody[View]) -> Presenter:
         """Return the presenter for this reading; one generation each."""
         return CompletionsPresenter(reading)
 

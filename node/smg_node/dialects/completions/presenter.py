@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from smg_node.core.generation.answer import Answer, Choice
-from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.byte_sink import FrameTemplate
 from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
@@ -22,7 +22,7 @@ from smg_node.core.generation.events import (
     PromptEcho,
     Usage,
 )
-from smg_node.dialects.dialect import Reading
+from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.openai.frames import (
     DONE,
     answer_body,
@@ -44,7 +44,7 @@ _OBJECT: Final = "text_completion"
 class CompletionsPresenter:
     """Renders one generation, of one prompt or many."""
 
-    def __init__(self, reading: Reading[View]) -> None:
+    def __init__(self, reading: ParsedBody[View]) -> None:
         request, self._view = reading.request, reading.view
         sampling = request.sampling
         self._choices = request.choices
@@ -78,10 +78,10 @@ class CompletionsPresenter:
                 self._rare(event, out)
         return b"".join(out)
 
-    def around(self) -> Around | None:
+    def around(self) -> FrameTemplate | None:
         """See `Presenter`."""
         prepared = self._frames[0]
-        return None if prepared is None else Around(*prepared, json_text)
+        return None if prepared is None else FrameTemplate(*prepared, json_text)
 
     def _rare(self, event: Event, out: list[bytes]) -> None:
         match event:

@@ -5,7 +5,7 @@ from typing import Any, Final
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.json_cursor import Cursor, Problems
 from smg_node.dialects.completions.prompt import read_prompts
-from smg_node.dialects.dialect import Reading
+from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.openai.constraint import CONSTRAINTS
 from smg_node.dialects.openai.extras import EXTRAS
 from smg_node.dialects.openai.request_draft import Draft, Take, refused, take_all
@@ -86,7 +86,7 @@ class CompletionsReader:
         self._options = options
         self._plain = View(matched_stop=options.matched_stop)
 
-    def read(self, body: dict[str, Any]) -> Reading[View]:
+    def read(self, body: dict[str, Any]) -> ParsedBody[View]:
         """Return what a body asks for; INVALID_REQUEST names everything that is wrong with it."""
         draft = Draft(self._options)
         cursor = Cursor(body, Problems())
@@ -103,5 +103,5 @@ class CompletionsReader:
             **wanted,
         )
         if not draft.view:
-            return Reading(request, self._plain)
-        return Reading(request, View(matched_stop=self._options.matched_stop, **draft.view))
+            return ParsedBody(request, self._plain)
+        return ParsedBody(request, View(matched_stop=self._options.matched_stop, **draft.view))

@@ -7,7 +7,7 @@ from smg_node.dialects.options import ReaderOptions
 
 
 @dataclass(slots=True)
-class Shelf:
+class PartCounter:
     """Counts the parts of one request against the limits."""
 
     options: ReaderOptions

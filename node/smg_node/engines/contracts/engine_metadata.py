@@ -73,7 +73,7 @@ def is_secret(key: str) -> bool:
     )
 
 
-def said(message: Any, *, skip: Iterable[str] = ()) -> dict[str, object]:
+def declared_fields(message: Any, *, skip: Iterable[str] = ()) -> dict[str, object]:
     """Return the fields of a flat protobuf message that are set, less those that change all the time."""
     hidden = frozenset(skip) | VOLATILE
     return {field.name: value for field, value in message.ListFields() if field.name not in hidden}

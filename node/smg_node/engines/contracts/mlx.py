@@ -11,7 +11,7 @@ from typing import NoReturn
 from smg_grpc_proto.generated import mlx_engine_pb2 as pb
 
 from smg_node.engines.contracts.common_fields import stream_message
-from smg_node.engines.contracts.engine_metadata import flattened, positive, said
+from smg_node.engines.contracts.engine_metadata import declared_fields, flattened, positive
 from smg_node.engines.contracts.pairing_rules import assert_alone
 from smg_node.engines.contracts.request_template import Splice
 from smg_node.engines.contracts.sampling_rules import folded_seed
@@ -117,7 +117,7 @@ class MlxWire:
             prompt_max=positive(about.max_req_input_len),
             vocabulary=positive(about.vocab_size),
             eos_ids=tuple(about.eos_token_ids),
-            server=flattened(said(process)),
+            server=flattened(declared_fields(process)),
         )
 
     def bias_width(self, model: bytes) -> int | None:

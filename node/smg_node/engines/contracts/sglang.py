@@ -17,11 +17,11 @@ from smg_grpc_proto.generated import sglang_scheduler_pb2 as pb
 
 from smg_node.engines.contracts.common_fields import matched_stop, stream_message
 from smg_node.engines.contracts.engine_metadata import (
+    declared_fields,
     default_sampling,
     flattened,
     plain,
     positive,
-    said,
     whole,
 )
 from smg_node.engines.contracts.grammar_mapping import constrain
@@ -174,7 +174,12 @@ class SglangWire:
             sampling_defaults=default_sampling(about.default_sampling_params_json),
             server_version=process.sglang_version,
             server=flattened(
-                {**arguments, **said(process, skip=("server_args", "scheduler_info", "start_time"))}
+                {
+                    **arguments,
+                    **declared_fields(
+                        process, skip=("server_args", "scheduler_info", "start_time")
+                    ),
+                }
             ),
             block_size=whole(arguments.get("page_size")),
             running_max=whole(arguments.get("max_running_requests")),

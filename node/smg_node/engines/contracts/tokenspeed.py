@@ -12,11 +12,11 @@ from smg_grpc_proto.generated import tokenspeed_scheduler_pb2 as pb
 
 from smg_node.engines.contracts.common_fields import matched_stop, stream_message
 from smg_node.engines.contracts.engine_metadata import (
+    declared_fields,
     default_sampling,
     flattened,
     plain,
     positive,
-    said,
     whole,
 )
 from smg_node.engines.contracts.grammar_mapping import constrain
@@ -150,7 +150,12 @@ class TokenspeedWire:
             sampling_defaults=default_sampling(about.default_sampling_params_json),
             server_version=process.tokenspeed_version,
             server=flattened(
-                {**arguments, **said(process, skip=("server_args", "scheduler_info", "start_time"))}
+                {
+                    **arguments,
+                    **declared_fields(
+                        process, skip=("server_args", "scheduler_info", "start_time")
+                    ),
+                }
             ),
             block_size=whole(arguments.get("block_size") or arguments.get("page_size")),
             running_max=whole(

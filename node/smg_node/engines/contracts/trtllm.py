@@ -18,7 +18,7 @@ from smg_node.core.errors import invalid, unsupported
 from smg_node.core.generation.request import Constraint, Sampling
 from smg_node.engines.chunk import IdLogprob
 from smg_node.engines.contracts.common_fields import matched_stop
-from smg_node.engines.contracts.engine_metadata import flattened, positive, said
+from smg_node.engines.contracts.engine_metadata import declared_fields, flattened, positive
 from smg_node.engines.contracts.grammar_mapping import choices_pattern
 from smg_node.engines.contracts.pairing_rules import assert_alone
 from smg_node.engines.contracts.request_template import Splice
@@ -142,7 +142,7 @@ class TrtllmWire:
             vocabulary=None,
             eos_ids=(),
             server_version=process.version,
-            server=flattened(said(process)),
+            server=flattened(declared_fields(process)),
             running_max=positive(about.max_batch_size),
         )
 

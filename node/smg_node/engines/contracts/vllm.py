@@ -17,7 +17,12 @@ from smg_grpc_proto.generated import vllm_engine_pb2 as pb
 
 from smg_node.core.generation.request import Constraint
 from smg_node.engines.contracts.common_fields import matched_stop, stream_message
-from smg_node.engines.contracts.engine_metadata import default_sampling, flattened, positive, said
+from smg_node.engines.contracts.engine_metadata import (
+    declared_fields,
+    default_sampling,
+    flattened,
+    positive,
+)
 from smg_node.engines.contracts.grammar_mapping import choices_of
 from smg_node.engines.contracts.load_reports import scheduler_loads
 from smg_node.engines.contracts.pairing_rules import (
@@ -164,7 +169,7 @@ class VllmWire:
             vocabulary=positive(about.vocab_size),
             eos_ids=tuple(about.eos_token_ids),
             sampling_defaults=default_sampling(about.default_sampling_params_json),
-            server=flattened({**said(process), "servicer": servicer}),
+            server=flattened({**declared_fields(process), "servicer": servicer}),
             block_size=positive(process.block_size),
             running_max=positive(process.max_num_seqs),
             abilities=(

@@ -20,7 +20,7 @@ class Sight:
     age_ms: int = 0
 
 
-class Said(Enum):
+class ProberConsensus(Enum):
     """What the probers of a worker say together."""
 
     UP = "up"
@@ -29,17 +29,17 @@ class Said(Enum):
     NOTHING = "nothing"
 
 
-def said(sights: Sequence[Sight], probers: Sequence[str]) -> Said:
+def prober_consensus(sights: Sequence[Sight], probers: Sequence[str]) -> ProberConsensus:
     """Return what `probers` say; what others once said, when they were probers, does not count."""
     heard = [sight.up for sight in sights if sight.node in probers]
     if not heard:
-        return Said.NOTHING
+        return ProberConsensus.NOTHING
     if all(heard):
-        return Said.UP
-    return Said.SPLIT if any(heard) else Said.DOWN
+        return ProberConsensus.UP
+    return ProberConsensus.SPLIT if any(heard) else ProberConsensus.DOWN
 
 
-class Outlook(Protocol):
+class PeerVerdicts(Protocol):
     """The other nodes, as the fleet needs them."""
 
     @property
@@ -64,7 +64,7 @@ class Outlook(Protocol):
         ...
 
 
-class Alone:
+class NoPeers:
     """The outlook of a node that has nobody to rely on: it looks at everything itself."""
 
     me = ""

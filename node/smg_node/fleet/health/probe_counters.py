@@ -10,7 +10,7 @@ _SHARE: Final = 20
 
 
 @dataclass(slots=True)
-class Tally:
+class ProbeCounter:
     """Counts looks at one worker. `down_after` bad ones in a row turn it down, `up_after` good ones up."""
 
     down_after: int
@@ -50,7 +50,7 @@ class Tally:
         self.up, self._run = False, 0
 
 
-class Patience:
+class ReconnectBackoff:
     """How long to leave a worker that cannot be reached alone, between two tries."""
 
     def __init__(self) -> None:

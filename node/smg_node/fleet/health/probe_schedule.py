@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from smg_node.core.ports import Rng
-from smg_node.fleet.health.peer_verdicts import Said, Sight, said
-from smg_node.fleet.health.probe_counters import Tally
+from smg_node.fleet.health.peer_verdicts import ProberConsensus, Sight, prober_consensus
+from smg_node.fleet.health.probe_counters import ProbeCounter
 
 DOUBT_S: Final = 0.25
 """A worker that looked bad is looked at this soon again: every request it gets meanwhile fails."""
@@ -29,7 +29,7 @@ NEVER: Final = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
-class VigilOptions:
+class ProbeOptions:
     """Seconds between looks, and how many in a row count."""
 
     interval_s: float
@@ -37,15 +37,15 @@ class VigilOptions:
     up_after: int
 
 
-class Vigil:
+class ProbeSchedule:
     """This node's watch over one worker. Time is monotonic seconds."""
 
-    def __init__(self, me: str, options: VigilOptions, *, now_s: float, rng: Rng) -> None:
-        self.tally = Tally(options.down_after, options.up_after)
+    def __init__(self, me: str, options: ProbeOptions, *, now_s: float, rng: Rng) -> None:
+        self.tally = ProbeCounter(options.down_after, options.up_after)
         self.due_s = now_s
         """When to look next; `NEVER` while there is no reason to."""
         self.on_duty = False
-        self.said = Said.NOTHING
+        self.said = ProberConsensus.NOTHING
         self._me = me
         self._options = options
         self._rng = rng
@@ -57,19 +57,19 @@ class Vigil:
     @property
     def up(self) -> bool:
         """Whether work may be sent there."""
-        if self.said is Said.DOWN and not self.on_duty:
+        if self.said is ProberConsensus.DOWN and not self.on_duty:
             return self._own and self.tally.up
         return self.tally.up
 
     @property
     def waits(self) -> bool:
         """Whether there is no use in trying: those in charge say it is down, and nothing says otherwise."""
-        return self.said is Said.DOWN and not self.on_duty and self.due_s == NEVER
+        return self.said is ProberConsensus.DOWN and not self.on_duty and self.due_s == NEVER
 
     def hear(self, sights: Sequence[Sight], probers: Sequence[str], now_s: float) -> None:
         """Take in who is in charge now and what they say."""
         on_duty, before = self._me in probers, self.said
-        self.said = said(sights, probers)
+        self.said = prober_consensus(sights, probers)
         if on_duty:
             if not self.on_duty:
                 self.due_s = now_s
@@ -81,19 +81,19 @@ class Vigil:
     def _relieve(self, now_s: float) -> None:
         """Set the next look of a node that is not in charge, after a change."""
         match self.said:
-            case Said.UP:
+            case ProberConsensus.UP:
                 # One that looked bad from here is looked at until it looks good.
                 self.due_s = NEVER if self.tally.steady else now_s
-            case Said.DOWN:
+            case ProberConsensus.DOWN:
                 self.tally.restart()
                 # One that is new here is looked at once whatever others say.
                 self.due_s = NEVER if self._ever else now_s
-            case Said.SPLIT | Said.NOTHING:
+            case ProberConsensus.SPLIT | ProberConsensus.NOTHING:
                 self.due_s = now_s
 
     def doubt(self, now_s: float) -> None:
         """Take in that there is reason to look: a call found nobody, or nobody else can be called."""
-        if self.said is Said.DOWN and not self.on_duty:
+        if self.said is ProberConsensus.DOWN and not self.on_duty:
             if now_s < self._defied_s + DEFY_S:
                 return
             self._defied_s = now_s
@@ -108,14 +108,14 @@ class Vigil:
 
     def _pause_s(self, *, good: bool) -> float:
         if not self.on_duty:
-            if self.said is Said.DOWN and not (good and self.tally.up):
+            if self.said is ProberConsensus.DOWN and not (good and self.tally.up):
                 return NEVER
-            if self.said is Said.UP and good and self.tally.steady:
+            if self.said is ProberConsensus.UP and good and self.tally.steady:
                 return NEVER
         interval_s = self._options.interval_s if good else min(self._options.interval_s, DOUBT_S)
         return interval_s * (0.8 + 0.4 * self._rng.random())
 
-    def retune(self, options: VigilOptions, now_s: float) -> None:
+    def retune(self, options: ProbeOptions, now_s: float) -> None:
         """Go by other numbers from now on."""
         self._options = options
         self.tally.down_after, self.tally.up_after = options.down_after, options.up_after

@@ -11,13 +11,13 @@ from typing import Any, Final, cast
 
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.fleet.models.load_result import Finding
-from smg_node.fleet.models.model_files import Reading
+from smg_node.fleet.models.model_files import ModelFiles
 
 _LEVEL: Final = 1
 """The fastest: 0.1 s for 11 MB, and a fifth of the size."""
 
 
-class Unread:
+class LazyModel:
     """One per model that has not been read. Made in a thread, used on the loop."""
 
     def __init__(self, bundle: TokenizerBundle) -> None:
@@ -28,7 +28,7 @@ class Unread:
         }
         self.finding: Finding | None = None
         """What a process found that has read these very files."""
-        self.under_way: asyncio.Future[Reading] | None = None
+        self.under_way: asyncio.Future[ModelFiles] | None = None
         """Reads them now; done soon after."""
 
     def bundle(self) -> TokenizerBundle:
@@ -36,7 +36,9 @@ class Unread:
         files = {name: zlib.decompress(packed) for name, packed in self._files.items()}
         return TokenizerBundle(files, self._digest, self._origin)
 
-    def reading(self) -> Reading:
+    def reading(self) -> ModelFiles:
         """Return what stands where the parts will be: whoever uses it too early gets an AttributeError."""
         none_yet = cast("Any", self)
-        return Reading(none_yet, none_yet, None, none_yet, none_yet, "its files were not read yet")
+        return ModelFiles(
+            none_yet, none_yet, None, none_yet, none_yet, "its files were not read yet"
+        )

@@ -12,7 +12,7 @@ from smg_node.core.errors import SmgError
 from smg_node.core.ports import Rng
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.fleet.models.format_recognition import Recognition
-from smg_node.fleet.models.model_registry import RenderWish
+from smg_node.fleet.models.model_registry import RendererRequest
 from smg_node.fleet.models.served_model import bundle_config, bundle_response_template
 from smg_node.parsers.selection.recognition import Clues
 from smg_node.process_memory import trim
@@ -112,7 +112,7 @@ class Assembly:
         bundle: TokenizerBundle,
         tokenizer: LoadedTokenizer,
         template: str | None,
-        wish: RenderWish,
+        wish: RendererRequest,
     ) -> Renderer:
         """Return the renderer of `bundle`, with the operator's `template` if there is one."""
         return renderer_of(

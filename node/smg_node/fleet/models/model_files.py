@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ModelFiles:
     """What became of a model's files; see `ServedModel`."""
 
     tokenizer: Tokenizer

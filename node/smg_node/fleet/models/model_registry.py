@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
 from smg_node.core.tokenizer_bundle import TokenizerBundle
-from smg_node.fleet.models.lazy_model import Unread
+from smg_node.fleet.models.lazy_model import LazyModel
 from smg_node.fleet.models.load_result import Finding
-from smg_node.fleet.models.model_files import Reading
+from smg_node.fleet.models.model_files import ModelFiles
 from smg_node.fleet.models.model_log import tell_printing, tell_reading
 from smg_node.fleet.models.model_options import Labels, ModelSettings
-from smg_node.fleet.models.one_shot_thread import alone
+from smg_node.fleet.models.one_shot_thread import in_own_thread
 from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedModel, bundle_context
 from smg_node.fleet.models.tokenizer_bundles import bundle_from_path
 from smg_node.process_memory import trim
@@ -38,7 +38,7 @@ _UNLABELLED: Final = Labels()
 
 
 @dataclass(frozen=True, slots=True)
-class RenderWish:
+class RendererRequest:
     """What a renderer is told of its model: the family whose form ids of calls get, and the operator's `thinking_key`."""
 
     call_ids: str = ""
@@ -54,7 +54,7 @@ class ModelParts:
 
     load: "Callable[[TokenizerBundle], LoadedTokenizer]"
     encoder: "Callable[[LoadedTokenizer], CachedEncoder]"
-    renderer: "Callable[[TokenizerBundle, LoadedTokenizer, str | None, RenderWish], Renderer]"
+    renderer: "Callable[[TokenizerBundle, LoadedTokenizer, str | None, RendererRequest], Renderer]"
     """Bundle, tokenizer, template text from the operator; INVALID_REQUEST if there is no template."""
     recognition: "Callable[[str, TokenizerBundle, LoadedTokenizer, str | None], Recognition]"
     """The model's name, bundle, tokenizer, and template text from the operator."""
@@ -177,7 +177,7 @@ class Models:
             raise trouble
         if unread.under_way is None:
             settings, labels = model.settings, model.labels
-            unread.under_way = alone(
+            unread.under_way = in_own_thread(
                 lambda: self._read(model.name, unread.bundle(), settings, labels)
             )
             unread.under_way.add_done_callback(partial(self._taken, model, settings, labels))
@@ -246,10 +246,10 @@ class Models:
     ) -> ServedModel:
         """Return a new model, read or not."""
         settings = self._settings.get(name, ModelSettings())
-        unread: Unread | None = None
+        unread: LazyModel | None = None
         if self._parts.at_once:
             try:
-                reading = await alone(lambda: self._read(name, bundle, settings, labels))
+                reading = await in_own_thread(lambda: self._read(name, bundle, settings, labels))
             except SmgError as error:
                 self._note(Finding.of_error(name, digest, error))
                 raise
@@ -285,7 +285,7 @@ class Models:
 
     def _read(
         self, name: str, bundle: TokenizerBundle, settings: ModelSettings, labels: Labels
-    ) -> Reading:
+    ) -> ModelFiles:
         """Read everything; in a thread."""
         tokenizer = self._parts.load(bundle)
         template = None
@@ -296,19 +296,19 @@ class Models:
         renderer: Renderer | None = None
         why = ""
         try:
-            wish = RenderWish(printing.ids, settings.thinking_key or "")
+            wish = RendererRequest(printing.ids, settings.thinking_key or "")
             renderer = self._parts.renderer(bundle, tokenizer, template, wish)
         except SmgError as error:
             why = error.message
         encoder = self._parts.encoder(tokenizer)
         waits = tokenizer.faster is not None
         faster = partial(self._parts.faster, tokenizer, encoder) if waits else None
-        return Reading(tokenizer, encoder, renderer, recognition, printing, why, faster)
+        return ModelFiles(tokenizer, encoder, renderer, recognition, printing, why, faster)
 
-    def _quicken(self, name: str, reading: Reading) -> None:
+    def _quicken(self, name: str, reading: ModelFiles) -> None:
         """Have it encode faster as soon as that can be; requests are served meanwhile."""
         if reading.faster is not None:
-            job = alone(reading.faster)
+            job = in_own_thread(reading.faster)
             job.add_done_callback(partial(_quickened, name, reading))
 
     def _taken(
@@ -316,7 +316,7 @@ class Models:
         model: ServedModel,
         settings: ModelSettings,
         labels: Labels,
-        done: asyncio.Future[Reading],
+        done: asyncio.Future[ModelFiles],
     ) -> None:
         """Take what was read by these, and by what is said by now; before anybody who waits goes on."""
         assert model.unread is not None, "it is read once"
@@ -332,7 +332,7 @@ class Models:
         tell_reading(model)
 
 
-def _quickened(name: str, reading: Reading, done: asyncio.Future[Callable[[], None]]) -> None:
+def _quickened(name: str, reading: ModelFiles, done: asyncio.Future[Callable[[], None]]) -> None:
     """Go by what was made, or say why that is not there; what it took the place of is given back."""
     if done.cancelled():
         return
@@ -344,9 +344,9 @@ def _quickened(name: str, reading: Reading, done: asyncio.Future[Callable[[], No
     _log.info("model %s: encoder %s", name, reading.tokenizer.encoder)
 
 
-def _packed(bundle: TokenizerBundle) -> Unread:
+def _packed(bundle: TokenizerBundle) -> LazyModel:
     """Return its files, packed; what they came in is given back."""
-    unread = Unread(bundle)
+    unread = LazyModel(bundle)
     trim()
     return unread
 

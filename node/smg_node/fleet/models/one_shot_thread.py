@@ -15,7 +15,7 @@ from smg_node.process_memory import trim
 DoneT = TypeVar("DoneT")
 
 
-def alone(work: Callable[[], DoneT]) -> asyncio.Future[DoneT]:
+def in_own_thread(work: Callable[[], DoneT]) -> asyncio.Future[DoneT]:
     """Return what `work` will return, in a thread of its own; when that has ended, freed memory goes back to the system."""
     loop = asyncio.get_running_loop()
     thread = ThreadPoolExecutor(1, thread_name_prefix="reading")

@@ -10,14 +10,14 @@ import msgspec
 from smg_node.core.errors import SmgError
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.engines.engine import ModelCard
-from smg_node.fleet.models.model_files import Reading
+from smg_node.fleet.models.model_files import ModelFiles
 from smg_node.fleet.models.model_options import Labels, ModelSettings
 from smg_node.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     # Imported with the first model, see `assembly`; here they are only names of types.
     from smg_node.fleet.models.format_recognition import Recognition
-    from smg_node.fleet.models.lazy_model import Unread
+    from smg_node.fleet.models.lazy_model import LazyModel
     from smg_node.parsers.selection.model_formats import Printing
     from smg_node.prompts.renderer import Renderer
     from smg_node.tokens.caches.cached_encoder import CachedEncoder
@@ -47,7 +47,7 @@ class ServedModel:
     why_no_template: str = ""
     labels: Labels = field(default_factory=Labels)
     """What the last of its workers that said anything calls its formats."""
-    unread: "Unread | None" = field(default=None, repr=False, compare=False)
+    unread: "LazyModel | None" = field(default=None, repr=False, compare=False)
     """Its files, where nobody in this process has needed what they say."""
     worked_out: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
     """What requests to it go by, per card of an engine; see `pipeline.terms`."""
@@ -67,7 +67,7 @@ class ServedModel:
         if self.renderer is not None:
             self.renderer.name_calls(self.printing.ids)
 
-    def take(self, reading: Reading) -> None:
+    def take(self, reading: ModelFiles) -> None:
         """Be read, with this in place of what was not there."""
         self.tokenizer, self.encoder = reading.tokenizer, reading.encoder
         self.renderer, self.why_no_template = reading.renderer, reading.why_no_template

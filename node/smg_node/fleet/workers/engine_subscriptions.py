@@ -50,7 +50,7 @@ RANKS_MAX: Final = 256
 _log = logging.getLogger("smg_node.fleet")
 
 
-class Ear(Protocol):
+class KvEventSink(Protocol):
     """What listens to KV events. Nothing it does waits or raises."""
 
     def start(self, worker: Worker) -> int:
@@ -82,7 +82,7 @@ class Ear(Protocol):
         ...
 
 
-class Deaf:
+class NullKvEventSink:
     """Listens to nothing."""
 
     def start(self, worker: Worker) -> int:
@@ -119,12 +119,12 @@ class ListenOptions:
 
 
 @dataclass(slots=True)
-class Listening:
+class SubscriptionContext:
     """What all listeners stand on, and what they count; `ended` is by reason, over all workers."""
 
     options: ListenOptions
     rng: Rng
-    ear: Ear = field(default_factory=Deaf)
+    ear: KvEventSink = field(default_factory=NullKvEventSink)
     workers: int = 0
     """How many are listened to now."""
     batches: int = 0
@@ -160,10 +160,10 @@ class Listening:
         return most_s * (0.5 + 0.5 * self.rng.random())
 
 
-class Listener:
+class EngineSubscriptions:
     """Listens to one worker, from when it became ready until it is not."""
 
-    def __init__(self, worker: Worker, engine: Engine, ground: Listening) -> None:
+    def __init__(self, worker: Worker, engine: Engine, ground: SubscriptionContext) -> None:
         self._worker = worker
         self._engine = engine
         self._ground = ground

@@ -9,12 +9,12 @@ from smg_node.config.worker_url import WorkerUrl
 from smg_node.core.ports import Rng
 from smg_node.engines.engine import Engine
 from smg_node.fleet.health.circuit_breaker import BreakerOptions
-from smg_node.fleet.health.peer_verdicts import Outlook
-from smg_node.fleet.health.probe_schedule import VigilOptions
+from smg_node.fleet.health.peer_verdicts import PeerVerdicts
+from smg_node.fleet.health.probe_schedule import ProbeOptions
 from smg_node.fleet.load.worker_load import LoadOptions
 from smg_node.fleet.models.model_registry import Models
 from smg_node.fleet.models.tokenizer_bundles import BundleCache
-from smg_node.fleet.workers.engine_subscriptions import Listening
+from smg_node.fleet.workers.engine_subscriptions import SubscriptionContext
 from smg_node.fleet.workers.worker import Worker
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
@@ -35,13 +35,13 @@ class FleetOptions:
     breaker: BreakerOptions = field(default_factory=BreakerOptions)
     load: LoadOptions = field(default_factory=LoadOptions)
 
-    def vigil(self) -> VigilOptions:
+    def vigil(self) -> ProbeOptions:
         """Return what decides about looks."""
-        return VigilOptions(self.probe_interval_s, self.down_after, self.up_after)
+        return ProbeOptions(self.probe_interval_s, self.down_after, self.up_after)
 
 
 @dataclass(slots=True)
-class Ground:
+class LifecycleContext:
     """What all tenders stand on; changed only by the fleet.
 
     `changed` is called when a worker's state did; `in_use` says whether another worker than this one serves
@@ -53,9 +53,9 @@ class Ground:
     open_engine: OpenEngine
     cache: BundleCache
     rng: Rng
-    outlook: Outlook
+    outlook: PeerVerdicts
     changed: Callable[[], None]
     in_use: Callable[[Worker, str], bool]
-    listening: Listening
+    listening: SubscriptionContext
     spawn: Spawn
     limits_s: tuple[float, float] | None = None

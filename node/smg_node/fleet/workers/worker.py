@@ -15,8 +15,8 @@ from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE, Verdict, as
 from smg_node.fleet.health.circuit_breaker import Breaker
 from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedModel
-from smg_node.fleet.workers.worker_roles import meeting_of, pairing_of, role_of
-from smg_node.fleet.workers.worker_spec import Declared
+from smg_node.fleet.workers.worker_roles import bootstrap_address_of, pairing_of, role_of
+from smg_node.fleet.workers.worker_spec import DeclaredWorker
 
 
 class Status(Enum):
@@ -47,7 +47,7 @@ class Worker:
     takes its address over; `inflight` and `breaker` are only of this one.
     """
 
-    declared: Declared
+    declared: DeclaredWorker
     load: WorkerLoad
     breaker: Breaker
     status: Status = Status.PENDING
@@ -105,7 +105,7 @@ class Worker:
     @property
     def meeting(self) -> tuple[str, int]:
         """Host and port where a worker that works prompts off meets its partners."""
-        return meeting_of(self.declared.url, self.pairing)
+        return bootstrap_address_of(self.declared.url, self.pairing)
 
     @property
     def labels(self) -> Mapping[str, str]:

@@ -17,12 +17,12 @@ from typing import Final
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.engine import Contract, Engine, ModelCard
 from smg_node.fleet.health.circuit_breaker import State
-from smg_node.fleet.health.probe_counters import Patience
-from smg_node.fleet.health.probe_schedule import NEVER, Vigil
+from smg_node.fleet.health.probe_counters import ReconnectBackoff
+from smg_node.fleet.health.probe_schedule import NEVER, ProbeSchedule
 from smg_node.fleet.models.model_options import labels_of
 from smg_node.fleet.models.served_model import AnyModel, ServedModel
-from smg_node.fleet.workers.engine_subscriptions import Listener
-from smg_node.fleet.workers.lifecycle_context import Ground
+from smg_node.fleet.workers.engine_subscriptions import EngineSubscriptions
+from smg_node.fleet.workers.lifecycle_context import LifecycleContext
 from smg_node.fleet.workers.worker import Status, Worker
 from smg_node.fleet.workers.worker_roles import misfit
 
@@ -40,11 +40,11 @@ _OPEN_MARK: Final = "!"
 _log = logging.getLogger("smg_node.fleet")
 
 
-class Tender:
+class WorkerLifecycle:
     """The one who changes a worker's status."""
 
-    def __init__(self, worker: Worker, ground: Ground) -> None:
-        self.vigil = Vigil(
+    def __init__(self, worker: Worker, ground: LifecycleContext) -> None:
+        self.vigil = ProbeSchedule(
             ground.outlook.me, ground.options.vigil(), now_s=_now_s(), rng=ground.rng
         )
         self._worker = worker
@@ -56,8 +56,8 @@ class Tender:
         """Whether the others were told that the breaker is open."""
         self._doubted = False
         """Whether somebody has waited for the worker since it was last tried."""
-        self._patience = Patience()
-        self._listener: Listener | None = None
+        self._patience = ReconnectBackoff()
+        self._listener: EngineSubscriptions | None = None
         self.hear()
 
     def hear(self) -> None:
@@ -263,7 +263,9 @@ class Tender:
         """Return when the worker is down, or is no longer what it was; it is listened to until then."""
         engine = self._worker.engine
         assert engine is not None
-        self._listener = listener = Listener(self._worker, engine, self._ground.listening)
+        self._listener = listener = EngineSubscriptions(
+            self._worker, engine, self._ground.listening
+        )
         try:
             listener.begin(self._ground.spawn, on_duty=self.vigil.on_duty)
             await self._watch()

@@ -55,7 +55,7 @@ def pairing_of(url: WorkerUrl, card: ModelCard | None) -> Pairing | None:
     )
 
 
-def meeting_of(url: WorkerUrl, pairing: Pairing | None) -> tuple[str, int]:
+def bootstrap_address_of(url: WorkerUrl, pairing: Pairing | None) -> tuple[str, int]:
     """Return host and port at which a worker that works prompts off meets its partners."""
     port = None if pairing is None else pairing.bootstrap_port
     return url.bootstrap_host, BOOTSTRAP_PORT if port is None else port

@@ -15,7 +15,7 @@ WEIGHT_MAX: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredWorker:
     """One worker as the registry has it.
 
     `api_key` is what its calls carry; `has_key` says that there is one, also where this node cannot open it,
@@ -52,10 +52,10 @@ class Declared:
         # Not a number is neither above nor below anything.
         return weight if WEIGHT_MIN <= weight <= WEIGHT_MAX else 1.0
 
-    def same_engine(self, other: "Declared") -> bool:
+    def same_engine(self, other: "DeclaredWorker") -> bool:
         """Whether what `other` says changes nothing about how the engine is called and what it serves."""
 
-        def of(one: Declared) -> tuple[object, ...]:
+        def of(one: DeclaredWorker) -> tuple[object, ...]:
             sharing = {key: one.labels[key] for key in PAIRING_LABELS if key in one.labels}
             url = replace(one.url, labels=sharing, priority=0, cost=0.0)
             return url, one.api_key, one.trouble

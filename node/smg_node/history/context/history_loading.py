@@ -28,7 +28,7 @@ from smg_node.dialects.responses.items.item_document import (
 from smg_node.dialects.responses.items.item_groups import groups_of, unmatched
 from smg_node.dialects.responses.items.item_types import CALL_OUTPUTS, ITEM_REFERENCE
 from smg_node.dialects.responses.request.reader import conversation_not_found
-from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_node.history.context.paced_steps import paced
 from smg_node.history.errors import asking_store, corrupt, previous_not_found
 from smg_node.history.ports import HistoryOptions, Keeper, SharedThreads, Threads
@@ -45,13 +45,13 @@ _SCAN_RATIO: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Hydrated:
+class LoadedHistory:
     """A request with its history. `ask` has its own input resolved and named; `history` comes before it, oldest first.
 
     `complete` is false where the history is longer than what was read. `depth` is how many responses this one continues.
     """
 
-    ask: ResponseAsk
+    ask: ResponseRequest
     history: tuple[ItemDoc, ...]
     thread: str
     depth: int = 0
@@ -79,7 +79,7 @@ class _Past:
     complete: bool = True
 
 
-class Hydrator:
+class HistoryLoader:
     """Reads what requests continue."""
 
     def __init__(
@@ -97,11 +97,13 @@ class Hydrator:
         self._rng = rng
         self._options = options
 
-    def thread(self, ask: ResponseAsk) -> str:
+    def thread(self, ask: ResponseRequest) -> str:
         """Return the thread to which what comes of a request belongs."""
         return self.threads.thread(ask.previous_response_id or ask.conversation_id)
 
-    async def load(self, ask: ResponseAsk, access: Access, *, thread: str = "") -> Hydrated:
+    async def load(
+        self, ask: ResponseRequest, access: Access, *, thread: str = ""
+    ) -> LoadedHistory:
         """Return the request with all it continues, in this `thread` if that is known already.
 
         INVALID_REQUEST `previous_response_not_found`, `history_too_long`, `item_not_found` or for calls without
@@ -115,7 +117,7 @@ class Hydrator:
         complete = past.complete and len(past.items) <= self._options.items_max
         if not complete and ask.truncation == "disabled":
             raise _too_long(self._options)
-        hydrated = Hydrated(
+        hydrated = LoadedHistory(
             ask=replace(ask, items=items, references=()),
             history=history,
             thread=thread,
@@ -160,7 +162,7 @@ class Hydrator:
             resolved, thread=thread, now_ms=self._clock.now_ms(), chance=self._rng, taken=taken
         )
 
-    async def _past(self, ask: ResponseAsk, access: Access) -> _Past:
+    async def _past(self, ask: ResponseRequest, access: Access) -> _Past:
         options, store = self._options, self._keeper.store
         if ask.previous_response_id:
             chain = await store.get_response_chain(

@@ -27,7 +27,7 @@ class NoRoomError(Exception):
     """There is too much here already; later there will be room."""
 
 
-class ParcelError(ValueError):
+class ChunkError(ValueError):
     """A part of nothing that can be whole."""
 
 
@@ -55,7 +55,7 @@ def part(content: bytes, index: int) -> bytes:
     return content[index * PART_BYTES : (index + 1) * PART_BYTES]
 
 
-class Parcels:
+class ChunkedMessages:
     """The parcels of one node."""
 
     def __init__(self, now_s: Callable[[], float], *, room_bytes_max: int = ROOM_BYTES_MAX) -> None:
@@ -74,16 +74,16 @@ class Parcels:
         """Take a part; return the whole if that was the last that lacked. ParcelError, NoRoomError."""
         now_s = self._now_s()
         if not 0 <= index < count <= PARCEL_BYTES_MAX // PART_BYTES + 1:
-            raise ParcelError("there is no such part")
+            raise ChunkError("there is no such part")
         if not 0 < len(content) <= PART_BYTES:
-            raise ParcelError("a part is not as long as parts are")
+            raise ChunkError("a part is not as long as parts are")
         self._forget(now_s)
         coming = self._coming.get(key)
         if coming is None:
             self._check_room(len(content))
             coming = self._coming[key] = _Coming(count, now_s)
         elif coming.count != count:
-            raise ParcelError("it was of another number of parts")
+            raise ChunkError("it was of another number of parts")
         elif index not in coming.parts:
             self._check_room(len(content), new=False)
         if index not in coming.parts:
@@ -110,7 +110,7 @@ class Parcels:
         self._forget(now_s)
         kept = self._kept.get(key)
         if kept is None or not 0 <= index < parts_of(kept.content):
-            raise ParcelError("there is no such parcel any more")
+            raise ChunkError("there is no such parcel any more")
         kept.touched_s = now_s
         if index == parts_of(kept.content) - 1:
             self._drop_kept(key)

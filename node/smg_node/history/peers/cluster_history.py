@@ -13,11 +13,11 @@ from smg_node.history.peers.peer_interface import FORETOLD, STORE, UNWRITTEN, Pe
 from smg_node.telemetry.metrics.meters import Meters
 
 if TYPE_CHECKING:
-    from smg_node.history.peers.pending_writes import Unwritten
-    from smg_node.history.peers.remote_store_server import Holding
-    from smg_node.history.peers.routed_store import Holders
+    from smg_node.history.peers.pending_writes import PendingWrites
+    from smg_node.history.peers.remote_store_server import RemoteStoreServer
+    from smg_node.history.peers.routed_store import RoutedStore
     from smg_node.history.ports import Keeper, Threads
-    from smg_node.history.store.resilient_store import Keeping
+    from smg_node.history.store.resilient_store import ResilientStore
 
 LOCAL: Final = frozenset({"memory", "sqlite"})
 """Stores of one machine, that no other node sees."""
@@ -25,7 +25,7 @@ _SHARED: Final = frozenset({"postgresql", "oracle", "redis", "none"})
 _GONE: Final[Mapping[str, str]] = {"dead": "is dead", "left": "has left"}
 
 
-class ManyNodes:
+class ClusterHistory:
     """This node's part in a history that lies on many. `kind` is its store's, `keeping` opens that; `notes` is a file for names."""
 
     def __init__(
@@ -35,7 +35,7 @@ class ManyNodes:
         peers: Peers,
         *,
         notes: Path,
-        keeping: "Callable[[], Keeping]",
+        keeping: "Callable[[], ResilientStore]",
         clock: Clock,
         rng: Rng,
         meters: Meters,
@@ -48,9 +48,9 @@ class ManyNodes:
         self._clock: Final = clock
         self._rng: Final = rng
         self._meters: Final = meters
-        self._holders: Holders | None = None
-        self._holding: Holding | None = None
-        self._unwritten: Unwritten | None = None
+        self._holders: RoutedStore | None = None
+        self._holding: RemoteStoreServer | None = None
+        self._unwritten: PendingWrites | None = None
         peers.answer(STORE, self._asked)
         peers.answer(UNWRITTEN, self._asked_unwritten)
         peers.answer(FORETOLD, self._told)
@@ -59,14 +59,14 @@ class ManyNodes:
         """Return what keeps history here, and where other nodes hold it there."""
         return self._careful() if self._kind in _SHARED else self._built()
 
-    def _careful(self) -> "Unwritten":
+    def _careful(self) -> "PendingWrites":
         if self._unwritten is None:
-            from smg_node.history.peers.pending_writes import Unwritten
+            from smg_node.history.peers.pending_writes import PendingWrites
 
             keeping = self._keeping()
             keeping.tell_spooling(lambda some: self._peers.say_spooling(on=some))
             clock = self._clock
-            self._unwritten = Unwritten(
+            self._unwritten = PendingWrites(
                 keeping, self._peers, now_s=clock.monotonic_s, now_ms=clock.now_ms
             )
             keeping.also(self._unwritten.watch)
@@ -97,17 +97,17 @@ class ManyNodes:
             )
         return tuple(told)
 
-    def _built(self) -> "Holders":
+    def _built(self) -> "RoutedStore":
         if self._holders is None:
-            from smg_node.history.peers.remote_store import Elsewhere
-            from smg_node.history.peers.routed_store import Holders
-            from smg_node.history.peers.thread_owners import Roster
+            from smg_node.history.peers.remote_store import RemoteStores
+            from smg_node.history.peers.routed_store import RoutedStore
+            from smg_node.history.peers.thread_owners import ThreadOwners
 
             now_s, keeping = self._clock.monotonic_s, self._keeping()
-            self._holders = Holders(
+            self._holders = RoutedStore(
                 keeping,
-                Roster(self._name, self._peers, now_s=now_s, notes=self._notes),
-                Elsewhere(
+                ThreadOwners(self._name, self._peers, now_s=now_s, notes=self._notes),
+                RemoteStores(
                     self._peers, now_s=now_s, rng=self._rng, observe=self._meters.store_asked
                 ),
                 # What somebody plugged in says whether it is shared once it is open.
@@ -120,10 +120,10 @@ class ManyNodes:
     async def _asked(self, payload: bytes, caller: str) -> bytes:
         """Answer another node for what this one holds."""
         if self._holding is None:
-            from smg_node.history.peers.remote_store_server import Holding
+            from smg_node.history.peers.remote_store_server import RemoteStoreServer
 
             keeping = self._keeping()
-            self._holding = Holding(keeping, now_s=self._clock.monotonic_s, rng=self._rng)
+            self._holding = RemoteStoreServer(keeping, now_s=self._clock.monotonic_s, rng=self._rng)
         return await self._holding.answer(payload, caller)
 
     async def _asked_unwritten(self, payload: bytes, caller: str) -> bytes:

@@ -22,10 +22,10 @@ from smg_storage.records import (
     StoredResponse,
 )
 from smg_storage.store import HistoryStore
-from smg_storage.store_wrapper import AroundStore
+from smg_storage.store_wrapper import StoreWrapper
 
 
-class Homes(AroundStore, ABC):
+class Homes(StoreWrapper, ABC):
     """Knows where things are; `inner` is this node's own store."""
 
     @abstractmethod

@@ -17,7 +17,7 @@ Answer: TypeAlias = Callable[[bytes, str], Awaitable[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class PeerContact:
     """When another node was heard last, from itself: seconds ago, infinity for never. `state`: alive, suspect or dead."""
 
     state: str
@@ -43,7 +43,7 @@ class Peers(Protocol):
         """Return the state of every other node that is known: alive, suspect, dead or left."""
         ...
 
-    def heard(self) -> Mapping[str, Heard]:
+    def heard(self) -> Mapping[str, PeerContact]:
         """Return when every other node was heard last that has not left."""
         ...
 
@@ -56,7 +56,7 @@ class Peers(Protocol):
         ...
 
 
-class Nobody:
+class NoPeers:
     """The others of a node alone."""
 
     async def ask(self, node: str, topic: str, payload: bytes, *, deadline_s: float) -> bytes:
@@ -76,7 +76,7 @@ class Nobody:
         """Return none."""
         return {}
 
-    def heard(self) -> Mapping[str, Heard]:
+    def heard(self) -> Mapping[str, PeerContact]:
         """Return none."""
         return {}
 

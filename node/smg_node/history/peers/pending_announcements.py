@@ -22,7 +22,7 @@ Tag = tuple[str, str]
 """A tenant and a thread of it."""
 
 
-class Waits(msgspec.Struct, frozen=True, array_like=True):
+class PendingThreads(msgspec.Struct, frozen=True, array_like=True):
     """Threads that are about to wait on the sender's disk: tenant and any id of the thread."""
 
     threads: Sequence[tuple[str, str]]
@@ -36,7 +36,7 @@ class _Said(msgspec.Struct):
     looked_s: float
 
 
-class Foretold:
+class PendingAnnouncements:
     """What other nodes have told this one. Time is monotonic seconds."""
 
     def __init__(self, *, now_s: Callable[[], float], most: int = FORETOLD_MAX) -> None:
@@ -52,7 +52,7 @@ class Foretold:
     def hear(self, payload: bytes, caller: str) -> bytes:
         """Take in what a node says of itself; REFUSED if that cannot be kept in mind, or makes no sense."""
         try:
-            waits = msgspec.msgpack.decode(payload, type=Waits)
+            waits = msgspec.msgpack.decode(payload, type=PendingThreads)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return REFUSED
         if len(self) + len(waits.threads) > self._most:

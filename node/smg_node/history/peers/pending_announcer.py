@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 from smg_node.core.errors import SmgError
-from smg_node.history.errors import UntoldError
+from smg_node.history.errors import NotAnnouncedError
 from smg_node.history.peers.peer_interface import FORETOLD, Peers
-from smg_node.history.peers.pending_announcements import TAKEN, Waits
+from smg_node.history.peers.pending_announcements import TAKEN, PendingThreads
 
 TELL_S: Final = 1.0
 """So long a node may take to say that it has heard it."""
@@ -34,7 +34,7 @@ class _Round:
         self.untold = ""
 
 
-class Foretelling:
+class PendingAnnouncer:
     """What this node tells the others before it keeps a turn on its disk."""
 
     def __init__(self, peers: Peers) -> None:
@@ -58,7 +58,7 @@ class Foretelling:
                 its.untold = await self._tell_all(list(its.threads))
                 its.done = True
         if its.untold:
-            raise UntoldError(its.untold)
+            raise NotAnnouncedError(its.untold)
 
     async def _tell_all(self, threads: Sequence[tuple[str, str]]) -> str:
         """Return a node that could not be told, "" if all were."""
@@ -66,7 +66,7 @@ class Foretelling:
         dead = next((name for name, last in heard.items() if last.state == "dead"), "")
         if dead:
             return dead
-        payload, names = msgspec.msgpack.encode(Waits(threads)), list(heard)
+        payload, names = msgspec.msgpack.encode(PendingThreads(threads)), list(heard)
         for first in range(0, len(names), AT_ONCE_MAX):
             some = names[first : first + AT_ONCE_MAX]
             answers = await asyncio.gather(*(self._tell(name, payload) for name in some))

@@ -27,17 +27,17 @@ from typing import Final, TypeVar
 import msgspec
 
 from smg_node.core.errors import SmgError
-from smg_node.history.errors import UnwrittenError
+from smg_node.history.errors import PendingWriteError
 from smg_node.history.peers.peer_interface import UNWRITTEN, Peers
-from smg_node.history.peers.pending_announcements import Foretold
-from smg_node.history.peers.pending_announcer import Foretelling
+from smg_node.history.peers.pending_announcements import PendingAnnouncements
+from smg_node.history.peers.pending_announcer import PendingAnnouncer
 from smg_node.history.ports import NO_STORE, Kept
-from smg_node.history.store.resilient_store import Keeping
+from smg_node.history.store.resilient_store import ResilientStore
 from smg_storage.errors import StoreError
 from smg_storage.ids import made_ms, thread_of
 from smg_storage.records import Access, Chain, Turn
 from smg_storage.store import HistoryStore
-from smg_storage.store_wrapper import AroundStore, Call
+from smg_storage.store_wrapper import Call, StoreWrapper
 
 LOOK_S: Final = 0.25
 """So long what was last heard of the others counts."""
@@ -64,7 +64,7 @@ _TOLD_MISSING: Final = frozenset({"get_response", "get_response_chain", "delete_
 T = TypeVar("T")
 
 
-class Asked(msgspec.Struct, frozen=True, array_like=True):
+class PendingQuery(msgspec.Struct, frozen=True, array_like=True):
     """Whether turns wait that write one of these ids, or anything of the tenant's."""
 
     tenant: str
@@ -72,12 +72,12 @@ class Asked(msgspec.Struct, frozen=True, array_like=True):
     of_all: bool = False
 
 
-class Unwritten(AroundStore):
+class PendingWrites(StoreWrapper):
     """What keeps history in a store that is shared, careful of what others still have to write."""
 
     def __init__(
         self,
-        keeping: Keeping,
+        keeping: ResilientStore,
         peers: Peers,
         *,
         now_s: Callable[[], float],
@@ -89,8 +89,8 @@ class Unwritten(AroundStore):
         self._peers: Final = peers
         self._now_s: Final = now_s
         self._now_ms: Final = now_ms
-        self._foretelling: Final = Foretelling(peers)
-        self._foretold: Final = Foretold(now_s=now_s)
+        self._foretelling: Final = PendingAnnouncer(peers)
+        self._foretold: Final = PendingAnnouncements(now_s=now_s)
         keeping.foretell = self._foretell
         self._look_s = float("-inf")
         self._others: Mapping[str, str] = {}
@@ -126,7 +126,7 @@ class Unwritten(AroundStore):
         if unsure:
             silent = await self._asked(unsure, call, call.access)
         if silent:
-            raise UnwrittenError(silent)
+            raise PendingWriteError(silent)
         # Who has nothing on its disk now may have written it since it was looked for.
         return await run() if unsure else found
 
@@ -166,9 +166,9 @@ class Unwritten(AroundStore):
     async def _until_foretold_written(self, access: Access, ids: Sequence[str]) -> None:
         """Return when nothing of these waits with who said so; UNAVAILABLE if it does, or may."""
         for name, numbers in self._foretold.of(access.tenant, ids).items():
-            payload = msgspec.msgpack.encode(Asked(access.tenant, ids))
+            payload = msgspec.msgpack.encode(PendingQuery(access.tenant, ids))
             if await self._ask(name, payload, min(ASK_S, access.timeout_s)) != NO:
-                raise UnwrittenError(name)
+                raise PendingWriteError(name)
             self._foretold.written(name, numbers)
 
     async def _look_into_foretold(self) -> None:
@@ -176,7 +176,7 @@ class Unwritten(AroundStore):
         known = self._peers.known()
         self._foretold.keep_only(known)
         for name, (tenant, ids, numbers) in self._foretold.due(LATE_S, ASKED_MAX).items():
-            payload = msgspec.msgpack.encode(Asked(tenant, ids))
+            payload = msgspec.msgpack.encode(PendingQuery(tenant, ids))
             if known[name] == "alive" and await self._ask(name, payload, ASK_S) == NO:
                 self._foretold.written(name, numbers)
 
@@ -204,12 +204,12 @@ class Unwritten(AroundStore):
         del names[ASKED_MAX:]
         # One id of each thread is enough.
         ids = list({thread_of(each): each for each in call.ids}.values())
-        payload = msgspec.msgpack.encode(Asked(access.tenant, ids, call.of_all))
+        payload = msgspec.msgpack.encode(PendingQuery(access.tenant, ids, call.of_all))
         deadline_s = min(ASK_S, access.timeout_s)
         said = await asyncio.gather(*(self._ask(name, payload, deadline_s) for name in names))
         for name, answer in zip(names, said, strict=True):
             if answer == YES:
-                raise UnwrittenError(name)
+                raise PendingWriteError(name)
             if answer != NO:
                 silent = name
         return silent
@@ -221,10 +221,10 @@ class Unwritten(AroundStore):
             return b""
 
 
-async def answered(keeping: Keeping, payload: bytes) -> bytes:
+async def answered(keeping: ResilientStore, payload: bytes) -> bytes:
     """Return the answer of a node that is asked what it has on its disk, when that is written, if it is soon."""
     try:
-        asked = msgspec.msgpack.decode(payload, type=Asked)
+        asked = msgspec.msgpack.decode(payload, type=PendingQuery)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return b""
     waits = await keeping.unwritten(asked.tenant, asked.ids, any_of_them=asked.of_all)

@@ -80,7 +80,7 @@ class _NoAnswerError(Exception):
     """What a node was asked may be done, or not."""
 
 
-class Elsewhere:
+class RemoteStores:
     """Asks other nodes. `observe` counts what became of it: operation, outcome, seconds."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Elsewhere:
         """Return what another node keeps, as a store: HolderAwayError while that node does not answer."""
         found = self._stores.get(node)
         if found is None:
-            found = self._stores[node] = cast(HistoryStore, HolderStore(self, node))
+            found = self._stores[node] = cast(HistoryStore, RemoteStore(self, node))
         return found
 
     async def ask(
@@ -174,7 +174,7 @@ class Elsewhere:
         arguments: Mapping[str, Any],
         left_s: float,
     ) -> Any:
-        asked = words.write_asked(
+        asked = words.write_request(
             operation,
             arguments,
             tenant=access.tenant,
@@ -188,8 +188,8 @@ class Elsewhere:
         try:
             answer = await self._send(node, asked, until_s)
             said = await self._fetch(node, answer, until_s)
-            return words.read_said(said, operation)
-        except words.WordsError as error:
+            return words.read_reply(said, operation)
+        except words.MessageError as error:
             raise _NoAnswerError(f"says what is not understood: {error}") from error
 
     async def _send(self, node: str, content: bytes, until_s: float) -> words.Answer:
@@ -209,7 +209,7 @@ class Elsewhere:
         if answer.count <= 1:
             return answer.content
         if answer.count > PARCEL_BYTES_MAX // PART_BYTES + 1:
-            raise words.WordsError("the answer has too many parts")
+            raise words.MessageError("the answer has too many parts")
         parts = [answer.content]
         for index in range(1, answer.count):
             wish = words.Question(b"", answer.parcel, index, 0)
@@ -230,10 +230,10 @@ class Elsewhere:
         return answer
 
 
-class HolderStore:
+class RemoteStore:
     """A store on another node: whatever the protocol of stores has that is done for somebody, with its arguments."""
 
-    def __init__(self, elsewhere: Elsewhere, node: str) -> None:
+    def __init__(self, elsewhere: RemoteStores, node: str) -> None:
         self._elsewhere: Final = elsewhere
         self._node: Final = node
 

@@ -26,7 +26,7 @@ PARCEL_BYTES: Final = 16
 _RAW_NOTHING: Final = msgspec.Raw(msgspec.msgpack.encode(None))
 
 
-class WordsError(ValueError):
+class MessageError(ValueError):
     """Bytes that mean nothing here."""
 
 
@@ -43,7 +43,7 @@ class Operation(msgspec.Struct, frozen=True):
         return {**dict(zip(self.arguments, given, strict=False)), **named}
 
 
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One operation, for a tenant, in so much time."""
 
     operation: str
@@ -53,7 +53,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     request_id: str = ""
 
 
-class Said(msgspec.Struct, frozen=True):
+class StoreReply(msgspec.Struct, frozen=True):
     """What came of it: a result, or the kind of what went wrong with its words."""
 
     result: msgspec.Raw = _RAW_NOTHING
@@ -131,7 +131,7 @@ def write(message: Question | Answer) -> bytes:
     return msgspec.msgpack.encode(message)
 
 
-def write_asked(
+def write_request(
     operation: str,
     arguments: Mapping[str, Any],
     *,
@@ -141,32 +141,34 @@ def write_asked(
 ) -> bytes:
     """Return the bytes of a question."""
     packed = msgspec.Raw(msgspec.msgpack.encode(arguments))
-    return msgspec.msgpack.encode(Asked(operation, tenant, timeout_s, packed, request_id))
+    return msgspec.msgpack.encode(StoreRequest(operation, tenant, timeout_s, packed, request_id))
 
 
-def read_asked(content: bytes) -> tuple[Asked, Mapping[str, Any]]:
+def read_request(content: bytes) -> tuple[StoreRequest, Mapping[str, Any]]:
     """Return a question and its arguments by name; WordsError if nobody here knows what it means."""
-    asked = _read(content, Asked)
+    asked = _read(content, StoreRequest)
     known = operations().get(asked.operation)
     if known is None:
-        raise WordsError("no operation is called so")
+        raise MessageError("no operation is called so")
     form = _read(bytes(asked.arguments), known.form)
     return asked, {name: getattr(form, name) for name in known.arguments}
 
 
 def write_result(result: Any) -> bytes:
     """Return the bytes of what an operation returned."""
-    return msgspec.msgpack.encode(Said(msgspec.Raw(msgspec.msgpack.encode(result))))
+    return msgspec.msgpack.encode(StoreReply(msgspec.Raw(msgspec.msgpack.encode(result))))
 
 
 def write_failure(error: StoreError) -> bytes:
     """Return the bytes of how an operation failed."""
-    return msgspec.msgpack.encode(Said(_RAW_NOTHING, error.kind, error.message, error.missing))
+    return msgspec.msgpack.encode(
+        StoreReply(_RAW_NOTHING, error.kind, error.message, error.missing)
+    )
 
 
-def read_said(content: bytes, operation: str) -> Any:
+def read_reply(content: bytes, operation: str) -> Any:
     """Return what that operation returned elsewhere, or raise what it failed with; WordsError for nonsense."""
-    said = _read(content, Said)
+    said = _read(content, StoreReply)
     if said.failed is not None:
         raise StoreError(said.failed, said.message, missing=said.missing)
     return _read(bytes(said.result), operations()[operation].result)
@@ -177,4 +179,4 @@ def _read(content: bytes, form: Any) -> Any:
         return msgspec.msgpack.decode(content, type=form)
     except _UNREADABLE as error:
         # What it says of the place may be a piece of somebody's document.
-        raise WordsError("it says nothing that is understood here") from error
+        raise MessageError("it says nothing that is understood here") from error

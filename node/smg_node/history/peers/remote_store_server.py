@@ -11,9 +11,9 @@ from smg_node.core.ports import Rng
 from smg_node.history.peers import remote_store_messages as words
 from smg_node.history.peers.chunked_messages import (
     PARCEL_BYTES_MAX,
+    ChunkedMessages,
+    ChunkError,
     NoRoomError,
-    ParcelError,
-    Parcels,
     part,
     parts_of,
 )
@@ -28,13 +28,13 @@ TIMEOUT_S: Final = 60.0
 _TIMEOUT_MIN_S: Final = 0.05
 
 
-class Holding:
+class RemoteStoreServer:
     """Answers for `keeper`, what this node itself keeps."""
 
     def __init__(self, keeper: Keeper, *, now_s: Callable[[], float], rng: Rng) -> None:
         self._keeper: Final = keeper
         self._rng: Final = rng
-        self._parcels: Final = Parcels(now_s)
+        self._parcels: Final = ChunkedMessages(now_s)
         self._at_once = 0
 
     async def answer(self, payload: bytes, caller: str) -> bytes:
@@ -47,7 +47,7 @@ class Holding:
             if question.index == 0 and self._at_once >= AT_ONCE_MAX:
                 return words.write(words.Answer(busy=True))
             content = self._whole(question, caller)
-        except (words.WordsError, ParcelError):
+        except (words.MessageError, ChunkError):
             return words.write(words.Answer(_NOT_UNDERSTOOD))
         except NoRoomError:
             return words.write(words.Answer(busy=True))
@@ -89,8 +89,8 @@ class Holding:
     async def _said(self, content: bytes) -> bytes:
         """Do what is asked, and return what came of it."""
         try:
-            asked, arguments = words.read_asked(content)
-        except words.WordsError:
+            asked, arguments = words.read_request(content)
+        except words.MessageError:
             return _NOT_UNDERSTOOD
         access = Access(
             tenant=asked.tenant,

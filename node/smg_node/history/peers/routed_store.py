@@ -19,9 +19,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from smg_node.history.peers.id_routing import ConversationsById, ResponsesById
-from smg_node.history.peers.remote_store import Elsewhere
+from smg_node.history.peers.remote_store import RemoteStores
 from smg_node.history.peers.scatter_gather import all_of, merged, responses_of, summed
-from smg_node.history.peers.thread_owners import Roster
+from smg_node.history.peers.thread_owners import ThreadOwners
 from smg_node.history.ports import Keeper, Kept
 from smg_storage.errors import StoreError
 from smg_storage.ids import HOLDER_CHARS, Chance, holder_of, new_thread, thread_of
@@ -45,14 +45,14 @@ NOTE_S: Final = 1.0
 _log: Final = logging.getLogger("smg_node.history")
 
 
-class Holders(ConversationsById, ResponsesById):
+class RoutedStore(ConversationsById, ResponsesById):
     """What keeps history on this node and on others. `own` is what this one keeps; `local` says whether no other sees it."""
 
     def __init__(
         self,
         own: Keeper,
-        roster: Roster,
-        elsewhere: Elsewhere,
+        roster: ThreadOwners,
+        elsewhere: RemoteStores,
         *,
         local: Callable[[], bool],
         chance: Chance,

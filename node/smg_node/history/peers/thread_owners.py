@@ -23,7 +23,7 @@ _NOTES_BYTES_MAX: Final = 1 << 20
 _log: Final = logging.getLogger("smg_node.history")
 
 
-class Roster:
+class ThreadOwners:
     """The nodes of a cluster, this one among them, by the tags of what they hold. `notes` is where names are noted."""
 
     def __init__(

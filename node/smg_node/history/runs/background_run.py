@@ -19,16 +19,16 @@ from msgspec import structs
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
-from smg_node.dialects.responses.events.final_status import Ended
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.errors import failure_of
 from smg_node.history.ports import Keeper
 from smg_node.history.runs.event_codec import terminal
 from smg_node.history.runs.event_log import FLUSH_S, FOLLOWED_FLUSH_S, RunLog
 from smg_node.history.runs.event_log_reader import LogReader
-from smg_node.history.runs.run_lease import LEASE_S, RENEW_S, Leasing, Lost
-from smg_node.history.runs.store_retry import FIRST_WAIT_S, MOST_WAIT_S, Insisting
-from smg_node.history.runs.unsaved_bytes import Held
+from smg_node.history.runs.run_lease import LEASE_S, RENEW_S, Lost, RunLease
+from smg_node.history.runs.store_retry import FIRST_WAIT_S, MOST_WAIT_S, StoreRetry
+from smg_node.history.runs.unsaved_bytes import UnsavedBytes
 from smg_node.history.turns.response_run import ResponseRun
 from smg_node.history.turns.turn_record import without_output
 from smg_storage.errors import StoreError, StoreErrorKind
@@ -66,8 +66,8 @@ class RunParts:
 
     keeper: Keeper
     clock: Clock
-    insisting: Insisting
-    held: Held
+    insisting: StoreRetry
+    held: UnsavedBytes
     appending: asyncio.Semaphore
     pace: Pace = field(default_factory=Pace)
 
@@ -98,7 +98,7 @@ class RegisteredRun:
         self._parts: Final = parts
         self._terms: Final = terms
         store, pace = parts.keeper.store, parts.pace
-        self._leasing: Final = Leasing(
+        self._leasing: Final = RunLease(
             store,
             made.access,
             lease,
@@ -114,11 +114,11 @@ class RegisteredRun:
             held=parts.held,
             now_s=parts.clock.monotonic_s,
             is_ours=lambda: self._leasing.is_ours,
-            on_refused=lambda failure: self._stop(Ended.failed(failure)),
+            on_refused=lambda failure: self._stop(FinalStatus.failed(failure)),
             flush_s=pace.flush_s,
             followed_flush_s=pace.followed_flush_s,
         )
-        self._stopped: Ended | None = None
+        self._stopped: FinalStatus | None = None
         self._generating: asyncio.Task[None] | None = None
         self._shown: bytes | None = None
         self.forgotten = False
@@ -136,11 +136,11 @@ class RegisteredRun:
 
     def cancel(self) -> None:
         """Let it end as cancelled, unless it is ending already."""
-        self._stop(Ended.cancelled())
+        self._stop(FinalStatus.cancelled())
 
     def shut(self) -> None:
         """Let it end because the node does, unless it is ending already."""
-        self._stop(Ended.failed(_shutting_down()))
+        self._stop(FinalStatus.failed(_shutting_down()))
 
     def forget(self) -> None:
         """Let go of it: it was deleted."""
@@ -151,7 +151,7 @@ class RegisteredRun:
         """Return when its end is durable, or it is not ours any more."""
         await self._ended.wait()
 
-    async def follow(self, after: int) -> AsyncGenerator[Sequence[Told], None]:
+    async def follow(self, after: int) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield its events with larger numbers, each once it is durable, and the terminal one last.
 
         Without the terminal event if it is made elsewhere now, or deleted. SmgError: the log cannot be read.
@@ -160,7 +160,7 @@ class RegisteredRun:
             async for told in batches:
                 yield told
 
-    async def attend(self) -> AsyncGenerator[Sequence[Told], None]:
+    async def attend(self) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield all of its events at once, and the terminal one last, when the end is durable: for its own client.
 
         Without the terminal event if it is made elsewhere now, or deleted.
@@ -214,7 +214,7 @@ class RegisteredRun:
             # A door: a mistake of ours must not leave a response that nobody ends.
             _log.exception("a response broke because of a mistake of ours: %s", self.id)
 
-    def _stop(self, ended: Ended) -> None:
+    def _stop(self, ended: FinalStatus) -> None:
         """Let it end like that; the first word counts, and none after it has ended by itself."""
         if self._stopped is None and self._shown is None:
             self._stopped = ended
@@ -232,7 +232,7 @@ class RegisteredRun:
             if grace_s is not None and not self._present:
                 waits.append(self._alone_since_s + grace_s - now_s)
             if waits[0] <= 0:
-                self._stop(Ended.failed(_too_late()))
+                self._stop(FinalStatus.failed(_too_late()))
             elif waits[-1] <= 0:
                 self.cancel()
             wait_s = None if min(waits) <= 0 else min(waits)

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from smg_node.dialects.openai.frames import json_line
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_storage.records import EventBlob
 
 LEVEL: Final = 1
@@ -41,7 +41,7 @@ _line: Final = msgspec.json.Decoder(_Line).decode
 _object: Final = msgspec.json.Decoder(_Object).decode
 
 
-def packed(events: Sequence[Told]) -> EventBlob:
+def packed(events: Sequence[NumberedEvent]) -> EventBlob:
     """Return events, at least one and numbered without a gap, as one blob."""
     assert events, "a blob has an event at least"
     first, last = events[0].sequence, events[-1].sequence
@@ -50,7 +50,7 @@ def packed(events: Sequence[Told]) -> EventBlob:
     return EventBlob(first=first, last=last, payload=zlib.compress(lines, LEVEL))
 
 
-def unpacked(blob: EventBlob) -> list[Told]:
+def unpacked(blob: EventBlob) -> list[NumberedEvent]:
     """Return the events of a blob; ValueError if they are not those it says it has."""
     events = [_told(line) for line in _inflated(blob.payload).split(b"\n")]
     numbers = [event.sequence for event in events]
@@ -59,7 +59,7 @@ def unpacked(blob: EventBlob) -> list[Told]:
     return events
 
 
-def terminal(response: bytes, sequence: int) -> Told:
+def terminal(response: bytes, sequence: int) -> NumberedEvent:
     """Return the event with this number that ends a response, of which this is the object; ValueError if it has none.
 
     `response` is the object as it was kept; it stands in the event byte for byte.
@@ -72,7 +72,7 @@ def terminal(response: bytes, sequence: int) -> Told:
     if kind is None:
         raise ValueError(f"a response that is {status[:32]!r} has not ended")
     fields = {"type": kind, "sequence_number": sequence, "response": msgspec.Raw(response)}
-    return Told(sequence, kind, json_line(fields))
+    return NumberedEvent(sequence, kind, json_line(fields))
 
 
 def _inflated(payload: bytes) -> bytes:
@@ -86,9 +86,9 @@ def _inflated(payload: bytes) -> bytes:
     return lines
 
 
-def _told(line: bytes) -> Told:
+def _told(line: bytes) -> NumberedEvent:
     try:
         head = _line(line)
     except msgspec.DecodeError as error:
         raise ValueError("the blob has a line that is no event") from error
-    return Told(head.sequence_number, head.type, line)
+    return NumberedEvent(head.sequence_number, head.type, line)

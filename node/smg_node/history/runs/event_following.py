@@ -18,9 +18,9 @@ from typing import Final, Protocol
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.json_cursor import quoted
-from smg_node.dialects.responses.events.numbered_events import Told
-from smg_node.dialects.responses.events.partial_response import Halfway
-from smg_node.dialects.responses.events.stored_replay import TERMINAL_EVENTS, retold_in_steps
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
+from smg_node.dialects.responses.events.partial_response import PartialResponse
+from smg_node.dialects.responses.events.stored_replay import TERMINAL_EVENTS, replayed_in_steps
 from smg_node.history.context.paced_steps import paced
 from smg_node.history.errors import asking_store, corrupt, response_not_found
 from smg_node.history.ports import HistoryOptions, Keeper
@@ -37,7 +37,7 @@ _BATCH_BYTES: Final = 256 << 10
 _NUMBER_MAX: Final = (1 << 31) - 2
 """Stores count events in 32 bits; no stream has as many."""
 
-Events = AsyncGenerator[Sequence[Told], None]
+Events = AsyncGenerator[Sequence[NumberedEvent], None]
 
 
 class Followed(Protocol):
@@ -132,7 +132,7 @@ class Following:
         return _all_of([])
 
     async def _told(
-        self, record: StoredResponse, access: Access, log: LogReader, told: Sequence[Told]
+        self, record: StoredResponse, access: Access, log: LogReader, told: Sequence[NumberedEvent]
     ) -> Events:
         wait_s, looks = POLL_FIRST_S, True
         while True:
@@ -156,7 +156,9 @@ class Following:
         for last in await self._end(record, log):
             yield last
 
-    async def _end(self, record: StoredResponse, log: LogReader) -> Sequence[Sequence[Told]]:
+    async def _end(
+        self, record: StoredResponse, log: LogReader
+    ) -> Sequence[Sequence[NumberedEvent]]:
         """Return what is left to be told when the log of a final response has been read to its end."""
         if log.headless:
             raise _lost(record.id)
@@ -181,7 +183,7 @@ class Following:
             return record.response
         log = self._log(access, record.id, -1)
         try:
-            halfway = Halfway(record.response)
+            halfway = PartialResponse(record.response)
             while told := await log.more():
                 halfway.hear(told)
             if log.headless:
@@ -204,10 +206,10 @@ class Following:
             raise response_not_found(response_id)
         return record
 
-    async def _retold(self, record: StoredResponse) -> Sequence[Told]:
+    async def _retold(self, record: StoredResponse) -> Sequence[NumberedEvent]:
         names = self._options.reasoning_events
         try:
-            return await paced(retold_in_steps(record.response, reasoning_events=names))
+            return await paced(replayed_in_steps(record.response, reasoning_events=names))
         except ValueError as error:
             raise corrupt(f"response {record.id}") from error
 
@@ -225,9 +227,9 @@ async def attended(run: Attended) -> Events:
     raise _lost(run.id)
 
 
-async def _all_of(told: Sequence[Told]) -> Events:
+async def _all_of(told: Sequence[NumberedEvent]) -> Events:
     """Yield events, not too many at a time for a client who reads slowly."""
-    batch: list[Told] = []
+    batch: list[NumberedEvent] = []
     size = 0
     for one in told:
         batch.append(one)

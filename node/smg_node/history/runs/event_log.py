@@ -13,11 +13,11 @@ from contextlib import aclosing
 from typing import Final, Protocol
 
 from smg_node.core.errors import SmgError
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.errors import corrupt, failure_of
 from smg_node.history.runs.event_codec import packed
 from smg_node.history.runs.event_tail import Reader, Tail
-from smg_node.history.runs.unsaved_bytes import Held
+from smg_node.history.runs.unsaved_bytes import UnsavedBytes
 from smg_storage.errors import StoreError
 from smg_storage.records import EventBlob
 
@@ -37,7 +37,7 @@ NEW_BYTES_MAX: Final = 8 << 20
 class LogReading(Protocol):
     """Reads a log from one number on."""
 
-    async def more(self) -> Sequence[Told]:
+    async def more(self) -> Sequence[NumberedEvent]:
         """Return the next events, none if there are no more now."""
         ...
 
@@ -50,7 +50,7 @@ class RunLog:
         write: Callable[[Sequence[EventBlob]], Awaitable[None]],
         read: Callable[[int], LogReading],
         *,
-        held: Held,
+        held: UnsavedBytes,
         now_s: Callable[[], float],
         is_ours: Callable[[], bool],
         on_refused: Callable[[SmgError], None],
@@ -62,7 +62,7 @@ class RunLog:
         `is_ours` says whether nobody else can be at the response: only then anything is told at once.
         """
         self.refused: SmgError | None = None
-        self.end: Told | None = None
+        self.end: NumberedEvent | None = None
         """The terminal event, once it may be told."""
         self.appends = 0
         self._write: Final = write
@@ -98,7 +98,7 @@ class RunLog:
             await self._changed.wait()
         await self._held.room()
 
-    def say(self, events: Sequence[Told]) -> None:
+    def say(self, events: Sequence[NumberedEvent]) -> None:
         """Take the next events, room or no room."""
         if not events or self.refused is not None:
             return
@@ -139,7 +139,7 @@ class RunLog:
         while self._tail.new_bytes and self.refused is None:
             await self._changed.wait()
 
-    def finish(self, end: Told | None, *, unwritten: bool = False) -> None:
+    def finish(self, end: NumberedEvent | None, *, unwritten: bool = False) -> None:
         """Hear that it is over, and how it ends: None if that is for somebody else to say.
 
         With `unwritten` events are told that are in no log: nobody can come back for them.
@@ -184,7 +184,7 @@ class RunLog:
 
     async def follow(
         self, after: int, *, at_once: bool = False
-    ) -> AsyncGenerator[Sequence[Told], None]:
+    ) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield events with larger numbers, each once it is in the log, and the terminal one last.
 
         `at_once` also those that are not, as long as nobody else can be at the response. Without the terminal event if
@@ -213,7 +213,7 @@ class RunLog:
         finally:
             self._tail.leave(reader)
 
-    async def _from_store(self, reader: Reader) -> AsyncGenerator[Sequence[Told], None]:
+    async def _from_store(self, reader: Reader) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield what is in the log and not here, for who is far behind."""
         log = self._read(reader.at)
         while self._tail.since(reader.at, upto=reader.at) is None:

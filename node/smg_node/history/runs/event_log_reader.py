@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.errors import asking_store, corrupt
 from smg_node.history.runs.event_codec import unpacked
 from smg_storage.records import Access, EventBlob
@@ -46,7 +46,7 @@ class LogReader:
         """Whether it is worth asking for more at once: a log that has been caught up with comes in small pages."""
         return bool(self._page) or self._was_large
 
-    async def more(self) -> Sequence[Told]:
+    async def more(self) -> Sequence[NumberedEvent]:
         """Return the next events; none if there are no more now, or if it turned out to be `headless`.
 
         SmgError: the store is away, or the log is damaged.
@@ -91,7 +91,7 @@ class LogReader:
                 self._access, self._id, after=after, limit=blobs_max, bytes_max=PAGE_BYTES
             )
 
-    def _unpacked(self, blob: EventBlob) -> Sequence[Told]:
+    def _unpacked(self, blob: EventBlob) -> Sequence[NumberedEvent]:
         # Only the first blob may begin earlier than what is wanted of it.
         if blob.first > self.last + 1 or (self._begun and blob.first <= self.last):
             raise corrupt(f"log of response {self._id} after event {self.last}")

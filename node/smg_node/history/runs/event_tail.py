@@ -10,7 +10,7 @@ bytes. Who is further behind reads the log.
 from collections.abc import Sequence
 from typing import Final
 
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 
 EVENT_BYTES: Final = 160
 """What an event takes in memory besides its text: a tuple, a number, and the heads of its strings."""
@@ -37,7 +37,7 @@ class Tail:
         """Of events that are not in the log yet."""
         self.kept_bytes = 0
         """Of events that are."""
-        self._events: list[Told] = []
+        self._events: list[NumberedEvent] = []
         self._first = 0
         self._kept_max: Final = kept_bytes_max
         self._readers: Final[list[Reader]] = []
@@ -54,7 +54,7 @@ class Tail:
 
     # ── Written ──────────────────────────────────────────────────────────────
 
-    def say(self, events: Sequence[Told]) -> int:
+    def say(self, events: Sequence[NumberedEvent]) -> int:
         """Take the next events; return their bytes."""
         assert not events or events[0].sequence == self.last + 1, "events follow one another"
         size = _bytes_of(events)
@@ -62,9 +62,9 @@ class Tail:
         self.new_bytes += size
         return size
 
-    def pieces(self, *, bytes_max: int, pieces_max: int) -> list[list[Told]]:
+    def pieces(self, *, bytes_max: int, pieces_max: int) -> list[list[NumberedEvent]]:
         """Return the oldest events that are not in the log, in pieces that are not larger, unless one event is."""
-        pieces: list[list[Told]] = []
+        pieces: list[list[NumberedEvent]] = []
         size = bytes_max
         for event in self._events[self.durable + 1 - self._first :]:
             if size + len(event.data) >= bytes_max:
@@ -105,7 +105,7 @@ class Tail:
         self._readers.remove(reader)
         self._drop()
 
-    def since(self, after: int, *, upto: int) -> Sequence[Told] | None:
+    def since(self, after: int, *, upto: int) -> Sequence[NumberedEvent] | None:
         """Return the events after one number, up to another one; None if the first of them is not here any more."""
         if after + 1 < self._first:
             return None
@@ -126,5 +126,5 @@ class Tail:
         self.kept_bytes = size
 
 
-def _bytes_of(events: Sequence[Told]) -> int:
+def _bytes_of(events: Sequence[NumberedEvent]) -> int:
     return sum(len(event.data) for event in events) + EVENT_BYTES * len(events)

@@ -10,8 +10,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.dialects.responses.events.final_status import Ended
-from smg_node.dialects.responses.events.orphan_ending import Afterlife, Fold, ended_object
+from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.dialects.responses.events.orphan_ending import LogReplay, OrphanEnding, ended_object
 from smg_node.dialects.responses.items.item_document import ItemDoc, items_of
 from smg_node.history.errors import corrupt
 from smg_node.history.ports import HistoryOptions
@@ -35,19 +35,19 @@ TRIES: Final = 3
 """How often a log is read again because it had grown meanwhile; nobody may write into it any more."""
 
 
-def decide(row: StoredResponse, life: Afterlife) -> Ended:
+def decide(row: StoredResponse, life: OrphanEnding) -> FinalStatus:
     """Return what becomes of a run whose owner is gone: here it would be gone on with, elsewhere.
 
     `life` is all that came of it.
     """
     if row.cancel_requested:
-        return Ended.cancelled()
-    return Ended.failed(
+        return FinalStatus.cancelled()
+    return FinalStatus.failed(
         SmgError(ErrorKind.UPSTREAM_FAILED, "the node that made it died before it was complete")
     )
 
 
-class Burial:
+class OrphanFinalizer:
     """Ends runs in `store`."""
 
     def __init__(
@@ -80,10 +80,10 @@ class Burial:
         await self._commit(access, final, await self._turn(access, final, held, life.output))
         return ended.status
 
-    async def _closed(self, access: Access, held: Lease, row: StoredResponse) -> Afterlife:
+    async def _closed(self, access: Access, held: Lease, row: StoredResponse) -> OrphanEnding:
         """Return what came of a run, whose log has its closing events then."""
         for _ in range(TRIES):
-            fold = Fold(reasoning_events=self._options.reasoning_events)
+            fold = LogReplay(reasoning_events=self._options.reasoning_events)
             try:
                 await self._read(access, row.id, fold)
                 life = fold.close(row.response)
@@ -91,7 +91,7 @@ class Burial:
                 if isinstance(error, SmgError) and error.kind is not ErrorKind.INTERNAL:
                     raise
                 # Its log is damaged, and has been reported. The run ends nevertheless, with nothing to show.
-                return Afterlife((), (), 0)
+                return OrphanEnding((), (), 0)
             if not life.events:
                 return life
             blob = packed(life.events)
@@ -112,7 +112,7 @@ class Burial:
         kept_us = round(self._options.event_log_kept_s * 1_000_000)
         return max(self._options.log_until_us(row.created_us), self._now_us() + kept_us)
 
-    async def _read(self, access: Access, response_id: str, fold: Fold) -> None:
+    async def _read(self, access: Access, response_id: str, fold: LogReplay) -> None:
         log = LogReader(self._store, access, response_id)
         while told := await log.more():
             fold.feed(told)
@@ -161,7 +161,7 @@ class Burial:
             )
 
 
-def _object(row: StoredResponse, life: Afterlife, ended: Ended) -> bytes:
+def _object(row: StoredResponse, life: OrphanEnding, ended: FinalStatus) -> bytes:
     try:
         return ended_object(row.response, life.output, ended)
     except ValueError:

@@ -18,8 +18,8 @@ from typing import Final, Protocol
 
 from smg_node.core.errors import SmgError
 from smg_node.history.peers.peer_interface import Peers
-from smg_node.history.runs.orphan_finalizer import Burial
-from smg_node.history.runs.predecessors import Lives, node_of
+from smg_node.history.runs.orphan_finalizer import OrphanFinalizer
+from smg_node.history.runs.predecessors import Predecessors, node_of
 from smg_node.history.runs.run_lease import LEASE_S, RENEW_S
 from smg_node.history.store.retention_sweeper import drawn
 from smg_storage.errors import StoreError, StoreErrorKind
@@ -53,15 +53,15 @@ class Runs(Protocol):
         ...
 
 
-class Adopter:
+class OrphanRecovery:
     """Looks for orphans in `store`, and ends them."""
 
     def __init__(
         self,
         store: HistoryStore,
         runs: Runs,
-        burial: Burial,
-        lives: Lives,
+        burial: OrphanFinalizer,
+        lives: Predecessors,
         *,
         peers: Peers,
         living: Callable[[], Sequence[str]],

@@ -21,7 +21,7 @@ _WORD: Final = re.compile(r"[0-9a-f]{8}\Z")
 _log: Final = logging.getLogger("smg_node.history")
 
 
-class Lives:
+class Predecessors:
     """This process and those before it, in a folder that is their node's own."""
 
     def __init__(self, folder: Path, name: str, *, chance: Chance) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from smg_node.core.ports import Clock
-from smg_node.history.runs.store_retry import Insisting
+from smg_node.history.runs.store_retry import StoreRetry
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import Access, Lease
 from smg_storage.store import HistoryStore
@@ -23,7 +23,7 @@ class Lost(Exception):  # noqa: N818 (no failure: it is somebody else's now)
     """The response is not ours any more: another node has its lease, or it was deleted."""
 
 
-class Leasing:
+class RunLease:
     """Keeps a lease. `wanted_over` is called when somebody wants the response cancelled."""
 
     def __init__(
@@ -33,7 +33,7 @@ class Leasing:
         lease: Lease,
         *,
         clock: Clock,
-        insisting: Insisting,
+        insisting: StoreRetry,
         wanted_over: Callable[[], None],
         lease_s: float = LEASE_S,
         renew_s: float = RENEW_S,

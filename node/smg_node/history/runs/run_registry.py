@@ -14,9 +14,9 @@ from smg_node.core.ports import Clock, Rng
 from smg_node.history.errors import RETRY_AFTER_S, asking_store
 from smg_node.history.ports import HistoryOptions, Keeper
 from smg_node.history.runs.background_run import Pace, RegisteredRun, RunParts, Terms
-from smg_node.history.runs.run_slots import Place, Places
-from smg_node.history.runs.store_retry import Insisting
-from smg_node.history.runs.unsaved_bytes import Held
+from smg_node.history.runs.run_slots import RunSlot, RunSlots
+from smg_node.history.runs.store_retry import StoreRetry
+from smg_node.history.runs.unsaved_bytes import UnsavedBytes
 from smg_node.history.turns.response_run import ResponseRun
 from smg_node.history.turns.turn_record import begun_row, with_status
 from smg_storage.errors import StoreError
@@ -58,18 +58,18 @@ class RegisteredRuns:
         self._parts: Final = RunParts(
             keeper=keeper,
             clock=clock,
-            insisting=Insisting(
+            insisting=StoreRetry(
                 clock,
                 rng,
                 first_wait_s=self._pace.retry_s,
                 most_wait_s=self._pace.retry_most_s,
             ),
-            held=Held(),
+            held=UnsavedBytes(),
             appending=asyncio.Semaphore(APPENDING_MAX),
             pace=self._pace,
         )
         self._runs: Final[dict[tuple[str, str], RegisteredRun]] = {}
-        self._places: Final = Places(options)
+        self._places: Final = RunSlots(options)
         self._appends = 0
         self._group: asyncio.TaskGroup | None = None
         self._up: Final = asyncio.Event()
@@ -105,7 +105,7 @@ class RegisteredRuns:
         """Whether one more of this tenant may be begun."""
         return self._places.has_room(tenant)
 
-    def place(self, tenant: str) -> Place:
+    def place(self, tenant: str) -> RunSlot:
         """Return a place for one more; RATE_LIMITED `background_limit` if there is none, OVERLOADED if the node ends."""
         if self._shut:
             raise _shutting_down()
@@ -120,7 +120,7 @@ class RegisteredRuns:
     # ── Begun ────────────────────────────────────────────────────────────────
 
     async def start(
-        self, made: ResponseRun, *, background: bool, place: Place | None = None
+        self, made: ResponseRun, *, background: bool, place: RunSlot | None = None
     ) -> RegisteredRun:
         """Have a response made that has not begun; it is in the store when this returns.
 
@@ -238,7 +238,7 @@ class RegisteredRuns:
         except TimeoutError:
             _log.warning("%d responses were not ended in order", len(self._runs))
 
-    async def _carry(self, run: RegisteredRun, place: Place) -> None:
+    async def _carry(self, run: RegisteredRun, place: RunSlot) -> None:
         began_s = self._clock.monotonic_s()
         try:
             await run.run()

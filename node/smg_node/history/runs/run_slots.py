@@ -10,7 +10,7 @@ from smg_node.history.ports import HistoryOptions
 RETRY_S: Final = 5.0
 
 
-class Place:
+class RunSlot:
     """One of them. Whoever takes it in a `with` gives it back at its end, unless it is kept: then it is freed later."""
 
     def __init__(self, give_back: Callable[[], None]) -> None:
@@ -27,7 +27,7 @@ class Place:
         if give_back is not None:
             give_back()
 
-    def __enter__(self) -> "Place":
+    def __enter__(self) -> "RunSlot":
         return self
 
     def __exit__(
@@ -40,7 +40,7 @@ class Place:
             self.free()
 
 
-class Places:
+class RunSlots:
     """All of them; limits that were lowered hold for those who come."""
 
     def __init__(self, options: HistoryOptions) -> None:
@@ -56,7 +56,7 @@ class Places:
             and self._of_tenants.get(tenant, 0) < options.background_tenant_max
         )
 
-    def take(self, tenant: str) -> Place:
+    def take(self, tenant: str) -> RunSlot:
         """Return a place for one more; RATE_LIMITED `background_limit` if there is none."""
         if not self.has_room(tenant):
             raise SmgError(
@@ -67,7 +67,7 @@ class Places:
             )
         self.taken += 1
         self._of_tenants[tenant] = self._of_tenants.get(tenant, 0) + 1
-        return Place(lambda: self._free(tenant))
+        return RunSlot(lambda: self._free(tenant))
 
     def _free(self, tenant: str) -> None:
         self.taken -= 1

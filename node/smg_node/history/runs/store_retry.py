@@ -14,7 +14,7 @@ MOST_WAIT_S: Final = 2.0
 T = TypeVar("T")
 
 
-class Insisting:
+class StoreRetry:
     """Does things until they are done."""
 
     def __init__(

@@ -7,7 +7,7 @@ HELD_BYTES_MAX: Final = 128 << 20
 """With so much on hand a node has heard a thousand answers of common length that no store has taken."""
 
 
-class Held:
+class UnsavedBytes:
     """Counts them."""
 
     def __init__(self, bytes_max: int = HELD_BYTES_MAX) -> None:

@@ -12,10 +12,10 @@ from smg_node.core.generation.request import ChatPrompt, GenerateRequest, ToolCh
 from smg_node.core.request_context import RequestContext
 from smg_node.dialects.responses.events.list_bodies import compaction_body, compaction_item
 from smg_node.dialects.responses.items.item_document import ItemDoc
-from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_node.history.context.sealed_content import sealer
 from smg_node.history.service.history_parts import HistoryParts
-from smg_node.history.service.response_service import DIALECT, ResponseDesk
+from smg_node.history.service.response_service import DIALECT, ResponseService
 from smg_node.history.turns.response_run import events_of
 from smg_node.pipeline.generation.run_interface import Run
 from smg_storage.ids import new_id
@@ -69,11 +69,13 @@ class Compaction:
 class Compactor:
     """Starts compactions."""
 
-    def __init__(self, parts: HistoryParts, desk: ResponseDesk) -> None:
+    def __init__(self, parts: HistoryParts, desk: ResponseService) -> None:
         self._parts = parts
         self._desk = desk
 
-    async def start(self, ask: ResponseAsk, context: RequestContext, access: Access) -> Compaction:
+    async def start(
+        self, ask: ResponseRequest, context: RequestContext, access: Access
+    ) -> Compaction:
         """Return a compaction of what the request brings to mind; nothing of it is kept."""
         quiet = replace(ask, store=False, tools=(), choice=ToolChoice(), stream=False)
         selected = await self._desk.select(quiet, context, access)

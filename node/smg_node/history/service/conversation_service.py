@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from smg_node.dialects.responses.events.list_bodies import conversation_body, unknown_cursor
 from smg_node.dialects.responses.items.item_document import ItemDoc, length_of
 from smg_node.dialects.responses.request.reader import conversation_not_found
-from smg_node.history.context.history_loading import Hydrator, conversation_full
+from smg_node.history.context.history_loading import HistoryLoader, conversation_full
 from smg_node.history.errors import asking_store, failure_of, item_not_found
 from smg_node.history.service.history_parts import HistoryParts
 from smg_node.history.turns.turn_record import over_us, row_of
@@ -18,7 +18,7 @@ from smg_storage.records import Access, Conversation, ItemPage, PageAsk
 _NEWEST = PageAsk(limit=1)
 
 
-class ConversationDesk:
+class ConversationService:
     """Serves `/v1/conversations`. NOT_FOUND `conversation_not_found` for one that nobody knows."""
 
     def __init__(self, parts: HistoryParts) -> None:
@@ -27,7 +27,7 @@ class ConversationDesk:
         self._rng = parts.rng
         self._options = parts.options
         self._quotas = parts.quotas
-        self._hydrator = Hydrator(
+        self._hydrator = HistoryLoader(
             parts.keeper,
             clock=parts.clock,
             rng=parts.rng,

@@ -8,14 +8,14 @@ from smg_node.config.frozen_settings import Settings
 from smg_node.core.ports import Clock, Rng
 from smg_node.history.peers.peer_interface import Peers
 from smg_node.history.ports import HistoryOptions, Keeper
-from smg_node.history.runs.orphan_finalizer import Burial
-from smg_node.history.runs.orphan_recovery import Adopter
-from smg_node.history.runs.predecessors import Lives
+from smg_node.history.runs.orphan_finalizer import OrphanFinalizer
+from smg_node.history.runs.orphan_recovery import OrphanRecovery
+from smg_node.history.runs.predecessors import Predecessors
 from smg_node.history.runs.run_registry import RegisteredRuns
 from smg_node.history.spool.spool import Spool, SpoolLimits
 from smg_node.history.spool.spool_format import SALT_BYTES
 from smg_node.history.store.open_store import open_history
-from smg_node.history.store.resilient_store import Keeping
+from smg_node.history.store.resilient_store import ResilientStore
 from smg_node.history.store.retention_sweeper import Sweeper
 from smg_node.history.store.store_health import StoreHealth
 from smg_node.history.turns.quotas import Quotas
@@ -29,7 +29,7 @@ _MARGIN_S: Final = 1.0
 """Drivers are loaded before anything is connected to."""
 
 
-def build_keeping(
+def build_resilient_store(
     settings: Settings,
     *,
     clock: Clock,
@@ -37,7 +37,7 @@ def build_keeping(
     meters: Meters,
     living: Callable[[], Sequence[str]],
     options: HistoryOptions,
-) -> Keeping:
+) -> ResilientStore:
     """Return it; the store is opened when it runs."""
     storage = settings.storage
 
@@ -58,7 +58,7 @@ def build_keeping(
         now_us=now_us,
         salt=lambda: rng.getrandbits(8 * SALT_BYTES).to_bytes(SALT_BYTES, "big"),
     )
-    keeping = Keeping(
+    keeping = ResilientStore(
         lambda: open_history(settings, now_us),
         kind=storage.kind,
         health=health,
@@ -106,22 +106,22 @@ def build_adopter(
     keeper: Keeper,
     options: HistoryOptions,
     runs: RegisteredRuns,
-    lives: Lives,
+    lives: Predecessors,
     *,
     peers: Peers,
     living: Callable[[], Sequence[str]],
     clock: Clock,
     meters: Meters,
-) -> Adopter:
+) -> OrphanRecovery:
     """Return what ends runs whose owners are gone, watched by scrapes."""
 
     def now_us() -> int:
         return clock.now_ms() * 1_000
 
-    adopter = Adopter(
+    adopter = OrphanRecovery(
         keeper.store,
         runs,
-        Burial(keeper.store, options, now_us=now_us),
+        OrphanFinalizer(keeper.store, options, now_us=now_us),
         lives,
         peers=peers,
         living=living,
@@ -149,7 +149,7 @@ def _watch(meters: Meters, health: StoreHealth, spool: Spool, sweeper: Sweeper) 
     meters.watch(declared.STORE_ROWS, lambda: _rows(sweeper))
 
 
-def _watch_pool(meters: Meters, keeping: Keeping) -> None:
+def _watch_pool(meters: Meters, keeping: ResilientStore) -> None:
     """Let scrapes read how busy the store's connections are; one without any says nothing."""
     read: dict[Metric, Callable[[PoolFigures], float]] = {
         declared.STORE_POOL_SIZE: lambda pool: pool.size,
@@ -163,7 +163,7 @@ def _watch_pool(meters: Meters, keeping: Keeping) -> None:
 
 
 def _of_pool(
-    keeping: Keeping, figure: Callable[[PoolFigures], float]
+    keeping: ResilientStore, figure: Callable[[PoolFigures], float]
 ) -> dict[tuple[str, ...], float]:
     pool = keeping.pool()
     return {} if pool is None else {(): figure(pool)}

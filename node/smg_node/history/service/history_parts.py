@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from smg_node.core.ports import Clock, Rng
-from smg_node.history.peers.peer_interface import Nobody, Peers
+from smg_node.history.peers.peer_interface import NoPeers, Peers
 from smg_node.history.ports import HistoryOptions, Keeper, Measures, Threads, Vault
 from smg_node.history.runs.run_registry import RegisteredRuns
 from smg_node.history.turns.quotas import Quotas
@@ -28,5 +28,5 @@ class HistoryParts:
     """Told how many responses one goes on from that does so."""
     threads: Threads | None = None
     """Who says to which thread something belongs; None where all nodes share the store."""
-    peers: Peers = field(default_factory=Nobody)
+    peers: Peers = field(default_factory=NoPeers)
     """The other nodes."""

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from smg_node.core.request_context import RequestContext
-from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_node.history.service.compaction import Compaction, Compactor
-from smg_node.history.service.conversation_service import ConversationDesk
+from smg_node.history.service.conversation_service import ConversationService
 from smg_node.history.service.history_parts import HistoryParts
-from smg_node.history.service.response_service import ResponseDesk
+from smg_node.history.service.response_service import ResponseService
 from smg_storage.records import Access
 
 
-class Responses(ResponseDesk):
+class Responses(ResponseService):
     """Responses, and what is made of their history besides."""
 
     def __init__(self, parts: HistoryParts) -> None:
@@ -19,18 +19,18 @@ class Responses(ResponseDesk):
         self._compactor = Compactor(parts, self)
 
     async def compact(
-        self, ask: ResponseAsk, context: RequestContext, access: Access
+        self, ask: ResponseRequest, context: RequestContext, access: Access
     ) -> Compaction:
         """Return a compaction of what the request brings to mind; it has not begun."""
         return await self._compactor.start(ask, context, access)
 
 
-class HistoryDesks:
+class HistoryService:
     """Serves everything that is remembered."""
 
     def __init__(self, parts: HistoryParts) -> None:
         self.responses = Responses(parts)
-        self.conversations = ConversationDesk(parts)
+        self.conversations = ConversationService(parts)
         self._options = parts.options
 
     @property

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from smg_node.config.frozen_settings import Settings
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock, Rng
-from smg_node.history.peers.cluster_history import LOCAL, ManyNodes
+from smg_node.history.peers.cluster_history import LOCAL, ClusterHistory
 from smg_node.pipeline.generation.run_interface import Generations
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
@@ -23,11 +23,11 @@ from smg_node.telemetry.metrics.meters import Meters
 if TYPE_CHECKING:
     from smg_node.history.peers.peer_interface import Peers
     from smg_node.history.ports import HistoryOptions, Keeper, Vault
-    from smg_node.history.runs.orphan_recovery import Adopter
-    from smg_node.history.runs.predecessors import Lives
+    from smg_node.history.runs.orphan_recovery import OrphanRecovery
+    from smg_node.history.runs.predecessors import Predecessors
     from smg_node.history.runs.run_registry import RegisteredRuns
-    from smg_node.history.service.history_service import HistoryDesks
-    from smg_node.history.store.resilient_store import Keeping
+    from smg_node.history.service.history_service import HistoryService
+    from smg_node.history.store.resilient_store import ResilientStore
     from smg_node.history.turns.quotas import Quotas
     from smg_storage.hooks import NamedHook
 
@@ -35,7 +35,7 @@ _ALONE: Final = LOCAL | {"none"}
 """Stores of this machine: there is nothing to find out about them before they are used."""
 
 
-class HistoryDoor:
+class LazyHistory:
     """The node's history.
 
     `living` are the names of all nodes of the cluster that are alive, this one among them; `peers` are the others;
@@ -63,12 +63,12 @@ class HistoryDoor:
         self._vault: Final = vault
         self._peers: Final = peers
         self._wanted: Final = asyncio.Event()
-        self._keeping: Keeping | None = None
-        self._lives: Lives | None = None
+        self._keeping: ResilientStore | None = None
+        self._lives: Predecessors | None = None
         self._runs: RegisteredRuns | None = None
         self.changed: Callable[[], None] = lambda: None
         """Called when one response less outlives who asked for it."""
-        self._many: Final = ManyNodes(
+        self._many: Final = ClusterHistory(
             settings.name,
             self.kind,
             peers,
@@ -104,13 +104,13 @@ class HistoryDoor:
 
             self._options.become(history_options(settings))
 
-    def keeping(self) -> "Keeping":
+    def keeping(self) -> "ResilientStore":
         """Return what speaks to the store; the first call of it waits until the store is open."""
         if self._keeping is None:
             # Imported here: what remembers, and what it stands on, comes with the first chat to remember.
-            from smg_node.history.service.factory import build_keeping
+            from smg_node.history.service.factory import build_resilient_store
 
-            self._keeping = build_keeping(
+            self._keeping = build_resilient_store(
                 self._settings,
                 clock=self._clock,
                 rng=self._rng,
@@ -154,10 +154,12 @@ class HistoryDoor:
         return build_quotas(self._keeper(), self.options(), clock=self._clock, meters=self._meters)
 
     def _build_runs(self) -> "RegisteredRuns":
-        from smg_node.history.runs.predecessors import Lives
+        from smg_node.history.runs.predecessors import Predecessors
         from smg_node.history.service.factory import build_runs
 
-        self._lives = Lives(lives_folder(self._settings), self._settings.name, chance=self._rng)
+        self._lives = Predecessors(
+            predecessors_folder(self._settings), self._settings.name, chance=self._rng
+        )
         runs = build_runs(
             self._keeper(),
             self.options(),
@@ -169,7 +171,7 @@ class HistoryDoor:
         runs.changed = lambda: self.changed()
         return runs
 
-    def _build_adopter(self, runs: "RegisteredRuns") -> "Adopter":
+    def _build_adopter(self, runs: "RegisteredRuns") -> "OrphanRecovery":
         from smg_node.history.service.factory import build_adopter
 
         assert self._lives is not None, "whoever owns runs has lives"
@@ -188,9 +190,9 @@ class HistoryDoor:
         """Return it with the operator's hooks around it, if there are any."""
         if not self._hooks:
             return self._many.keeper()
-        from smg_node.history.store.hooked_store import HookedKeeping
+        from smg_node.history.store.hooked_store import HookedKeeper
 
-        return HookedKeeping(self._many.keeper(), self._hooks)
+        return HookedKeeper(self._many.keeper(), self._hooks)
 
     def _load_hooks(self) -> None:
         """Load the operator's hooks; INTERNAL if one cannot be: nothing is kept without those that were asked for."""
@@ -208,16 +210,16 @@ class HistoryDoor:
 
     def desks(
         self, generations: Generations, placer: Placer, preparer: Preparer
-    ) -> Callable[[], "HistoryDesks"]:
+    ) -> Callable[[], "HistoryService"]:
         """Return what builds, once and when it is first asked, all that serves responses and conversations."""
 
         @cache
-        def build() -> "HistoryDesks":
+        def build() -> "HistoryService":
             from smg_node.history.context.prompt_length import ModelMeasures
             from smg_node.history.service.history_parts import HistoryParts
-            from smg_node.history.service.history_service import HistoryDesks
+            from smg_node.history.service.history_service import HistoryService
 
-            return HistoryDesks(
+            return HistoryService(
                 HistoryParts(
                     keeper=self._keeper(),
                     generations=generations,
@@ -256,7 +258,8 @@ class HistoryDoor:
     def _has_past(self) -> bool:
         """Whether an earlier process may have left something unfinished, here or in a store that outlived it."""
         left = (
-            self.kind == "sqlite" and (lives_folder(self._settings) / self._settings.name).exists()
+            self.kind == "sqlite"
+            and (predecessors_folder(self._settings) / self._settings.name).exists()
         )
         return left or turns_wait(spool_folder(self._settings))
 
@@ -271,7 +274,7 @@ def spool_folder(settings: Settings) -> Path:
     return settings.data_dir / "spool" / settings.name
 
 
-def lives_folder(settings: Settings) -> Path:
+def predecessors_folder(settings: Settings) -> Path:
     """Return where processes of this node that keep history tell their successors of themselves."""
     return settings.data_dir / "lives"
 

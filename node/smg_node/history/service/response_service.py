@@ -11,13 +11,13 @@ from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.json_cursor import quoted
 from smg_node.core.request_context import RequestContext
 from smg_node.dialects.responses.events.list_bodies import unknown_cursor
-from smg_node.dialects.responses.events.presenter import ResponseTeller
+from smg_node.dialects.responses.events.presenter import ResponsePresenter
 from smg_node.dialects.responses.items.item_document import ItemDoc, items_in_steps, length_of
-from smg_node.dialects.responses.request.generate_request import wish_in_steps
-from smg_node.dialects.responses.request.idempotency_key import AskedKey, Earlier
+from smg_node.dialects.responses.request.generate_request import generate_request_in_steps
+from smg_node.dialects.responses.request.idempotency_key import IdempotencyKey, PriorResult
 from smg_node.dialects.responses.request.items_to_turns import sealed
-from smg_node.dialects.responses.request.response_request import ResponseAsk
-from smg_node.history.context.history_loading import Hydrated, Hydrator
+from smg_node.dialects.responses.request.response_request import ResponseRequest
+from smg_node.history.context.history_loading import HistoryLoader, LoadedHistory
 from smg_node.history.context.paced_steps import paced
 from smg_node.history.context.sealed_content import opened, sealer
 from smg_node.history.context.truncation import Search, budget_of, layout_of, too_long
@@ -30,8 +30,8 @@ from smg_node.history.runs.background_run import RegisteredRun
 from smg_node.history.runs.cancellation import Cancelling, not_cancellable
 from smg_node.history.runs.event_following import Attended, Events, Following, attended
 from smg_node.history.service.history_parts import HistoryParts
-from smg_node.history.turns.idempotency import HeldKey, KeyDesk
-from smg_node.history.turns.response_reservation import Entry
+from smg_node.history.turns.idempotency import HeldKey, IdempotencyService
+from smg_node.history.turns.response_reservation import ResponseReservation
 from smg_node.history.turns.response_run import ResponseRun
 from smg_storage.ids import is_id, new_id
 from smg_storage.records import Access, PageAsk, StoredResponse
@@ -43,7 +43,7 @@ DIALECT: Final = "responses"
 class Selected:
     """A request as the model will see it. `known` counts the items before any were left out."""
 
-    hydrated: Hydrated
+    hydrated: LoadedHistory
     wish: GenerateRequest
     known: int
     used: int
@@ -51,20 +51,22 @@ class Selected:
     """The model's own name, where it had to be found out."""
 
 
-class ResponseDesk:
+class ResponseService:
     """Serves `/v1/responses`."""
 
     def __init__(self, parts: HistoryParts) -> None:
         self._parts = parts
         self._live: dict[tuple[str, str], ResponseRun] = {}
-        self._hydrator = Hydrator(
+        self._hydrator = HistoryLoader(
             parts.keeper,
             clock=parts.clock,
             rng=parts.rng,
             options=parts.options,
             threads=parts.threads,
         )
-        self._keys = KeyDesk(parts.keeper, clock=parts.clock, rng=parts.rng, options=parts.options)
+        self._keys = IdempotencyService(
+            parts.keeper, clock=parts.clock, rng=parts.rng, options=parts.options
+        )
         self._following = Following(parts.keeper, parts.runs.find, options=parts.options)
         self._cancelling = Cancelling(
             parts.keeper,
@@ -78,7 +80,7 @@ class ResponseDesk:
 
     async def create(
         self,
-        ask: ResponseAsk,
+        ask: ResponseRequest,
         context: RequestContext,
         access: Access,
         *,
@@ -94,14 +96,14 @@ class ResponseDesk:
         `why_cut` is asked, when it is stopped, whether the node itself did that. `held` is the key it is made under.
         """
         assert not ask.background, "what nobody waits for is registered"
-        entry = Entry(held)
+        entry = ResponseReservation(held)
         return await self._made(
             ask, context, access, entry, routing_key=routing_key, why_cut=why_cut
         )
 
     async def reserve(
-        self, ask: ResponseAsk, asked: AskedKey, context: RequestContext, access: Access
-    ) -> HeldKey | Earlier | None:
+        self, ask: ResponseRequest, asked: IdempotencyKey, context: RequestContext, access: Access
+    ) -> HeldKey | PriorResult | None:
         """Return a key to make this response under, or what was made under it before; None where nothing is kept.
 
         CONFLICT `idempotency_in_progress`, `idempotency_conflict`; OVERLOADED `store_unavailable`.
@@ -112,7 +114,7 @@ class ResponseDesk:
         left_s = context.deadline_s - parts.clock.monotonic_s()
         return await self._keys.reserve(access, asked, self._hydrator.thread(ask), for_s=left_s)
 
-    def registers(self, ask: ResponseAsk, access: Access) -> bool:
+    def registers(self, ask: ResponseRequest, access: Access) -> bool:
         """Return whether a response is made so that it outlives who asks for it; `register` it then, without awaiting."""
         if ask.background:
             return True
@@ -127,7 +129,7 @@ class ResponseDesk:
 
     async def register(
         self,
-        ask: ResponseAsk,
+        ask: ResponseRequest,
         context: RequestContext,
         access: Access,
         *,
@@ -148,7 +150,9 @@ class ResponseDesk:
                 # It is stopped in time by who carries it, and says why.
                 latest_s = parts.clock.monotonic_s() + parts.options.background_deadline_s
                 context = structs.replace(context, deadline_s=latest_s + _MARGIN_S)
-            made = await self._made(ask, context, access, Entry(held), routing_key=routing_key)
+            made = await self._made(
+                ask, context, access, ResponseReservation(held), routing_key=routing_key
+            )
             try:
                 await made.generation.enter()
                 return await parts.runs.start(made, background=ask.background, place=place)
@@ -159,10 +163,10 @@ class ResponseDesk:
 
     async def _made(
         self,
-        ask: ResponseAsk,
+        ask: ResponseRequest,
         context: RequestContext,
         access: Access,
-        entry: Entry,
+        entry: ResponseReservation,
         *,
         routing_key: str,
         why_cut: Callable[[], SmgError | None] = lambda: None,
@@ -208,13 +212,13 @@ class ResponseDesk:
 
     def _teller(
         self, selected: Selected, response_id: str, access: Access, now_ms: int
-    ) -> ResponseTeller:
+    ) -> ResponsePresenter:
         """Return who tells the response that comes of it."""
         parts, hydrated = self._parts, selected.hydrated
         seal = None
         if hydrated.ask.wants_encrypted:
             seal = sealer(parts.vault, tenant=access.tenant, model=selected.model)
-        return ResponseTeller(
+        return ResponsePresenter(
             hydrated.ask,
             response_id=response_id,
             thread=hydrated.thread,
@@ -226,7 +230,7 @@ class ResponseDesk:
         )
 
     async def select(
-        self, ask: ResponseAsk, context: RequestContext, access: Access, *, thread: str = ""
+        self, ask: ResponseRequest, context: RequestContext, access: Access, *, thread: str = ""
     ) -> Selected:
         """Return a request with as much of its history as it wants, or as fits; in this `thread`, if it has one."""
         hydrated = await self._hydrator.load(ask, access, thread=thread)
@@ -242,10 +246,10 @@ class ResponseDesk:
         items: Sequence[ItemDoc] = hydrated.items
         if measure is not None and ask.truncation == "auto":
             items = await _fitted(hydrated, measure, texts)
-        wish = await paced(wish_in_steps(hydrated.ask, items, opened=texts))
+        wish = await paced(generate_request_in_steps(hydrated.ask, items, opened=texts))
         return Selected(hydrated, wish, len(hydrated.items), len(items), model)
 
-    async def count(self, ask: ResponseAsk, context: RequestContext, access: Access) -> int:
+    async def count(self, ask: ResponseRequest, context: RequestContext, access: Access) -> int:
         """Return how many tokens the prompt of this request has; nothing is sent anywhere."""
         selected = await self.select(replace(ask, store=False), context, access)
         measure = await self._parts.measures.of(ask.model, deadline_s=context.deadline_s)
@@ -328,7 +332,9 @@ _MARGIN_S: Final = 5.0
 """So much later than its own deadline a generation would end by itself."""
 
 
-async def _fitted(hydrated: Hydrated, measure: Measure, texts: dict[str, str]) -> Sequence[ItemDoc]:
+async def _fitted(
+    hydrated: LoadedHistory, measure: Measure, texts: dict[str, str]
+) -> Sequence[ItemDoc]:
     """Return the newest items that leave room for the answer."""
     items, ask = hydrated.items, hydrated.ask
     measure.check("truncation")
@@ -341,7 +347,7 @@ async def _fitted(hydrated: Hydrated, measure: Measure, texts: dict[str, str]) -
     search = Search([sum(sizes[place] for place in group) for group in groups], budget)
     while (count := search.wanted) is not None:
         chosen = [items[place] for place in layout.places(count)]
-        wish = await paced(wish_in_steps(ask, chosen, opened=texts))
+        wish = await paced(generate_request_in_steps(ask, chosen, opened=texts))
         search.measured(count, await measure.count(wish.prompts[0]))
     if search.best is None:
         raise too_long(search.shortest or 0, budget, measure.context)

@@ -15,7 +15,7 @@ from smg_storage.records import Access, Turn
 from smg_storage.store import HistoryStore
 
 
-class HookedKeeping:
+class HookedKeeper:
     """A keeper whose every operation shows itself to hooks."""
 
     def __init__(self, keeping: Keeper, hooks: Sequence[NamedHook]) -> None:

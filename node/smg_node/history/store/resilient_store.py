@@ -26,7 +26,7 @@ from smg_storage.ids import thread_of
 from smg_storage.no_store import NoStore
 from smg_storage.records import Access, Turn
 from smg_storage.store import HistoryStore
-from smg_storage.store_wrapper import AroundStore, Call, ids_of
+from smg_storage.store_wrapper import Call, StoreWrapper, ids_of
 
 OPEN_RETRY_S: Final = 0.5
 OPEN_RETRY_MAX_S: Final = 5.0
@@ -51,7 +51,7 @@ class Observe(Protocol):
         ...
 
 
-class Keeping(AroundStore):
+class ResilientStore(StoreWrapper):
     """The node's history: a store, whose every operation may say at once that it is away."""
 
     def __init__(

@@ -19,7 +19,7 @@ import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock, Rng
-from smg_node.dialects.responses.request.idempotency_key import AskedKey, Earlier
+from smg_node.dialects.responses.request.idempotency_key import IdempotencyKey, PriorResult
 from smg_node.history.errors import asking_store
 from smg_node.history.ports import HistoryOptions, Keeper
 from smg_storage.errors import StoreError
@@ -50,7 +50,7 @@ class HeldKey:
 
     def __init__(
         self,
-        asked: AskedKey,
+        asked: IdempotencyKey,
         access: Access,
         response_id: str,
         thread: str,
@@ -79,7 +79,7 @@ class HeldKey:
             )
 
 
-class KeyDesk:
+class IdempotencyService:
     """Reserves keys."""
 
     def __init__(self, keeper: Keeper, *, clock: Clock, rng: Rng, options: HistoryOptions) -> None:
@@ -89,8 +89,8 @@ class KeyDesk:
         self._options: Final = options
 
     async def reserve(
-        self, access: Access, asked: AskedKey, thread: str, *, for_s: float
-    ) -> HeldKey | Earlier:
+        self, access: Access, asked: IdempotencyKey, thread: str, *, for_s: float
+    ) -> HeldKey | PriorResult:
         """Reserve a key for a response that takes up to `for_s`, or return what it has led to before.
 
         CONFLICT `idempotency_in_progress` while the first request under it is under way, `idempotency_conflict` if
@@ -112,10 +112,10 @@ class KeyDesk:
                     raise _conflict()
                 record = await self._answered(access, found.response_id)
                 if _answers(record):
-                    return Earlier(record.id)
+                    return PriorResult(record.id)
                 await self._store.release_key(access, asked.key, record.id)
         assert record is not None, "it was the same twice"
-        return Earlier(record.id)
+        return PriorResult(record.id)
 
     async def _answered(self, access: Access, response_id: str) -> StoredResponse:
         """Return what there is under a key."""
@@ -124,7 +124,9 @@ class KeyDesk:
             raise _in_progress()
         return record
 
-    def _held(self, asked: AskedKey, access: Access, response_id: str, thread: str) -> HeldKey:
+    def _held(
+        self, asked: IdempotencyKey, access: Access, response_id: str, thread: str
+    ) -> HeldKey:
         return HeldKey(
             asked,
             access,

@@ -1,12 +1,12 @@
 """What a response takes before it begins, and gives back when it is over: its client's key, and room to be kept in."""
 
-from smg_node.dialects.responses.events.final_status import Ended
+from smg_node.dialects.responses.events.final_status import FinalStatus
 from smg_node.history.turns.idempotency import ANSWERS, HeldKey
 from smg_node.history.turns.quotas import Place
 from smg_storage.records import Idempotency, Status, Turn
 
 
-class Entry:
+class ResponseReservation:
     """The two of one response; `over` may be called again after an interruption."""
 
     __slots__ = ("_bound", "_key", "_place")
@@ -30,7 +30,7 @@ class Entry:
         """Have room, too."""
         self._place = place
 
-    def key_for(self, ended: Ended) -> Idempotency | None:
+    def key_for(self, ended: FinalStatus) -> Idempotency | None:
         """Return the key to be written with what it came to; None where it is no answer that a key could stand for."""
         return self._kept() if Status(ended.status) in ANSWERS else None
 

@@ -21,13 +21,13 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import Begin, Event
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.ports import Clock
-from smg_node.dialects.responses.events.final_status import Ended
-from smg_node.dialects.responses.events.numbered_events import Told
-from smg_node.dialects.responses.events.presenter import ResponseTeller
-from smg_node.history.context.history_loading import Hydrated
+from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
+from smg_node.dialects.responses.events.presenter import ResponsePresenter
+from smg_node.history.context.history_loading import LoadedHistory
 from smg_node.history.errors import failure_of
 from smg_node.history.ports import Keeper
-from smg_node.history.turns.response_reservation import Entry
+from smg_node.history.turns.response_reservation import ResponseReservation
 from smg_node.history.turns.turn_record import turn_of
 from smg_node.pipeline.generation.run_interface import Run
 from smg_storage.errors import StoreError
@@ -35,7 +35,7 @@ from smg_storage.records import Access, Turn
 
 _log = logging.getLogger("smg_node.history")
 
-Listener = Callable[[Sequence[Told]], None]
+Listener = Callable[[Sequence[NumberedEvent]], None]
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -44,8 +44,8 @@ class ResponseRun:
 
     id: str
     access: Access
-    hydrated: Hydrated
-    teller: ResponseTeller
+    hydrated: LoadedHistory
+    teller: ResponsePresenter
     generation: Run
     wish: GenerateRequest
     keeper: Keeper
@@ -74,7 +74,7 @@ class ResponseRun:
     """Whether it waits on this node's disk for its store."""
     token: int = 0
     """That of the lease under which it is made, if there is one."""
-    entry: Entry = field(default_factory=Entry)
+    entry: ResponseReservation = field(default_factory=ResponseReservation)
     """What it took before it began."""
     conversation_kept_us: int = 0
     """For how long its conversation is kept from now on; 0 is for ever."""
@@ -83,9 +83,9 @@ class ResponseRun:
     _closed: bool = False
     _pending: Turn | None = None
     _turn: Turn | None = None
-    _closing: list[Told] = field(default_factory=list)
+    _closing: list[NumberedEvent] = field(default_factory=list)
 
-    async def told(self) -> AsyncGenerator[Sequence[Told], None]:
+    async def told(self) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield events as they come, the terminal one last, after the response was kept; never raises SmgError."""
         key = (self.access.tenant, self.id)
         if self.stores:
@@ -115,24 +115,24 @@ class ResponseRun:
         return self.teller.response()
 
     @property
-    def last_words(self) -> Sequence[Told]:
+    def last_words(self) -> Sequence[NumberedEvent]:
         """The events that ended it, for a reader who was stopped before it got them."""
         return self._closing
 
     # ── Step by step ─────────────────────────────────────────────────────────
 
-    def open(self) -> list[Told]:
+    def open(self) -> list[NumberedEvent]:
         """Return the events of a response that waits to be made: what is `generated` goes on from there."""
         assert not self._begun, "what has begun does not wait"
         self._published = True
         return self.teller.queue()
 
     @property
-    def outcome(self) -> Ended:
+    def outcome(self) -> FinalStatus:
         """How it ended, when what was to be generated is."""
         return self.teller.outcome or _nothing_said()
 
-    async def generated(self) -> AsyncGenerator[Sequence[Told], None]:
+    async def generated(self) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield the events of the generation, without those that end it."""
         async with aclosing(events_of(self.generation)) as batches:
             async for events in batches:
@@ -155,20 +155,20 @@ class ResponseRun:
             self.prompt_tokens = first.prompt_tokens
             self.teller.drawn_with(first)
 
-    def _tell(self, told: Sequence[Told]) -> None:
+    def _tell(self, told: Sequence[NumberedEvent]) -> None:
         for listener in self.listeners:
             listener(told)
 
     # ── The end ──────────────────────────────────────────────────────────────
 
-    def _stopped_by(self, stop: BaseException) -> Ended:
+    def _stopped_by(self, stop: BaseException) -> FinalStatus:
         cut = self.why_cut()
         if cut is not None:
-            return Ended.failed(cut)
+            return FinalStatus.failed(cut)
         gone = isinstance(stop, asyncio.CancelledError | GeneratorExit)
-        return Ended.cancelled() if gone else _nothing_said()
+        return FinalStatus.cancelled() if gone else _nothing_said()
 
-    async def _finish(self, outcome: Ended) -> None:
+    async def _finish(self, outcome: FinalStatus) -> None:
         """Keep what came of it, and have its last events ready; what cannot be kept has failed.
 
         May be called again after an interruption: a commit under way is then done again, which is harmless.
@@ -188,10 +188,10 @@ class ResponseRun:
     def fail_instead(self, failure: SmgError) -> None:
         """Let it have failed, whatever had come of it: nobody was told yet."""
         self.failure = failure
-        ended = Ended.failed(failure).at(self.clock.now_ms() // 1000)
+        ended = FinalStatus.failed(failure).at(self.clock.now_ms() // 1000)
         self._closing[-1] = self.teller.instead(ended)
 
-    def close(self, outcome: Ended) -> Turn | None:
+    def close(self, outcome: FinalStatus) -> Turn | None:
         """Have its last events ready; return what is to be kept of it, None if nobody could come for that."""
         assert not self._closed, "it ends once"
         ended = outcome.at(self.clock.now_ms() // 1000)
@@ -217,7 +217,7 @@ class ResponseRun:
         self._turn = self._pending
         return self._pending
 
-    def _worth_keeping(self, ended: Ended) -> bool:
+    def _worth_keeping(self, ended: FinalStatus) -> bool:
         """Whether anybody will come for it: who was answered with an error, or never heard its id, cannot."""
         if not self.stores or not self._published:
             return False
@@ -251,5 +251,5 @@ def events_of(generation: Run) -> AsyncGenerator[Sequence[Event], None]:
     return events
 
 
-def _nothing_said() -> Ended:
-    return Ended.failed(SmgError(ErrorKind.INTERNAL, "the generation ended without an end"))
+def _nothing_said() -> FinalStatus:
+    return FinalStatus.failed(SmgError(ErrorKind.INTERNAL, "the generation ended without an end"))

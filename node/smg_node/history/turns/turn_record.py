@@ -5,9 +5,9 @@ from typing import Final
 import msgspec
 
 from smg_node.dialects.openai.frames import json_line
-from smg_node.dialects.responses.events.final_status import Ended
+from smg_node.dialects.responses.events.final_status import FinalStatus
 from smg_node.dialects.responses.items.item_document import ItemDoc, list_of
-from smg_node.history.context.history_loading import Hydrated
+from smg_node.history.context.history_loading import LoadedHistory
 from smg_storage.records import (
     NEVER_US,
     Idempotency,
@@ -28,10 +28,10 @@ _APPENDED = ("completed", "incomplete")
 
 
 def turn_of(
-    hydrated: Hydrated,
+    hydrated: LoadedHistory,
     *,
     response_id: str,
-    ended: Ended,
+    ended: FinalStatus,
     response: bytes,
     output: tuple[ItemDoc, ...],
     created_us: int,
@@ -90,7 +90,7 @@ def over_us(appended_us: int, kept_us: int) -> int:
 
 
 def begun_row(
-    hydrated: Hydrated,
+    hydrated: LoadedHistory,
     *,
     response_id: str,
     status: Status,
@@ -153,7 +153,7 @@ def row_of(item: ItemDoc, created_us: int, response_id: str = "") -> Item:
 
 
 def _locations(
-    hydrated: Hydrated, response_id: str, output: tuple[ItemDoc, ...]
+    hydrated: LoadedHistory, response_id: str, output: tuple[ItemDoc, ...]
 ) -> tuple[Location, ...]:
     asked = [
         Location(item.id, response_id, Side.INPUT, place)

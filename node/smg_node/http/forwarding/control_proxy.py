@@ -21,7 +21,7 @@ from smg_node.http.message.request_head import ClientLine, FramingError
 from smg_node.http.message.response_writer import reset
 from smg_node.http.middleware.middleware import Action
 from smg_node.http.route_table import ROUTES, Router
-from smg_node.http.server.connections import Door
+from smg_node.http.server.connections import Dispatcher
 
 PEER: Final = "x-smg-peer"
 """Says to the control process whose request it is; never taken from a client."""
@@ -47,7 +47,7 @@ class Forwarding:
         self._open: dict[asyncio.Task[Any], None] = {}
         self.changed = _nothing
 
-    def around(self, door: Door) -> Door:
+    def around(self, door: Dispatcher) -> Dispatcher:
         """Return a door that passes on what is not for this process, and leaves the rest to `door`."""
         return _ForwardingDoor(self, door)
 
@@ -83,7 +83,7 @@ class Forwarding:
 
     # ── Passing on ───────────────────────────────────────────────────────────
 
-    async def serve(self, incoming: HttpRequest, door: Door) -> bool:
+    async def serve(self, incoming: HttpRequest, door: Dispatcher) -> bool:
         """Pass a request on; where nothing came back, let `door` say so. Return whether the connection goes on."""
         task = asyncio.current_task()
         assert task is not None
@@ -139,7 +139,7 @@ class Forwarding:
 class _ForwardingDoor:
     """See `Forwarding.around`."""
 
-    def __init__(self, forwarding: Forwarding, door: Door) -> None:
+    def __init__(self, forwarding: Forwarding, door: Dispatcher) -> None:
         self._forwarding = forwarding
         self._door = door
 
@@ -162,7 +162,7 @@ class _ForwardingDoor:
 class TrustingDoor:
     """The control process's door for requests that were passed on: their clients are who the header says."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Dispatcher) -> None:
         self._door = door
 
     def serve(self, incoming: HttpRequest) -> Coroutine[Any, Any, bool]:
@@ -186,7 +186,7 @@ class Trusting:
         """Return all as they are."""
         return actions
 
-    def around(self, door: Door) -> Door:
+    def around(self, door: Dispatcher) -> Dispatcher:
         """Return the door for what was passed on."""
         return TrustingDoor(door)
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from smg_node.core.generation.answer import Answer
-from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.byte_sink import FrameTemplate
 from smg_node.core.generation.delta_joiner import Joiner
 from smg_node.core.generation.events import Event
 from smg_node.dialects.dialect import Presenter
@@ -20,12 +20,12 @@ from smg_node.http.message.event_stream import EventStream
 _log = logging.getLogger("smg_node.http")
 
 
-class Joining:
+class DeltaCoalescer:
     """The timer of all streams whose tokens wait; runs only while there are any. `on_saved` hears of events saved."""
 
     def __init__(self, *, coalesce_ms: int, on_saved: Callable[[int], None]) -> None:
         self.on_saved = on_saved
-        self._waiting: dict[JoiningPresenter, None] = {}
+        self._waiting: dict[CoalescingPresenter, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self.within_s = coalesce_ms / 1000
 
@@ -38,11 +38,11 @@ class Joining:
         """Take another time; what waits by now waits as long as before."""
         self.within_s = coalesce_ms / 1000
 
-    def over(self, presenter: Presenter, stream: EventStream) -> "JoiningPresenter":
+    def over(self, presenter: Presenter, stream: EventStream) -> "CoalescingPresenter":
         """Return a presenter that says the same in fewer events, some of them by itself, into `stream`."""
-        return JoiningPresenter(self, presenter, stream)
+        return CoalescingPresenter(self, presenter, stream)
 
-    def wait(self, presenter: "JoiningPresenter") -> None:
+    def wait(self, presenter: "CoalescingPresenter") -> None:
         """Flush this presenter with all others that wait."""
         self._waiting[presenter] = None
         if self._timer is None:
@@ -62,12 +62,12 @@ class Joining:
             presenter.flush()
 
 
-class JoiningPresenter:
+class CoalescingPresenter:
     """Renders one generation, in fewer events: what `frames` leaves out is written by the timer or by the next frames."""
 
     __slots__ = ("_behind", "_joiner", "_joining", "_presenter", "_stream", "_written_s")
 
-    def __init__(self, joining: Joining, presenter: Presenter, stream: EventStream) -> None:
+    def __init__(self, joining: DeltaCoalescer, presenter: Presenter, stream: EventStream) -> None:
         self._joining = joining
         self._presenter = presenter
         self._stream = stream
@@ -93,7 +93,7 @@ class JoiningPresenter:
         """Return the JSON body of an unstreamed answer."""
         return self._presenter.answer(answer)
 
-    def around(self) -> Around | None:
+    def around(self) -> FrameTemplate | None:
         """Return None: what is joined are events."""
         return None
 

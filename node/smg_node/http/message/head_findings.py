@@ -23,7 +23,7 @@ NO_HEADERS: Final[Mapping[str, str]] = {}
 NEVER_MS: Final = 1 << 62
 
 
-class Asked:
+class HeadHints:
     """What a head says about generations: until when, where, how urgently, who wants them, and how they are told."""
 
     __slots__ = (
@@ -65,7 +65,7 @@ class Asked:
         """The heads of their answers, as a stream and as one answer; None until one of them was told."""
 
 
-class Standing:
+class HeadFindings:
     """What is known of requests with one head. Each value is its own from the start, which is quickest to read."""
 
     __slots__ = (
@@ -101,11 +101,11 @@ class Standing:
         """Whether their bodies are JSON as it is, and nobody waits for a word before sending them."""
         self.routing_key: str | None = None
         """The key in their headers that they are routed by, "" for none; None until somebody looked."""
-        self.asked: Asked | None = None
+        self.asked: HeadHints | None = None
         """What surrounds their generations, once there was one."""
         self.counted: dict[int, tuple[Tally, Spread, Tally | None]] = {}
         """Where requests are counted, by status: their number, their times, their tenant's number."""
 
 
-NOBODY: Final = Standing("", "")
+NOBODY: Final = HeadFindings("", "")
 """Of a request that no door has seen yet."""

@@ -8,7 +8,7 @@ import msgspec
 
 from smg_node.access.identity import Identity
 from smg_node.core.errors import SmgError
-from smg_node.http.message.head_findings import NOBODY, Standing
+from smg_node.http.message.head_findings import NOBODY, HeadFindings
 from smg_node.http.message.request_head import Body, ClientLine, Head, Headers
 from smg_node.http.message.response_writer import Wire
 from smg_node.http.route_table import Route
@@ -31,7 +31,7 @@ class HttpRequest(msgspec.Struct, eq=False):
     line: ClientLine
     task: asyncio.Task[None] | None = None
     """Where it is answered."""
-    standing: Standing = NOBODY
+    standing: HeadFindings = NOBODY
     """What the door has found about its head."""
     wire: Wire = _NO_WIRE
     """Where the answer goes. The door sets it before anybody else sees the request."""

@@ -13,7 +13,7 @@ _TICK_MIN_S: Final = 0.005
 _TICK_MAX_S: Final = 1.0
 
 
-class Quiet(Protocol):
+class IdleStream(Protocol):
     """A stream that may fall silent."""
 
     committed: bool
@@ -25,11 +25,11 @@ class Quiet(Protocol):
         ...
 
 
-class Pulse:
+class KeepaliveTimer:
     """Keeps streams alive; runs only while there are any."""
 
     def __init__(self, *, commit_after_s: float, keepalive_s: float) -> None:
-        self._streams: dict[Quiet, None] = {}
+        self._streams: dict[IdleStream, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._tick_s = _TICK_MAX_S
         self._commit_ticks = self._keepalive_ticks = 1
@@ -53,13 +53,13 @@ class Pulse:
         """Whether there is one stream at most."""
         return len(self._streams) < 2
 
-    def add(self, stream: Quiet) -> None:
+    def add(self, stream: IdleStream) -> None:
         """Watch a stream from now on."""
         self._streams[stream] = None
         if self._timer is None:
             self._wind()
 
-    def remove(self, stream: Quiet) -> None:
+    def remove(self, stream: IdleStream) -> None:
         """Watch it no more."""
         self._streams.pop(stream, None)
 

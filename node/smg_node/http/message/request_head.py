@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
-from smg_node.http.message.head_findings import Standing
+from smg_node.http.message.head_findings import HeadFindings
 from smg_node.http.message.response_writer import Line
 
 Headers: TypeAlias = Mapping[str, str]
@@ -73,7 +73,7 @@ class Head:
         self.http11 = http11
         self.keep_alive = keep_alive
         self.path, self.query = split_target(target)
-        self.standing: Standing | None = None
+        self.standing: HeadFindings | None = None
 
 
 def split_target(target: str) -> tuple[str, Mapping[str, str]]:

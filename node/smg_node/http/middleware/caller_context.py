@@ -7,7 +7,7 @@ from typing import Final
 from smg_node.core.errors import invalid
 from smg_node.core.request_context import RequestContext
 from smg_node.http.http_options import HttpOptions
-from smg_node.http.message.head_findings import Asked
+from smg_node.http.message.head_findings import HeadHints
 from smg_node.http.message.http_request import Headers, HttpRequest
 from smg_node.http.middleware.authorization import caller_digest
 from smg_node.http.middleware.error_replies import family_of
@@ -20,14 +20,14 @@ _READ_TIMEOUT: Final = "x-stainless-read-timeout"
 _TIMEOUT: Final = "x-smg-timeout-ms"
 
 
-def asked_of(request: HttpRequest, options: HttpOptions) -> Asked:
+def head_hints(request: HttpRequest, options: HttpOptions) -> HeadHints:
     """Return what the head of `request` says about generations."""
     headers, identity = request.headers, request.identity
     stream_s = whole_s = options.request_s
     if _READ_TIMEOUT in headers or _TIMEOUT in headers:
         stream_s = min(options.request_s, *_hints(headers, streamed=True))
         whole_s = min(options.request_s, *_hints(headers, streamed=False))
-    return Asked(
+    return HeadHints(
         stream_s=stream_s,
         whole_s=whole_s,
         target_worker=headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS] or None,
@@ -46,7 +46,7 @@ def context_of(request: HttpRequest, options: HttpOptions, *, streamed: bool) ->
     standing = request.standing
     asked = standing.asked
     if asked is None:
-        asked = standing.asked = asked_of(request, options)
+        asked = standing.asked = head_hints(request, options)
     request_id, received_s = request.request_id, request.received_s
     upstream = {"x-request-id": request_id}
     if request.trace is not NO_TRACE:

@@ -46,7 +46,7 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class FarewellTimes:
+class DrainTimes:
     """Seconds until new work is refused, until what is open is cut off (None: it is not), and for both from the start."""
 
     settle_left_s: float
@@ -135,7 +135,7 @@ class Drain:
         """Return how long nothing happens by itself; None once it is over or before it began."""
         return None if self._ends_s is None else max(0.0, self._ends_s - now_s)
 
-    def times(self, now_s: float) -> FarewellTimes:
+    def times(self, now_s: float) -> DrainTimes:
         """Return how long what is under way will take, and what is not would."""
         left_s = self.wait_s(now_s)
         patience_s = self._settle_s + self._grace_s
@@ -143,14 +143,14 @@ class Drain:
             case Phase.SERVING:
                 since_s = self._aside_since_s
                 settle_s = 0.0 if since_s is None else max(0.0, self._settled_s(since_s) - now_s)
-                return FarewellTimes(settle_s, None, patience_s)
+                return DrainTimes(settle_s, None, patience_s)
             case Phase.SETTLING:
                 assert left_s is not None
-                return FarewellTimes(left_s, self._cut_s - now_s, patience_s)
+                return DrainTimes(left_s, self._cut_s - now_s, patience_s)
             case Phase.CLOSING:
-                return FarewellTimes(0.0, left_s, patience_s)
+                return DrainTimes(0.0, left_s, patience_s)
             case _:
-                return FarewellTimes(0.0, 0.0, patience_s)
+                return DrainTimes(0.0, 0.0, patience_s)
 
     def _next(self, now_s: float, inflight: int, *, hurried: bool) -> Phase | None:
         late = hurried or (self._ends_s is not None and now_s >= self._ends_s)

@@ -12,7 +12,7 @@ from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.ports.drain import OpenWork
 
 
-class Outliving(Protocol):
+class DetachedWork(Protocol):
     """Work that goes on without a request, and that a farewell waits for as it does for requests."""
 
     changed: Callable[[], None]
@@ -32,7 +32,7 @@ class Inflight:
     """Knows every open request; tells who wants to know when one ends. `outliving` is what goes on without any."""
 
     def __init__(self) -> None:
-        self.outliving: Outliving | None = None
+        self.outliving: DetachedWork | None = None
         self.requests: dict[HttpRequest, None] = {}
         """Those that are waited for. Who answers requests counts one in here himself; out again by `remove`, or here as well
         while it is `quiet`."""

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from smg_node.core.errors import SmgError
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import is_plain
-from smg_node.http.message.head_findings import NEVER_MS, NO_HEADERS, Standing
+from smg_node.http.message.head_findings import NEVER_MS, NO_HEADERS, HeadFindings
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import HeadWriter, Reply, Streamed
 from smg_node.http.message.request_head import ClientLine, Head, Headers
@@ -123,7 +123,7 @@ class Middleware:
         """Count a connection that a limit turned away or ended."""
         self._parts.meters.connection_refused(reason)
 
-    def _open(self, request: HttpRequest) -> Standing:
+    def _open(self, request: HttpRequest) -> HeadFindings:
         """Give a request its names, its trace and the wire that its answer goes by; return what is known of its head."""
         parts, head = self._parts, request.head
         request.received_s = self._monotonic_s()
@@ -148,10 +148,10 @@ class Middleware:
         )
         return standing
 
-    def _stranger(self, head: Head) -> Standing:
+    def _stranger(self, head: Head) -> HeadFindings:
         """Return what is known of a head before anything is decided about it."""
         parts = self._parts
-        standing = Standing(head.method[:16], head.path[:PATH_LOGGED_MAX])
+        standing = HeadFindings(head.method[:16], head.path[:PATH_LOGGED_MAX])
         standing.options = parts.options
         standing.keys_version = parts.authenticator.version
         standing.request_id = _given_id(head.headers, parts.options.request_id_headers)
@@ -254,7 +254,7 @@ class Middleware:
             return Streamed(500)
         return self._error(request, internal())
 
-    def _record(self, request: HttpRequest, standing: Standing, status: int) -> None:
+    def _record(self, request: HttpRequest, standing: HeadFindings, status: int) -> None:
         counted = standing.counted.get(status)
         if counted is None:
             counted = standing.counted[status] = self._counted(standing, status)
@@ -275,7 +275,7 @@ class Middleware:
         request.duration_s = duration_s
         self._record_line(request)
 
-    def _counted(self, standing: Standing, status: int) -> tuple[Tally, Spread, Tally | None]:
+    def _counted(self, standing: HeadFindings, status: int) -> tuple[Tally, Spread, Tally | None]:
         """Return where such requests are counted that end in this way."""
         meters, route = self._parts.meters, standing.route
         path = _UNKNOWN if route is None else route.path

@@ -39,7 +39,7 @@ class ClusterNumbers(msgspec.Struct, frozen=True):
     silent: Mapping[str, str]
 
 
-class NumbersDesk(Protocol):
+class MetricsService(Protocol):
     """What is counted in the whole cluster."""
 
     async def numbers(self, names: Collection[str]) -> ClusterNumbers:

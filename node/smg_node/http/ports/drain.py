@@ -66,7 +66,7 @@ class DrainView(msgspec.Struct, frozen=True):
     patience_s: float = 0.0
 
 
-class DrainDesk(Protocol):
+class DrainService(Protocol):
     """What is known of members that are taken out of service."""
 
     async def draining(self, name: str) -> DrainView:

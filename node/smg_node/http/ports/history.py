@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Protocol
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.request_context import RequestContext
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.dialects.responses.items.item_document import ItemDoc
-from smg_node.dialects.responses.request.idempotency_key import AskedKey, Earlier
-from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.dialects.responses.request.idempotency_key import IdempotencyKey, PriorResult
+from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_node.pipeline.generation.run_interface import Run
 from smg_storage.records import Access, PageAsk
 
@@ -72,11 +72,11 @@ class MadeResponse(Protocol):
         ...
 
     @property
-    def last_words(self) -> Sequence[Told]:
+    def last_words(self) -> Sequence[NumberedEvent]:
         """The events that ended it, for a reader who was stopped before it got them."""
         ...
 
-    def told(self) -> AsyncIterator[Sequence[Told]]:
+    def told(self) -> AsyncIterator[Sequence[NumberedEvent]]:
         """Yield events, once; never raises SmgError. The terminal one comes after the response was kept."""
         ...
 
@@ -102,7 +102,7 @@ class RegisteredResponse(Protocol):
         """Return the whole object as it is now."""
         ...
 
-    def attend(self) -> AsyncGenerator[Sequence[Told], None]:
+    def attend(self) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Return its events as they are said, for its own client; without its end if it is not made here any more."""
         ...
 
@@ -130,7 +130,7 @@ class Responses(Protocol):
 
     async def create(
         self,
-        ask: ResponseAsk,
+        ask: ResponseRequest,
         context: RequestContext,
         access: Access,
         *,
@@ -142,21 +142,21 @@ class Responses(Protocol):
         ...
 
     async def reserve(
-        self, ask: ResponseAsk, asked: AskedKey, context: RequestContext, access: Access
-    ) -> "HeldKey | Earlier | None":
+        self, ask: ResponseRequest, asked: IdempotencyKey, context: RequestContext, access: Access
+    ) -> "HeldKey | PriorResult | None":
         """Return a key to make it under, or what was made under it before; None where nothing is kept.
 
         CONFLICT while it is being made, or if the key is another request's; OVERLOADED without the store.
         """
         ...
 
-    def registers(self, ask: ResponseAsk, access: Access) -> bool:
+    def registers(self, ask: ResponseRequest, access: Access) -> bool:
         """Return whether what is asked for goes on without its client: `register` it then, without awaiting."""
         ...
 
     async def register(
         self,
-        ask: ResponseAsk,
+        ask: ResponseRequest,
         context: RequestContext,
         access: Access,
         *,
@@ -166,7 +166,7 @@ class Responses(Protocol):
         """Return a registered response under way; RATE_LIMITED or OVERLOADED where it cannot be had."""
         ...
 
-    def attend(self, run: RegisteredResponse) -> AsyncIterator[Sequence[Told]]:
+    def attend(self, run: RegisteredResponse) -> AsyncIterator[Sequence[NumberedEvent]]:
         """Return the events of a response for whoever asked for it in the foreground, each at once.
 
         Closing them before their end says that he has left. SmgError if they cannot go on.
@@ -175,19 +175,19 @@ class Responses(Protocol):
 
     async def follow(
         self, access: Access, response_id: str, after: int | None
-    ) -> AsyncIterator[Sequence[Told]]:
+    ) -> AsyncIterator[Sequence[NumberedEvent]]:
         """Return the events with larger numbers (None: all) up to the end; NOT_FOUND, INVALID_REQUEST `stream_expired`.
 
         They raise SmgError where the stream cannot go on.
         """
         ...
 
-    async def count(self, ask: ResponseAsk, context: RequestContext, access: Access) -> int:
+    async def count(self, ask: ResponseRequest, context: RequestContext, access: Access) -> int:
         """Return how many tokens its prompt would have."""
         ...
 
     async def compact(
-        self, ask: ResponseAsk, context: RequestContext, access: Access
+        self, ask: ResponseRequest, context: RequestContext, access: Access
     ) -> MadeSummary:
         """Return a compaction that has not begun."""
         ...

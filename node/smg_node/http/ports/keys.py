@@ -26,7 +26,7 @@ class KeyView(msgspec.Struct, frozen=True):
     revoked_ms: int | None
 
 
-class KeyWish(msgspec.Struct, frozen=True):
+class KeyRequest(msgspec.Struct, frozen=True):
     """A key somebody wants to have; `expires_in_s` is None for one that does not expire."""
 
     tenant: str
@@ -54,7 +54,7 @@ class RevokedKey(msgspec.Struct, frozen=True):
     opens: bool
 
 
-class KeyDesk(Protocol):
+class KeyService(Protocol):
     """The API keys of the cluster, and those of this node's file."""
 
     @property
@@ -66,7 +66,7 @@ class KeyDesk(Protocol):
         """Return all keys, with `revoked` those too, sorted by tenant and id."""
         ...
 
-    def create(self, wish: KeyWish) -> NewKey:
+    def create(self, wish: KeyRequest) -> NewKey:
         """Make a key that is good on all nodes; CONFLICT if there is no room."""
         ...
 

@@ -126,7 +126,7 @@ class StaleLimitError(SmgError):
         )
 
 
-class LimitDesk(Protocol):
+class LimitService(Protocol):
     """The limits of the whole cluster."""
 
     @property

@@ -82,7 +82,7 @@ class WorkerView(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerWish:
+class WorkerRequest:
     """A worker as somebody registers it; None is what was not said, and a default or the URL counts."""
 
     url: str
@@ -295,7 +295,7 @@ class Workers(Protocol):
         """Return every worker with what each node says of it, sorted by id."""
         ...
 
-    def add(self, wish: WorkerWish) -> WorkerView:
+    def add(self, wish: WorkerRequest) -> WorkerView:
         """Register a worker; idempotent by URL. INVALID_REQUEST for a URL that cannot be one."""
         ...
 

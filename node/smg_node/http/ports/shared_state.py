@@ -102,7 +102,7 @@ class ConfigState(msgspec.Struct, frozen=True):
     effective: str
 
 
-class SettingsDesk(Protocol):
+class SettingsService(Protocol):
     """The settings of the whole cluster."""
 
     def settings(self, *, unset: bool) -> Sequence[SettingView]:
@@ -175,7 +175,7 @@ class AuditQuery(msgspec.Struct, frozen=True):
     limit: int = 100
 
 
-class AuditDesk(Protocol):
+class AuditService(Protocol):
     """What was changed, by whom, on any node."""
 
     def record(
@@ -229,7 +229,7 @@ class PeerState(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class StateDesk(Protocol):
+class StateService(Protocol):
     """The replicated state as such."""
 
     async def state(self, *, peers: bool) -> StateView:
@@ -254,7 +254,7 @@ class SessionView(msgspec.Struct, frozen=True):
     expires_ms: int
 
 
-class SessionDesk(Protocol):
+class SessionService(Protocol):
     """Sticky placements."""
 
     def session(self, key: str, *, model: str, tenant: str) -> SessionView:

@@ -10,7 +10,7 @@ ASPECTS: Final[tuple[Aspect, ...]] = ("hour", "day", "tenant", "key", "model")
 """What rows may be apart by, in the order in which they are sorted."""
 
 
-class UsageWish(msgspec.Struct, frozen=True):
+class UsageQuery(msgspec.Struct, frozen=True):
     """Whose usage, when: whole UTC hours since the epoch, `first` and before `end`. None is everybody's, everything's."""
 
     first: int
@@ -57,9 +57,9 @@ class UsageSums(msgspec.Struct, frozen=True):
     silent: Mapping[str, str] = {}
 
 
-class UsageDesk(Protocol):
+class UsageService(Protocol):
     """The usage of the whole cluster."""
 
-    async def usage(self, wish: UsageWish) -> UsageSums:
+    async def usage(self, wish: UsageQuery) -> UsageSums:
         """Sum up what all nodes know; OVERLOADED if too many ask at the same time."""
         ...

@@ -22,7 +22,7 @@ from aiohttp.web_server import Server
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.request_head import FramingError, Head
 from smg_node.http.middleware.authorization import peer_of
-from smg_node.http.server.connections import LINGER_S, ConnectionLimits, Door, Listener, Pace
+from smg_node.http.server.connections import LINGER_S, ConnectionLimits, Dispatcher, Listener, Pace
 from smg_node.http.server.request_parser import head_too_large, no_request
 
 _TOO_MANY_HEADERS: Final = "Too many headers received"
@@ -184,7 +184,7 @@ class _Verdict(StreamResponse):
         """Do nothing: the body is out."""
 
 
-def framework_listener(door: Door, limits: ConnectionLimits) -> Listener:
+def framework_listener(door: Dispatcher, limits: ConnectionLimits) -> Listener:
     """Return a listener whose connections the framework speaks on."""
     server = Server(_serve(door), request_factory=_begin, handler_cancellation=True)
     return Listener(door, limits, lambda listener: FrameworkConnection(server, listener))
@@ -204,7 +204,7 @@ def _begin(
     return BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
 
-def _serve(door: Door) -> Callable[[BaseRequest], Awaitable[StreamResponse]]:
+def _serve(door: Dispatcher) -> Callable[[BaseRequest], Awaitable[StreamResponse]]:
     go_on, stop = _Verdict(keep_alive=True), _Verdict(keep_alive=False)
 
     async def serve(request: BaseRequest) -> StreamResponse:

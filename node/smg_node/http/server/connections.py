@@ -32,7 +32,7 @@ FULL: Final = (
 """What a client is told that is turned away."""
 
 
-class Door(Protocol):
+class Dispatcher(Protocol):
     """Answers requests."""
 
     async def serve(self, incoming: HttpRequest) -> bool:
@@ -109,7 +109,7 @@ class Listener:
 
     def __init__(
         self,
-        door: Door,
+        door: Dispatcher,
         limits: ConnectionLimits,
         make: Callable[["Listener"], asyncio.Protocol],
     ) -> None:

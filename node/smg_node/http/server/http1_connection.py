@@ -17,7 +17,7 @@ from smg_node.http.message.body_stream import ArrivedBody
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.request_head import Body, FramingError
 from smg_node.http.middleware.authorization import peer_of
-from smg_node.http.server.connections import LINGER_S, ConnectionLimits, Door, Listener, Pace
+from smg_node.http.server.connections import LINGER_S, ConnectionLimits, Dispatcher, Listener, Pace
 from smg_node.http.server.request_parser import RequestReader
 
 _IN_LINE_MAX: Final = 8
@@ -269,7 +269,7 @@ class DirectConnection(asyncio.Protocol):
             return
         await asyncio.sleep(LINGER_S)
 
-    async def _answer_all(self, door: Door) -> None:
+    async def _answer_all(self, door: Dispatcher) -> None:
         """Answer requests until the connection ends, by the client, by a request, or by us."""
         loop, serve, task = asyncio.get_running_loop(), door.serve, self._task
         try:

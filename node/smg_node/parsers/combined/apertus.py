@@ -11,7 +11,7 @@ from typing import Final
 from smg_node.parsers.notations.json_calls import arguments, is_name
 from smg_node.parsers.notations.json_text import string
 from smg_node.parsers.notations.tagged_arguments import skip
-from smg_node.parsers.reading.format import Asked, JointFormat, Start
+from smg_node.parsers.reading.format import FormatRequest, JointFormat, Start
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import CALLS_MAX, NAME_MAX, Machine, Reader
 
@@ -34,7 +34,7 @@ _WITH_CALLS: Final = _markers(_TOOLS, _TOOLS_END)
 _WITHOUT: Final = _markers()
 
 
-def _read(reader: Reader, _asked: Asked, start: Start, calls: bool) -> Machine[None]:
+def _read(reader: Reader, _asked: FormatRequest, start: Start, calls: bool) -> Machine[None]:
     content, thought = _WITH_CALLS if calls else _WITHOUT
     inside = start == "inside"
     while True:

@@ -16,7 +16,7 @@ from typing import Final
 
 from smg_node.parsers.notations.json_calls import is_name
 from smg_node.parsers.notations.message_bodies import Bodies
-from smg_node.parsers.reading.format import Asked, JointFormat, Start, Tag
+from smg_node.parsers.reading.format import FormatRequest, JointFormat, Start, Tag
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import CALLS_MAX, NAME_MAX, Machine, Reader
 
@@ -72,7 +72,7 @@ class _Header:
         self.proper = self.proper and _PROPER.fullmatch(part) is not None
 
 
-def _read(reader: Reader, asked: Asked, start: Start, calls: bool) -> Machine[None]:
+def _read(reader: Reader, asked: FormatRequest, start: Start, calls: bool) -> Machine[None]:
     """Read a whole answer; see `JointFormat`."""
     if start == "inside":
         yield from _BODIES.thought(reader)
@@ -105,7 +105,7 @@ def _token(reader: Reader) -> Machine[bool]:
     return bool(token)
 
 
-def _first(reader: Reader, asked: Asked, *, calls: bool) -> Machine[None]:
+def _first(reader: Reader, asked: FormatRequest, *, calls: bool) -> Machine[None]:
     """Read the first message if the answer goes on with the header that the prompt began."""
     yield from reader.space()
     named = yield from reader.have("assistant")
@@ -125,7 +125,7 @@ def _first(reader: Reader, asked: Asked, *, calls: bool) -> Machine[None]:
         yield from _message(reader, asked, _START, calls=calls)
 
 
-def _message(reader: Reader, asked: Asked, after: str, *, calls: bool) -> Machine[None]:
+def _message(reader: Reader, asked: FormatRequest, after: str, *, calls: bool) -> Machine[None]:
     """Read a message whose header stands at the cursor, behind the token `after`, which is dropped.
 
     What follows a body that is text is left to `_read`: that is where text is said.

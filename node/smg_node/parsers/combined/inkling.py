@@ -11,7 +11,7 @@ from typing import Final
 
 from smg_node.parsers.notations.json_calls import Shape, call_object
 from smg_node.parsers.notations.message_bodies import Bodies
-from smg_node.parsers.reading.format import Asked, JointFormat, Start
+from smg_node.parsers.reading.format import FormatRequest, JointFormat, Start
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import CALLS_MAX, Machine, Reader
 
@@ -29,7 +29,7 @@ _THOUGHTS: Final = Bodies((_MESSAGE, _TEXT, _CALL, *_ENDS), (_THINKING,))
 _SHAPE: Final = Shape(arguments=("args", "arguments", "parameters"))
 
 
-def _read(reader: Reader, _asked: Asked, start: Start, calls: bool) -> Machine[None]:
+def _read(reader: Reader, _asked: FormatRequest, start: Start, calls: bool) -> Machine[None]:
     markers = _WITH_CALLS if calls else _WITHOUT
     if start == "inside":
         yield from _THOUGHTS.thought(reader)

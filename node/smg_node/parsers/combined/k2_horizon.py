@@ -15,7 +15,13 @@ from smg_node.parsers.notations.json_calls import Shape, call_object, is_name
 from smg_node.parsers.notations.key_value_pairs import Pairs
 from smg_node.parsers.notations.tagged_arguments import Parameters, skip
 from smg_node.parsers.reading.answer_grammar import AnswerFormat, answer
-from smg_node.parsers.reading.format import Asked, JointFormat, Start, ThoughtFormat, ToolFormat
+from smg_node.parsers.reading.format import (
+    FormatRequest,
+    JointFormat,
+    Start,
+    ThoughtFormat,
+    ToolFormat,
+)
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import CALLS_MAX, Machine, Reader
 
@@ -41,7 +47,7 @@ _BEHIND: Final = Markers((_KEY, _CALL, _CALL_END, _WRAPPER_END))
 _BETWEEN: Final = Markers((_WRAPPER, _WRAPPER_END, _CALL))
 
 
-def _calls(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+def _calls(reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
     """Read one wrapper's calls, or the one that stands without; see `ReadCall`."""
     reader.at += len(opener)
     if opener == _WRAPPER:
@@ -55,7 +61,7 @@ def _calls(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
     return True
 
 
-def _another(reader: Reader, asked: Asked) -> Machine[bool]:
+def _another(reader: Reader, asked: FormatRequest) -> Machine[bool]:
     """Read on in a wrapper up to behind the next call; return whether there may be more."""
     word = yield from skip(reader, _BETWEEN)
     if word == _CALL and reader.out.calls >= CALLS_MAX:
@@ -67,7 +73,7 @@ def _another(reader: Reader, asked: Asked) -> Machine[bool]:
     return word not in ("", _WRAPPER_END)
 
 
-def _call(reader: Reader, asked: Asked) -> Machine[bool]:
+def _call(reader: Reader, asked: FormatRequest) -> Machine[bool]:
     """Read the call behind its opener; return whether it is one."""
     if (yield from reader.space()) == "{":
         if not (yield from call_object(reader, _SHAPE)):
@@ -110,7 +116,7 @@ _WITH_CALLS: Final = AnswerFormat(_THOUGHT, (_TOOLS,), _CONTROLS)
 _WITHOUT: Final = AnswerFormat(_THOUGHT, (), _CONTROLS)
 
 
-def _read(reader: Reader, asked: Asked, start: Start, calls: bool) -> Machine[None]:
+def _read(reader: Reader, asked: FormatRequest, start: Start, calls: bool) -> Machine[None]:
     yield from answer(reader, asked, _WITH_CALLS if calls else _WITHOUT, start)
 
 

@@ -23,7 +23,7 @@ from smg_node.parsers.notations.tagged_arguments import (
     skip,
 )
 from smg_node.parsers.notations.token_tags import CLOSE, END, OPEN, SEP, TOKENS, Found, found
-from smg_node.parsers.reading.format import Asked, JointFormat, Start, Tag
+from smg_node.parsers.reading.format import FormatRequest, JointFormat, Start, Tag
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.piece_writer import NewId
 from smg_node.parsers.reading.text_reader import CALLS_MAX, Machine, Reader
@@ -39,7 +39,7 @@ class _Answer:
 
     __slots__ = ("asked", "calls_on", "reader", "responding")
 
-    def __init__(self, reader: Reader, asked: Asked, *, calls: bool) -> None:
+    def __init__(self, reader: Reader, asked: FormatRequest, *, calls: bool) -> None:
         self.reader = reader
         self.asked = asked
         self.calls_on = calls
@@ -238,7 +238,7 @@ def _json(reader: Reader, parameters: Parameters) -> Machine[bool]:
     return (yield from arguments(reader))
 
 
-def _read(reader: Reader, asked: Asked, start: Start, calls: bool) -> Machine[None]:
+def _read(reader: Reader, asked: FormatRequest, start: Start, calls: bool) -> Machine[None]:
     yield from _Answer(reader, asked, calls=calls).read(start)
 
 

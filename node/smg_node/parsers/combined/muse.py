@@ -12,7 +12,7 @@ from typing import Final
 
 from smg_node.parsers.notations.message_bodies import Bodies
 from smg_node.parsers.notations.xml_elements import Elements
-from smg_node.parsers.reading.format import Asked, JointFormat, Start
+from smg_node.parsers.reading.format import FormatRequest, JointFormat, Start
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import CALLS_MAX, Machine, Reader
 
@@ -38,7 +38,7 @@ _ELEMENTS: Final = Elements(
 _WHOM: Final = re.compile(r"[^\s<]*")
 
 
-def _read(reader: Reader, asked: Asked, start: Start, calls: bool) -> Machine[None]:
+def _read(reader: Reader, asked: FormatRequest, start: Start, calls: bool) -> Machine[None]:
     markers = _WITH_CALLS if calls else _WITHOUT
     if start == "inside":
         yield from _THOUGHTS.thought(reader)
@@ -97,7 +97,7 @@ def _between(reader: Reader) -> Machine[None]:
         reader.back()
 
 
-def _call(reader: Reader, asked: Asked, opener: str) -> Machine[None]:
+def _call(reader: Reader, asked: FormatRequest, opener: str) -> Machine[None]:
     if reader.out.calls < CALLS_MAX and (yield from _ELEMENTS.read(reader, asked, opener)):
         return
     reader.note("tool_markup_unparsed")

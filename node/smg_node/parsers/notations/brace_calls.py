@@ -2,7 +2,7 @@
 
 from smg_node.parsers.notations.python_calls import call
 from smg_node.parsers.notations.python_literals import Notation, Quote
-from smg_node.parsers.reading.format import Asked, ReadCall
+from smg_node.parsers.reading.format import FormatRequest, ReadCall
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import Machine, Reader
 
@@ -15,7 +15,7 @@ def own_calls(quote: str, end: str) -> ReadCall:
     notation = Notation(Quote(quote, escapes=False), Quote('"'), assign=":=", named=True)
     ends = Markers((end,))
 
-    def read(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+    def read(reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
         reader.at += len(opener)
         yield from _word(reader)
         found = yield from call(reader, asked, notation, ends=ends)

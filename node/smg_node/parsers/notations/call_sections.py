@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from smg_node.parsers.notations.tagged_arguments import skip
-from smg_node.parsers.reading.format import Asked, Tag, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, Tag, ToolFormat
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import CALLS_MAX, RESCAN_MAX, Machine, Reader
 
-ReadOne: TypeAlias = Callable[[Reader, Asked], Machine[bool]]
+ReadOne: TypeAlias = Callable[[Reader, FormatRequest], Machine[bool]]
 """Reads the call whose opener was moved over, with its closer; if it is none, nothing was said or dropped."""
 
 
@@ -36,7 +36,7 @@ class Section:
         object.__setattr__(self, "_marks", Markers((*self.begins, *self.ends, self.call)))
         object.__setattr__(self, "_closer", Markers((self.closer,)))
 
-    def read(self, reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+    def read(self, reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
         """Read a section, or one call outside of any; see `ReadCall`."""
         reader.at += len(opener)
         section = opener != self.call
@@ -58,7 +58,7 @@ class Section:
                 return True
         return True
 
-    def _one(self, reader: Reader, asked: Asked) -> Machine[bool]:
+    def _one(self, reader: Reader, asked: FormatRequest) -> Machine[bool]:
         """Read one call and drop its closer."""
         if not (yield from self.read_one(reader, asked)):
             return False

@@ -10,7 +10,7 @@ from typing import Final
 
 from smg_node.parsers.notations.json_calls import Shape, call_object, calls
 from smg_node.parsers.notations.tagged_arguments import skip
-from smg_node.parsers.reading.format import Asked, Tag, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, Tag, ToolFormat
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import CALLS_MAX, Machine, Reader
 
@@ -40,7 +40,7 @@ class Wrapped:
         object.__setattr__(self, "_before", Markers(self.before))
         object.__setattr__(self, "_next", Markers((*self.closers, *self.openers, "{")))
 
-    def read(self, reader: Reader, _asked: Asked, opener: str) -> Machine[bool]:
+    def read(self, reader: Reader, _asked: FormatRequest, opener: str) -> Machine[bool]:
         """Read what one opener begins; see `ReadCall`."""
         # The bracket that shows an opener to be one belongs to what it opens.
         reader.at += len(opener.removesuffix("["))

@@ -21,16 +21,16 @@ from smg_node.parsers.notations.json_calls import (
 from smg_node.parsers.notations.python_literals import (
     PYTHON,
     Dropped,
+    EmittedJson,
     Kept,
     Notation,
     Place,
-    Said,
     key,
     separated,
     value,
 )
 from smg_node.parsers.notations.tagged_arguments import Parameters
-from smg_node.parsers.reading.format import Asked
+from smg_node.parsers.reading.format import FormatRequest
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import CALLS_MAX, Machine, Reader
 
@@ -43,7 +43,7 @@ Found: TypeAlias = Literal["nothing", "whole", "broken"]
 """What a look for a call found; of nothing, nothing was said."""
 
 
-def any_calls(reader: Reader, asked: Asked, ends: Markers) -> Machine[bool]:
+def any_calls(reader: Reader, asked: FormatRequest, ends: Markers) -> Machine[bool]:
     """Read the calls behind an opener, in Python or as objects of either notation; return whether there are any.
 
     `ends` close what the opener began.
@@ -70,7 +70,7 @@ def _first_key(reader: Reader) -> Machine[str]:
 
 
 def calls(
-    reader: Reader, asked: Asked, *, declared: bool = False, ends: Markers = NOTHING
+    reader: Reader, asked: FormatRequest, *, declared: bool = False, ends: Markers = NOTHING
 ) -> Machine[bool]:
     """Read calls at the cursor, between brackets or not; return whether there are any.
 
@@ -98,7 +98,7 @@ def calls(
 
 def call(
     reader: Reader,
-    asked: Asked,
+    asked: FormatRequest,
     notation: Notation,
     *,
     declared: bool = False,
@@ -155,7 +155,7 @@ def _arguments(
         fresh = parameters.open(said)
         if not fresh:
             reader.note("parameter_repeated")
-        write = Said(reader) if fresh else Dropped(reader)
+        write = EmittedJson(reader) if fresh else Dropped(reader)
         if not (yield from value(reader, notation, write, place)):
             return False
         first = False
@@ -271,7 +271,7 @@ def _member(reader: Reader, body: _Body, said: str) -> Machine[bool]:
         if body.name and first == "{":
             reader.drop()
             body.said = True
-            return (yield from value(reader, PYTHON, Said(reader), "element"))
+            return (yield from value(reader, PYTHON, EmittedJson(reader), "element"))
         kept = Kept()
         whole = yield from value(reader, PYTHON, kept, "element")
         if whole:

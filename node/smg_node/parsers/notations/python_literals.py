@@ -98,7 +98,7 @@ class Write(Protocol):
         """Take the JSON of what was read up to the cursor."""
 
 
-class Said:
+class EmittedJson:
     """Says the JSON as arguments of the last call."""
 
     __slots__ = ("_reader",)

@@ -25,7 +25,7 @@ from smg_node.parsers.notations.tagged_arguments import (
     parameter,
     skip,
 )
-from smg_node.parsers.reading.format import Asked
+from smg_node.parsers.reading.format import FormatRequest
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import CALLS_MAX, Machine, Reader
 
@@ -95,7 +95,7 @@ class Elements:
         for name, value in compiled.items():
             object.__setattr__(self, name, value)
 
-    def read(self, reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+    def read(self, reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
         """Read one wrapper's calls, or the one that stands alone; see `ReadCall`."""
         reader.at += len(opener)
         alone = opener in self.call
@@ -113,7 +113,7 @@ class Elements:
             pass
         return True
 
-    def _another(self, reader: Reader, asked: Asked) -> Machine[bool]:
+    def _another(self, reader: Reader, asked: FormatRequest) -> Machine[bool]:
         """Read on in a wrapper up to behind the next call; return whether there may be more."""
         word = yield from skip(reader, self._between)
         if word in self.call:
@@ -128,7 +128,7 @@ class Elements:
         reader.drop()
         return word in self.wrappers
 
-    def _call(self, reader: Reader, asked: Asked, *, alone: bool) -> Machine[bool]:
+    def _call(self, reader: Reader, asked: FormatRequest, *, alone: bool) -> Machine[bool]:
         """Read the call whose opener was moved over; return whether it is one."""
         tag = yield from attributes(reader)
         name = tag.get("name", "") if tag is not None else ""

@@ -17,7 +17,7 @@ A marker counts only where the grammar allows it; anywhere else it is text, char
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
-from smg_node.parsers.reading.format import Asked, Start, ThoughtFormat, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, Start, ThoughtFormat, ToolFormat
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import CALLS_MAX, RESCAN_MAX, Machine, Reader
 
@@ -73,7 +73,7 @@ class AnswerFormat:
         self.roles.update((word, role) for some in words for word in some)
 
 
-def answer(reader: Reader, asked: Asked, form: AnswerFormat, start: Start) -> Machine[None]:
+def answer(reader: Reader, asked: FormatRequest, form: AnswerFormat, start: Start) -> Machine[None]:
     """Read a whole answer; returns at its end."""
     return _Answer(reader, asked, form, start).read(start)
 
@@ -88,7 +88,9 @@ class _Answer:
 
     __slots__ = ("around", "asked", "closed", "form", "owed", "reader")
 
-    def __init__(self, reader: Reader, asked: Asked, form: AnswerFormat, start: Start) -> None:
+    def __init__(
+        self, reader: Reader, asked: FormatRequest, form: AnswerFormat, start: Start
+    ) -> None:
         self.reader = reader
         self.asked = asked
         self.form = form

@@ -17,7 +17,7 @@ Implicit: TypeAlias = Literal["no", "anywhere", "line"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FormatRequest:
     """What of a request matters to a format."""
 
     tools: Mapping[str, Tool] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Tag:
     form: str = ""
 
 
-ReadCall: TypeAlias = Callable[[Reader, Asked, str], Machine[bool]]
+ReadCall: TypeAlias = Callable[[Reader, FormatRequest, str], Machine[bool]]
 """Reads the calls at the cursor, which stands on the opener it is told, not moved over.
 
 Returns False if it is no call: then nothing was said or dropped, and it becomes text.
@@ -140,7 +140,7 @@ class JointFormat:
     """
 
     name: str
-    read: "Callable[[Reader, Asked, Start, bool], Machine[None]]"
+    read: "Callable[[Reader, FormatRequest, Start, bool], Machine[None]]"
     openers: tuple[str, ...] = ()
     closers: tuple[str, ...] = ()
     start: Start | None = None

@@ -10,7 +10,7 @@ from typing import Final
 
 from smg_node.core.generation.pieces import Arguments, Piece, Reasoning, Text
 from smg_node.parsers.reading.answer_grammar import AnswerFormat, answer
-from smg_node.parsers.reading.format import Asked, JointFormat, Start
+from smg_node.parsers.reading.format import FormatRequest, JointFormat, Start
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.piece_writer import NewId
 from smg_node.parsers.reading.text_reader import Kind, Machine, Reader
@@ -32,7 +32,7 @@ class Scanner:
         self,
         form: AnswerFormat | JointFormat,
         *,
-        asked: Asked,
+        asked: FormatRequest,
         start: Start,
         new_id: NewId,
         calls: bool = True,
@@ -71,7 +71,11 @@ class Scanner:
 
 
 def _whole(
-    reader: Reader, form: AnswerFormat | JointFormat, asked: Asked, start: Start, calls: bool
+    reader: Reader,
+    form: AnswerFormat | JointFormat,
+    asked: FormatRequest,
+    start: Start,
+    calls: bool,
 ) -> Machine[None]:
     yield
     if isinstance(form, JointFormat):

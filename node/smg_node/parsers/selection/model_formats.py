@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 from smg_node.core.generation.request import Tool
 from smg_node.parsers.reading.answer_grammar import AnswerFormat
 from smg_node.parsers.reading.format import (
-    Asked,
+    FormatRequest,
     JointFormat,
     Start,
     ThoughtFormat,
@@ -99,7 +99,7 @@ class Printing:
         native = expect == "native"
         if self.joint is None and self._silent and native and not (calls and self.tools):
             return _PLAIN
-        asked = Asked({tool.name: tool for tool in tools})
+        asked = FormatRequest({tool.name: tool for tool in tools})
         start = self.start(tail, continued=continued)
         if self.joint is not None and native:
             return Scanner(self.joint, asked=asked, start=start, new_id=new_id, calls=calls)

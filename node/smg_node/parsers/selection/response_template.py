@@ -37,7 +37,7 @@ from smg_node.parsers.notations.tagged_arguments import (
     parameter,
     taken,
 )
-from smg_node.parsers.reading.format import Asked, ThoughtFormat, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, ThoughtFormat, ToolFormat
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import NAME_MAX, Machine, Reader
 from smg_node.parsers.selection.chosen_formats import Described
@@ -259,7 +259,7 @@ class _Named:
         """Return the format of these calls."""
         return ToolFormat(TEMPLATE, self.read, (self._opener,), noise=self._words)
 
-    def read(self, reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+    def read(self, reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
         """Read one call; see `ReadCall`."""
         reader.at += len(opener)
         found: dict[str, str] = {}

@@ -8,13 +8,13 @@ from typing import Final
 
 from smg_node.parsers.notations.json_calls import Shape, call_array, call_object
 from smg_node.parsers.notations.json_text import value
-from smg_node.parsers.reading.format import Asked, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, ToolFormat
 from smg_node.parsers.reading.text_reader import Machine, Reader
 
 _SHAPE: Final = Shape()
 
 
-def _read(reader: Reader, _asked: Asked, opener: str) -> Machine[bool]:
+def _read(reader: Reader, _asked: FormatRequest, opener: str) -> Machine[bool]:
     if opener == "[":
         return (yield from call_array(reader, _SHAPE))
     return (yield from call_object(reader, _SHAPE))
@@ -31,7 +31,7 @@ def json_array() -> ToolFormat:
 def bare_arguments(name: str) -> ToolFormat:
     """Return the format of one object that is the arguments of the function `name`."""
 
-    def read(reader: Reader, _asked: Asked, _opener: str) -> Machine[bool]:
+    def read(reader: Reader, _asked: FormatRequest, _opener: str) -> Machine[bool]:
         if reader.out.calls:
             return False
         reader.out.call(name)

@@ -11,7 +11,7 @@ from typing import Final
 
 from smg_node.parsers.notations.call_sections import Section
 from smg_node.parsers.notations.json_calls import behind_name
-from smg_node.parsers.reading.format import Asked, Tag
+from smg_node.parsers.reading.format import FormatRequest, Tag
 from smg_node.parsers.reading.text_reader import Machine, Reader
 
 _BEGIN: Final = "<｜tool▁calls▁begin｜>"
@@ -23,7 +23,7 @@ _FENCE: Final = "```"
 _KIND: Final = "function"
 
 
-def _read_one(reader: Reader, _asked: Asked) -> Machine[bool]:
+def _read_one(reader: Reader, _asked: FormatRequest) -> Machine[bool]:
     name = yield from _name(reader)
     if not name:
         return False

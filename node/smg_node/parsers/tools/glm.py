@@ -12,7 +12,7 @@ from typing import Final
 
 from smg_node.parsers.notations.key_value_pairs import Pairs
 from smg_node.parsers.notations.tagged_arguments import Parameters
-from smg_node.parsers.reading.format import Asked, Tag, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, Tag, ToolFormat
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import RESCAN_MAX, Machine, Reader
 from smg_node.parsers.tools import hermes
@@ -31,7 +31,7 @@ _PAIRS: Final = Pairs(
 _BEHIND: Final = Markers(("<arg_key>", _CLOSER, _IQUEST_CLOSER))
 
 
-def read(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+def read(reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
     """Read one call; see `ReadCall`."""
     reader.at += len(opener)
     if (yield from reader.space()) == "{":
@@ -50,7 +50,7 @@ def read(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
     return True
 
 
-def named(reader: Reader, asked: Asked, behind: Markers) -> Machine[tuple[int, str] | None]:
+def named(reader: Reader, asked: FormatRequest, behind: Markers) -> Machine[tuple[int, str] | None]:
     """Move over lines up to one that is a function's name before one of `behind`, and over that name.
 
     Returns where the name begins, counted from what is held, and the name. At the end of the answer a

@@ -12,7 +12,7 @@ from typing import Final
 
 from smg_node.parsers.notations.key_value_pairs import Pairs
 from smg_node.parsers.notations.tagged_arguments import Parameters, skip
-from smg_node.parsers.reading.format import Asked, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, ToolFormat
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import CALLS_MAX, Machine, Reader
 from smg_node.parsers.tools.glm import named
@@ -50,7 +50,7 @@ def _tags(suffix: str) -> _Tags:
     return _Tags(suffix)
 
 
-def read(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+def read(reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
     """Read one wrapper's calls, or the one call that stands without; see `ReadCall`."""
     reader.at += len(opener)
     suffix = ""
@@ -69,7 +69,7 @@ def read(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
     return True
 
 
-def _another(reader: Reader, asked: Asked, tags: _Tags) -> Machine[bool]:
+def _another(reader: Reader, asked: FormatRequest, tags: _Tags) -> Machine[bool]:
     """Read on in a wrapper up to behind the next call; return whether there was one or may be."""
     word = yield from skip(reader, tags.between)
     if word == tags.call and reader.out.calls >= CALLS_MAX:
@@ -81,7 +81,7 @@ def _another(reader: Reader, asked: Asked, tags: _Tags) -> Machine[bool]:
     return word not in ("", tags.wrapper_end)
 
 
-def _call(reader: Reader, asked: Asked, tags: _Tags, *, alone: int = 0) -> Machine[bool]:
+def _call(reader: Reader, asked: FormatRequest, tags: _Tags, *, alone: int = 0) -> Machine[bool]:
     """Read the call behind its opener; return whether it is one.
 
     `alone` is the length of an opener outside a wrapper: the lines before a name are text there.

@@ -10,14 +10,14 @@ type or an id stands before the arguments; anything else is text at once.
 from typing import Final
 
 from smg_node.parsers.notations.json_calls import Shape, calls
-from smg_node.parsers.reading.format import Asked, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, ToolFormat
 from smg_node.parsers.reading.text_reader import Machine, Reader
 
 STARTS: Final = ("{", "[")
 NAMES: Final = ("name", "function")
 
 
-def read(reader: Reader, asked: Asked, _opener: str) -> Machine[bool]:
+def read(reader: Reader, asked: FormatRequest, _opener: str) -> Machine[bool]:
     """Read the calls an answer begins with; see `ReadCall`."""
     return (yield from calls(reader, Shape(names=NAMES, declared=asked.tools)))
 

@@ -16,7 +16,7 @@ import msgspec
 from smg_node.parsers.notations.call_sections import Section
 from smg_node.parsers.notations.json_calls import Shape, behind_name, call_object, is_id
 from smg_node.parsers.notations.json_text import value
-from smg_node.parsers.reading.format import Asked, Tag
+from smg_node.parsers.reading.format import FormatRequest, Tag
 from smg_node.parsers.reading.text_reader import Machine, Reader
 
 _BEGINS: Final = ("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>")
@@ -29,7 +29,7 @@ _FOREIGN: Final = "call_"
 _SHAPE: Final = Shape()
 
 
-def _read_one(reader: Reader, asked: Asked) -> Machine[bool]:
+def _read_one(reader: Reader, asked: FormatRequest) -> Machine[bool]:
     yield from reader.space()
     printed = yield from reader.name()
     yield from reader.space()
@@ -45,7 +45,7 @@ def _read_one(reader: Reader, asked: Asked) -> Machine[bool]:
     return True
 
 
-def _named(printed: str, asked: Asked) -> tuple[str, str]:
+def _named(printed: str, asked: FormatRequest) -> tuple[str, str]:
     """Return the name and the number in what was printed as an id; "" for what is not there."""
     head, _, index = printed.rpartition(":")
     if not head or not index.isdigit():
@@ -55,7 +55,7 @@ def _named(printed: str, asked: Asked) -> tuple[str, str]:
     return ("" if foreign and name not in asked.tools else name), index
 
 
-def _unnamed(reader: Reader, asked: Asked, printed: str) -> Machine[bool]:
+def _unnamed(reader: Reader, asked: FormatRequest, printed: str) -> Machine[bool]:
     """Read a call whose id does not hold its name: from the object at the cursor, or by its keys."""
     start = reader.at - reader.base
     foreign = printed if is_id(printed) and not printed.isdigit() else ""
@@ -75,7 +75,7 @@ def _unnamed(reader: Reader, asked: Asked, printed: str) -> Machine[bool]:
     return True
 
 
-def _fitting(asked: Asked, said: str) -> Iterator[str]:
+def _fitting(asked: FormatRequest, said: str) -> Iterator[str]:
     """Yield the functions whose parameters these arguments could be."""
     try:
         keys = msgspec.json.decode(said, type=dict[str, Any]).keys()

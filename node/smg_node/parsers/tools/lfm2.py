@@ -8,7 +8,7 @@ Its templates print strings in single quotes and escape nothing in them, so its 
 from typing import Final
 
 from smg_node.parsers.notations.python_calls import any_calls
-from smg_node.parsers.reading.format import Asked, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, ToolFormat
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import Machine, Reader
 
@@ -17,7 +17,7 @@ _CLOSER: Final = "<|tool_call_end|>"
 _ENDS: Final = Markers((_CLOSER,))
 
 
-def read(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+def read(reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
     """Read one list of calls; see `ReadCall`."""
     reader.at += len(opener)
     return (yield from any_calls(reader, asked, _ENDS))

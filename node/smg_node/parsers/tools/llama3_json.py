@@ -16,7 +16,7 @@ from smg_node.parsers.notations.python_calls import call
 from smg_node.parsers.notations.python_literals import PYTHON
 from smg_node.parsers.notations.schema_types import STRING
 from smg_node.parsers.notations.tagged_arguments import ESCAPED, Parameters, parameter
-from smg_node.parsers.reading.format import Asked, Tag, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, Tag, ToolFormat
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import Machine, Reader
 from smg_node.parsers.tools import json
@@ -32,7 +32,7 @@ _METHOD: Final = ".call"
 _INTERPRETERS: Final = ("code_interpreter", "ipython", "python")
 
 
-def read(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+def read(reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
     """Read the calls that one opener, or the beginning of the answer, begins; see `ReadCall`."""
     if opener == _FUNCTION:
         return (yield from _function(reader))
@@ -44,7 +44,7 @@ def read(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
     return marked and (yield from _code(reader, asked))
 
 
-def _objects(reader: Reader, asked: Asked, *, marked: bool) -> Machine[bool]:
+def _objects(reader: Reader, asked: FormatRequest, *, marked: bool) -> Machine[bool]:
     """Read calls as objects, the token before any of them; return whether the first is one."""
     any_call = False
     shape = _MARKED if marked else Shape(names=json.NAMES, declared=asked.tools)
@@ -86,7 +86,7 @@ def _function(reader: Reader) -> Machine[bool]:
     return True
 
 
-def _code(reader: Reader, asked: Asked) -> Machine[bool]:
+def _code(reader: Reader, asked: FormatRequest) -> Machine[bool]:
     """Read what stands behind the token as code: a call of a built-in function, or text for the interpreter.
 
     False if the client declared no function for it.

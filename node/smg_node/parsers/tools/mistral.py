@@ -12,7 +12,7 @@ import hashlib
 from typing import Final
 
 from smg_node.parsers.notations.json_calls import Shape, behind_name, calls, is_id
-from smg_node.parsers.reading.format import Asked, Tag, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, Tag, ToolFormat
 from smg_node.parsers.reading.piece_writer import NewId
 from smg_node.parsers.reading.text_reader import Machine, Reader
 
@@ -24,7 +24,7 @@ _ID_LENGTH: Final = 9
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def read(reader: Reader, _asked: Asked, opener: str) -> Machine[bool]:
+def read(reader: Reader, _asked: FormatRequest, opener: str) -> Machine[bool]:
     """Read what one opener begins; see `ReadCall`."""
     reader.at += len(opener)
     if (yield from reader.space()) in ("[", "{"):

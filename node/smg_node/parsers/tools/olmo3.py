@@ -6,7 +6,7 @@
 from typing import Final
 
 from smg_node.parsers.notations.python_calls import any_calls
-from smg_node.parsers.reading.format import Asked, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, ToolFormat
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import Machine, Reader
 
@@ -15,7 +15,7 @@ _CLOSER: Final = "</function_calls>"
 _ENDS: Final = Markers((_CLOSER,))
 
 
-def read(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+def read(reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
     """Read one wrapper's calls; see `ReadCall`."""
     reader.at += len(opener)
     return (yield from any_calls(reader, asked, _ENDS))

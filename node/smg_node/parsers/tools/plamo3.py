@@ -10,7 +10,7 @@ from typing import Final
 
 from smg_node.parsers.notations.call_sections import Section, cut_short
 from smg_node.parsers.notations.json_calls import EMPTY, OPEN, behind_name
-from smg_node.parsers.reading.format import Asked
+from smg_node.parsers.reading.format import FormatRequest
 from smg_node.parsers.reading.text_reader import Machine, Reader
 
 
@@ -30,7 +30,7 @@ _REQUEST: Final = "tool_request"
 _REQUESTS: Final = "tool_requests"
 
 
-def _read_one(reader: Reader, _asked: Asked) -> Machine[bool]:
+def _read_one(reader: Reader, _asked: FormatRequest) -> Machine[bool]:
     yield from reader.space()
     if not (yield from reader.have(_begin(_NAME))):
         return False

@@ -10,7 +10,7 @@ begin with `[1] see` and `[link](…)` too.
 from typing import Final
 
 from smg_node.parsers.notations.python_calls import any_calls, calls
-from smg_node.parsers.reading.format import Asked, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, ToolFormat
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import Machine, Reader
 
@@ -20,7 +20,7 @@ _ENDS: Final = Markers((_CLOSER,))
 _BARE: Final = "["
 
 
-def read(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+def read(reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
     """Read one list of calls; see `ReadCall`."""
     if opener == _BARE:
         return (yield from calls(reader, asked, declared=True))

@@ -22,7 +22,7 @@ from smg_node.parsers.notations.tagged_arguments import (
     followers,
     parameter,
 )
-from smg_node.parsers.reading.format import Asked, Tag, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, Tag, ToolFormat
 from smg_node.parsers.reading.markers import Markers
 from smg_node.parsers.reading.text_reader import Machine, Reader
 
@@ -49,7 +49,7 @@ class Functions:
         self._followed = followers(_PARAMETER, _FUNCTION_END, closer)
         self._closer = Markers((closer,))
 
-    def read(self, reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+    def read(self, reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
         """Read one call; see `ReadCall`."""
         reader.at += len(opener)
         if opener == self.opener:

@@ -6,13 +6,13 @@
 from typing import Final
 
 from smg_node.parsers.notations.python_calls import NOTHING, any_calls
-from smg_node.parsers.reading.format import Asked, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, ToolFormat
 from smg_node.parsers.reading.text_reader import Machine, Reader
 
 _OPENER: Final = "<|tool_calls|>"
 
 
-def read(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+def read(reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
     """Read one list of calls; see `ReadCall`."""
     reader.at += len(opener)
     return (yield from any_calls(reader, asked, NOTHING))

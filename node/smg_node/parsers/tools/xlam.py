@@ -13,7 +13,7 @@ from typing import Final
 
 from smg_node.parsers.notations.json_calls import Shape, calls
 from smg_node.parsers.notations.json_wrapped import Wrapped
-from smg_node.parsers.reading.format import Asked, ToolFormat
+from smg_node.parsers.reading.format import FormatRequest, ToolFormat
 from smg_node.parsers.reading.text_reader import Machine, Reader
 from smg_node.parsers.tools import json
 
@@ -22,7 +22,7 @@ _MARKED: Final = Wrapped(("[TOOL_CALLS]", "<tool_call>"), ("</tool_call>",))
 _FENCED: Final = Wrapped((f"{_FENCE}json", _FENCE), (_FENCE,))
 
 
-def read(reader: Reader, asked: Asked, opener: str) -> Machine[bool]:
+def read(reader: Reader, asked: FormatRequest, opener: str) -> Machine[bool]:
     """Read calls in any of these forms; see `ReadCall`."""
     if opener in _MARKED.openers:
         return (yield from _MARKED.read(reader, asked, opener))

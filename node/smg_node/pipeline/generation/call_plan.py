@@ -23,12 +23,22 @@ from smg_node.parsers.constraints.output_constraint import Forced
 from smg_node.parsers.reading.parser import Parser
 from smg_node.parsers.reading.piece_writer import NewId
 from smg_node.pipeline.prompt.preparation import Prepared, check_able, fit
-from smg_node.pipeline.prompt.request_bounds import Drawn, Terms, drawn_of, terms_of
-from smg_node.pipeline.reservation import Hold
-from smg_node.pipeline.stream.call_constraint import Keeping, forced
+from smg_node.pipeline.prompt.request_bounds import (
+    RequestBounds,
+    SamplingBounds,
+    request_bounds,
+    sampling_bounds,
+)
+from smg_node.pipeline.reservation import Reservation
+from smg_node.pipeline.stream.call_constraint import ConstraintCheck, forced
 from smg_node.pipeline.stream.choice_stream import ChoiceStream
-from smg_node.pipeline.stream.generation_stream import AnyStream, Echo, Story
-from smg_node.pipeline.stream.output_reader import PROMPT_TAIL, Listening, bare_parser, listening
+from smg_node.pipeline.stream.generation_stream import AnyStream, Echo, GenerationStream
+from smg_node.pipeline.stream.output_reader import (
+    PROMPT_TAIL,
+    OutputReader,
+    bare_parser,
+    output_reader,
+)
 from smg_node.pipeline.stream.plain_choice import PlainStream, WholeStream
 from smg_node.tokens.tokenizer import Detokenizer
 
@@ -57,11 +67,11 @@ class Plan(msgspec.Struct):
     """
 
     legs: Sequence[Leg]
-    story: Story
+    story: GenerationStream
     ignored: tuple[str, ...]
     beyond: int
     """No id from here on can be meant by an engine of the card that this was planned for."""
-    keeping: Keeping | None = None
+    keeping: ConstraintCheck | None = None
     """Who looks whether answers kept to what their engine cannot be held to; None where there is nothing of the kind."""
 
 
@@ -72,14 +82,14 @@ class _Answering(msgspec.Struct):
     ids: TokenIds
     sampling: Sampling
     told: Forced
-    listener: Listening
+    listener: OutputReader
 
 
 def plan(
     request: GenerateRequest,
     prepared: Sequence[Prepared],
     model: ServedModel,
-    hold: Hold,
+    hold: Reservation,
     *,
     generation_id: str,
     created_s: int,
@@ -92,7 +102,7 @@ def plan(
     """
     drawn = None
     if request.alike:
-        drawn = drawn_of(model, hold.card, request.sampling, hold.abilities)
+        drawn = sampling_bounds(model, hold.card, request.sampling, hold.abilities)
     prompt = prepared[0]
     ids = prompt.ids
     # One that a template was asked too much for has something to tell.
@@ -127,12 +137,16 @@ def plan(
         stream = plain = PlainStream(
             0, ends, ends.any, drawn.most, sampling.keep_stop, detokenizer, not request.stream
         )
-    story = Story(begin, (stream,), 1, tokenizer, (), stream, plain, whole, whole is not None)
+    story = GenerationStream(
+        begin, (stream,), 1, tokenizer, (), stream, plain, whole, whole is not None
+    )
     leg = Leg(0, 1, ids, drawn.asked, 0, prompt.packed or None)
     return Plan((leg,), story, drawn.ignored, terms.beyond)
 
 
-def _read(drawn: Drawn, detokenizer: Detokenizer, parser: Parser, *, whole: bool) -> ChoiceStream:
+def _read(
+    drawn: SamplingBounds, detokenizer: Detokenizer, parser: Parser, *, whole: bool
+) -> ChoiceStream:
     return ChoiceStream(
         0,
         sampling=drawn.sampling,
@@ -148,13 +162,13 @@ def _planned(
     request: GenerateRequest,
     prepared: Sequence[Prepared],
     model: ServedModel,
-    hold: Hold,
+    hold: Reservation,
     generation_id: str,
     created_s: int,
     new_id: NewId,
 ) -> Plan:
     """Return a plan of which nothing is known yet."""
-    sampling, terms, abilities = request.sampling, terms_of(model, hold.card), hold.abilities
+    sampling, terms, abilities = request.sampling, request_bounds(model, hold.card), hold.abilities
     ignored = check_able(sampling, refusals(sampling, abilities))
     answering = [
         _answering(wanted, prompt, request, terms, hold, new_id)
@@ -167,7 +181,7 @@ def _planned(
     assert len(streams) == len(answering) * answers
     assert not echoes or len(echoes) == len(answering)
     alone = streams[0] if len(streams) == 1 and not echoes else None
-    story = Story(
+    story = GenerationStream(
         Begin(
             generation_id,
             request.model,
@@ -193,14 +207,18 @@ def _planned(
 
 
 def _keep(
-    planned: Plan, each: _Answering, request: GenerateRequest, terms: Terms, abilities: Abilities
+    planned: Plan,
+    each: _Answering,
+    request: GenerateRequest,
+    terms: RequestBounds,
+    abilities: Abilities,
 ) -> None:
     """Keep what was planned for the next requests that are drawn so, if all they wish was granted in full."""
     wished, sampling = request.sampling, each.sampling
     if wished.n != 1 or wished.max_tokens is None or sampling.max_tokens != wished.max_tokens:
         return
     terms.keep(
-        Drawn(
+        SamplingBounds(
             terms,
             wished,
             abilities,
@@ -222,14 +240,14 @@ def _answering(
     wanted: Prompt,
     prompt: Prepared,
     request: GenerateRequest,
-    terms: Terms,
-    hold: Hold,
+    terms: RequestBounds,
+    hold: Reservation,
     new_id: NewId,
 ) -> _Answering:
     sampling, printing = request.sampling, terms.printing
     told = forced(wanted, prompt.text, printing, sampling, hold.card, hold.abilities)
     ids, fitted = fit(prompt, request, terms, told.constraint)
-    listener = listening(
+    listener = output_reader(
         wanted,
         told.tail or prompt.text,
         printing,
@@ -244,7 +262,7 @@ def _answering(
 
 
 def _streams(
-    answering: Sequence[_Answering], answers: int, terms: Terms, *, whole: bool
+    answering: Sequence[_Answering], answers: int, terms: RequestBounds, *, whole: bool
 ) -> list[AnyStream]:
     streams: list[AnyStream] = []
     for each in answering:
@@ -262,11 +280,13 @@ def _with_told(planned: Plan, answering: Sequence[_Answering], answers: int) -> 
     if unheard:
         planned.ignored = tuple(dict.fromkeys((*planned.ignored, *unheard)))
     if any(each.told.unheld for each in answering):
-        planned.keeping = Keeping([each.told.unheld for each in answering for _ in range(answers)])
+        planned.keeping = ConstraintCheck(
+            [each.told.unheld for each in answering for _ in range(answers)]
+        )
     return planned
 
 
-def _does_n(sampling: Sampling, hold: Hold) -> bool:
+def _does_n(sampling: Sampling, hold: Reservation) -> bool:
     """Whether the engine gives several answers in one call; vLLM refuses to when sampling is greedy."""
     temperature = sampling.temperature
     if temperature is None:

@@ -19,7 +19,7 @@ from msgspec import structs
 
 from smg_node.core.generation.request import Constraint, Sampling, TokenIds
 from smg_node.pipeline.generation.call_plan import SEED_BITS, Leg
-from smg_node.pipeline.stream.generation_stream import Story
+from smg_node.pipeline.stream.generation_stream import GenerationStream
 from smg_node.tokens.tokenizer import Tokenizer
 
 _SEED_MASK: Final = (1 << SEED_BITS) - 1
@@ -30,7 +30,7 @@ class CannotGoOnError(Exception):
 
 
 def rest_of(
-    leg: Leg, story: Story, tokenizer: Tokenizer, *, prompt_max: int | None
+    leg: Leg, story: GenerationStream, tokenizer: Tokenizer, *, prompt_max: int | None
 ) -> Sequence[Leg]:
     """Return the calls that finish what is unfinished of `leg`, a call that broke; none if nothing is.
 

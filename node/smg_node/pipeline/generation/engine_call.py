@@ -19,10 +19,10 @@ from smg_node.engines.engine import EngineRequest
 from smg_node.engines.transport.grpc_status import DEADLINE_CODE
 from smg_node.native.text_fast_path import ANY_CACHED, CutThrough
 from smg_node.pipeline.generation.call_plan import Leg
-from smg_node.pipeline.generation.generation_context import Ground
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.generation.generation_context import GenerationContext
+from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Attempts
-from smg_node.pipeline.stream.generation_stream import Story
+from smg_node.pipeline.stream.generation_stream import GenerationStream
 from smg_node.pipeline.stream.plain_choice import WholeStream
 
 _PLAIN_ENDS: Final = ("stop", "length")
@@ -38,10 +38,10 @@ class Call(msgspec.Struct, eq=False):
     those of its leg; None where it is the first.
     """
 
-    _ground: Ground
+    _ground: GenerationContext
     _leg: Leg
-    hold: Hold
-    _story: Story
+    hold: Reservation
+    _story: GenerationStream
     _unfinished: int
     _beyond: int
     _attempts: Attempts | None = None

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
 from smg_node.core.errors import SmgError
-from smg_node.core.generation.byte_sink import BOUNDLESS, Around, Room, Through
+from smg_node.core.generation.byte_sink import BOUNDLESS, ByteSink, FrameTemplate, TokenAllowance
 from smg_node.core.generation.events import Event
-from smg_node.pipeline.stream.call_constraint import Keeping
+from smg_node.pipeline.stream.call_constraint import ConstraintCheck
 
 Receive: TypeAlias = Callable[[Sequence[Event]], bool | None]
 """Hears what one wake-up brought, within that wake-up; true if it is to be waited for before more is asked for."""
@@ -27,7 +27,7 @@ class CutShortError(Exception):
     """The answers have been ended from outside, and their calls are to be let go."""
 
 
-class Telling:
+class EventSink:
     """Tells a receiver, and what looks on; the same for all legs of a generation."""
 
     __slots__ = ("_keeping", "_ready", "_receive", "_through", "_turn")
@@ -36,8 +36,8 @@ class Telling:
         self,
         receive: Receive,
         ready: Ready | None,
-        keeping: Keeping | None,
-        through: Through | None = None,
+        keeping: ConstraintCheck | None,
+        through: ByteSink | None = None,
     ) -> None:
         self._receive = receive
         self._ready = ready
@@ -66,11 +66,11 @@ class Telling:
         """Tell nothing any more: who hears has had an end of its own."""
         self._receive = _deaf
 
-    def around(self) -> Around | None:
+    def around(self) -> FrameTemplate | None:
         """Return what is to be around them now, if that is all there is to them."""
         return None if self._through is None else self._through.around()
 
-    def room(self) -> Room:
+    def room(self) -> TokenAllowance:
         """Return how far frames may be told from here; the next that goes beyond it is to be said."""
         return BOUNDLESS
 
@@ -129,5 +129,5 @@ def _unheard(_events: Sequence[Event]) -> bool:
     raise AssertionError("a silent story tells nothing")
 
 
-NOBODY_LISTENS: Final = Telling(_unheard, None, None)
+NOBODY_LISTENS: Final = EventSink(_unheard, None, None)
 """For stories that tell nothing."""

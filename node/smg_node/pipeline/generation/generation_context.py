@@ -13,12 +13,12 @@ from smg_node.core.journey import Journey
 from smg_node.core.ports import Clock, Rng
 from smg_node.core.request_context import RequestContext
 from smg_node.fleet.models.served_model import ServedModel
-from smg_node.pipeline.generation.event_sink import NOBODY_LISTENS, Telling
+from smg_node.pipeline.generation.event_sink import NOBODY_LISTENS, EventSink
 from smg_node.pipeline.observability.journey_log import Journal
-from smg_node.pipeline.placement.placer import Placer, Wish
+from smg_node.pipeline.placement.placer import PlacementRequest, Placer
 from smg_node.pipeline.prompt.preparation import Preparer
-from smg_node.pipeline.reservation import Hold
-from smg_node.pipeline.stream.generation_stream import Story
+from smg_node.pipeline.reservation import Reservation
+from smg_node.pipeline.stream.generation_stream import GenerationStream
 from smg_node.routing.retry_budget import RetryBudget, RetryBudgets
 
 
@@ -38,7 +38,7 @@ class GenerationParts:
     """None where there are no limits."""
 
 
-class Ground(msgspec.Struct, eq=False):
+class GenerationContext(msgspec.Struct, eq=False):
     """The ground of one generation, which is what it has come to so far.
 
     When its first call begins, all of it is there: `story` and `telling`, the `served` model, the `wish` of its
@@ -59,9 +59,9 @@ class Ground(msgspec.Struct, eq=False):
     served: ServedModel | None = None
     budget: RetryBudget | None = None
     journey: Journey | None = None
-    wish: Wish | None = None
-    checked: Hold | None = None
-    story: Story | None = None
-    telling: Telling = NOBODY_LISTENS
+    wish: PlacementRequest | None = None
+    checked: Reservation | None = None
+    story: GenerationStream | None = None
+    telling: EventSink = NOBODY_LISTENS
     traced: bool = False
     """Whether somebody wants its spans."""

@@ -17,7 +17,7 @@ from typing import Final
 from smg_node.admission.ticket import Ticket
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.answer import Answer, Collector
-from smg_node.core.generation.byte_sink import Through
+from smg_node.core.generation.byte_sink import ByteSink
 from smg_node.core.generation.events import Event, Fail, Usage
 from smg_node.core.generation.outcome import Outcome, OutcomeKind
 from smg_node.core.generation.request import GenerateRequest
@@ -29,20 +29,20 @@ from smg_node.pipeline.generation.engine_call import Call
 from smg_node.pipeline.generation.event_iterator import pulled
 from smg_node.pipeline.generation.event_sink import (
     CutShortError,
+    EventSink,
     Ready,
     Receive,
     ReceiverError,
-    Telling,
 )
-from smg_node.pipeline.generation.generation_context import GenerationParts, Ground
+from smg_node.pipeline.generation.generation_context import GenerationContext, GenerationParts
 from smg_node.pipeline.generation.leg_runner import LegRun
-from smg_node.pipeline.generation.limit_metering import MeteredTelling, reserve, settle
+from smg_node.pipeline.generation.limit_metering import MeteredEventSink, reserve, settle
 from smg_node.pipeline.generation.parallel_calls import side_by_side
-from smg_node.pipeline.placement.placer import Wish
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.placement.placer import PlacementRequest
+from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Attempts
-from smg_node.pipeline.stream.call_constraint import Keeping
-from smg_node.pipeline.stream.generation_stream import Story
+from smg_node.pipeline.stream.call_constraint import ConstraintCheck
+from smg_node.pipeline.stream.generation_stream import GenerationStream
 from smg_node.routing.routing_keys import KEY_BYTES_MAX
 from smg_node.telemetry.traces import request_scope as scope
 
@@ -69,15 +69,15 @@ class Generator:
         return GenerationRun(self._parts, context, dialect, request, request.ignored)
 
 
-class GenerationRun(Ground, eq=False):
+class GenerationRun(GenerationContext, eq=False):
     """One generation; see `pipeline.run.Run`. It is the ground of its own calls."""
 
     ticket: Ticket | None = None
     """What it showed when it entered."""
     _model: str = ""
-    _hold: Hold | None = None
+    _hold: Reservation | None = None
     """What nobody else has let go of when it is over."""
-    _keeping: Keeping | None = None
+    _keeping: ConstraintCheck | None = None
     _failure: SmgError | None = None
     _silent: bool = False
 
@@ -121,7 +121,7 @@ class GenerationRun(Ground, eq=False):
         return collector.answer()
 
     async def tell(
-        self, receive: Receive, ready: Ready | None = None, through: Through | None = None
+        self, receive: Receive, ready: Ready | None = None, through: ByteSink | None = None
     ) -> None:
         """Tell the events of this generation; see `pipeline.run.Run`."""
         parts, context = self.parts, self.context
@@ -178,7 +178,7 @@ class GenerationRun(Ground, eq=False):
     # ── The beginning ────────────────────────────────────────────────────────
 
     async def _planned(
-        self, journey: Journey, receive: Receive, ready: Ready | None, through: Through | None
+        self, journey: Journey, receive: Receive, ready: Ready | None, through: ByteSink | None
     ) -> Plan:
         """Let the request in, prepare and place it; return its calls, of which the first has a worker."""
         parts, context, request = self.parts, self.context, self.request
@@ -199,7 +199,7 @@ class GenerationRun(Ground, eq=False):
         if wait is not None:
             await wait
         first, target = prepared[0], context.target_worker
-        self.wish = wish = Wish(
+        self.wish = wish = PlacementRequest(
             context.deadline_s,
             first.ids,
             first.text,
@@ -233,9 +233,9 @@ class GenerationRun(Ground, eq=False):
             self.ignored = (*self.ignored, *planned.ignored)
         journey.answer = story.begin.id
         if ticket is not None and ticket.watched:
-            self.telling = MeteredTelling(receive, ready, keeping, through, ticket, story)
+            self.telling = MeteredEventSink(receive, ready, keeping, through, ticket, story)
         elif story.whole is None:
-            self.telling = Telling(receive, ready, keeping, through)
+            self.telling = EventSink(receive, ready, keeping, through)
         return planned
 
     async def _let_in(self) -> None:
@@ -327,7 +327,7 @@ class GenerationRun(Ground, eq=False):
         parts.journal.end(journey, outcome, ended_ms)
         parts.on_outcome(outcome)
 
-    def _oddities(self, story: Story) -> Mapping[str, int]:
+    def _oddities(self, story: GenerationStream) -> Mapping[str, int]:
         if story.whole is not None or (story.plain is not None and self._keeping is None):
             return _NO_ODDITIES
         notes = story.notes()

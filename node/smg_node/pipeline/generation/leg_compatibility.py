@@ -11,10 +11,10 @@ from smg_node.engines.engine import Abilities, ModelCard
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.generation.call_plan import Leg
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.reservation import Reservation
 
 
-def can_take(worker: Worker, leg: Leg, model: ServedModel, checked: Hold) -> bool:
+def can_take(worker: Worker, leg: Leg, model: ServedModel, checked: Reservation) -> bool:
     """Whether `worker`, of `model`, can be given a leg that was checked for the worker of `checked`."""
     card, engine = worker.card, worker.engine
     if card is None or engine is None or worker.model is not model:

@@ -24,11 +24,11 @@ from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.generation.call_plan import Leg
 from smg_node.pipeline.generation.continuation import CannotGoOnError, remarks, rest_of
 from smg_node.pipeline.generation.engine_call import Call
-from smg_node.pipeline.generation.generation_context import Ground
+from smg_node.pipeline.generation.generation_context import GenerationContext
 from smg_node.pipeline.generation.leg_compatibility import can_take
 from smg_node.pipeline.generation.parallel_calls import side_by_side
-from smg_node.pipeline.prompt.request_bounds import terms_of
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.prompt.request_bounds import request_bounds
+from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Attempts, Broken, GiveUp
 from smg_node.telemetry.traces import request_scope as scope
 
@@ -46,11 +46,11 @@ class LegRun:
 
     def __init__(
         self,
-        ground: Ground,
+        ground: GenerationContext,
         leg: Leg,
         attempts: Attempts,
         *,
-        hold: Hold | None = None,
+        hold: Reservation | None = None,
         why: Why = "another",
         broken: SmgError | None = None,
     ) -> None:
@@ -102,14 +102,14 @@ class LegRun:
         await self._go_on(after)
         return len(after.legs) == 1
 
-    def _call_of(self, hold: Hold) -> Call:
+    def _call_of(self, hold: Reservation) -> Call:
         ground, leg = self._ground, self._leg
-        beyond = terms_of(self._model, hold.card).beyond
+        beyond = request_bounds(self._model, hold.card).beyond
         return Call(ground, leg, hold, self._story, leg.count, beyond, self._attempts)
 
     # ── Before a call ────────────────────────────────────────────────────────
 
-    async def _held(self) -> Hold:
+    async def _held(self) -> Reservation:
         """Return a worker that holds the next call; what broke before if there is none."""
         try:
             self._hold = hold = await self._place()
@@ -122,7 +122,7 @@ class LegRun:
         ground.attempts = max(ground.attempts, self._attempts.made)
         return hold
 
-    async def _place(self) -> Hold:
+    async def _place(self) -> Reservation:
         ground, leg = self._ground, self._leg
         assert ground.wish is not None, "its first call had one"
         wish = msgspec.structs.replace(
@@ -196,7 +196,7 @@ class LegRun:
             ]
             await side_by_side(runs, at_once=len(runs))
 
-    def _note(self, hold: Hold, error: SmgError, then: str) -> None:
+    def _note(self, hold: Reservation, error: SmgError, then: str) -> None:
         ground, leg = self._ground, self._leg
         assert ground.journey is not None, "it began with the generation"
         ground.journey.add(

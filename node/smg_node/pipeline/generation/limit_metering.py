@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Sequence
 from smg_node.admission.limit_matching import Matched
 from smg_node.admission.ticket import Ticket
 from smg_node.core.errors import SmgError
-from smg_node.core.generation.byte_sink import BOUNDLESS, Around, Room, Through
+from smg_node.core.generation.byte_sink import BOUNDLESS, ByteSink, FrameTemplate, TokenAllowance
 from smg_node.core.generation.events import Event
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.fleet.models.served_model import ServedModel
-from smg_node.pipeline.generation.event_sink import CutShortError, Ready, Receive, Telling
+from smg_node.pipeline.generation.event_sink import CutShortError, EventSink, Ready, Receive
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Prepared
-from smg_node.pipeline.stream.call_constraint import Keeping
-from smg_node.pipeline.stream.generation_stream import Story
+from smg_node.pipeline.stream.call_constraint import ConstraintCheck
+from smg_node.pipeline.stream.generation_stream import GenerationStream
 
 
 def reserve(
@@ -63,7 +63,7 @@ def _wanted(
     return choices, most, sum(lengths)
 
 
-class MeteredTelling(Telling):
+class MeteredEventSink(EventSink):
     """Tells of an answer as long as it may go on; then ends it as if it had all it asked for.
 
     What there is no right to is kept until there is one, and nothing more is asked for meanwhile.
@@ -75,10 +75,10 @@ class MeteredTelling(Telling):
         self,
         receive: Receive,
         ready: Ready | None,
-        keeping: Keeping | None,
-        through: Through | None,
+        keeping: ConstraintCheck | None,
+        through: ByteSink | None,
         ticket: Ticket,
-        story: Story,
+        story: GenerationStream,
     ) -> None:
         super().__init__(receive, ready, keeping, through)
         self._ticket = ticket
@@ -89,30 +89,30 @@ class MeteredTelling(Telling):
 
     @property
     def counts(self) -> bool:
-        """See `Telling`: only limits that end answers look at batches."""
+        """See `EventSink`: only limits that end answers look at batches."""
         return self._ticket.matched.finish
 
-    def around(self) -> Around | None:
-        """See `Telling`; nothing goes past what is kept."""
+    def around(self) -> FrameTemplate | None:
+        """See `EventSink`; nothing goes past what is kept."""
         return None if self._kept else super().around()
 
-    def room(self) -> Room:
-        """See `Telling`."""
+    def room(self) -> TokenAllowance:
+        """See `EventSink`."""
         self._room = room = self._ticket.room(self._prompt_tokens)
         return room
 
     @property
     def outdated(self) -> bool:
-        """See `Telling`."""
+        """See `EventSink`."""
         return self._ticket.batch > self._room.at_once
 
     def put(self, frames: bytes) -> bool:
-        """See `Telling`."""
+        """See `EventSink`."""
         self._ticket.passed(self._story.tokens)
         return super().put(frames)
 
     def say(self, events: Sequence[Event]) -> bool:
-        """See `Telling`."""
+        """See `EventSink`."""
         story = self._story
         if not self._kept and (
             self._ticket.streamed(self._prompt_tokens, story.tokens) or story.all_over
@@ -143,7 +143,7 @@ class MeteredTelling(Telling):
         await super()._heard()
 
 
-def settle(ticket: Ticket, story: Story | None, failure: SmgError | None) -> None:
+def settle(ticket: Ticket, story: GenerationStream | None, failure: SmgError | None) -> None:
     """Give back what a generation did not use; all of it, if no engine was asked."""
     if story is None:
         ticket.void()

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from smg_node.admission.ticket import Ticket
 from smg_node.core.generation.answer import Answer, Collector
-from smg_node.core.generation.byte_sink import Through
+from smg_node.core.generation.byte_sink import ByteSink
 from smg_node.core.generation.events import Event
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.request_context import RequestContext
@@ -57,7 +57,7 @@ class Run(Protocol):
         ...
 
     async def tell(
-        self, receive: Receive, ready: Ready | None = None, through: Through | None = None
+        self, receive: Receive, ready: Ready | None = None, through: ByteSink | None = None
     ) -> None:
         """Tell the events of this generation, and return when there are no more.
 
@@ -74,7 +74,7 @@ class Run(Protocol):
         ...
 
 
-async def told_whole(run: Run, choices: int) -> Answer:
+async def collected(run: Run, choices: int) -> Answer:
     """Return the whole answer of a run that can only tell; see `Run.answer`."""
     collector = Collector(choices)
     await run.tell(collector.feed)

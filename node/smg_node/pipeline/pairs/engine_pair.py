@@ -18,7 +18,7 @@ from smg_node.engines.chunk import Chunk
 from smg_node.engines.contracts import kv_transfer as transfer
 from smg_node.engines.disaggregation import Room, Style
 from smg_node.engines.engine import Engine, EngineRequest, Prefilled
-from smg_node.pipeline.pairs.pair_calls import Fault, Leg, PairLegs
+from smg_node.pipeline.pairs.pair_calls import Fault, Leg, PairCalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class PairCall:
         self._partners = partners
         self._tell = prefilled
         self._found: Prefilled | None = None
-        self._legs: PairLegs[Sequence[Chunk]] = PairLegs()
+        self._legs: PairCalls[Sequence[Chunk]] = PairCalls()
 
     @property
     def fault(self) -> Fault | None:

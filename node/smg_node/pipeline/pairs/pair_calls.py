@@ -34,7 +34,7 @@ BLAME_S: Final = 0.25
 """An engine that loses its partner may say so before the partner's own connection does."""
 
 
-class PairLegs(Generic[Said]):
+class PairCalls(Generic[Said]):
     """Two calls, made once."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from smg_node.engines.engine import Abilities, EngineRequest, Prefilled
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.pairs.engine_pair import PairCall, Partners
 from smg_node.pipeline.pairs.pair_calls import Fault, Leg
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.reservation import Reservation
 from smg_node.routing.pair_bans import PairBans
 
 
@@ -41,10 +41,10 @@ class Shared(Protocol):
         ...
 
 
-class PairHold(Hold, eq=False, kw_only=True):
+class PairReservation(Reservation, eq=False, kw_only=True):
     """A hold on the second worker, with that on the first one: `prefill`."""
 
-    prefill: Hold
+    prefill: Reservation
     partners: Partners
     bans: PairBans
     clock: Clock
@@ -53,35 +53,35 @@ class PairHold(Hold, eq=False, kw_only=True):
 
     @property
     def abilities(self) -> Abilities:
-        """See `Hold`: one answer a pair, and the prompt's log probabilities are those of the first worker."""
+        """See `Reservation`: one answer a pair, and the prompt's log probabilities are those of the first worker."""
         first, second = self.prefill.engine.abilities, self.engine.abilities
         return replace(second, native_n=False, prompt_logprobs=first.prompt_logprobs)
 
     @property
     def caching(self) -> tuple[Worker, int | None]:
-        """See `Hold`."""
-        at: Hold = self if self._alone else self.prefill
+        """See `Reservation`."""
+        at: Reservation = self if self._alone else self.prefill
         return at.worker, at.rank
 
     @property
     def unheard(self) -> bool:
-        """See `Hold`: the first worker never sees the answer."""
+        """See `Reservation`: the first worker never sees the answer."""
         return False
 
     @property
     def culprit(self) -> Worker:
-        """See `Hold`. Where both are there and do not come together, it is the one that was heard of."""
+        """See `Reservation`. Where both are there and do not come together, it is the one that was heard of."""
         at_first = self._call is not None and self._call.broke == "prefill"
         return self.prefill.worker if at_first else self.worker
 
     @property
     def lonely(self) -> bool:
-        """See `Hold`."""
+        """See `Reservation`."""
         at_first = self.culprit is self.prefill.worker
         return self.prefill.lonely if at_first else self.alone and self.worker.load.inflight == 1
 
     def call(self, request: EngineRequest) -> ChunkStream:
-        """See `Hold`: both calls, as one."""
+        """See `Reservation`: both calls, as one."""
         call = PairCall(self.partners, self.prefilled)
         self.take(call)
         return PulledChunks(call.chunks(request))
@@ -103,23 +103,23 @@ class PairHold(Hold, eq=False, kw_only=True):
         first.release(now_s)
 
     def ended(self, now_s: float) -> None:
-        """See `Hold`: whoever answered is told."""
+        """See `Reservation`: whoever answered is told."""
         if self._call is not None and self._call.by_prefill:
             self.prefill.ended(now_s)
         else:
-            Hold.ended(self, now_s)
+            Reservation.ended(self, now_s)
 
     def failed(self, error: SmgError, now_s: float) -> None:
-        """See `Hold`: whoever broke it is told."""
+        """See `Reservation`: whoever broke it is told."""
         fault = self._call.fault if self._call is not None else None
         if fault == "prefill":
             self.prefill.failed(error, now_s)
         elif fault == "transfer":
             self.bans.failed(self.prefill.worker.id, self.worker.id, now_s)
         else:
-            Hold.failed(self, error, now_s)
+            Reservation.failed(self, error, now_s)
 
     def release(self, now_s: float) -> None:
-        """See `Hold`."""
+        """See `Reservation`."""
         self.prefill.release(now_s)
-        Hold.release(self, now_s)
+        Reservation.release(self, now_s)

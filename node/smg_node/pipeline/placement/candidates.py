@@ -12,7 +12,7 @@ import msgspec
 from smg_node.core.journey import DROPPED_MAX
 from smg_node.fleet.models.served_model import AnyModel
 from smg_node.fleet.workers.worker import Worker
-from smg_node.pipeline.placement.eligibility import Allowed, Sieved, sieve
+from smg_node.pipeline.placement.eligibility import Allowed, EligibleWorkers, eligible
 from smg_node.routing.hash_ring import Ring
 from smg_node.routing.pool import Pool
 
@@ -23,48 +23,48 @@ Dropped: TypeAlias = tuple[tuple[str, str], ...]
 """Workers that cannot be chosen, each with the reason."""
 
 
-class Choosable(msgspec.Struct, frozen=True):
+class ChoiceSet(msgspec.Struct, frozen=True):
     """Workers to choose from, in the order of the pool's candidates."""
 
     workers: Sequence[Worker]
     pool: Pool
 
 
-class Stage(msgspec.Struct, frozen=True):
+class Candidates(msgspec.Struct, frozen=True):
     """One model's workers as of one version of the fleet. `all` is None where nobody can be chosen."""
 
     version: int
     model: AnyModel
     serving: Sequence[Worker]
-    sieved: Sieved
+    sieved: EligibleWorkers
     ring: Ring
     known: tuple[tuple[str, float], ...]
-    all: Choosable | None
-    near: Choosable | None
+    all: ChoiceSet | None
+    near: ChoiceSet | None
     """Those of this node's zone, where there are others beside them."""
     dropped: Dropped
     """Who cannot be chosen, and why; not all of very many."""
 
-    def choosable(self, spill: float) -> Choosable | None:
+    def choosable(self, spill: float) -> ChoiceSet | None:
         """Return those to choose from: of the own zone until they have `spill` of what they run at once."""
         near = self.near
         return self.all if near is None or spilled(near, spill) else near
 
-    def narrowed(self, now_s: float, allowed: Allowed, zone: str) -> "Stage":
+    def narrowed(self, now_s: float, allowed: Allowed, zone: str) -> "Candidates":
         """Return this stage for a call that may only go to `allowed` workers."""
-        sieved = sieve(self.serving, now_s, allowed)
+        sieved = eligible(self.serving, now_s, allowed)
         return _staged(self.version, self.model, self.serving, sieved, self.ring, self.known, zone)
 
 
-def stage_of(
+def candidates_of(
     version: int,
     model: AnyModel,
     serving: Sequence[Worker],
     now_s: float,
     *,
     zone: str,
-    before: Stage | None,
-) -> Stage:
+    before: Candidates | None,
+) -> Candidates:
     """Return the stage for the workers that serve `model`; it takes over what it can from the one before."""
     known = tuple((worker.load.worker, worker.load.weight) for worker in serving)
     # A ring is made of all workers, so that it is made anew only when one comes or goes for good.
@@ -72,28 +72,28 @@ def stage_of(
         ring = before.ring
     else:
         ring = Ring(known, before.ring if before is not None else None)
-    return _staged(version, model, serving, sieve(serving, now_s), ring, known, zone)
+    return _staged(version, model, serving, eligible(serving, now_s), ring, known, zone)
 
 
 def _staged(
     version: int,
     model: AnyModel,
     serving: Sequence[Worker],
-    sieved: Sieved,
+    sieved: EligibleWorkers,
     ring: Ring,
     known: tuple[tuple[str, float], ...],
     zone: str,
-) -> Stage:
+) -> Candidates:
     everybody, near = choosables(sieved.candidates, known, ring, zone)
     dropped = sieved.dropped[:DROPPED_MAX]
-    return Stage(version, model, serving, sieved, ring, known, everybody, near, dropped)
+    return Candidates(version, model, serving, sieved, ring, known, everybody, near, dropped)
 
 
 def choosables(
     workers: Sequence[Worker], known: tuple[tuple[str, float], ...], ring: Ring, zone: str
-) -> tuple[Choosable | None, Choosable | None]:
+) -> tuple[ChoiceSet | None, ChoiceSet | None]:
     """Return them to be chosen from, and those in `zone` where there are others beside them; None for nobody."""
-    near: Choosable | None = None
+    near: ChoiceSet | None = None
     if zone:
         own = [worker for worker in workers if worker.labels.get(ZONE_LABEL) == zone]
         if 0 < len(own) < len(workers):
@@ -101,7 +101,7 @@ def choosables(
     return _choosable(workers, known, ring), near
 
 
-def spilled(near: Choosable, spill: float) -> bool:
+def spilled(near: ChoiceSet, spill: float) -> bool:
     """Whether the workers of a zone have `spill` of what they run at once: others are to be used as well."""
     loads = [worker.load for worker in near.workers]
     limit = spill * sum([load.capacity for load in loads])
@@ -110,7 +110,7 @@ def spilled(near: Choosable, spill: float) -> bool:
 
 def _choosable(
     workers: Sequence[Worker], known: tuple[tuple[str, float], ...], ring: Ring
-) -> Choosable | None:
+) -> ChoiceSet | None:
     if not workers:
         return None
-    return Choosable(workers, Pool([worker.load for worker in workers], known, ring))
+    return ChoiceSet(workers, Pool([worker.load for worker in workers], known, ring))

@@ -12,24 +12,32 @@ from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.models.served_model import AnyModel
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.placement.eligibility import Allowed, probe_of
-from smg_node.pipeline.placement.pair_selection import PairUp
+from smg_node.pipeline.placement.pair_selection import PairSelector
 from smg_node.pipeline.placement.picker import Picker
 from smg_node.pipeline.placement.placement_request import (
     PROBE,
     TARGET,
     Beginnings,
-    Look,
+    CachedPlacement,
     Part,
+    PlacementAttempt,
+    PlacementRequest,
     Rule,
-    Usual,
-    Wish,
 )
-from smg_node.pipeline.placement.role_candidates import Stages, stages_of
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.placement.role_candidates import RoleCandidates, role_candidates_of
+from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import NOBODY, Avoid
 from smg_node.routing.policy_registry import Policies
 
-__all__ = ["RETRY_AFTER_S", "Beginnings", "Decider", "Look", "Rule", "Usual", "Wish"]
+__all__ = [
+    "RETRY_AFTER_S",
+    "Beginnings",
+    "CachedPlacement",
+    "Decider",
+    "PlacementAttempt",
+    "PlacementRequest",
+    "Rule",
+]
 
 RETRY_AFTER_S: Final = 2.0
 """What a client is told while no worker can be had: a probe interval at most, engines come back in seconds."""
@@ -52,10 +60,10 @@ class Decider:
         self._picker = Picker(policies, fleet.moved, clock=clock, rng=rng, beginnings=beginnings)
         self.at_once: Final = self._picker.at_once
         """Chooses and holds where all is as usual; see `Picker`."""
-        self._pair_up = PairUp(self._picker, clock=clock, rng=rng)
-        self._stages: dict[str, Stages] = {}
+        self._pair_up = PairSelector(self._picker, clock=clock, rng=rng)
+        self._stages: dict[str, RoleCandidates] = {}
 
-    def stages(self, model: AnyModel, now_s: float, rule: Rule) -> Stages:
+    def stages(self, model: AnyModel, now_s: float, rule: Rule) -> RoleCandidates:
         """Return what decisions about a model stand on as of `now_s`."""
         found = self._stages.get(model.pool)
         if (
@@ -66,7 +74,7 @@ class Decider:
             and found.fallback is rule.fallback
         ):
             return found
-        stages = stages_of(
+        stages = role_candidates_of(
             self._fleet.version,
             model,
             self._fleet.serving(model),
@@ -79,8 +87,8 @@ class Decider:
         return stages
 
     def stages_for(
-        self, model: AnyModel, wish: Wish, now_s: float, rule: Rule, *, last: bool
-    ) -> Stages:
+        self, model: AnyModel, wish: PlacementRequest, now_s: float, rule: Rule, *, last: bool
+    ) -> RoleCandidates:
         """Return what a decision about a call stands on; with `last` it may go where it failed before."""
         stages, fits, avoid = self.stages(model, now_s, rule), wish.fits, wish.avoid
         if stages.prefill is not None and not wish.pair:
@@ -94,7 +102,9 @@ class Decider:
                 break
         return found
 
-    def usual(self, model: AnyModel, now_s: float, rule: Rule, *, shed: bool) -> "Usual | None":
+    def usual(
+        self, model: AnyModel, now_s: float, rule: Rule, *, shed: bool
+    ) -> "CachedPlacement | None":
         """Return among whom a call that may go anywhere is placed; None where there is more to it.
 
         More is to be thought of where workers share calls or lie in several zones, where nobody can be chosen, and,
@@ -109,9 +119,9 @@ class Decider:
         part, workers = Part("", model.name, rule.policy), stage.all.workers
         only = workers[0] if len(workers) == 1 else None
         version, until_s = self._fleet.version, stages.until_s
-        return Usual(version, model, until_s, part, stage.all, stage.dropped, only)
+        return CachedPlacement(version, model, until_s, part, stage.all, stage.dropped, only)
 
-    def find(self, one: Look, now_s: float) -> Hold | None:
+    def find(self, one: PlacementAttempt, now_s: float) -> Reservation | None:
         """Choose and hold a worker, or a pair, if one can be had now."""
         stages = one.stages
         if stages.pairs is not None:
@@ -131,7 +141,9 @@ class Decider:
                 return self._picker.take(one.wish, part, probe, stage.dropped, one.began_s, now_s)
         return self._pair_up.probe(one, now_s)
 
-    def target(self, model: AnyModel, wish: Wish, now_s: float, rule: Rule) -> Hold:
+    def target(
+        self, model: AnyModel, wish: PlacementRequest, now_s: float, rule: Rule
+    ) -> Reservation:
         """Hold the one worker that a client wants, in a pair if it is half of one.
 
         NOT_FOUND `worker_not_found`, OVERLOADED `worker_unavailable`.
@@ -143,7 +155,7 @@ class Decider:
         usable = breaker.usable(now_s) or breaker.probe_free(now_s, alone=True)
         if worker.serves is model and worker.routable and usable:
             stages = self.stages(model, now_s, rule)
-            one = Look(model, wish, stages, rule, now_s)
+            one = PlacementAttempt(model, wish, stages, rule, now_s)
             if worker.role == "regular":
                 part = Part("", model.name, TARGET)
                 return self._picker.take(wish, part, worker, stages.regular.dropped, now_s, now_s)
@@ -159,14 +171,14 @@ class Decider:
 
     # ── What came of it ──────────────────────────────────────────────────────
 
-    def confirmed(self, hold: Hold, now_s: float) -> None:
+    def confirmed(self, hold: Reservation, now_s: float) -> None:
         """Take in that the first token of a call came: its prompt lies in that worker's cache."""
         beginning = hold.beginning
         if beginning is not None and beginning.blocks and self._beginnings is not None:
             worker, rank = hold.caching
             self._beginnings.dispatched(beginning, worker.id, now_s, rank=rank)
 
-    def answered(self, hold: Hold, ids: TokenIds, now_s: float) -> None:
+    def answered(self, hold: Reservation, ids: TokenIds, now_s: float) -> None:
         """Take in that a worker has answered with `ids`: the next turn begins with prompt and answer."""
         beginning, beginnings = hold.beginning, self._beginnings
         if beginning is not None and beginnings is not None:

@@ -19,7 +19,7 @@ Allowed = Callable[[Worker], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Sieved:
+class EligibleWorkers:
     """What is left. Nobody and `busy`: there are some, and all of them are full, or said so themselves.
 
     `strained`: there are some, and all of them are overloaded. `broken` are those that only their breaker keeps out. As long as no worker changes, it is so until `until_s`.
@@ -33,7 +33,9 @@ class Sieved:
     until_s: float
 
 
-def sieve(serving: Sequence[Worker], now_s: float, allowed: Allowed | None = None) -> Sieved:
+def eligible(
+    serving: Sequence[Worker], now_s: float, allowed: Allowed | None = None
+) -> EligibleWorkers:
     """Return who of `serving` may be chosen at `now_s`; with `allowed`, only of those."""
     dropped: list[tuple[str, str]] = []
     free: list[Worker] = []
@@ -68,10 +70,10 @@ def sieve(serving: Sequence[Worker], now_s: float, allowed: Allowed | None = Non
     if calm and len(calm) < len(free):
         dropped += [(worker.id, "overloaded") for worker in free if worker.load.overloaded]
         free = calm
-    return Sieved(free, bool(full) and not free, strained, broken, tuple(dropped), until_s)
+    return EligibleWorkers(free, bool(full) and not free, strained, broken, tuple(dropped), until_s)
 
 
-def probe_of(sieved: Sieved, now_s: float) -> Worker | None:
+def probe_of(sieved: EligibleWorkers, now_s: float) -> Worker | None:
     """Return the worker that a request for which there is no other may find out about, if one may.
 
     Where all that are left are open, the one that opened first need not wait for the end of its time.

@@ -6,17 +6,17 @@ from smg_node.core.ports import Clock, Rng
 from smg_node.fleet.workers.pair_eligibility import group_of
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.pairs.engine_pair import Partners
-from smg_node.pipeline.pairs.pair_reservation import PairHold
-from smg_node.pipeline.placement.candidates import ZONE_LABEL, Choosable, Stage
+from smg_node.pipeline.pairs.pair_reservation import PairReservation
+from smg_node.pipeline.placement.candidates import ZONE_LABEL, Candidates, ChoiceSet
 from smg_node.pipeline.placement.eligibility import probe_of
 from smg_node.pipeline.placement.picker import Picker
-from smg_node.pipeline.placement.placement_request import PROBE, TARGET, Look, Part
+from smg_node.pipeline.placement.placement_request import PROBE, TARGET, Part, PlacementAttempt
 from smg_node.pipeline.placement.role_candidates import Pairs
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.reservation import Reservation
 from smg_node.routing.pair_bans import PairBans, room_number
 
 
-class PairUp:
+class PairSelector:
     """Puts workers together, for this node's calls."""
 
     def __init__(self, picker: Picker, *, clock: Clock, rng: Rng) -> None:
@@ -25,7 +25,7 @@ class PairUp:
         self._clock = clock
         self._rng = rng
 
-    def choose(self, one: Look, pairs: Pairs, now_s: float) -> Hold:
+    def choose(self, one: PlacementAttempt, pairs: Pairs, now_s: float) -> Reservation:
         """Choose who works the prompt off, then who draws the answer."""
         stages, spill = one.stages, one.rule.zone_spill
         assert stages.prefill is not None
@@ -41,7 +41,9 @@ class PairUp:
             first.release(now_s)
             raise
 
-    def _joined(self, one: Look, pairs: Pairs, first: Hold, now_s: float) -> Hold:
+    def _joined(
+        self, one: PlacementAttempt, pairs: Pairs, first: Reservation, now_s: float
+    ) -> Reservation:
         """Choose who draws the answer to what `first` works off."""
         stages, rule = one.stages, one.rule
         assert stages.decode is not None
@@ -63,7 +65,7 @@ class PairUp:
         )
         return self._pair_of(first, second)
 
-    def _not_banned(self, first: Worker, choosable: Choosable, now_s: float) -> Choosable:
+    def _not_banned(self, first: Worker, choosable: ChoiceSet, now_s: float) -> ChoiceSet:
         """Return those whose hand-overs from `first` work; all if there are no such."""
         able = [
             at
@@ -72,9 +74,9 @@ class PairUp:
         ]
         if not able or len(able) == len(choosable.workers):
             return choosable
-        return Choosable([choosable.workers[at] for at in able], choosable.pool.only(able))
+        return ChoiceSet([choosable.workers[at] for at in able], choosable.pool.only(able))
 
-    def probe(self, one: Look, now_s: float) -> Hold | None:
+    def probe(self, one: PlacementAttempt, now_s: float) -> Reservation | None:
         """Hold a pair of which one half finds out how its worker is, or both do; None if there is none."""
         first, second = one.stages.prefill, one.stages.decode
         if first is None or second is None:
@@ -85,7 +87,9 @@ class PairUp:
                     return self._taken_pair(one, prefill, decode, PROBE, now_s)
         return None
 
-    def with_worker(self, one: Look, worker: Worker, now_s: float) -> Hold | None:
+    def with_worker(
+        self, one: PlacementAttempt, worker: Worker, now_s: float
+    ) -> Reservation | None:
         """Hold a pair that has `worker` in it; None if nobody can be put together with it."""
         stages, group = one.stages, group_of(worker)
         other = stages.decode if worker.role == "prefill" else stages.prefill
@@ -101,8 +105,8 @@ class PairUp:
         return self._taken_pair(one, prefill, decode, TARGET, now_s)
 
     def _taken_pair(
-        self, one: Look, prefill: Worker, decode: Worker, policy: str, now_s: float
-    ) -> Hold:
+        self, one: PlacementAttempt, prefill: Worker, decode: Worker, policy: str, now_s: float
+    ) -> Reservation:
         stages, name, wish, began_s = one.stages, one.model.name, one.wish, one.began_s
         assert stages.prefill is not None
         assert stages.decode is not None
@@ -112,7 +116,7 @@ class PairUp:
         second = self._picker.take(wish, part, decode, dropped, began_s, now_s)
         return self._pair_of(first, second)
 
-    def _pair_of(self, first: Hold, second: Hold) -> Hold:
+    def _pair_of(self, first: Reservation, second: Reservation) -> Reservation:
         pairing = first.worker.pairing
         assert pairing is not None
         host, port = first.worker.meeting
@@ -128,7 +132,7 @@ class PairUp:
         rank = second.rank
         if pairing.style == "room" and rank is not None and number % ranks[1] != rank:
             rank = None
-        return PairHold(
+        return PairReservation(
             second.worker,
             second.engine,
             second.card,
@@ -157,7 +161,7 @@ class PairUp:
         )
 
 
-def _or_probe(stage: Stage, now_s: float) -> list[Worker]:
+def _or_probe(stage: Candidates, now_s: float) -> list[Worker]:
     """Return who may be chosen, or the one that may be tried out."""
     if stage.sieved.candidates:
         return list(stage.sieved.candidates)

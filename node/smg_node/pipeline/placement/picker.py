@@ -7,9 +7,14 @@ from smg_node.core.ports import Clock, Rng
 from smg_node.fleet.load.worker_load import WorkerLoad, weigh
 from smg_node.fleet.models.served_model import AnyModel
 from smg_node.fleet.workers.worker import Worker
-from smg_node.pipeline.placement.candidates import Choosable, Dropped
-from smg_node.pipeline.placement.placement_request import Beginnings, Part, Usual, Wish
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.placement.candidates import ChoiceSet, Dropped
+from smg_node.pipeline.placement.placement_request import (
+    Beginnings,
+    CachedPlacement,
+    Part,
+    PlacementRequest,
+)
+from smg_node.pipeline.reservation import Reservation
 from smg_node.routing.costs import counted
 from smg_node.routing.policies.consistent_hashing import ConsistentHashing
 from smg_node.routing.policies.manual import Manual
@@ -37,7 +42,7 @@ class Picker:
         self._rng = rng
         self._beginnings = beginnings
 
-    def at_once(self, usual: Usual, wish: Wish, now_s: float) -> Hold:
+    def at_once(self, usual: CachedPlacement, wish: PlacementRequest, now_s: float) -> Reservation:
         """Choose as `choose` does, for a call that has not waited.
 
         An only candidate is taken without making what a choice would look at; its journey is told the same.
@@ -64,14 +69,14 @@ class Picker:
     def choose(
         self,
         model: AnyModel,
-        wish: Wish,
+        wish: PlacementRequest,
         part: Part,
-        choosable: Choosable,
+        choosable: ChoiceSet,
         dropped: Dropped,
         began_s: float,
         now_s: float,
         beginning: Beginning | None = None,
-    ) -> Hold:
+    ) -> Reservation:
         """Let the policy of `part` choose, for a call that waits since `began_s`; `dropped` could not be chosen.
 
         With `beginning`, that is the prompt before the prefix index.
@@ -112,7 +117,7 @@ class Picker:
 
     def take(
         self,
-        wish: Wish,
+        wish: PlacementRequest,
         part: Part,
         worker: Worker,
         dropped: Dropped,
@@ -124,7 +129,7 @@ class Picker:
         overlap: float = 0.0,
         *,
         keyed: bool = False,
-    ) -> Hold:
+    ) -> Reservation:
         """Count the call in, and tell its journey."""
         engine, card, journey = worker.engine, worker.card, wish.journey
         assert engine is not None
@@ -157,7 +162,7 @@ class Picker:
                     rank,
                 )
             )
-        return Hold(
+        return Reservation(
             worker,
             engine,
             card,

@@ -10,9 +10,9 @@ from smg_node.core.journey import Journey, Why
 from smg_node.core.request_context import Priority
 from smg_node.fleet.models.served_model import AnyModel
 from smg_node.fleet.workers.worker import Worker
-from smg_node.pipeline.placement.candidates import Choosable, Dropped
+from smg_node.pipeline.placement.candidates import ChoiceSet, Dropped
 from smg_node.pipeline.placement.eligibility import Allowed
-from smg_node.pipeline.placement.role_candidates import Stages
+from smg_node.pipeline.placement.role_candidates import RoleCandidates
 from smg_node.pipeline.retry import NOBODY, Avoid
 from smg_node.routing.policy import Beginning
 
@@ -21,7 +21,7 @@ TARGET: Final = "target"
 """Stand for the policy where none was asked."""
 
 
-class Wish(msgspec.Struct, eq=False):
+class PlacementRequest(msgspec.Struct, eq=False):
     """What one call wants of its worker. Nobody changes it.
 
     `prompt_tokens` are counted there (None: as many as `ids` are). With `fits`, only workers that it is true of;
@@ -89,12 +89,12 @@ class Rule:
     fallback: bool = True
 
 
-class Look(msgspec.Struct, eq=False):
+class PlacementAttempt(msgspec.Struct, eq=False):
     """One look for a worker: on what it stands, by which rule, and since when its call waits."""
 
     model: AnyModel
-    wish: Wish
-    stages: Stages
+    wish: PlacementRequest
+    stages: RoleCandidates
     rule: Rule
     began_s: float
 
@@ -111,14 +111,14 @@ class Part(msgspec.Struct, gc=False):
     tokens: int | None = None
 
 
-class Usual(msgspec.Struct, frozen=True):
+class CachedPlacement(msgspec.Struct, frozen=True):
     """Among whom the calls of a model are placed, and how, as of one version of the fleet and until then."""
 
     version: int
     model: AnyModel
     until_s: float
     part: Part
-    choosable: Choosable
+    choosable: ChoiceSet
     dropped: Dropped
     only: Worker | None
     """The one there is, if there is but one."""

@@ -19,19 +19,19 @@ from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedMod
 from smg_node.pipeline.placement.decider import (
     RETRY_AFTER_S,
     Beginnings,
+    CachedPlacement,
     Decider,
-    Look,
+    PlacementAttempt,
+    PlacementRequest,
     Rule,
-    Usual,
-    Wish,
 )
 from smg_node.pipeline.placement.waiting_room import PAUSE_MIN_S, WaitingRoom, overloaded
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import NOBODY
 from smg_node.routing.policy_registry import Policies
-from smg_node.routing.wait_queue import ClassCounts, Line, LineOptions
+from smg_node.routing.wait_queue import ClassCounts, QueueOptions, WaitQueue
 
-__all__ = ["Placer", "PlacerOptions", "Wish"]
+__all__ = ["PlacementRequest", "Placer", "PlacerOptions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class PlacerOptions:
     policy: str
     policies: Mapping[str, str] = field(default_factory=dict)
     wait_for_worker_s: float = 2.0
-    line: LineOptions = field(default_factory=LineOptions)
+    line: QueueOptions = field(default_factory=QueueOptions)
     zone: str = ""
     zone_spill: float = 0.8
     shed: bool = False
@@ -78,7 +78,7 @@ class Placer:
         self._rooms: dict[str, WaitingRoom] = {}
         self._rules: dict[str, Rule] = {}
         self._at_once = self._decider.at_once
-        self._usual: dict[str, Usual] = {}
+        self._usual: dict[str, CachedPlacement] = {}
         """How the next call of a model is placed if nothing has changed, by its pool."""
         self.confirmed: Final = self._decider.confirmed
         """Takes in that the first token of a held call came, and when: its prompt lies in that worker's cache."""
@@ -93,7 +93,7 @@ class Placer:
         policies: Mapping[str, str],
         wait_for_worker_s: float,
         zone_spill: float | None = None,
-        line: LineOptions | None = None,
+        line: QueueOptions | None = None,
         shed: bool = False,
         prefill_policy: str | None = None,
         decode_policy: str | None = None,
@@ -188,7 +188,7 @@ class Placer:
             if not await self._wait(until_s):
                 raise _no_worker(f"no worker serves {name!r} yet, but some are still starting")
 
-    def soon(self, model: AnyModel, wish: Wish) -> Hold | None:
+    def soon(self, model: AnyModel, wish: PlacementRequest) -> Reservation | None:
         """Choose a worker and count a call in, where nobody has to wait and all is as usual; None: `hold` it.
 
         That is nearly always: a call that may go to every worker, of which some can be chosen, and nobody in line.
@@ -211,7 +211,7 @@ class Placer:
             self._usual[model.pool] = usual
         return self._at_once(usual, wish, now_s)
 
-    async def hold(self, model: AnyModel, wish: Wish) -> Hold:
+    async def hold(self, model: AnyModel, wish: PlacementRequest) -> Reservation:
         """Choose a worker of `model` and count a call in.
 
         Waits a little for one to come back, then OVERLOADED `no_worker_available`; waits in line where all are
@@ -230,7 +230,9 @@ class Placer:
                     raise self._full(model, wish.priority, now_s)
                 waiting = bool(self._rooms) and self._waiting(model)
                 if not waiting:
-                    hold = self._decider.find(Look(model, wish, stages, rule, began_s), now_s)
+                    hold = self._decider.find(
+                        PlacementAttempt(model, wish, stages, rule, began_s), now_s
+                    )
                     if hold is not None:
                         return hold
                 if waiting or stages.busy:
@@ -244,7 +246,7 @@ class Placer:
             self._note_unplaced(model, wish)
             raise
 
-    def _note_unplaced(self, model: AnyModel, wish: Wish) -> None:
+    def _note_unplaced(self, model: AnyModel, wish: PlacementRequest) -> None:
         if wish.journey is not None:
             now_s = self._clock.monotonic_s()
             stages = self._decider.stages(model, now_s, self._rule(model))
@@ -266,19 +268,21 @@ class Placer:
 
     # ── Waiting ──────────────────────────────────────────────────────────────
 
-    async def _in_line(self, model: AnyModel, wish: Wish, began_s: float, until_s: float) -> Hold:
-        def attempt(now_s: float) -> Hold | None:
+    async def _in_line(
+        self, model: AnyModel, wish: PlacementRequest, began_s: float, until_s: float
+    ) -> Reservation:
+        def attempt(now_s: float) -> Reservation | None:
             rule = self._rule(model)
             last = now_s >= until_s
             stages = self._decider.stages_for(model, wish, now_s, rule, last=last)
-            return self._decider.find(Look(model, wish, stages, rule, began_s), now_s)
+            return self._decider.find(PlacementAttempt(model, wish, stages, rule, began_s), now_s)
 
         return await self._room(model).wait(wish.priority, wish.deadline_s, attempt)
 
     def _room(self, model: AnyModel) -> WaitingRoom:
         room = self._rooms.get(model.pool)
         if room is None:
-            line = Line(self._options.line)
+            line = WaitQueue(self._options.line)
             room = WaitingRoom(line, self._clock, _Prospect(self, model))
             self._rooms[model.pool] = room
         return room

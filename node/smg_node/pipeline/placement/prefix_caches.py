@@ -19,7 +19,7 @@ from smg_node.fleet.workers.worker import Worker
 from smg_node.routing.kv_index.block_hash import Roots, seed_of
 from smg_node.routing.kv_index.kv_event_consumer import KvFollower, Verdict
 from smg_node.routing.kv_index.prefix_index import PrefixIndex
-from smg_node.routing.kv_index.prompt_lookup import Assumed, Beginnings, Prompt
+from smg_node.routing.kv_index.prompt_lookup import Assumed, PromptLookup, PromptLookups
 from smg_node.routing.policy import Beginning
 
 SETTLED_BLOCKS: Final = 1_024
@@ -40,7 +40,7 @@ class Prefixes:
         """Take the index, and the name all nodes of the cluster share."""
         self.index: Final = index
         self._seed = seed_of(cluster)
-        self._beginnings = Beginnings(index)
+        self._beginnings = PromptLookups(index)
         self._roots: dict[str, Roots] = {}
         self._followed: dict[str, tuple[Worker, ServedModel, KvFollower]] = {}
         self._past: Counter[str] = Counter()
@@ -48,7 +48,7 @@ class Prefixes:
 
     def tell_assumed(self, on_assumed: Assumed) -> None:
         """Tell from now on what is assumed of workers that say nothing, because this node sent it there."""
-        self._beginnings = Beginnings(self.index, on_assumed=on_assumed)
+        self._beginnings = PromptLookups(self.index, on_assumed=on_assumed)
 
     def counts(self) -> Mapping[str, int]:
         """Return what all followers counted since the start, by its name in `KvFollower`."""
@@ -70,7 +70,7 @@ class Prefixes:
         self, beginning: Beginning, worker: str, now_s: float, *, rank: int | None = None
     ) -> None:
         """Take in that `worker` has worked that prompt off; from one that is followed we hear it anyway."""
-        assert type(beginning) is Prompt, "what `of` returned"
+        assert type(beginning) is PromptLookup, "what `of` returned"
         if not beginning.blocks:
             return
         followed = self._followed.get(worker)
@@ -87,7 +87,7 @@ class Prefixes:
         rank: int | None = None,
     ) -> None:
         """Take in that `worker` has answered that prompt with `ids`; from one that is followed we hear it anyway."""
-        assert type(beginning) is Prompt, "what `of` returned"
+        assert type(beginning) is PromptLookup, "what `of` returned"
         # Of most answers there is nothing to say: they end no block, and the prompt was assumed a moment ago.
         if len(ids) < beginning.room and beginning.assumed(worker, rank, now_s):
             return

@@ -18,11 +18,11 @@ from smg_node.fleet.workers.pair_eligibility import Group, group_of
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.placement.candidates import (
     ZONE_LABEL,
-    Choosable,
-    Stage,
+    Candidates,
+    ChoiceSet,
+    candidates_of,
     choosables,
     spilled,
-    stage_of,
 )
 from smg_node.pipeline.placement.eligibility import Allowed
 
@@ -30,10 +30,10 @@ from smg_node.pipeline.placement.eligibility import Allowed
 class Partnered(msgspec.Struct, frozen=True):
     """Who may draw the answers of one group's prompts: all, and those of each zone."""
 
-    all: Choosable
-    zones: Mapping[str, Choosable]
+    all: ChoiceSet
+    zones: Mapping[str, ChoiceSet]
 
-    def for_zone(self, zone: str, spill: float) -> Choosable:
+    def for_zone(self, zone: str, spill: float) -> ChoiceSet:
         """Return those to choose from for a first worker in `zone`: near ones while they have room."""
         near = self.zones.get(zone) if zone else None
         return self.all if near is None or spilled(near, spill) else near
@@ -42,29 +42,29 @@ class Partnered(msgspec.Struct, frozen=True):
 class Pairs(msgspec.Struct, frozen=True):
     """Who can be put together now: first halves that have a partner, and the partners by group."""
 
-    first: Choosable
-    near: Choosable | None
+    first: ChoiceSet
+    near: ChoiceSet | None
     partners: Mapping[Group, Partnered]
 
-    def choosable(self, spill: float) -> Choosable:
-        """Return the first halves to choose from; see `Stage.choosable`."""
+    def choosable(self, spill: float) -> ChoiceSet:
+        """Return the first halves to choose from; see `Candidates.choosable`."""
         near = self.near
         return self.first if near is None or spilled(near, spill) else near
 
 
-class Stages(msgspec.Struct, frozen=True):
+class RoleCandidates(msgspec.Struct, frozen=True):
     """One model's workers as of one version of the fleet, by what they do.
 
     `prefill` and `decode` are None where no worker is half of a pair; `pairs` where none can be had now. Without
     `fallback`, workers that answer alone get nothing while there are others.
     """
 
-    regular: Stage
-    prefill: Stage | None = None
-    decode: Stage | None = None
+    regular: Candidates
+    prefill: Candidates | None = None
+    decode: Candidates | None = None
     pairs: Pairs | None = None
     fallback: bool = True
-    alone: Stage | None = None
+    alone: Candidates | None = None
     """Those that may answer alone; None if nobody may."""
     until_s: float = NEVER
     """Until when it is so if no worker changes."""
@@ -115,15 +115,15 @@ class Stages(msgspec.Struct, frozen=True):
             all(map(fits, stage.sieved.candidates)) for stage in self._stages()
         )
 
-    def narrowed(self, now_s: float, allowed: Allowed, zone: str) -> "Stages":
+    def narrowed(self, now_s: float, allowed: Allowed, zone: str) -> "RoleCandidates":
         """Return these stages for a call that may only go to `allowed` workers."""
 
-        def narrow(stage: Stage) -> Stage:
+        def narrow(stage: Candidates) -> Candidates:
             return stage.narrowed(now_s, allowed, zone)
 
         return self._each(narrow, zone)
 
-    def only_alone(self) -> "Stages":
+    def only_alone(self) -> "RoleCandidates":
         """Return these stages for a call that no pair can take."""
         return _stages(self.regular)
 
@@ -136,12 +136,12 @@ class Stages(msgspec.Struct, frozen=True):
             half.busy or half.candidates for half in halves
         )
 
-    def _stages(self) -> Sequence[Stage]:
+    def _stages(self) -> Sequence[Candidates]:
         if self.prefill is None or self.decode is None:
             return (self.regular,)
         return (self.prefill, self.decode, self.regular)
 
-    def _each(self, change: Callable[[Stage], Stage], zone: str) -> "Stages":
+    def _each(self, change: Callable[[Candidates], Candidates], zone: str) -> "RoleCandidates":
         regular = change(self.regular)
         if self.prefill is None or self.decode is None:
             return _stages(regular, fallback=self.fallback)
@@ -149,7 +149,7 @@ class Stages(msgspec.Struct, frozen=True):
         return _stages(regular, first, second, zone=zone, fallback=self.fallback)
 
 
-def stages_of(
+def role_candidates_of(
     version: int,
     model: AnyModel,
     serving: Sequence[Worker],
@@ -157,17 +157,17 @@ def stages_of(
     *,
     zone: str,
     fallback: bool,
-    before: Stages | None,
-) -> Stages:
+    before: RoleCandidates | None,
+) -> RoleCandidates:
     """Return the stages for the workers that serve `model`; they take over what they can from those before."""
 
-    def of_role(role: str, old: Stage | None) -> Stage:
+    def of_role(role: str, old: Candidates | None) -> Candidates:
         workers = [worker for worker in serving if worker.role == role]
-        return stage_of(version, model, workers, now_s, zone=zone, before=old)
+        return candidates_of(version, model, workers, now_s, zone=zone, before=old)
 
     if all(worker.role == "regular" for worker in serving):
         old = before.regular if before is not None else None
-        regular = stage_of(version, model, serving, now_s, zone=zone, before=old)
+        regular = candidates_of(version, model, serving, now_s, zone=zone, before=old)
         return _stages(regular, fallback=fallback)
     regular = of_role("regular", before.regular if before is not None else None)
     first = of_role("prefill", before.prefill if before is not None else None)
@@ -176,17 +176,17 @@ def stages_of(
 
 
 def _stages(
-    regular: Stage,
-    first: Stage | None = None,
-    second: Stage | None = None,
+    regular: Candidates,
+    first: Candidates | None = None,
+    second: Candidates | None = None,
     *,
     zone: str = "",
     fallback: bool = True,
-) -> Stages:
+) -> RoleCandidates:
     """Put stages together, and work out what every decision would ask of them."""
     until_s = regular.sieved.until_s
     if first is None or second is None:
-        return Stages(
+        return RoleCandidates(
             regular,
             fallback=fallback,
             alone=regular,
@@ -194,7 +194,7 @@ def _stages(
             version=regular.version,
             model=regular.model,
         )
-    return Stages(
+    return RoleCandidates(
         regular,
         first,
         second,
@@ -207,7 +207,7 @@ def _stages(
     )
 
 
-def _pairs(first: Stage, second: Stage, zone: str) -> Pairs | None:
+def _pairs(first: Candidates, second: Candidates, zone: str) -> Pairs | None:
     partners: dict[Group, list[Worker]] = {}
     for worker in second.sieved.candidates:
         group = group_of(worker)
@@ -229,10 +229,10 @@ def _pairs(first: Stage, second: Stage, zone: str) -> Pairs | None:
     )
 
 
-def _partnered(workers: Sequence[Worker], stage: Stage) -> Partnered:
+def _partnered(workers: Sequence[Worker], stage: Candidates) -> Partnered:
     everybody, _ = choosables(workers, stage.known, stage.ring, "")
     assert everybody is not None, "a group has somebody"
-    zones: dict[str, Choosable] = {}
+    zones: dict[str, ChoiceSet] = {}
     for zone in sorted({worker.labels.get(ZONE_LABEL, "") for worker in workers} - {""}):
         _, near = choosables(workers, stage.known, stage.ring, zone)
         if near is not None:

@@ -14,18 +14,18 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
 from smg_node.core.request_context import Priority
 from smg_node.fleet.health.backpressure import NEVER
-from smg_node.pipeline.reservation import Hold
-from smg_node.routing.wait_queue import Line, LineFull, Ticket
+from smg_node.pipeline.reservation import Reservation
+from smg_node.routing.wait_queue import LineFull, Ticket, WaitQueue
 
 PASSED_OVER_MAX: Final = 8
 """How many who cannot be served are passed over at once; more would let one change cost too much."""
 PAUSE_MIN_S: Final = 0.001
 
-Attempt = Callable[[float], Hold | None]
+Attempt = Callable[[float], Reservation | None]
 """Find and hold a worker as of now, monotonic seconds, or say that there is none."""
 
 
-class Outlook(Protocol):
+class CapacityView(Protocol):
     """What a room asks of whoever knows the workers. Times are on the monotonic clock."""
 
     def lost(self, now_s: float) -> SmgError | None:
@@ -44,13 +44,13 @@ class Outlook(Protocol):
 class WaitingRoom:
     """Those who wait for a worker of one model."""
 
-    def __init__(self, line: Line, clock: Clock, outlook: Outlook) -> None:
+    def __init__(self, line: WaitQueue, clock: Clock, outlook: CapacityView) -> None:
         self.line = line
         self._outlook = outlook
         self._lost_s: float | None = None
         """Since when there is nobody to wait for."""
         self._clock = clock
-        self._waiting: dict[int, tuple[asyncio.Future[Hold], Attempt]] = {}
+        self._waiting: dict[int, tuple[asyncio.Future[Reservation], Attempt]] = {}
         self._soon: asyncio.Handle | None = None
         self._later: asyncio.TimerHandle | None = None
 
@@ -58,7 +58,7 @@ class WaitingRoom:
         """Return how many wait."""
         return len(self.line)
 
-    async def wait(self, rank: Priority, deadline_s: float, attempt: Attempt) -> Hold:
+    async def wait(self, rank: Priority, deadline_s: float, attempt: Attempt) -> Reservation:
         """Return what `attempt` found, when it is its turn and there is something to find.
 
         OVERLOADED `overloaded` if there is no place left, or not in time.
@@ -68,7 +68,7 @@ class WaitingRoom:
             ticket = self.line.enter(rank, now_s, deadline_s)
         except LineFull as full:
             raise overloaded("too many requests wait already", full.retry_after_s) from None
-        future: asyncio.Future[Hold] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
         self._waiting[ticket.number] = (future, attempt)
         self.serve_soon()
         try:

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 
 
-class Turns:
+class LoopBudget:
     """Who has something to do that takes a while waits for its turn, in order; between two rounds the loop looks at its sockets.
 
     A round has work of size 1 in all, or one piece that is larger. Who is cancelled while it waits takes no room.

@@ -34,8 +34,8 @@ from smg_node.core.ports import Clock
 from smg_node.engines.contracts.sampling_rules import Refusal, with_defaults
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.parsers.selection.model_formats import Printing
-from smg_node.pipeline.prompt.loop_budget import Turns
-from smg_node.pipeline.prompt.request_bounds import Terms
+from smg_node.pipeline.prompt.loop_budget import LoopBudget
+from smg_node.pipeline.prompt.request_bounds import RequestBounds
 from smg_node.pipeline.stream.call_constraint import schemas_of
 from smg_node.prompts.constraints.constraint_check import check_constraint
 
@@ -87,7 +87,7 @@ class Preparer:
         self._clock = clock
         self._now_ms = clock.now_ms
         self._threads = threads
-        self._turns = Turns()
+        self._turns = LoopBudget()
         self._limits = limits if limits is not None else PrepareLimits()
         # Applications send the same schema with every request; checking a large one takes a while.
         self._approved: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -256,7 +256,7 @@ def _characters(prompt: ChatPrompt) -> int:
 
 
 def fit(
-    prepared: Prepared, request: GenerateRequest, terms: Terms, told: Constraint | None
+    prepared: Prepared, request: GenerateRequest, terms: RequestBounds, told: Constraint | None
 ) -> tuple[TokenIds, Sampling]:
     """Return the ids and sampling to send to an engine of these `terms`: checked, cut, clamped.
 

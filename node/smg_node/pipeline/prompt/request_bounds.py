@@ -25,14 +25,14 @@ DRAWN_MAX: Final = 64
 """Samplings kept per terms. Those of plain bodies are few objects that come again and again; others are seen once."""
 
 
-class Drawn(msgspec.Struct, frozen=True):
+class SamplingBounds(msgspec.Struct, frozen=True):
     """What answers drawn as `wished` come to on engines of some `abilities`: all that does not depend on a prompt.
 
     `sampling` is what they are drawn with, `asked` what their engine is sent, and `ignored` names the wishes it
     cannot fulfil. It holds for one answer to a prompt of at most `longest` ids: behind a longer one there is less room.
     """
 
-    terms: "Terms"
+    terms: "RequestBounds"
     wished: Sampling
     abilities: Abilities
     sampling: Sampling
@@ -50,7 +50,7 @@ class Drawn(msgspec.Struct, frozen=True):
     top_p: float
 
 
-class Terms:
+class RequestBounds:
     """One model's, for engines of one card. Holds for as long as `settings` and `printing` are the model's.
 
     `prompt_max` and `context` are in tokens, None if nobody knows. `trusted`: every id that our tokenizer makes
@@ -88,8 +88,8 @@ class Terms:
         self.fingerprint = model.fingerprint(card)
         self.stops = stop_ids(model.printing, model.tokenizer)
         self._ends = ends_of(_PLAIN, model.tokenizer, card.eos_ids)
-        self.kept: dict[int, Drawn] = {}
-        """What was worked out for a sampling, by its identity; see `drawn_of`."""
+        self.kept: dict[int, SamplingBounds] = {}
+        """What was worked out for a sampling, by its identity; see `sampling_bounds`."""
 
     def ends(self, sampling: Sampling, read: frozenset[int]) -> Ends:
         """Return which ids end an answer drawn so; `read` are those that its format reads."""
@@ -97,7 +97,7 @@ class Terms:
             return self._ends
         return ends_of(sampling, self.tokenizer, self.card.eos_ids, read=read)
 
-    def keep(self, drawn: Drawn) -> None:
+    def keep(self, drawn: SamplingBounds) -> None:
         """Keep that for the next requests that are drawn so."""
         if len(self.kept) >= DRAWN_MAX:
             self.kept.clear()
@@ -112,25 +112,25 @@ class Terms:
         return min(bounds)
 
 
-def terms_of(model: ServedModel, card: ModelCard) -> Terms:
+def request_bounds(model: ServedModel, card: ModelCard) -> RequestBounds:
     """Return the terms of `model` on engines of `card`."""
     known = model.worked_out
-    found: Terms | None = known.get(id(card))
+    found: RequestBounds | None = known.get(id(card))
     # It holds its card, so that no other one can have that id.
     if found is not None and found.settings is model.settings and found.printing is model.printing:
         return found
     if len(known) >= CARDS_MAX:
         known.clear()
-    terms = known[id(card)] = Terms(model, card)
+    terms = known[id(card)] = RequestBounds(model, card)
     return terms
 
 
-def drawn_of(
+def sampling_bounds(
     model: ServedModel, card: ModelCard, wished: Sampling, abilities: Abilities
-) -> Drawn | None:
+) -> SamplingBounds | None:
     """Return what was kept of answers of `model` drawn so, on engines of that card and these abilities."""
-    terms: Terms | None = model.worked_out.get(id(card))
-    # As in `terms_of`.
+    terms: RequestBounds | None = model.worked_out.get(id(card))
+    # As in `request_bounds`.
     if (
         terms is None
         or terms.settings is not model.settings

@@ -16,7 +16,7 @@ import msgspec
 from smg_node.admission.ticket import Ticket
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.answer import Answer
-from smg_node.core.generation.byte_sink import Through
+from smg_node.core.generation.byte_sink import ByteSink
 from smg_node.core.generation.events import UNSAID, Begin, Event, Fail, Usage
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest
 from smg_node.core.ids import IdSource
@@ -27,7 +27,7 @@ from smg_node.dialects.chat.writer import call_ids, chat_fields
 from smg_node.engines.http.status_mapping import is_answer
 from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.pipeline.generation.event_sink import Ready, Receive
-from smg_node.pipeline.generation.run_interface import Generations, Run, told_whole
+from smg_node.pipeline.generation.run_interface import Generations, Run, collected
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay.relay_call import REFUSAL_MAX_BYTES, Head
@@ -117,7 +117,7 @@ class AnyRun:
                 yield batch
 
     async def tell(
-        self, receive: Receive, ready: Ready | None = None, through: Through | None = None
+        self, receive: Receive, ready: Ready | None = None, through: ByteSink | None = None
     ) -> None:
         """See `Run`."""
         await (await self._chosen()).tell(receive, ready, through)
@@ -154,7 +154,7 @@ class ChatRun:
         self._context = context
         self._id = parts.ids.new("")
         self._run: RelayRun | None = None
-        self._heard: Hearing | None = None
+        self._heard: AnswerCollector | None = None
 
     @property
     def worker(self) -> str:
@@ -195,7 +195,7 @@ class ChatRun:
         yield self._ending(failure)
 
     async def tell(
-        self, receive: Receive, ready: Ready | None = None, through: Through | None = None
+        self, receive: Receive, ready: Ready | None = None, through: ByteSink | None = None
     ) -> None:
         """See `Run`."""
         async with aclosing(self.events()) as batches:
@@ -205,7 +205,7 @@ class ChatRun:
 
     async def answer(self) -> Answer:
         """See `Run`."""
-        return await told_whole(self, self._request.choices)
+        return await collected(self, self._request.choices)
 
     def _told(self) -> list[Event]:
         return [] if self._heard is None else self._heard.take()
@@ -237,7 +237,7 @@ class ChatRun:
             self._run = parts.relays.start(asked, {}, self._context, key, asks)
         return self._run
 
-    def _listen(self, prompt_tokens: int) -> "Hearing":
+    def _listen(self, prompt_tokens: int) -> "AnswerCollector":
         """Return who listens to a call; what was heard of the one before it said nothing."""
         request = self._request
         prompt = request.prompts[0]
@@ -252,11 +252,11 @@ class ChatRun:
             top_p=UNSAID if top_p is None else top_p,
         )
         reader = ChunkReader(begin, prompt_tokens=prompt_tokens, taken=call_ids(prompt))
-        self._heard = Hearing(reader)
+        self._heard = AnswerCollector(reader)
         return self._heard
 
 
-class Hearing:
+class AnswerCollector:
     """What is heard of one call."""
 
     def __init__(self, reader: ChunkReader) -> None:

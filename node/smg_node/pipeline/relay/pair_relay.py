@@ -15,11 +15,11 @@ from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
 from smg_node.engines.http.response_stream import HttpStream
 from smg_node.engines.http.status_mapping import failure, is_answer
 from smg_node.pipeline.pairs.engine_pair import Partners
-from smg_node.pipeline.pairs.pair_calls import BLAME_S, Fault, Leg, PairLegs
+from smg_node.pipeline.pairs.pair_calls import BLAME_S, Fault, Leg, PairCalls
 from smg_node.pipeline.relay.pair_bodies import ANSWER_MAX_BYTES, of_decode, of_prefill, prefilled
 from smg_node.pipeline.relay.relay_call import Head, RelayCall, path_of, refusal
 from smg_node.pipeline.relay.relay_request import Relayable
-from smg_node.pipeline.relay.response_filter import Passage
+from smg_node.pipeline.relay.response_filter import ResponseFilter
 
 
 class RelayPair:
@@ -32,7 +32,7 @@ class RelayPair:
         self,
         partners: Partners,
         asked: Relayable,
-        passage: Passage,
+        passage: ResponseFilter,
         *,
         prefilled: Callable[[Prefilled], None],
         spoke: Callable[[], None],
@@ -48,7 +48,7 @@ class RelayPair:
         )
         self._over = asyncio.Event()
         """Set when the first call is over."""
-        self._legs: PairLegs[Head | bytes] = PairLegs()
+        self._legs: PairCalls[Head | bytes] = PairCalls()
         self._found: Prefilled | None = None
         self._refused = 0
 

@@ -16,7 +16,7 @@ from smg_node.engines.http.status_mapping import failure, is_answer
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.relay.relay_headers import from_worker
 from smg_node.pipeline.relay.relay_request import Api
-from smg_node.pipeline.relay.response_filter import Passage, failed_at_once
+from smg_node.pipeline.relay.response_filter import ResponseFilter, failed_at_once
 
 KEPT_MAX_BYTES: Final = 1_048_576
 """So much of an answer that is not streamed is kept back."""
@@ -51,7 +51,7 @@ class RelayCall:
         self,
         engine: HttpEngine,
         api: Api,
-        passage: Passage,
+        passage: ResponseFilter,
         *,
         spoke: Callable[[], None],
         known: Callable[[], Awaitable[None]] | None = None,

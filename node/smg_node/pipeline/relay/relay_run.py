@@ -26,8 +26,8 @@ from smg_node.engines.transport.grpc_status import DEADLINE_CODE
 from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.pipeline.generation.generator import checked_key
 from smg_node.pipeline.generation.leg_runner import given_up
-from smg_node.pipeline.pairs.pair_reservation import PairHold
-from smg_node.pipeline.placement.placer import Wish
+from smg_node.pipeline.pairs.pair_reservation import PairReservation
+from smg_node.pipeline.placement.placer import PlacementRequest
 from smg_node.pipeline.relay.pair_bodies import on_rank
 from smg_node.pipeline.relay.pair_relay import RelayPair
 from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of
@@ -40,8 +40,8 @@ from smg_node.pipeline.relay.relay_eligibility import (
 )
 from smg_node.pipeline.relay.relay_metering import RelayMeter
 from smg_node.pipeline.relay.relay_request import Relayable
-from smg_node.pipeline.relay.response_filter import Passage, UsageReader
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.relay.response_filter import ResponseFilter, UsageReader
+from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Attempts, Broken, GiveUp
 from smg_node.telemetry.traces import request_scope as scope
 
@@ -146,7 +146,7 @@ class RelayRun:
         await self.meter.enter(found.name)
         return found
 
-    async def _placed(self, model: RelayedModel, wish: Wish) -> Hold:
+    async def _placed(self, model: RelayedModel, wish: PlacementRequest) -> Reservation:
         parts, asked = self._parts, self._asked
         check_somebody_can(asked, parts.fleet.serving(model))
         try:
@@ -158,9 +158,9 @@ class RelayRun:
         self.worker = hold.worker.id
         return hold
 
-    def _wish(self, model: RelayedModel, journey: Journey) -> Wish:
+    def _wish(self, model: RelayedModel, journey: Journey) -> PlacementRequest:
         context, asked = self._context, self._asked
-        return Wish(
+        return PlacementRequest(
             deadline_s=context.deadline_s,
             ids=asked.ids,
             prompt_tokens=asked.prompt_tokens,
@@ -209,7 +209,13 @@ class RelayRun:
             wish = msgspec.structs.replace(wish, avoid=attempts.avoid, why="retry")
 
     def _broke(
-        self, hold: Hold, error: SmgError, attempts: Attempts, journey: Journey, *, said: bool
+        self,
+        hold: Reservation,
+        error: SmgError,
+        attempts: Attempts,
+        journey: Journey,
+        *,
+        said: bool,
     ) -> float:
         """Return how long to wait before the next call; raises the error where there is none."""
         parts = self._parts
@@ -245,7 +251,7 @@ class RelayRun:
         return pause_s
 
     async def _called(
-        self, hold: Hold, model: RelayedModel, silences: int
+        self, hold: Reservation, model: RelayedModel, silences: int
     ) -> AsyncGenerator[Head | bytes, None]:
         """Yield what one worker answers; nothing is yielded of what another one may yet answer."""
         engine, listener = hold.engine, self._asks.listen()
@@ -253,7 +259,7 @@ class RelayRun:
         self.found = None
         with scope.child("engine") as span:
             request = self._request(span.headers(), silences)
-            passage = Passage(engine.served_name, model.name)
+            passage = ResponseFilter(engine.served_name, model.name)
             self._usage = passage.usage
             call = self._call(hold, engine, passage)
             if isinstance(call, RelayCall):
@@ -267,14 +273,16 @@ class RelayRun:
             if listener is not None:
                 listener.over()
 
-    def _call(self, hold: Hold, engine: HttpEngine, passage: Passage) -> RelayCall | RelayPair:
+    def _call(
+        self, hold: Reservation, engine: HttpEngine, passage: ResponseFilter
+    ) -> RelayCall | RelayPair:
         """Return the call that is made of a hold: of one worker, or of two."""
         asked, now_s = self._asked, self._parts.clock.monotonic_s()
 
         def spoke() -> None:
             self._spoke(hold)
 
-        if isinstance(hold, PairHold):
+        if isinstance(hold, PairReservation):
             if asked.shareable:
                 pair = RelayPair(
                     hold.partners,
@@ -288,7 +296,7 @@ class RelayRun:
             hold.part(now_s)
         return RelayCall(engine, asked.api, passage, spoke=spoke)
 
-    def _prefilled(self, hold: PairHold, found: Prefilled, passage: Passage) -> None:
+    def _prefilled(self, hold: PairReservation, found: Prefilled, passage: ResponseFilter) -> None:
         hold.prefilled(found)
         self.found = found
         if found.cached_tokens >= 0:
@@ -320,7 +328,7 @@ class RelayRun:
             silences=silences,
         )
 
-    def _spoke(self, hold: Hold) -> None:
+    def _spoke(self, hold: Reservation) -> None:
         parts = self._parts
         now_s = parts.clock.monotonic_s()
         if self._first_s is None and self._asked.api.generates:

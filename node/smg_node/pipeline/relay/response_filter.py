@@ -74,7 +74,7 @@ class UsageReader:
         self.cached_tokens = min(cached, self.prompt_tokens)
 
 
-class Passage:
+class ResponseFilter:
     """What becomes of an answer's bytes. `done` is whether its last event was the end of a stream.
 
     Nothing is looked at in an `opaque` answer, one that is packed.

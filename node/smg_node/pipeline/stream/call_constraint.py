@@ -61,7 +61,7 @@ _FREE: Final = Forced()
 
 
 @dataclass(slots=True)
-class Keeping:
+class ConstraintCheck:
     """Looks at what answers are whose engine could not be held to what was asked for."""
 
     unheld: Sequence[Sequence[str]]

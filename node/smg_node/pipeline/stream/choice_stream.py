@@ -25,7 +25,7 @@ from smg_node.engines.chunk import Chunk, IdLogprob
 from smg_node.parsers.reading.parser import Parser
 from smg_node.pipeline.stream.framer import Framer
 from smg_node.pipeline.stream.logprob_text import spell_logprob
-from smg_node.pipeline.stream.token_attribution import Spoken
+from smg_node.pipeline.stream.token_attribution import TokenAttribution
 from smg_node.tokens.decoding.detokenizer import TableDetokenizer
 from smg_node.tokens.decoding.stop_strings import StopMachine
 from smg_node.tokens.tokenizer import Detokenizer, Tokenizer
@@ -88,7 +88,7 @@ class ChoiceStream:
         self._tokenizer = tokenizer
         self._detokenizer = detokenizer
         self._table = detokenizer if isinstance(detokenizer, TableDetokenizer) else None
-        self._spoken = Spoken(parser, single=single)
+        self._spoken = TokenAttribution(parser, single=single)
         self._reader = self._spoken.reader
         self._stop = StopMachine(sampling.stop, keep=sampling.keep_stop) if sampling.stop else None
         # Where one call may end the choice, it ends with the call's last token and not with its last packet.

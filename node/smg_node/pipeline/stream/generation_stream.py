@@ -32,7 +32,7 @@ class Echo:
     ids: tuple[int, ...]
 
 
-class Story(msgspec.Struct, eq=False):
+class GenerationStream(msgspec.Struct, eq=False):
     """Tells one generation. `answers_per_prompt` choices belong to each prompt, in order.
 
     Where there is only one choice and no prompt to be given back, it may be said to be `alone`: what is fed to it is

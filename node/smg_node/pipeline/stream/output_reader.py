@@ -26,7 +26,7 @@ _PLAIN: Final = Plain()
 _NO_IDS: Final[frozenset[int]] = frozenset()
 
 
-class Listening:
+class OutputReader:
     """One prompt's. `ends` are ids that the parser reads at an answer's end; without `reads` there is none.
 
     Made for each prompt, and never changed but for the parser that waits for the first answer.
@@ -132,7 +132,7 @@ class Listening:
         )
 
 
-def listening(
+def output_reader(
     prompt: Prompt,
     text: str,
     printing: Printing,
@@ -143,7 +143,7 @@ def listening(
     expect: Expect = "native",
     named: str = "",
     stops: frozenset[int] = frozenset(),
-) -> Listening:
+) -> OutputReader:
     """Return how answers to `prompt`, rendered as `text`, are listened to.
 
     `stops` are ids that the format of its model reads at an answer's end. INVALID_REQUEST where the client wants the
@@ -155,7 +155,7 @@ def listening(
             f"ignore_eos is not possible with {printing.chosen.reasoning}: its messages end with such tokens",
             sampling.path("ignore_eos"),
         )
-    return Listening(
+    return OutputReader(
         prompt,
         text,
         printing,

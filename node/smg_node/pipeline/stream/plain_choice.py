@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from smg_node.core.generation.answer import Choice
-from smg_node.core.generation.byte_sink import Around, Room
+from smg_node.core.generation.byte_sink import FrameTemplate, TokenAllowance
 from smg_node.core.generation.events import BlockEnd, BlockStart, Delta, Event, Finish, FinishReason
 from smg_node.core.generation.request import Sampling, TokenIds
 from smg_node.engines.chunk import Chunk
@@ -96,7 +96,7 @@ class PlainStream(msgspec.Struct, eq=False):
             self._end(out, "length" if finish == "length" else "stop", matched)
 
     def cut_through(
-        self, reader: ChunkReader, around: Around, cached: int, room: Room
+        self, reader: ChunkReader, around: FrameTemplate, cached: int, room: TokenAllowance
     ) -> CutThrough | None:
         """Return how plain chunks may go on past `feed`, which hears the next other one; None where they may not now.
 

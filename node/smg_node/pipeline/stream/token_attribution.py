@@ -15,7 +15,7 @@ from smg_node.parsers.reading.parser import Parser
 from smg_node.parsers.reading.scanner import Scanner
 
 
-class Spoken:
+class TokenAttribution:
     """One choice's parser. With `single` nothing is said after the first complete call."""
 
     __slots__ = (

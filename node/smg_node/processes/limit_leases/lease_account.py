@@ -10,7 +10,7 @@ import msgspec
 
 from smg_node.admission.charging import give_back
 from smg_node.admission.ports import Share
-from smg_node.processes.limit_leases.lease_messages import Word
+from smg_node.processes.limit_leases.lease_messages import LeaseGrant
 
 _NEVER_MS: Final = -(1 << 62)
 
@@ -62,7 +62,7 @@ class Lease:
         share.spent += more
         self.lent = held
 
-    def word(self, given: int, *, answers: bool = True, dry: bool = False) -> Word:
+    def word(self, given: int, *, answers: bool = True, dry: bool = False) -> LeaseGrant:
         """Return what is said of it now. Where it is `dry`, there is nothing for who asked, here or elsewhere."""
         share = self.share
         pool = share.pool
@@ -70,7 +70,7 @@ class Lease:
             pool = 0
         elif pool >= 0:
             pool += max(0, share.left)
-        return Word(
+        return LeaseGrant(
             key=share.key,
             term=self.term,
             given=given,
@@ -85,7 +85,7 @@ class Lease:
             answers=answers,
         )
 
-    def recall(self, now_ms: int) -> Word:
+    def recall(self, now_ms: int) -> LeaseGrant:
         """Return the word that asks for what is not in use."""
         self.recalled = True
         self.recalled_ms = now_ms

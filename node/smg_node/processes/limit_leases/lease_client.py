@@ -13,9 +13,9 @@ without windows, comes back. Looks are cheap, and there is none while nothing is
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from smg_node.processes.limit_leases.lease_messages import Ask, Told
-from smg_node.processes.limit_leases.leased_limit import Loan
-from smg_node.processes.limit_leases.leased_share import Leased
+from smg_node.processes.limit_leases.lease_messages import LeaseAsk, LeaseGrants
+from smg_node.processes.limit_leases.leased_limit import LeasedLimit
+from smg_node.processes.limit_leases.leased_share import LeasedShare
 
 KEYS_MAX: Final = 65_536
 """More are not lent to one process: what is asked for beyond that is refused there."""
@@ -37,13 +37,13 @@ class Limit(NamedTuple):
     window_ms: int
 
 
-class Borrower:
+class LeaseClient:
     """One per data process. `waits` says who waits for a key."""
 
     def __init__(self, waits: Callable[[str], Waits]) -> None:
         self._waits: Final = waits
-        self._loans: dict[str, Loan] = {}
-        self._late: list[Ask] = []
+        self._loans: dict[str, LeasedLimit] = {}
+        self._late: list[LeaseAsk] = []
         """What was given for a key that is no longer used here."""
         self._linked = False
 
@@ -51,13 +51,13 @@ class Borrower:
         """Return of how many limits something is known."""
         return len(self._loans)
 
-    def share(self, key: str, limit: Limit, *, now_ms: int, wall_ms: int) -> Leased:
+    def share(self, key: str, limit: Limit, *, now_ms: int, wall_ms: int) -> LeasedShare:
         """Return what may be charged of a limit; the one that was returned before may be retired by now."""
         loan = self._loans.get(key)
         if loan is None:
-            share = Leased(key, amount=limit.amount, window_ms=limit.window_ms)
+            share = LeasedShare(key, amount=limit.amount, window_ms=limit.window_ms)
             if len(self._loans) < KEYS_MAX:
-                self._loans[key] = Loan(share, now_ms)
+                self._loans[key] = LeasedLimit(share, now_ms)
             else:
                 share.pool = 0
             return share
@@ -67,7 +67,7 @@ class Borrower:
         loan.due_ms = min(loan.due_ms, now_ms)
         return loan.share
 
-    def peek(self, key: str) -> Leased | None:
+    def peek(self, key: str) -> LeasedShare | None:
         """Return what there is of a key; None if it is not used here."""
         loan = self._loans.get(key)
         return None if loan is None else loan.share
@@ -79,7 +79,7 @@ class Borrower:
             loan.due_ms = now_ms
             loan.used_ms = now_ms
 
-    def look(self, now_ms: int, wall_ms: int) -> list[Ask]:
+    def look(self, now_ms: int, wall_ms: int) -> list[LeaseAsk]:
         """Return what is to be said now; nothing while there is no link."""
         asks, self._late = self._late, []
         gone = []
@@ -107,14 +107,16 @@ class Borrower:
 
     # ── The link ─────────────────────────────────────────────────────────────
 
-    def hear(self, told: Told, *, now_ms: int, wall_ms: int) -> Sequence[str]:
+    def hear(self, told: LeaseGrants, *, now_ms: int, wall_ms: int) -> Sequence[str]:
         """Go by what the control process said; return the keys of which it said something."""
         for word in told.words:
             loan = self._loans.get(word.key)
             if loan is not None:
                 loan.take(word, now_ms=now_ms, wall_ms=wall_ms)
             elif word.given or word.recall:
-                self._late.append(Ask(word.key, word.term, back=word.given, recalled=word.recall))
+                self._late.append(
+                    LeaseAsk(word.key, word.term, back=word.given, recalled=word.recall)
+                )
         return [word.key for word in told.words]
 
     def begin_anew(self, now_ms: int) -> dict[str, int]:

@@ -14,11 +14,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from smg_mesh.shared import Waiting
+from smg_mesh.shared import RightsQueue
 from smg_node.core.ports import Clock
-from smg_node.processes.limit_leases.lease_client import Borrower, Limit, Waits
-from smg_node.processes.limit_leases.lease_messages import Said, pack, read_told
-from smg_node.processes.limit_leases.leased_share import Leased
+from smg_node.processes.limit_leases.lease_client import LeaseClient, Limit, Waits
+from smg_node.processes.limit_leases.lease_messages import LeaseReport, pack, read_grants
+from smg_node.processes.limit_leases.leased_share import LeasedShare
 
 Tell = Callable[[bytes], None]
 ANSWER_S: Final = 0.5
@@ -55,15 +55,15 @@ class LeasedRights:
     def __init__(self, limits: LimitsHere, *, clock: Clock) -> None:
         self._limits: Final = limits
         self._clock: Final = clock
-        self._waiting: Final = Waiting()
-        self._borrower: Final = Borrower(lambda key: Waits(*self._waiting.costs(key)))
+        self._waiting: Final = RightsQueue()
+        self._borrower: Final = LeaseClient(lambda key: Waits(*self._waiting.costs(key)))
         self._tell: Tell | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due_ms: int | None = None
 
     # ── What spends ──────────────────────────────────────────────────────────
 
-    def share(self, key: str) -> Leased | None:
+    def share(self, key: str) -> LeasedShare | None:
         """Return what may be charged of a limit now; None if there is no such limit."""
         limit = self._limits.get(key)
         if limit is None:
@@ -96,7 +96,7 @@ class LeasedRights:
         """Ask this control process from now on, which has to hear first what is open here."""
         self._tell = tell
         now_ms = self._now_ms()
-        tell(pack(Said((), self._borrower.begin_anew(now_ms))))
+        tell(pack(LeaseReport((), self._borrower.begin_anew(now_ms))))
         self._at(now_ms)
 
     def cut(self) -> None:
@@ -107,7 +107,9 @@ class LeasedRights:
     def hear(self, content: bytes) -> None:
         """Take what the control process says; ValueError for what it cannot have said."""
         now_ms = self._now_ms()
-        heard = self._borrower.hear(read_told(content), now_ms=now_ms, wall_ms=self._clock.now_ms())
+        heard = self._borrower.hear(
+            read_grants(content), now_ms=now_ms, wall_ms=self._clock.now_ms()
+        )
         for key in heard:
             share = self._borrower.peek(key)
             if share is None:
@@ -130,7 +132,7 @@ class LeasedRights:
         self._timer, self._due_ms = None, None
         asks = self._borrower.look(self._now_ms(), self._clock.now_ms())
         if asks and self._tell is not None:
-            self._tell(pack(Said(tuple(asks))))
+            self._tell(pack(LeaseReport(tuple(asks))))
         due_ms = self._borrower.due_ms()
         if due_ms is not None:
             self._at(due_ms)

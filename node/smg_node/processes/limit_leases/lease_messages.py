@@ -17,7 +17,7 @@ WORD: Final = "lease.word"
 """What these are called on the bus."""
 
 
-class Ask(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class LeaseAsk(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """What a data process says of one key."""
 
     key: str
@@ -39,7 +39,7 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """This answers a recall, and not whatever was asked before."""
 
 
-class Word(msgspec.Struct, frozen=True, array_like=True):
+class LeaseGrant(msgspec.Struct, frozen=True, array_like=True):
     """What the control process says of one key."""
 
     key: str
@@ -62,30 +62,30 @@ class Word(msgspec.Struct, frozen=True, array_like=True):
     """What is not in use is needed elsewhere: it is to come back at once, and if that is nothing, to be said."""
 
 
-class Said(msgspec.Struct, frozen=True, array_like=True):
+class LeaseReport(msgspec.Struct, frozen=True, array_like=True):
     """All that a data process says at a time. The first of a link says what it has open of limits without windows."""
 
-    asks: tuple[Ask, ...]
+    asks: tuple[LeaseAsk, ...]
     open: dict[str, int] | None = None
 
 
-class Told(msgspec.Struct, frozen=True, array_like=True):
+class LeaseGrants(msgspec.Struct, frozen=True, array_like=True):
     """All that the control process says at a time."""
 
-    words: tuple[Word, ...]
+    words: tuple[LeaseGrant, ...]
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_said: Final = msgspec.msgpack.Decoder(Said).decode
-_told: Final = msgspec.msgpack.Decoder(Told).decode
+_said: Final = msgspec.msgpack.Decoder(LeaseReport).decode
+_told: Final = msgspec.msgpack.Decoder(LeaseGrants).decode
 
 
-def pack(words: Said | Told) -> bytes:
+def pack(words: LeaseReport | LeaseGrants) -> bytes:
     """Return it as it travels."""
     return _encode(words)
 
 
-def read_said(content: bytes) -> Said:
+def read_report(content: bytes) -> LeaseReport:
     """Return what a data process said; ValueError for anything else."""
     try:
         return _said(content)
@@ -93,7 +93,7 @@ def read_said(content: bytes) -> Said:
         raise ValueError(f"not the words of a data process: {error}") from error
 
 
-def read_told(content: bytes) -> Told:
+def read_grants(content: bytes) -> LeaseGrants:
     """Return what the control process said; ValueError for anything else."""
     try:
         return _told(content)

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from smg_node.admission.ports import Share
 from smg_node.processes.limit_leases.lease_account import Lease
-from smg_node.processes.limit_leases.lease_messages import Ask, Said, Word
+from smg_node.processes.limit_leases.lease_messages import LeaseAsk, LeaseGrant, LeaseReport
 
 RECALL_EVERY_MS: Final = 20
 """What a process said that it has nothing of is believed for so long."""
@@ -39,7 +39,7 @@ class Tell(NamedTuple):
     """A word for one process."""
 
     process: str
-    word: Word
+    word: LeaseGrant
 
 
 class _Wish(NamedTuple):
@@ -50,7 +50,7 @@ class _Wish(NamedTuple):
     """The cluster was asked on its behalf."""
 
 
-class Lender:
+class LeaseServer:
     """One per control process. `share_of` returns the node's share of a key, awake; None if there is no such limit."""
 
     def __init__(self, share_of: Callable[[str], Share | None]) -> None:
@@ -109,7 +109,7 @@ class Lender:
                 del self._leases[key]
         self._serve_all(now_ms)
 
-    def hear(self, process: str, said: Said, *, now_ms: int) -> None:
+    def hear(self, process: str, said: LeaseReport, *, now_ms: int) -> None:
         """Take what a process says."""
         if said.open is not None:
             self._greet(process, said.open)
@@ -141,7 +141,7 @@ class Lender:
             lease.adopt(held)
             self._said.append(Tell(process, lease.word(0, answers=False)))
 
-    def _take(self, process: str, ask: Ask, now_ms: int) -> None:
+    def _take(self, process: str, ask: LeaseAsk, now_ms: int) -> None:
         key = ask.key
         share = self._share_of(key)
         lease = self._leases.get(key, {}).get(process)
@@ -164,9 +164,9 @@ class Lender:
             self._recall(process, key, share, now_ms)
         self._serve(key, now_ms)
 
-    def _refuse(self, process: str, ask: Ask) -> None:
+    def _refuse(self, process: str, ask: LeaseAsk) -> None:
         """Answer who asks for a limit that there is no more: it hears of that in another way."""
-        word = Word(ask.key, ask.term, 0, 0, 0, 0, 0, 0, "exact", 0)
+        word = LeaseGrant(ask.key, ask.term, 0, 0, 0, 0, 0, 0, "exact", 0)
         self._said.append(Tell(process, word))
 
     def _recall(self, process: str, key: str, share: Share, now_ms: int) -> None:
@@ -192,7 +192,7 @@ class Lender:
         share = self._share_of(key)
         if share is None:
             for process in wishes:
-                self._refuse(process, Ask(key, 0))
+                self._refuse(process, LeaseAsk(key, 0))
             del self._wishes[key]
             return
         blind = bool(self._expected) and not share.window_ms

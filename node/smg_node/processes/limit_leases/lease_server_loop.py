@@ -10,8 +10,13 @@ from typing import Final
 
 from smg_node.admission.ports import Rights
 from smg_node.core.ports import Clock
-from smg_node.processes.limit_leases.lease_messages import Told, Word, pack, read_said
-from smg_node.processes.limit_leases.lease_server import Lender, Refill
+from smg_node.processes.limit_leases.lease_messages import (
+    LeaseGrant,
+    LeaseGrants,
+    pack,
+    read_report,
+)
+from smg_node.processes.limit_leases.lease_server import LeaseServer, Refill
 
 WAIT_S: Final = 0.1
 """A round trip between nodes, with room: whoever waits in a data process gives up before."""
@@ -28,7 +33,7 @@ class LendingRights:
         self._rights: Final = rights
         self._tell: Final = tell
         self._clock: Final = clock
-        self._lender: Final = Lender(rights.share)
+        self._lender: Final = LeaseServer(rights.share)
         self._refills: Final[asyncio.Queue[Refill]] = asyncio.Queue()
         """At most one for each key that is asked for."""
 
@@ -49,7 +54,7 @@ class LendingRights:
 
     def hear(self, process: str, content: bytes) -> None:
         """Take what a data process says; ValueError for what it cannot have said."""
-        self._lender.hear(process, read_said(content), now_ms=self._now_ms())
+        self._lender.hear(process, read_report(content), now_ms=self._now_ms())
         self._say()
 
     def closed(self, process: str, *, gone: bool) -> None:
@@ -66,11 +71,11 @@ class LendingRights:
         self._say()
 
     def _say(self) -> None:
-        words: dict[str, list[Word]] = {}
+        words: dict[str, list[LeaseGrant]] = {}
         for process, word in self._lender.told():
             words.setdefault(process, []).append(word)
         for process, told in words.items():
-            self._tell(process, pack(Told(tuple(told))))
+            self._tell(process, pack(LeaseGrants(tuple(told))))
         for refill in self._lender.refills():
             self._refills.put_nowait(refill)
 

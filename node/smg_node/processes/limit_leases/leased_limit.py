@@ -12,8 +12,8 @@ Only one question is under way at a time. Who was told that there is nothing ask
 
 from typing import Final
 
-from smg_node.processes.limit_leases.lease_messages import Ask, Word
-from smg_node.processes.limit_leases.leased_share import ASLEEP, UNKNOWN, Leased
+from smg_node.processes.limit_leases.lease_messages import LeaseAsk, LeaseGrant
+from smg_node.processes.limit_leases.leased_share import ASLEEP, UNKNOWN, LeasedShare
 
 AHEAD_MS: Final = 60
 LOW_MS: Final = 25
@@ -38,7 +38,7 @@ _LEAST_PER_MS: Final = 0.000_1
 _NEVER_MS: Final = 1 << 62
 
 
-class Loan:
+class LeasedLimit:
     """One of them; `share` is what admission sees of it, another one after each term."""
 
     __slots__ = (
@@ -57,7 +57,7 @@ class Loan:
         "used_ms",
     )
 
-    def __init__(self, share: Leased, now_ms: int) -> None:
+    def __init__(self, share: LeasedShare, now_ms: int) -> None:
         self.share = share
         self.term = 0
         self.used_ms = now_ms
@@ -87,7 +87,7 @@ class Loan:
     def turn(self) -> None:
         """End this term of a limit with windows: nothing is left, and nobody knows what there is."""
         old = self.share
-        new = Leased(old.key, amount=old.amount, window_ms=old.window_ms)
+        new = LeasedShare(old.key, amount=old.amount, window_ms=old.window_ms)
         # What is owed is owed in every window, and what was offered has still to be told.
         new.debt, new.offered, new.state = old.debt, old.offered, old.state
         old.debt = 0
@@ -131,7 +131,7 @@ class Loan:
 
     # ── What it says ─────────────────────────────────────────────────────────
 
-    def ask(self, now_ms: int, wall_ms: int, *, first: int, waits: int) -> Ask | None:
+    def ask(self, now_ms: int, wall_ms: int, *, first: int, waits: int) -> LeaseAsk | None:
         """Return what is to be said now, if anything. The first who waits needs `first`, all who do need `waits`."""
         self.measure(now_ms)
         share, recalled = self.share, self.recalled
@@ -154,7 +154,7 @@ class Loan:
             self._asked_ms = now_ms
             self._try_ms = now_ms + PACE_MS
         self._plan(now_ms, wall_ms, waits)
-        return Ask(
+        return LeaseAsk(
             share.key,
             self.term,
             back=back,
@@ -166,7 +166,7 @@ class Loan:
             recalled=recalled,
         )
 
-    def take(self, word: Word, *, now_ms: int, wall_ms: int) -> None:
+    def take(self, word: LeaseGrant, *, now_ms: int, wall_ms: int) -> None:
         """Go by what was said."""
         if word.answers:
             self._asked_ms = -_NEVER_MS

@@ -9,7 +9,7 @@ ASLEEP: Final = -1
 UNKNOWN: Final = -1
 
 
-class Leased:
+class LeasedShare:
     """A part of its node's share. Whoever charges it takes from `left` and adds to `spent`."""
 
     __slots__ = (

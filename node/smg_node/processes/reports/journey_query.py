@@ -26,7 +26,7 @@ AskProcess = Callable[[str, bytes], Awaitable[bytes]]
 _log: Final = logging.getLogger("smg_node.processes")
 
 
-def told(journal: Journal, question: bytes) -> bytes:
+def journeys_reply(journal: Journal, question: bytes) -> bytes:
     """Return what this process tells of a request, as the control process takes it."""
     wanted = question[:_ID_CHARACTERS_MAX].decode("utf-8", "replace")
     return msgspec.msgpack.encode([pack(journey) for journey in journal.get(wanted)])

@@ -36,8 +36,8 @@ class OpenWorkOfAll:
 
     async def read(self, own: OpenWork) -> OpenWork:
         """Return what is open here and there."""
-        said = await asyncio.gather(*(self._of(one) for one in self._processes()))
-        return together([own, *said])
+        open_work_reply = await asyncio.gather(*(self._of(one) for one in self._processes()))
+        return together([own, *open_work_reply])
 
     async def _of(self, process: str) -> OpenWork:
         try:
@@ -48,7 +48,7 @@ class OpenWorkOfAll:
             return OpenWork(silent=(process,))
 
 
-def said(work: OpenWork) -> bytes:
+def open_work_reply(work: OpenWork) -> bytes:
     """Return what one process says, as the control process takes it."""
     return msgspec.msgpack.encode(work)
 

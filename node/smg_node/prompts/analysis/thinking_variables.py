@@ -41,25 +41,27 @@ class Switch:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ThinkingVariables:
     """The variables that a wish becomes; `unheeded` says what of it could not be honoured, "" if all was."""
 
     variables: Mapping[str, Any]
     unheeded: str = ""
 
 
-def told(thinking: Thinking, switch: Switch, explicit: Collection[str] = ()) -> Told:
+def thinking_variables(
+    thinking: Thinking, switch: Switch, explicit: Collection[str] = ()
+) -> ThinkingVariables:
     """Return the template's variables for a wish.
 
     `explicit` are those that the client sets itself: they win, and where one of them is part of the switch
     nothing is said to be unheeded.
     """
     if not thinking.said:
-        return Told({})
+        return ThinkingVariables({})
     made = _off(switch) if _wants_off(thinking, switch) else _on(thinking, switch)
     own = {key: value for key, value in made.variables.items() if key not in explicit}
     decided = any(key in explicit for key in (switch.key, switch.level_key) if key)
-    return Told(own, "" if decided else made.unheeded)
+    return ThinkingVariables(own, "" if decided else made.unheeded)
 
 
 def nearest(effort: Effort, levels: Iterable[Effort]) -> Effort:
@@ -80,16 +82,18 @@ def _wants_off(thinking: Thinking, switch: Switch) -> bool:
     return thinking.effort == "none"
 
 
-def _off(switch: Switch) -> Told:
+def _off(switch: Switch) -> ThinkingVariables:
     if switch.off is not None:
-        return Told({switch.key: switch.off})
+        return ThinkingVariables({switch.key: switch.off})
     if switch.levels:
         why = "this model always thinks; it is told to think as little as it can"
-        return Told({**turned_on(switch), switch.level_key: switch.levels[0][1]}, why)
-    return Told({}, "this model's thoughts cannot be switched off" if switch.thinks else "")
+        return ThinkingVariables({**turned_on(switch), switch.level_key: switch.levels[0][1]}, why)
+    return ThinkingVariables(
+        {}, "this model's thoughts cannot be switched off" if switch.thinks else ""
+    )
 
 
-def _on(thinking: Thinking, switch: Switch) -> Told:
+def _on(thinking: Thinking, switch: Switch) -> ThinkingVariables:
     effort = None if thinking.effort == "none" else thinking.effort
     variables = turned_on(switch)
     unheeded: list[str] = []
@@ -110,7 +114,7 @@ def _on(thinking: Thinking, switch: Switch) -> Told:
             variables[switch.budget_key] = thinking.budget
         else:
             unheeded.append("this model takes no budget for its thoughts")
-    return Told(variables, "; ".join(unheeded))
+    return ThinkingVariables(variables, "; ".join(unheeded))
 
 
 def turned_on(switch: Switch) -> dict[str, Any]:

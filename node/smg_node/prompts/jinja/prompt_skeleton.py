@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from smg_node.core.generation.request import NOTHING_SAID, ChatPrompt, Turn
 from smg_node.prompts.jinja.sandbox import Moment
-from smg_node.prompts.jinja.symbolic_text import Asked, Joined, Place, Unseen
+from smg_node.prompts.jinja.symbolic_text import Asked, Joined, Place, SymbolicText
 
 Key: TypeAlias = tuple[Any, ...]
 """Who speaks; where there is more to it: whether the answer is begun, who speaks, and what else the template is told."""
@@ -222,8 +222,8 @@ def _flat(pieces: Sequence[Any]) -> tuple[list[str], list[tuple[int, Place]]]:
     places: list[tuple[int, Place]] = []
     seen: list[str] = []
     for piece in pieces:
-        for part in piece.parts if isinstance(piece, (Unseen, Joined)) else (piece,):
-            if not isinstance(part, Unseen):
+        for part in piece.parts if isinstance(piece, (SymbolicText, Joined)) else (piece,):
+            if not isinstance(part, SymbolicText):
                 seen.append(part)
                 continue
             flat.append("".join(seen))

@@ -27,7 +27,7 @@ from smg_node.prompts.jinja.symbolic_text import (
     Joined,
     Opaque,
     Question,
-    Unseen,
+    SymbolicText,
     joined,
 )
 from smg_node.prompts.jinja.symbolic_text import UntraceableError as Untraceable
@@ -72,7 +72,7 @@ class _Method:
 
     __slots__ = ("name", "unseen")
 
-    def __init__(self, unseen: Unseen, name: str) -> None:
+    def __init__(self, unseen: SymbolicText, name: str) -> None:
         self.unseen = unseen
         self.name = name
 
@@ -99,7 +99,7 @@ class TracingEnvironment(ChatEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return an attribute; of an unseen text only a method that is followed."""
         if isinstance(obj, Opaque):
-            if type(obj) is Unseen and (attribute in OPERATIONS or attribute in _QUESTIONS):
+            if type(obj) is SymbolicText and (attribute in OPERATIONS or attribute in _QUESTIONS):
                 return _Method(obj, attribute)
             raise Untraceable(f"it takes {attribute} of a text")
         return super().getattr(obj, attribute)
@@ -119,7 +119,7 @@ class TracingEnvironment(ChatEnvironment):
             return __obj.call(args, kwargs)
         if type(__obj) is Dates:
             return __obj(*args)
-        if type(__obj) is not Macro and (holds_unseen(args) or holds_unseen(kwargs)):
+        if type(__obj) is not Macro and (holds_symbolic(args) or holds_symbolic(kwargs)):
             if __obj is not Namespace:
                 raise Untraceable(f"it calls a {type(__obj).__name__} with a text")
             kwargs.pop("_loop_vars", None)
@@ -129,7 +129,7 @@ class TracingEnvironment(ChatEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Multiply, raise or format; never unseen texts."""
-        if holds_unseen((left, right)):
+        if holds_symbolic((left, right)):
             raise Untraceable(f"it does {operator} with a text")
         return super().call_binop(context, operator, left, right)
 
@@ -159,7 +159,7 @@ def traced(root: Root, variables: dict[str, Any], meter: Meter) -> list[Any]:
     return list(rebound(context))
 
 
-def holds_unseen(value: Any, depth: int = 0) -> bool:
+def holds_symbolic(value: Any, depth: int = 0) -> bool:
     """Whether an unseen text is, or may be, in `value`."""
     kind = type(value)
     if kind in SCALARS or isinstance(value, _WITHOUT_TEXTS):
@@ -170,7 +170,7 @@ def holds_unseen(value: Any, depth: int = 0) -> bool:
         return True
     if depth > _DEPTH_MAX:
         return True
-    return any(holds_unseen(each, depth + 1) for each in value)
+    return any(holds_symbolic(each, depth + 1) for each in value)
 
 
 def _printed(value: Any) -> Any:
@@ -183,7 +183,7 @@ def _filter(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(plain)  # also its mark of whether it wants the context
     def filtered(*args: Any, **kwargs: Any) -> Any:
-        if not (holds_unseen(args) or holds_unseen(kwargs)):
+        if not (holds_symbolic(args) or holds_symbolic(kwargs)):
             return plain(*args, **kwargs)
         if known is not None:
             return known(*args, **kwargs)
@@ -197,14 +197,14 @@ def _filter(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 def _test(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(plain)
     def tested(*args: Any, **kwargs: Any) -> Any:
-        if not (holds_unseen(args) or holds_unseen(kwargs)):
+        if not (holds_symbolic(args) or holds_symbolic(kwargs)):
             return plain(*args, **kwargs)
         if kwargs:
             raise Untraceable(f"it asks whether a text is {name}")
         value, *others = [each for each in args if not isinstance(each, (Context, EvalContext))]
         if name in _OF_TEXTS and not others:
             return _OF_TEXTS[name] if isinstance(value, Opaque) else plain(*args)
-        if type(value) is Unseen and len(others) == 1 and name in _EQUAL | _UNEQUAL:
+        if type(value) is SymbolicText and len(others) == 1 and name in _EQUAL | _UNEQUAL:
             return (value == others[0]) is (name in _EQUAL)
         raise Untraceable(f"it asks whether a text is {name}")
 
@@ -217,7 +217,7 @@ def _same(_context: Any, value: Any) -> Any:
 
 
 def _shown(_context: Any, value: Any) -> Any:
-    if isinstance(value, (Unseen, Joined)):
+    if isinstance(value, (SymbolicText, Joined)):
         return joined(value.parts)
     raise Untraceable("it prints a list with a text in it")
 
@@ -232,14 +232,14 @@ def _glued(context: ChatContext, values: tuple[Any, ...]) -> Any:
 
 
 def _seen(context: ChatContext, value: Any) -> str:
-    if holds_unseen(value):
+    if holds_symbolic(value):
         raise Untraceable("it prints a list with a text in it")
     return show(context.meter, value)
 
 
 def _trimmed(*args: Any) -> Any:
     value, *characters = [each for each in args if not isinstance(each, (Context, EvalContext))]
-    if type(value) is not Unseen or any(type(each) is not str for each in characters):
+    if type(value) is not SymbolicText or any(type(each) is not str for each in characters):
         raise Untraceable("it trims in a way that is not followed")
     return value.operated("strip", characters[0] if characters else None)
 

@@ -2,7 +2,7 @@
 
 A template is run once with such values in the places of the texts of messages. Whatever it does with one is
 either known here, and noted (is it empty, does it contain this word), or it is an `UntraceableError`: nothing
-about a text can become part of what is printed, or of which way is taken, behind our back. An `Unseen` is no
+about a text can become part of what is printed, or of which way is taken, behind our back. An `SymbolicText` is no
 `str` for that reason: code that would look into a text by itself finds none.
 """
 
@@ -73,7 +73,7 @@ class Notes:
         self.asked: dict[Asked, None] = {}
         self.touched = 0
 
-    def ask(self, unseen: "Unseen", question: Question, word: str = "") -> bool:
+    def ask(self, unseen: "SymbolicText", question: Question, word: str = "") -> bool:
         """Return the answer for the text that is there, and remember that it was given."""
         self.touch()
         answer = ASKED[question](unseen.value, word)
@@ -118,7 +118,7 @@ class Opaque:
         return Joined((*_parts(other), *_parts(self)))
 
 
-class Unseen(Opaque):
+class SymbolicText(Opaque):
     """The text at one place; `value` is the one that is there in this run."""
 
     __slots__ = ("notes", "place", "value")
@@ -129,16 +129,16 @@ class Unseen(Opaque):
         self.value = value
 
     @property
-    def parts(self) -> "tuple[str | Unseen, ...]":
+    def parts(self) -> "tuple[str | SymbolicText, ...]":
         """Itself."""
         self.notes.touch()
         return (self,)
 
-    def operated(self, name: str, argument: str | None) -> "Unseen":
+    def operated(self, name: str, argument: str | None) -> "SymbolicText":
         """Return the text after that operation."""
         self.notes.touch()
         place = Place(self.place.message, (*self.place.operations, (name, argument)))
-        return Unseen(self.notes, place, OPERATIONS[name](self.value, argument))
+        return SymbolicText(self.notes, place, OPERATIONS[name](self.value, argument))
 
     def __bool__(self) -> bool:
         return self.notes.ask(self, "true")
@@ -162,11 +162,11 @@ class Joined(Opaque):
 
     __slots__ = ("_parts",)
 
-    def __init__(self, parts: "tuple[str | Unseen, ...]") -> None:
+    def __init__(self, parts: "tuple[str | SymbolicText, ...]") -> None:
         self._parts = parts
 
     @property
-    def parts(self) -> "tuple[str | Unseen, ...]":
+    def parts(self) -> "tuple[str | SymbolicText, ...]":
         """What it is put together of."""
         return self._parts
 
@@ -176,7 +176,7 @@ class Joined(Opaque):
         raise UntraceableError("it asks whether a sum of texts is empty")
 
 
-def joined(parts: Sequence[Any]) -> "str | Unseen | Joined":
+def joined(parts: Sequence[Any]) -> "str | SymbolicText | Joined":
     """Return texts, seen and unseen, in one."""
     if all(type(part) is str for part in parts):
         return "".join(parts)
@@ -187,10 +187,10 @@ def joined(parts: Sequence[Any]) -> "str | Unseen | Joined":
     return first if not more else Joined(pieces)
 
 
-def _parts(value: object) -> "tuple[str | Unseen, ...]":
+def _parts(value: object) -> "tuple[str | SymbolicText, ...]":
     if type(value) is str:
         return (value,)
-    if isinstance(value, (Unseen, Joined)):
+    if isinstance(value, (SymbolicText, Joined)):
         return value.parts
     raise UntraceableError(f"it adds a {type(value).__name__} to a text")
 

@@ -9,7 +9,7 @@ Heard: TypeAlias = Callable[[str, int], object]
 """Called with a worker and a hash."""
 
 
-class HeardAll(Protocol):
+class OnCleared(Protocol):
     """Called with a worker that lost all blocks, or has them `perhaps`: nobody hears it here any more."""
 
     def __call__(self, worker: str, /, *, perhaps: bool) -> object:
@@ -31,9 +31,9 @@ class Watch:
         self.on = False
         self._on_add: Heard = _nothing
         self._on_remove: Heard = _nothing
-        self._on_clear: HeardAll = _nothing
+        self._on_clear: OnCleared = _nothing
 
-    def begin(self, on_add: Heard, on_remove: Heard, on_clear: HeardAll) -> None:
+    def begin(self, on_add: Heard, on_remove: Heard, on_clear: OnCleared) -> None:
         """Tell these from now on."""
         self.on = True
         self._on_add, self._on_remove, self._on_clear = on_add, on_remove, on_clear

@@ -27,7 +27,7 @@ from smg_node.routing.kv_index.equal_runs import distinct, run_end
 from smg_node.routing.kv_index.holder_bits import SPANS, Holder
 from smg_node.routing.kv_index.holder_sets import best_rank, worker_of
 from smg_node.routing.kv_index.index_figures import IndexFigures
-from smg_node.routing.kv_index.index_observer import Heard, HeardAll
+from smg_node.routing.kv_index.index_observer import Heard, OnCleared
 from smg_node.routing.kv_index.rank_match import match_ranks
 
 ENTRIES_MAX: Final = 1_000_000
@@ -265,7 +265,7 @@ class PrefixIndex(Entries):
 
     # ── Who listens ──────────────────────────────────────────────────────────
 
-    def watch(self, on_add: Heard, on_remove: Heard, on_clear: HeardAll) -> None:
+    def watch(self, on_add: Heard, on_remove: Heard, on_clear: OnCleared) -> None:
         """Tell from now on what is confirmed of a worker and what no longer, whatever the rank and tier.
 
         A hash is removed also when it is evicted; `on_clear` comes instead of removing each of them, with

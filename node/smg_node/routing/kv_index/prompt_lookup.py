@@ -1,6 +1,6 @@
 """The beginnings of prompts, as placement asks for them.
 
-A `Prompt` stands before the index. It is hashed only when a policy wants to know, and only as far as some worker may
+A `PromptLookup` stands before the index. It is hashed only when a policy wants to know, and only as far as some worker may
 have it: of a long prompt that nobody knows the first few thousand tokens. All of it is hashed when it was sent to
 a worker that says nothing of its cache. Long prompts that come again from the cache of encoded ones, as the same
 object, are not hashed again.
@@ -33,7 +33,7 @@ Assumed = Callable[[str, Sequence[int], float], object]
 """Called with a worker, the hashes of a prompt that it began to answer, and when."""
 
 
-class Prompt(msgspec.Struct, eq=False, gc=False):
+class PromptLookup(msgspec.Struct, eq=False, gc=False):
     """One prompt before the index. `now_s` is when it is asked for: set it anew for a later attempt.
 
     Of one moment and one pool it is looked up once, because a decision asks for that two or three times. Nothing it
@@ -168,7 +168,7 @@ class _Lately:
         return hashes
 
 
-class Beginnings:
+class PromptLookups:
     """Makes prompts, and remembers where they went. `on_assumed` hears of it too."""
 
     def __init__(self, index: PrefixIndex, *, on_assumed: Assumed | None = None) -> None:
@@ -179,18 +179,24 @@ class Beginnings:
         """What longer answers say is not put aside, for the room that their ids take; nor where somebody hears of it."""
         self._lately = _Lately()
 
-    def of(self, root: int, ids: TokenIds, now_s: float) -> Prompt:
+    def of(self, root: int, ids: TokenIds, now_s: float) -> PromptLookup:
         """Return a prompt of these ids under a root: model, adapter and salt."""
         index, tokens, block = self._index, len(ids), self._block
         blocks, room = tokens // block, block - tokens % block
         if tokens < _KEPT_FROM_TOKENS:
-            return Prompt(index, root, ids, now_s, blocks, room)
+            return PromptLookup(index, root, ids, now_s, blocks, room)
         if blocks >= _BLOCKS_MAX:
-            return Prompt(index, root, ids, now_s, _BLOCKS_MAX, sys.maxsize)
-        return Prompt(index, root, ids, now_s, blocks, room, self._lately.hashes(ids, root))
+            return PromptLookup(index, root, ids, now_s, _BLOCKS_MAX, sys.maxsize)
+        return PromptLookup(index, root, ids, now_s, blocks, room, self._lately.hashes(ids, root))
 
     def answered(
-        self, prompt: Prompt, ids: TokenIds, worker: str, now_s: float, *, rank: int | None = None
+        self,
+        prompt: PromptLookup,
+        ids: TokenIds,
+        worker: str,
+        now_s: float,
+        *,
+        rank: int | None = None,
     ) -> None:
         """Assume for a while that `worker` has it with its answer, which the next turn will begin with.
 
@@ -206,7 +212,7 @@ class Beginnings:
             self._assume(hashes, worker, now_s, rank)
 
     def dispatched(
-        self, prompt: Prompt, worker: str, now_s: float, *, rank: int | None = None
+        self, prompt: PromptLookup, worker: str, now_s: float, *, rank: int | None = None
     ) -> None:
         """Assume for a while that `worker` has all of it, on the rank it was for: its first token came."""
         hashes = prompt.hashes()

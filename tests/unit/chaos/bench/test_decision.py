@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from smg_chaos.bench.micro.decision import Case, Prompt, Scene, app, measure, table
 from smg_chaos.cli import app as chaos
 from smg_node.core.journey import Chosen, Journey
-from smg_node.pipeline.placement.decider import Wish
+from smg_node.pipeline.placement.decider import PlacementRequest
 
 
 class Heard(Scene):
@@ -17,7 +17,7 @@ class Heard(Scene):
 
     journeys: list[Journey]
 
-    def _wish(self) -> Wish:
+    def _wish(self) -> PlacementRequest:
         wish = super()._wish()
         assert wish.journey is not None
         self.__dict__.setdefault("journeys", []).append(wish.journey)

@@ -14,7 +14,7 @@ from smg_chaos.fuzz.process_memory import resident_bytes
 from smg_chaos.fuzz.report import BROKEN_SHOWN, Report
 from smg_chaos.fuzz.small_cluster import Neighbours, lived_in
 from smg_mesh.io.security.keyring import Keyring
-from smg_mesh.io.security.rejected import REASONS, Refused
+from smg_mesh.io.security.rejected import REASONS, Rejected
 from smg_mesh.io.security.replay_window import Replays
 from smg_mesh.swim import wire
 from smg_mesh.swim.effects import Effect, Note
@@ -106,7 +106,7 @@ def test_a_core_that_fails_or_changes_by_garbage_is_caught(
 
 def test_a_victim_that_went_deaf_outside_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def deaf(self: Keyring, datagram: bytes) -> bytes:
-        raise Refused("tag")
+        raise Rejected("tag")
 
     real = Attack._look_afterwards
 

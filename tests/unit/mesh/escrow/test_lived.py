@@ -4,7 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_mesh.escrow.limit_model import Limit, Roster
-from smg_mesh.escrow.spending.lived_time import LIVED_KEY, SLACK_MS, WRITE_MS, Lived, without_lived
+from smg_mesh.escrow.spending.lived_time import (
+    LIVED_KEY,
+    SLACK_MS,
+    WRITE_MS,
+    LivedTime,
+    without_lived,
+)
 from smg_mesh.escrow.spending.node_footing import NOTHING, Footing
 from support.escrow_world import Defined, World
 
@@ -14,11 +20,11 @@ LIMIT = Limit(KEY, "requests", 100, 1_000, mode="strict")
 ROSTER = Roster(bytes(16), 1, ("a", "b"), (2, 2))
 
 
-def life(disk: dict[tuple[str, int], int] | None, wall_ms: int = NOON_MS) -> Lived:
-    return Lived(disk, now_ms=0, wall_ms=wall_ms)
+def life(disk: dict[tuple[str, int], int] | None, wall_ms: int = NOON_MS) -> LivedTime:
+    return LivedTime(disk, now_ms=0, wall_ms=wall_ms)
 
 
-def write(lived: Lived, disk: dict[tuple[str, int], int], *, spends: bool = True) -> bool:
+def write(lived: LivedTime, disk: dict[tuple[str, int], int], *, spends: bool = True) -> bool:
     rows = lived.unwritten(spends=spends)
     for row in rows:
         place = (row.key, row.window)
@@ -71,7 +77,7 @@ def test_a_clock_that_was_set_back_is_followed_and_the_life_to_come_knows() -> N
     lived.see(now_ms=50_005, wall_ms=NOON_MS + 5)
     assert lived.known
     assert write(lived, disk)
-    after = Lived(None, now_ms=50_010, wall_ms=NOON_MS + 10, before=lived)
+    after = LivedTime(None, now_ms=50_010, wall_ms=NOON_MS + 10, before=lived)
     assert after.until_ms(NOON_MS + 1_000) == NOON_MS + 50_000
 
 
@@ -104,7 +110,7 @@ def test_no_window_stands_with_two_lives_whatever_their_clocks_say(
     stood: dict[int, int] = {}
     true_ms = NOON_MS
     for number, (wrong_ms, steps_ms) in enumerate(lives):
-        lived = Lived(disk, now_ms=true_ms, wall_ms=true_ms + wrong_ms)
+        lived = LivedTime(disk, now_ms=true_ms, wall_ms=true_ms + wrong_ms)
         footing = Footing(now_ms=true_ms, wall_ms=true_ms + wrong_ms, lived=lived)
         footing.divide(ROSTER, 2, wall_ms=0)
         for step_ms in steps_ms:

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from smg_mesh.io.discovery.discovery_context import Around
+from smg_mesh.io.discovery.discovery_context import DiscoveryContext
 from smg_mesh.swim.effects import Effect, Isolated, Member
 from smg_mesh.swim.messages import Address, Rank
 
@@ -35,7 +35,7 @@ class World:
         self.table = Table()
         self.now_ms = 0
         self.done: list[Effect] = []
-        self.around = Around(
+        self.around = DiscoveryContext(
             self.table,
             listen=listen,
             now_ms=lambda: self.now_ms,

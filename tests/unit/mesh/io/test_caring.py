@@ -9,7 +9,7 @@ from smg_mesh.crdt.namespace import Heard, StateError
 from smg_mesh.io.counters import Counters
 from smg_mesh.io.security.secret_vault import Vault
 from smg_mesh.io.shared_state import state_upkeep as caring
-from smg_mesh.io.shared_state.state_upkeep import Caring
+from smg_mesh.io.shared_state.state_upkeep import StateUpkeep
 
 
 class Workers:
@@ -76,7 +76,7 @@ class World:
         self.workers = Workers()
         self.audit = Audit()
         self.counters = Counters()
-        self.caring = Caring(
+        self.caring = StateUpkeep(
             me,
             self.workers,
             self.audit,

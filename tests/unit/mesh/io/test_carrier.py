@@ -9,16 +9,16 @@ from smg_mesh.config import PROFILES
 from smg_mesh.escrow.limit_model import Life
 from smg_mesh.io.driver import Step
 from smg_mesh.io.event_journal import Journal
-from smg_mesh.io.gossip_bridge import Carrier
+from smg_mesh.io.gossip_bridge import GossipBridge
 from smg_mesh.io.network.side_datagrams import read_letter, write_letter
 from smg_mesh.io.security.keyring import Keyring
 from smg_mesh.io.shared_state.state_interface import Replicated
-from smg_mesh.io.stream_sessions import Conversations
-from smg_mesh.swim.effects import Effect, NewsHeard, OpenExchange
+from smg_mesh.io.stream_sessions import StreamSessions
+from smg_mesh.swim.effects import Effect, NewsReceived, OpenExchange
 from smg_mesh.swim.messages import Address, Claim, Rank
 from smg_mesh.swim.swim_core import Identity, Swim
 from smg_mesh.swim.wire import sender_tag
-from smg_mesh.sync.replica_effects import Converse, DigestIs, Say
+from smg_mesh.sync.replica_effects import DigestIs, OpenExchanges, SpreadRumor
 
 
 class RightsHeard:
@@ -52,7 +52,7 @@ class World:
         self.effects: list[Effect] = self.swim.start(now_ms=1_000)
         self.journal = Journal(wall_ms=lambda: 1)
         self.posted: list[tuple[bytes, Address]] = []
-        self.conversations = Conversations(
+        self.conversations = StreamSessions(
             self.swim,
             label="test",
             exchange_ms=1_000,
@@ -60,7 +60,7 @@ class World:
             step=self.step,
             met=lambda *_, **__: None,
         )
-        self.carrier = Carrier(
+        self.carrier = GossipBridge(
             cast("Replicated", self.shared),
             self.swim,
             seals=Keyring.insecure("test"),
@@ -86,13 +86,13 @@ class World:
 
 def test_what_is_said_becomes_a_rumor() -> None:
     world = World()
-    world.carrier.carry(Say("d", "settings/1:1", b"content"))
-    assert world.of(NewsHeard) == []  # it is this node's own
+    world.carrier.carry(SpreadRumor("d", "settings/1:1", b"content"))
+    assert world.of(NewsReceived) == []  # it is this node's own
     assert world.swim._parts.voice.rumors.waiting()
 
 
-@pytest.mark.parametrize("wish", [Converse("push", count=3), Converse("gap", name="b")])
-def test_conversations_are_opened_with_members(wish: Converse) -> None:
+@pytest.mark.parametrize("wish", [OpenExchanges("push", count=3), OpenExchanges("gap", name="b")])
+def test_conversations_are_opened_with_members(wish: OpenExchanges) -> None:
     world = World()
     world.hear("b")
     # The first meeting opens one by itself.

@@ -4,7 +4,7 @@ from typing import Any, cast
 import pytest
 
 from smg_mesh.io.discovery.seed_search import ExchangeFailedError
-from smg_mesh.io.stream_sessions import JOIN_MS, TOPICS_MAX, Answers, Conversations
+from smg_mesh.io.stream_sessions import JOIN_MS, TOPICS_MAX, Answers, StreamSessions
 from smg_mesh.io.streams import AskError, StreamClient, StreamError, Turns
 from smg_mesh.swim.effects import Effect, Isolated
 from smg_mesh.swim.messages import Address, Claim, Rank
@@ -95,7 +95,7 @@ class World:
         self.met: list[tuple[str, bool, bool]] = []
         self.pieces = pieces or FakePieces()
         self.holds = True
-        self.here = Conversations(
+        self.here = StreamSessions(
             self.core,
             label="test",
             exchange_ms=10_000,
@@ -109,7 +109,7 @@ class World:
     def meet(self, name: str, /, *, full: bool, held: bool) -> None:
         self.met.append((name, full, held))
 
-    def connected(self) -> Conversations:
+    def connected(self) -> StreamSessions:
         self.here.connect(cast(StreamClient, self.client), self.rings)
         return self.here
 

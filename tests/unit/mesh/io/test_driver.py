@@ -10,7 +10,7 @@ from smg_mesh.io.counters import Counters
 from smg_mesh.io.driver import EXCHANGES_MAX, STREAM_PINGS_MAX, TIMERS_A_TURN, Driver
 from smg_mesh.io.network.datagrams import Datagrams
 from smg_mesh.io.network.side_datagrams import write_letter
-from smg_mesh.io.security.rejected import Refused
+from smg_mesh.io.security.rejected import Rejected
 from smg_mesh.swim.effects import (
     Effect,
     Isolated,
@@ -74,7 +74,7 @@ class Reversed:
 
     def open(self, datagram: bytes) -> bytes:
         if datagram.startswith(b"x"):
-            raise Refused("tag")
+            raise Rejected("tag")
         return datagram[::-1]
 
 

@@ -10,7 +10,7 @@ import pytest
 from smg_mesh.config import StateOptions
 from smg_mesh.crdt.hints.hint_messages import HintError
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.shared_state.hint_transport import CALLS_MAX, Hints, UnheardError
+from smg_mesh.io.shared_state.hint_transport import CALLS_MAX, Hints, NotDeliveredError
 from support.hint_world import DictStore
 
 NOTHING = msgspec.msgpack.encode([])
@@ -36,7 +36,7 @@ class Post:
                 await self.gate.wait()
             await asyncio.sleep(0)
             if self.silent or name not in self.peers:
-                raise UnheardError(name)
+                raise NotDeliveredError(name)
             return await self.peers[name].answer(letter, self.me)
         finally:
             self.under_way -= 1

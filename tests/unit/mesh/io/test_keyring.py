@@ -5,7 +5,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from smg_mesh.io.security.keyring import Keyring
-from smg_mesh.io.security.rejected import REASONS, Refused
+from smg_mesh.io.security.rejected import REASONS, Rejected
 from smg_mesh.io.security.ring_key import RingKey
 from smg_mesh.swim import wire
 from smg_mesh.swim.messages import Ack, Packet
@@ -24,7 +24,7 @@ def packet_of(name: str = "a", boot: int = BOOT, nonce: int = 1) -> bytes:
 
 
 def refused(keyring: Keyring, datagram: bytes) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(Rejected) as caught:
         keyring.open(datagram)
     assert caught.value.reason in REASONS
     return caught.value.reason
@@ -114,7 +114,7 @@ def test_turning_the_flag_of_a_packet_does_not_help(pair: tuple[Keyring, Keyring
     turned = datagram[:3] + bytes([datagram[3] ^ 1]) + datagram[4:]
     assert refused(theirs, turned) in ("plain", "sealed")
     for other in (ring(), Keyring.insecure("blue")):
-        with pytest.raises(Refused):
+        with pytest.raises(Rejected):
             other.open(turned)
 
 

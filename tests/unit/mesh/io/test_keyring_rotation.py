@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from smg_mesh.io.security.keyring import Keyring, KeyringError, KeyringUnsavedError
-from smg_mesh.io.security.rejected import Refused
+from smg_mesh.io.security.rejected import Rejected
 from smg_mesh.io.security.ring_key import RingKey, make_key, parse_key
 from smg_mesh.swim import wire
 from smg_mesh.swim.messages import Gossip, Packet
@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 def opens(keyring: Keyring, datagram: bytes) -> bool:
     try:
         return bool(keyring.open(datagram))
-    except Refused:
+    except Rejected:
         return False
 
 
@@ -86,7 +86,7 @@ def test_a_removed_key_opens_nothing_even_for_senders_known_before(
     sender, receiver = Keyring([one], "blue"), Keyring([two, one], "blue")
     assert opens(receiver, sender.seal(PACKET))
     receiver.remove(one.fingerprint)
-    with pytest.raises(Refused, match="key"):
+    with pytest.raises(Rejected, match="key"):
         receiver.open(sender.seal(PACKET))
     receiver.install(one.secret)
     assert opens(receiver, sender.seal(PACKET))
@@ -97,7 +97,7 @@ def test_a_replay_is_refused_across_a_change_of_keys(one: RingKey, two: RingKey)
     datagram = sender.seal(PACKET)
     assert opens(receiver, datagram)
     receiver.use(two.fingerprint)
-    with pytest.raises(Refused, match="replay"):
+    with pytest.raises(Rejected, match="replay"):
         receiver.open(datagram)
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from smg_mesh.io.security.keyring import Keyring
-from smg_mesh.io.security.rejected import Refused
+from smg_mesh.io.security.rejected import Rejected
 from smg_mesh.io.security.ring_key import make_key, parse_key
 
 ONE = parse_key(make_key())
@@ -10,7 +10,7 @@ SECRET = b"sk-a-very-secret-key"
 
 
 def reason(keyring: Keyring, sealed: bytes) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(Rejected) as caught:
         keyring.open_secret(sealed)
     return caught.value.reason
 

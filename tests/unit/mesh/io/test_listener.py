@@ -19,7 +19,7 @@ from smg_mesh.swim.effects import (
     MemberRefuted,
     MemberSuspected,
     MemberUp,
-    NewsHeard,
+    NewsReceived,
     Note,
     Superseded,
 )
@@ -129,7 +129,7 @@ async def test_a_larger_boot_is_kept() -> None:
 async def test_news_are_counted_and_handed_on() -> None:
     world = World()
     news = News("b", "kind", "key", 1, b"")
-    assert world.hear(NewsHeard(news)) == []
+    assert world.hear(NewsReceived(news)) == []
     assert world.shared.heard == [news]
     assert world.counters.get("news_heard") == 1
 

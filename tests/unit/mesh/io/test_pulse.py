@@ -7,7 +7,7 @@ import pytest
 
 from smg_mesh.io.counters import Counters
 from smg_mesh.io.rights import wakeup as pulse
-from smg_mesh.io.rights.wakeup import Pulse
+from smg_mesh.io.rights.wakeup import WakeupTimer
 
 
 class World:
@@ -15,7 +15,7 @@ class World:
         self.beats_s: list[float] = []
         self.counters = Counters()
         self.wrong: list[Exception] = []
-        self.pulse = Pulse(self.beat, monotonic_s=time.monotonic, counters=self.counters)
+        self.pulse = WakeupTimer(self.beat, monotonic_s=time.monotonic, counters=self.counters)
 
     def beat(self) -> None:
         self.beats_s.append(time.monotonic())

@@ -7,7 +7,7 @@ import pytest
 from smg_mesh.escrow.limit_model import Limit
 from smg_mesh.escrow.spendable_share import Share
 from smg_mesh.io.rights import rights_queue as waiting
-from smg_mesh.io.rights.rights_queue import Waiting
+from smg_mesh.io.rights.rights_queue import RightsQueue
 
 SOON_S = 30.0
 
@@ -17,7 +17,7 @@ def empty() -> Share:
 
 
 async def begun(
-    group: asyncio.TaskGroup, line: Waiting, share: Share, *costs: int
+    group: asyncio.TaskGroup, line: RightsQueue, share: Share, *costs: int
 ) -> Sequence["asyncio.Task[bool]"]:
     tasks = [group.create_task(line.wait(share, cost, SOON_S)) for cost in costs]
     await asyncio.sleep(0)
@@ -26,7 +26,7 @@ async def begun(
 
 async def test_they_go_in_order_as_far_as_there_is_room() -> None:
     async with asyncio.TaskGroup() as group:
-        line, share = Waiting(), empty()
+        line, share = RightsQueue(), empty()
         first, second, third = await begun(group, line, share, 2, 5, 1)
         share.left = 4
         line.look(share)
@@ -44,7 +44,7 @@ async def test_they_go_in_order_as_far_as_there_is_room() -> None:
 
 async def test_what_he_was_called_for_is_there_when_he_goes_on() -> None:
     async with asyncio.TaskGroup() as group:
-        line, share = Waiting(), empty()
+        line, share = RightsQueue(), empty()
         share.left = 1
         seen: list[tuple[bool, int, int]] = []
 
@@ -62,7 +62,7 @@ async def test_what_he_was_called_for_is_there_when_he_goes_on() -> None:
 
 async def test_what_was_kept_for_him_goes_with_its_window() -> None:
     async with asyncio.TaskGroup() as group:
-        line, share = Waiting(), empty()
+        line, share = RightsQueue(), empty()
         [called] = await begun(group, line, share, 3)
         share.left = 3
         line.look(share)
@@ -73,7 +73,7 @@ async def test_what_was_kept_for_him_goes_with_its_window() -> None:
 
 async def test_who_is_called_and_goes_away_leaves_it_to_others() -> None:
     async with asyncio.TaskGroup() as group:
-        line, share = Waiting(), empty()
+        line, share = RightsQueue(), empty()
         [called] = await begun(group, line, share, 3)
         share.left = 3
         line.look(share)
@@ -86,7 +86,7 @@ async def test_who_is_called_and_goes_away_leaves_it_to_others() -> None:
 
 async def test_who_is_called_in_the_turn_in_which_his_time_is_over_was_called() -> None:
     async with asyncio.TaskGroup() as group:
-        line, share = Waiting(), empty()
+        line, share = RightsQueue(), empty()
         share.left = 1
         called = group.create_task(line.wait(share, 1, 0.02))
         await asyncio.sleep(0)
@@ -101,7 +101,7 @@ async def test_who_is_called_in_the_turn_in_which_his_time_is_over_was_called() 
 
 
 async def test_time_that_is_over_means_no() -> None:
-    line, share = Waiting(), empty()
+    line, share = RightsQueue(), empty()
     assert not await line.wait(share, 1, 0.001)
     assert not line
     assert line.awaited() == []
@@ -109,7 +109,7 @@ async def test_time_that_is_over_means_no() -> None:
 
 async def test_who_gives_up_holds_up_nobody() -> None:
     async with asyncio.TaskGroup() as group:
-        line, share = Waiting(), empty()
+        line, share = RightsQueue(), empty()
         first, second = await begun(group, line, share, 9, 1)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
@@ -121,7 +121,7 @@ async def test_who_gives_up_holds_up_nobody() -> None:
 async def test_at_most_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     async with asyncio.TaskGroup() as group:
         monkeypatch.setattr(waiting, "WAITING_MAX", 2)
-        line, share = Waiting(), empty()
+        line, share = RightsQueue(), empty()
         two = await begun(group, line, share, 1, 1)
         assert not await line.wait(share, 1, SOON_S)
         line.give_up(share.key)
@@ -131,7 +131,7 @@ async def test_at_most_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_crowd_that_comes_at_once_is_all_let_in_when_there_is_enough() -> None:
     async with asyncio.TaskGroup() as group:
-        line, share = Waiting(), empty()
+        line, share = RightsQueue(), empty()
         crowd = await begun(group, line, share, *[3] * 2_000)
         assert line.costs(share.key) == (3, 6_000)
         assert share.wanted == 6_000
@@ -145,7 +145,7 @@ async def test_a_crowd_that_comes_at_once_is_all_let_in_when_there_is_enough() -
 @pytest.mark.parametrize("seed", range(30))
 async def test_the_line_is_who_waits_in_order_and_what_they_need_together(seed: int) -> None:
     rng = random.Random(seed)
-    line, share = Waiting(), empty()
+    line, share = RightsQueue(), empty()
     waits: list[tuple[asyncio.Task[bool], int]] = []
     async with asyncio.TaskGroup() as group:
         for _ in range(60):

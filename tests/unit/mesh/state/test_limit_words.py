@@ -7,7 +7,7 @@ import pytest
 from smg_mesh.state.limits.limit_parser import LimitError, read_rule
 from smg_mesh.state.limits.limit_rule import Amount, LimitRule
 from smg_mesh.state.limits.limit_scope import Scope, ScopeError, patterns, read_scope
-from smg_mesh.state.limits.limit_window import read_window, say_window
+from smg_mesh.state.limits.limit_window import format_window, read_window
 
 REQUESTS = {"unit": "requests", "amount": 60, "window": "minute"}
 
@@ -102,8 +102,8 @@ def test_the_scopes_that_speak_of_one_come_the_most_exact_first() -> None:
 )
 def test_a_window_is_written_and_read(text: str, window_ms: int) -> None:
     assert read_window(text) == window_ms
-    assert read_window(say_window(window_ms)) == window_ms
-    assert say_window(window_ms) == text
+    assert read_window(format_window(window_ms)) == window_ms
+    assert format_window(window_ms) == text
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import random
 from collections.abc import Mapping
 
-from smg_mesh.state.workers.statement_writer import Pace, Sheets
+from smg_mesh.state.workers.statement_writer import Pace, StatementWriter
 from support.register_world import RegisterWorld
 
 PACE = Pace(
@@ -18,7 +18,7 @@ class Scene:
 
     def __init__(self, *, speakers: int = 1) -> None:
         self.world = RegisterWorld("a")
-        self.sheets = Sheets(
+        self.sheets = StatementWriter(
             self.world["a"].bound,
             "k",
             encode=encode,

@@ -7,7 +7,7 @@ from smg_mesh.swim.effects import (
     MemberDown,
     MemberSuspected,
     MemberUp,
-    NewsHeard,
+    NewsReceived,
     Superseded,
 )
 from smg_mesh.swim.messages import Rank
@@ -90,7 +90,7 @@ def test_news_reach_everybody_at_once() -> None:
 
     def heard() -> bool:
         return all(
-            any(isinstance(event, NewsHeard) for _, event in node.events)
+            any(isinstance(event, NewsReceived) for _, event in node.events)
             for node in nodes
             if node is not nodes[3]
         )

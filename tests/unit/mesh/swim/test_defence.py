@@ -5,7 +5,7 @@ import pytest
 from smg_mesh.swim.boot_numbers import BOOT_MAX
 from smg_mesh.swim.dissemination.packet_sender import INCARNATION_MAX
 from smg_mesh.swim.effects import BootChanged, SendDatagram, StreamAnswer, StreamPing, Superseded
-from smg_mesh.swim.messages import Ack, Address, Claim, Gossip, Hello, Ping, Rank, Told
+from smg_mesh.swim.messages import Accusation, Ack, Address, Claim, Gossip, Hello, Ping, Rank
 from support.swim_stage import ME, Actor, Stage, messages, packets
 
 ELSEWHERE = Address("10.9.9.9", 7946)
@@ -91,7 +91,7 @@ def test_rumors_about_an_earlier_life_are_answered_once_a_second(stage: Stage) -
 
 def test_told_dead_it_refutes_at_once_and_converses(stage: Stage) -> None:
     a = actor(stage, "a")
-    stage.hear(a, Told(about_me(Rank.DEAD)))
+    stage.hear(a, Accusation(about_me(Rank.DEAD)))
     assert stage.swim.incarnation == 1
     assert [hello.claim.incarnation for hello in stage.sent(Hello, a.address)] == [1]
     assert stage.exchanges() == [("a", "told")]
@@ -100,21 +100,21 @@ def test_told_dead_it_refutes_at_once_and_converses(stage: Stage) -> None:
 
 def test_told_by_many_it_converses_once(stage: Stage) -> None:
     for name in "abc":
-        stage.hear(actor(stage, name), Told(about_me(Rank.DEAD)))
+        stage.hear(actor(stage, name), Accusation(about_me(Rank.DEAD)))
     assert len(stage.exchanges()) == 1
     assert len({to for to, _ in messages(stage.asked, Hello)}) == 3
 
 
 def test_told_something_old_it_says_who_it_is(stage: Stage) -> None:
     a = actor(stage, "a")
-    stage.hear(a, Told(about_me(Rank.DEAD, boot=50, incarnation=9)))
+    stage.hear(a, Accusation(about_me(Rank.DEAD, boot=50, incarnation=9)))
     assert stage.swim.incarnation == 0
     assert stage.sent(Hello, a.address)[0].claim.boot == 100
 
 
 def test_told_about_somebody_else_it_does_nothing(stage: Stage) -> None:
     b = actor(stage, "b")
-    stage.hear(actor(stage, "a"), Told(b.claim(Rank.DEAD, accuser="a")))
+    stage.hear(actor(stage, "a"), Accusation(b.claim(Rank.DEAD, accuser="a")))
     assert stage.asked == []
     assert stage.rank("b") is Rank.ALIVE
 
@@ -126,10 +126,10 @@ def test_who_is_held_gone_and_speaks_is_told_once_a_second(stage: Stage, rank: R
     stage.clear()
     for _ in range(3):
         stage.hear(a)
-    assert [told.claim.order for told in stage.sent(Told, a.address)] == [(1, 0, rank)]
+    assert [told.claim.order for told in stage.sent(Accusation, a.address)] == [(1, 0, rank)]
     stage.run(1_000)
     stage.hear(a)
-    assert len(stage.sent(Told, a.address)) == 2
+    assert len(stage.sent(Accusation, a.address)) == 2
     assert stage.rank("a") is rank
 
 
@@ -142,9 +142,9 @@ def test_a_packet_of_an_earlier_life_has_no_effect_but_that_it_is_told(stage: St
     before = stage.swim.rows()
     stage.hear(a, Ping(1, "me", 100), rumors=[b.claim(Rank.DEAD, accuser="a")])
     assert stage.swim.rows() == before
-    assert [type(packet.message) for packet in packets(stage.asked)] == [Told]
+    assert [type(packet.message) for packet in packets(stage.asked)] == [Accusation]
     stage.hear(a, Ping(2, "me", 100))
-    assert len(stage.sent(Told)) == 1
+    assert len(stage.sent(Accusation)) == 1
 
 
 # ── Namesakes ────────────────────────────────────────────────────────────────
@@ -196,7 +196,7 @@ def test_a_later_life_that_does_not_answer_is_outlived(stage: Stage) -> None:
     ],
 )
 def test_my_own_former_life_is_outlived_at_once(stage: Stage, claim: Claim) -> None:
-    stage.hear(actor(stage, "a"), Told(claim))
+    stage.hear(actor(stage, "a"), Accusation(claim))
     assert stage.of(BootChanged) == [BootChanged(stage.swim.boot)]
     assert stage.swim.boot > 200
 
@@ -221,7 +221,7 @@ def test_an_answer_nobody_asked_for_does_not_make_it_step_down(stage: Stage) -> 
 def test_an_earlier_life_that_still_lives_is_told_and_answered(stage: Stage) -> None:
     other = Actor("me", ELSEWHERE, boot=50)
     stage.hear(other, Gossip())
-    assert stage.sent(Told, ELSEWHERE)[0].claim.boot == 100
+    assert stage.sent(Accusation, ELSEWHERE)[0].claim.boot == 100
     stage.hear(other, Ping(9, "me", 100))
     assert stage.sent(Ack, ELSEWHERE) == [Ack(9)]
 

@@ -4,7 +4,7 @@ import pytest
 
 from smg_mesh.swim.dissemination.exchange_schedule import AGREED_EVERY, WAITING_MAX
 from smg_mesh.swim.effects import MemberDown, MemberUp
-from smg_mesh.swim.messages import Claim, Rank, Told
+from smg_mesh.swim.messages import Accusation, Claim, Rank
 from support.swim_stage import Actor, Stage
 
 OTHER = b"another digest!!"
@@ -180,7 +180,7 @@ def test_a_death_in_an_exchange_is_a_doubt_that_the_member_is_told_of() -> None:
     a, b = met(stage, 2)
     take(stage, b.row(Rank.DEAD, accuser="far"))
     assert stage.rank("n01") is Rank.SUSPECT
-    assert [told.claim.rank for told in stage.sent(Told, b.address)] == [Rank.SUSPECT]
+    assert [told.claim.rank for told in stage.sent(Accusation, b.address)] == [Rank.SUSPECT]
     stage.run(500)
     assert b.name not in [claim.name for claim in stage.spread()]
     b.incarnation = 1
@@ -217,7 +217,7 @@ def test_a_member_held_dead_here_and_alive_there_is_told(rank: Rank) -> None:
     stage.clear()
     take(stage, b.row(rank))
     assert stage.rank("n01") is Rank.DEAD
-    assert [told.claim.rank for told in stage.sent(Told, b.address)] == [Rank.DEAD]
+    assert [told.claim.rank for told in stage.sent(Accusation, b.address)] == [Rank.DEAD]
 
 
 def test_the_table_is_sent_whole_and_in_order() -> None:

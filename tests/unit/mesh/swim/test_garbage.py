@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from smg_mesh.swim.effects import Note
 from smg_mesh.swim.messages import (
+    Accusation,
     Ack,
     Address,
     Claim,
@@ -17,7 +18,6 @@ from smg_mesh.swim.messages import (
     Ping,
     PingRequest,
     Rank,
-    Told,
 )
 from smg_mesh.swim.wire import encode, sender_tag
 from support.swim_stage import Actor, Stage
@@ -44,7 +44,7 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
     st.builds(Nack, NONCES),
     st.builds(PingRequest, NONCES, st.sampled_from(NAMES), BOOTS, ADDRESSES),
     st.just(Gossip()),
-    st.builds(Told, CLAIMS),
+    st.builds(Accusation, CLAIMS),
 )
 PACKETS = st.builds(
     Packet,

@@ -3,7 +3,7 @@
 import pytest
 
 from smg_mesh.swim.effects import MemberDown, MemberLeft, MemberSuspected
-from smg_mesh.swim.messages import Ack, Address, Hello, Ping, Rank, Told
+from smg_mesh.swim.messages import Accusation, Ack, Address, Hello, Ping, Rank
 from support.small_cluster import SmallCluster
 from support.swim_stage import Stage, messages
 
@@ -54,7 +54,7 @@ def test_whoever_leaves_answers_pings_but_neither_probes_nor_refutes_nor_accuses
     assert stage.sent(Ack) == [Ack(4)]
     doubt = stage.swim.rows()[0]
     assert doubt.name == "me"
-    stage.hear(a, Told(doubt))
+    stage.hear(a, Accusation(doubt))
     stage.run(30_000)
     assert stage.swim.incarnation == 1
     assert stage.sent(Ping) == []

@@ -2,8 +2,8 @@
 
 import pytest
 
-from smg_mesh.swim.effects import MemberChanged, MemberLeft, MemberUp, NewsHeard, SendDatagram
-from smg_mesh.swim.messages import Ack, Address, Claim, Gossip, Hello, News, Ping, Rank, Told
+from smg_mesh.swim.effects import MemberChanged, MemberLeft, MemberUp, NewsReceived, SendDatagram
+from smg_mesh.swim.messages import Accusation, Ack, Address, Claim, Gossip, Hello, News, Ping, Rank
 from support.swim_stage import ME, Actor, Stage, messages
 
 SEED = Address("10.0.1.1", 7946)
@@ -98,7 +98,7 @@ def test_a_restart_at_another_address_supersedes_at_once() -> None:
     # The older life is told, whoever it is.
     stage.clear()
     stage.hear(a)
-    assert stage.sent(Told, a.address)[0].claim == again.claim()
+    assert stage.sent(Accusation, a.address)[0].claim == again.claim()
 
 
 @pytest.mark.parametrize("rank", [Rank.DEAD, Rank.LEFT])
@@ -208,7 +208,7 @@ def test_news_are_told_once_and_passed_on() -> None:
     news = News("a", "load", "k", 7, b"x")
     stage.hear(a, news=[news])
     stage.hear(b, news=[news])
-    assert stage.of(NewsHeard) == [NewsHeard(news)]
+    assert stage.of(NewsReceived) == [NewsReceived(news)]
     stage.clear()
     stage.run(1_000)
     sent = [effect for effect in stage.asked if isinstance(effect, SendDatagram)]
@@ -220,7 +220,7 @@ def test_own_news_outdo_those_of_an_earlier_life() -> None:
     (a,) = stage.meet("a")
     stage.clear()
     stage.hear(a, news=[News("me", "load", "k", 1 << 40, b"old")])
-    assert stage.of(NewsHeard) == []
+    assert stage.of(NewsReceived) == []
     stage.did(stage.swim.say("load", "k", b"new", now_ms=stage.now_ms))
     stage.hear(a, Gossip())
     stage.run(500)

@@ -4,6 +4,7 @@ import pytest
 from smg_mesh.config import META_BYTES_MAX, NEWS_BYTES_MAX
 from smg_mesh.swim import wire
 from smg_mesh.swim.messages import (
+    Accusation,
     Ack,
     Address,
     Claim,
@@ -16,7 +17,6 @@ from smg_mesh.swim.messages import (
     Ping,
     PingRequest,
     Rank,
-    Told,
 )
 from smg_mesh.swim.wire import WireError
 
@@ -32,7 +32,7 @@ MESSAGES: tuple[Message, ...] = (
     PingRequest(9, "b", BOOT, Address("2001:db8::1", 1)),
     Nack(0),
     GOSSIP,
-    Told(SUSPECT),
+    Accusation(SUSPECT),
     Hello(msgspec.structs.replace(ALIVE, name="a"), answer=True),
 )
 
@@ -145,7 +145,7 @@ def test_a_packet_that_is_too_large_is_our_own_mistake() -> None:
     ids=repr,
 )
 def test_a_claim_that_no_member_can_make_is_refused_wherever_it_stands(claim: Claim) -> None:
-    for message in (Ping(1, "b", BOOT, claim), Told(claim), Hello(claim, answer=False)):
+    for message in (Ping(1, "b", BOOT, claim), Accusation(claim), Hello(claim, answer=False)):
         assert refused(wire.encode(packet_of(message))) in ("body", "name", "host")
     assert refused(wire.encode(packet_of(rumors=(ALIVE, claim)))) in ("body", "name", "host")
     with pytest.raises(WireError):

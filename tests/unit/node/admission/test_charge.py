@@ -8,10 +8,10 @@ from smg_node.admission.limit_matching import (
     EARLY_TOKENS,
     LEAST_TOKENS,
     STEP_TOKENS,
-    Measure,
-    Tariff,
+    MatchedLimit,
+    TokenWeights,
 )
-from smg_node.admission.token_reservation import Charge, Short, reserve, reserve_warily
+from smg_node.admission.token_reservation import Short, TokenReservation, reserve, reserve_warily
 from support.fake_rights import FakeShare, limit, whole
 
 
@@ -21,7 +21,7 @@ def charge_of(
     *,
     on_exhausted: Literal["debt", "finish"] = "debt",
     answer: float = 1.0,
-) -> tuple[Charge, FakeShare]:
+) -> tuple[TokenReservation, FakeShare]:
     """A charge of which so much has just been reserved, and its share with what is left after that."""
     tariff, share = tariff_of(left + reserved, on_exhausted=on_exhausted, answer=answer)
     return reserved_of(tariff, reserved), share
@@ -34,12 +34,12 @@ def tariff_of(
     prompt: float = 1.0,
     answer: float = 1.0,
     worst_case: bool = False,
-) -> tuple[Tariff, FakeShare]:
+) -> tuple[TokenWeights, FakeShare]:
     """What tokens count for a limit, and its share with so much left."""
     match = limit("tokens", on_exhausted=on_exhausted)
     share = FakeShare(match.key, left, left)
-    tariff = Tariff(
-        Measure(match, share, Tally()),
+    tariff = TokenWeights(
+        MatchedLimit(match, share, Tally()),
         prompt,
         0.5,
         answer,
@@ -52,7 +52,7 @@ def tariff_of(
     return tariff, share
 
 
-def reserved_of(tariff: Tariff, units: int) -> Charge:
+def reserved_of(tariff: TokenWeights, units: int) -> TokenReservation:
     """A charge of so many units of a limit where a token of a prompt counts one."""
     charges = reserve([tariff], units, expected=0, most=0)
     assert not isinstance(charges, Short)

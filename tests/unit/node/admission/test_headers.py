@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from smg_node.admission.header_values import Family, limit_headers
 from smg_node.admission.headers import LimitHeaders
 from smg_node.admission.limit_counters import Tally
-from smg_node.admission.limit_matching import Measure
+from smg_node.admission.limit_matching import MatchedLimit
 from smg_node.admission.ports import State, Unit
 from support.fake_rights import FakeMatch, FakeShare
 
@@ -18,7 +18,7 @@ FAMILIES: list[Family] = ["openai", "anthropic"]
 NOW_MS = 1_700_000_000_123
 
 
-class Slow(Measure):
+class Slow(MatchedLimit):
     """Looks at everything, every time."""
 
     def remains(self, *, most: int | None = None) -> int:
@@ -80,7 +80,7 @@ def test_they_are_what_is_told_of_the_same_limits(
         FakeShare(kind.key, amount - 1, amount, kind.window_ms, ends_ms=NOW_MS + 50_000)
         for kind, amount in zip(kinds, amounts, strict=False)
     ]
-    quick = [Measure(kind, share, Tally()) for kind, share in zip(kinds, shares, strict=True)]
+    quick = [MatchedLimit(kind, share, Tally()) for kind, share in zip(kinds, shares, strict=True)]
     slow = [Slow(kind, share, Tally()) for kind, share in zip(kinds, shares, strict=True)]
     headers = {family: LimitHeaders(quick, family) for family in FAMILIES}
     now_ms = NOW_MS
@@ -100,7 +100,7 @@ def test_they_are_what_is_told_of_the_same_limits(
 
 def _same(
     headers: LimitHeaders,
-    quick: list[Measure],
+    quick: list[MatchedLimit],
     slow: list[Slow],
     now_ms: int,
     family: Family,
@@ -121,7 +121,7 @@ def test_from_one_request_to_the_next_only_what_remains_is_spelled() -> None:
     shares.append(FakeShare(places.key, 500, 1_000, 0))
     looked: list[str] = []
 
-    class Looked(Measure):
+    class Looked(MatchedLimit):
         def remains(self, *, most: int | None = None) -> int:
             looked.append(self.name)
             return super().remains(most=most)
@@ -154,4 +154,4 @@ def test_from_one_request_to_the_next_only_what_remains_is_spelled() -> None:
 def test_where_a_share_sleeps_nobody_knows() -> None:
     kind = FakeMatch("tenant=a#requests", "tenant=a", "requests")
     share = FakeShare(kind.key, 0, 100, window=-1)
-    assert LimitHeaders([Measure(kind, share, Tally())], "openai").as_of(NOW_MS) is None
+    assert LimitHeaders([MatchedLimit(kind, share, Tally())], "openai").as_of(NOW_MS) is None

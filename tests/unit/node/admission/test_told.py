@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from smg_node.admission.header_values import (
     Family,
-    Told,
+    HeaderValues,
     duration,
     limit_headers,
     limit_name,
@@ -25,8 +25,8 @@ UNITS: tuple[Unit, ...] = (
 
 def told(
     unit: Unit, remaining: int, limit: int = 100, reset_ms: int = 1_500, name: str = ""
-) -> Told:
-    return Told(name or f"global#{unit}", unit, "exact", limit, remaining, reset_ms, END_MS)
+) -> HeaderValues:
+    return HeaderValues(name or f"global#{unit}", unit, "exact", limit, remaining, reset_ms, END_MS)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_limit_of_nothing_is_the_tightest() -> None:
     st.none() | st.builds(told, st.sampled_from(UNITS), st.integers(0, 4), name=st.just("refused")),
 )
 def test_of_each_kind_the_first_of_the_tightest_is_told(
-    limits: list[Told], family: Family, refused: Told | None
+    limits: list[HeaderValues], family: Family, refused: HeaderValues | None
 ) -> None:
     groups = {"requests": ["requests"], "tokens": ["tokens", "input_tokens", "output_tokens"]}
     if family == "anthropic":
@@ -144,7 +144,7 @@ def test_of_each_kind_the_first_of_the_tightest_is_told(
         assert headers["x-smg-limit"] == (refused or min(limits, key=fraction)).name
 
 
-def fraction(one: Told) -> float:
+def fraction(one: HeaderValues) -> float:
     return one.remaining / one.limit if one.limit else 0.0
 
 

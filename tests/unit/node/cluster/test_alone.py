@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from smg_node.cluster.factory import build_cluster, build_shared
-from smg_node.cluster.membership.shutdown import Farewell
-from smg_node.cluster.membership.standalone import LoneNode
+from smg_node.cluster.membership.shutdown import Shutdown
+from smg_node.cluster.membership.standalone import StandaloneNode
 from smg_node.config.address import Address
 from smg_node.config.settings import Settings
 from smg_node.core.errors import SmgError
@@ -14,9 +14,9 @@ from support.http_node import node
 from support.shared_nodes import make_shared
 
 
-def alone(folder: Path | None = None) -> tuple[LoneNode, Farewell]:
-    farewell = Farewell()
-    return LoneNode("a", farewell, SystemClock(), make_shared("a", folder)), farewell
+def alone(folder: Path | None = None) -> tuple[StandaloneNode, Shutdown]:
+    farewell = Shutdown()
+    return StandaloneNode("a", farewell, SystemClock(), make_shared("a", folder)), farewell
 
 
 async def test_a_node_alone_is_its_only_member() -> None:
@@ -80,10 +80,10 @@ async def test_a_node_alone_has_a_life_without_others() -> None:
 
 
 async def test_what_was_written_to_a_node_alone_is_there_in_its_next_life(tmp_path: Path) -> None:
-    farewell = Farewell()
+    farewell = Shutdown()
     for expected in (None, 1):
         shared = make_shared("a", tmp_path)
-        life = LoneNode("a", farewell, SystemClock(), shared)
+        life = StandaloneNode("a", farewell, SystemClock(), shared)
         await life.start()
         found = shared.settings.get("log_level")
         assert (None if found is None else found.value) == expected
@@ -108,9 +108,9 @@ def test_without_a_keyring_a_node_is_alone(tmp_path: Path) -> None:
     settings, clock, rng = Settings(data_dir=tmp_path), SystemClock(), system_rng()
     shared = build_shared(settings, clock=clock, rng=rng, meters=meters)
     life = build_cluster(
-        settings, Farewell(), shared=shared, version="1", clock=clock, rng=rng, meters=meters
+        settings, Shutdown(), shared=shared, version="1", clock=clock, rng=rng, meters=meters
     )
-    assert isinstance(life, LoneNode)
+    assert isinstance(life, StandaloneNode)
     page = meters.exposition("")[0]
     assert b"smg_node_mesh_members{" not in page
     assert b'smg_node_state_entries{kind="workers"} 0.0' in page

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from smg_mesh.mesh import AskError, KeyringReport, MeshError
-from smg_node.cluster.membership.cluster_service import ASIDE, FORGET, ClusterDesk
-from smg_node.cluster.membership.shutdown import Farewell
+from smg_node.cluster.membership.cluster_service import ASIDE, FORGET, ClusterService
+from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.core.errors import ErrorKind, SmgError
 from support.fake_mesh import FakeMesh, member_view
 from support.http_node import node
@@ -25,10 +25,10 @@ class _Server:
         self.aside = on
 
 
-def desk() -> tuple[ClusterDesk, FakeMesh, Farewell]:
-    mesh, farewell = FakeMesh(), Farewell()
+def desk() -> tuple[ClusterService, FakeMesh, Shutdown]:
+    mesh, farewell = FakeMesh(), Shutdown()
     farewell.server = _Server()  # type: ignore[assignment]  # as much of one as it needs
-    return ClusterDesk(mesh, farewell), mesh, farewell
+    return ClusterService(mesh, farewell), mesh, farewell
 
 
 async def refused(wish: Any) -> SmgError:
@@ -206,8 +206,8 @@ async def test_the_keyring_is_reported_and_its_refusals_are_told_apart() -> None
 
 async def test_a_real_server_is_set_aside_by_its_desk() -> None:
     async with node() as served:
-        mesh, farewell = FakeMesh(), Farewell()
+        mesh, farewell = FakeMesh(), Shutdown()
         farewell.server = served.server
-        await ClusterDesk(mesh, farewell).set_aside("a", on=True)
+        await ClusterService(mesh, farewell).set_aside("a", on=True)
         assert served.server.aside
         assert farewell.draining

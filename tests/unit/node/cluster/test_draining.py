@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from smg_mesh.mesh import AskError
-from smg_node.cluster.membership.cluster_service import ClusterDesk
+from smg_node.cluster.membership.cluster_service import ClusterService
 from smg_node.cluster.membership.drain_status import DRAIN, Draining
-from smg_node.cluster.membership.shutdown import Farewell
+from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.core.errors import SmgError
 from smg_node.http.app import Server
-from smg_node.http.middleware.drain_phases import FarewellTimes, Phase
+from smg_node.http.middleware.drain_phases import DrainTimes, Phase
 from smg_node.http.ports.drain import DrainView, Duties, OpenWork
 from support.fake_mesh import FakeMesh, member_view
 
@@ -26,8 +26,8 @@ class _Server:
     def set_aside(self, *, on: bool) -> None:
         self.aside = on
 
-    def farewell_times(self) -> FarewellTimes:
-        return FarewellTimes(0.0, None, 185.0)
+    def farewell_times(self) -> DrainTimes:
+        return DrainTimes(0.0, None, 185.0)
 
 
 class World:
@@ -35,11 +35,11 @@ class World:
 
     def __init__(self) -> None:
         self.mesh = FakeMesh()
-        self.farewell = Farewell()
+        self.farewell = Shutdown()
         self.server = _Server()
         self.farewell.server = cast(Server, self.server)
         self.open = OpenWork(taking=True)
-        desk = ClusterDesk(self.mesh, self.farewell)
+        desk = ClusterService(self.mesh, self.farewell)
         self.draining = Draining(
             "a",
             desk.members,

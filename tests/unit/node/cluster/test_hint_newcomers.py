@@ -1,6 +1,6 @@
 """What nodes that are new, or back in another life, are told of engines' caches by the others."""
 
-from smg_node.cluster.membership.cluster_interface import Doubts
+from smg_node.cluster.membership.cluster_interface import ReadinessReasons
 from smg_node.cluster.prefix_hints.prefix_sharing import NOT_HERE, SETTLED_S, YOUNG_S
 from support.sharing_world import SharingWorld
 
@@ -19,7 +19,7 @@ def test_who_comes_new_to_few_nodes_is_told_what_they_know_for_some_minutes() ->
     c.follow("w1")
     assert c.sharing.doubts().reasons == (NOT_HERE,)
     world.run(3)
-    assert c.sharing.doubts() == Doubts()
+    assert c.sharing.doubts() == ReadinessReasons()
     assert c.knows("w1", *BLOCKS) == 10.0
     assert world["a"].door.quiet is False
     c.stored("w1", *BLOCKS[:4])
@@ -40,10 +40,10 @@ def test_who_comes_is_ready_with_what_the_others_know_though_none_of_them_has_lo
     world.run(10)
     c = world.join("c")
     for _ in range(50):
-        if c.sharing.doubts() == Doubts():
+        if c.sharing.doubts() == ReadinessReasons():
             break
         world.talk()
-    assert c.sharing.doubts() == Doubts()
+    assert c.sharing.doubts() == ReadinessReasons()
     assert c.knows("w1", *BLOCKS) == 10.0
 
 
@@ -67,7 +67,7 @@ def test_who_hears_of_a_worker_after_what_is_cached_there_is_not_ready_before_it
     assert new.sharing.doubts().reasons == (NOT_HERE,)
     for _ in range(10):
         world.talk()
-    assert new.sharing.doubts() == Doubts()
+    assert new.sharing.doubts() == ReadinessReasons()
     assert new.knows("w1", *BLOCKS) == 10.0
 
 
@@ -118,25 +118,25 @@ def test_who_restarts_seconds_after_another_one_is_told_what_that_one_heard_sinc
     a.follow("w1")
     assert a.sharing.doubts().reasons == (NOT_HERE,)
     world.run(3)
-    assert a.sharing.doubts() == Doubts()
+    assert a.sharing.doubts() == ReadinessReasons()
     assert a.knows("w1", *BLOCKS) == 10.0
     for name in "ab":
         world[name].stored("w1", 200)
     b = world.join("b", boot=2)
     b.follow("w1")
     world.run(3)
-    assert b.sharing.doubts() == Doubts()
+    assert b.sharing.doubts() == ReadinessReasons()
     assert b.knows("w1", 200) == 1.0
 
 
 def test_nodes_that_start_together_and_know_nothing_do_not_wait_for_each_other() -> None:
     world = SharingWorld("a", "b", "c")
     nodes = list(world.wire.nodes.values())
-    doubts: list[Doubts] = []
+    doubts: list[ReadinessReasons] = []
     for _ in range(20):
         world.talk()
         doubts = [node.sharing.doubts() for node in nodes]
-    assert doubts == [Doubts()] * 3
+    assert doubts == [ReadinessReasons()] * 3
 
 
 def test_who_was_ready_stays_so_whatever_workers_come() -> None:
@@ -146,9 +146,9 @@ def test_who_was_ready_stays_so_whatever_workers_come() -> None:
     assert b.sharing.doubts().reasons == (NOT_HERE,)
     for _ in range(10):
         world.talk()
-    assert b.sharing.doubts() == Doubts(), "there are no workers, and nothing to wait for"
+    assert b.sharing.doubts() == ReadinessReasons(), "there are no workers, and nothing to wait for"
     for node in world.wire.nodes.values():
         node.follow("w1")
-    assert b.sharing.doubts() == Doubts()
+    assert b.sharing.doubts() == ReadinessReasons()
     world.run(3)
-    assert b.sharing.doubts() == Doubts()
+    assert b.sharing.doubts() == ReadinessReasons()

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from prometheus_client import CollectorRegistry
 
-from smg_node.cluster.membership.cluster_interface import Doubts
+from smg_node.cluster.membership.cluster_interface import ReadinessReasons
 from smg_node.cluster.prefix_hints.prefix_sharing import ARRIVE_MAX_S, NOT_HERE, SETTLED_S, YOUNG_S
 from smg_node.routing.kv_index.prefix_index import ASSUMED_S
 from smg_node.telemetry.metrics.meters import Meters
@@ -279,7 +279,7 @@ def test_who_follows_an_engine_takes_no_guesses() -> None:
 
 def test_a_node_without_others_is_ready_at_once() -> None:
     world = SharingWorld("a")
-    assert world["a"].sharing.doubts() == Doubts()
+    assert world["a"].sharing.doubts() == ReadinessReasons()
 
 
 def test_a_new_node_waits_for_the_prefixes_of_the_others_and_not_for_long() -> None:
@@ -291,22 +291,22 @@ def test_a_new_node_waits_for_the_prefixes_of_the_others_and_not_for_long() -> N
     assert new.sharing.doubts().reasons == (NOT_HERE,)
     world.wire.cut = set()
     world.run(1)
-    assert new.sharing.doubts() == Doubts()
+    assert new.sharing.doubts() == ReadinessReasons()
     assert new.knows("w1", *BLOCKS) == 10.0
     silent = world.join("g")
     for _ in range(round(ARRIVE_MAX_S)):
         assert silent.sharing.doubts().reasons == (NOT_HERE,)
         world.wire.now_ms += 1_000
-    assert silent.sharing.doubts() == Doubts()
+    assert silent.sharing.doubts() == ReadinessReasons()
 
 
 def test_a_node_that_was_there_first_waits_for_nobody_even_if_it_is_asked_late() -> None:
     world = SharingWorld("a")
-    doubts = world["a"].sharing.after(Doubts)
+    doubts = world["a"].sharing.after(ReadinessReasons)
     world.run(2)
     world.join("b")
     assert world["a"].door.missing() == ["b"]
-    assert doubts() == Doubts()
+    assert doubts() == ReadinessReasons()
 
 
 def test_a_guess_about_a_worker_that_has_just_come_is_taken_in() -> None:
@@ -324,13 +324,13 @@ def test_a_guess_about_a_worker_that_has_just_come_is_taken_in() -> None:
 def test_other_doubts_come_first_and_are_not_taken_for_an_arrival() -> None:
     world = SharingWorld("a", "b")
     node = world["b"]
-    said = Doubts(reasons=("mesh: joining",), degraded=("x",))
+    said = ReadinessReasons(reasons=("mesh: joining",), degraded=("x",))
     doubts = node.sharing.after(lambda: said)
     assert doubts() == said
-    said = Doubts(degraded=("y",))
-    assert doubts() == Doubts(reasons=(NOT_HERE,), degraded=("y",))
+    said = ReadinessReasons(degraded=("y",))
+    assert doubts() == ReadinessReasons(reasons=(NOT_HERE,), degraded=("y",))
     world.run(2)
-    assert doubts() == Doubts(degraded=("y",))
+    assert doubts() == ReadinessReasons(degraded=("y",))
 
 
 # ── What a scrape reads ──────────────────────────────────────────────────────

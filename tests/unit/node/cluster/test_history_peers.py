@@ -6,7 +6,7 @@ import pytest
 
 from smg_node.cluster.history_peers import HistoryPeers
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.history.peers.peer_interface import Heard, Nobody, Peers
+from smg_node.history.peers.peer_interface import NoPeers, PeerContact, Peers
 from support.fake_cluster import FakeCluster, member_row
 from support.fake_mesh import FakeMesh
 
@@ -52,7 +52,7 @@ async def test_members_are_asked_and_answered() -> None:
     assert ("ask", "b", "history.x", b"?") in mesh.calls
 
 
-@pytest.mark.parametrize("peers", [Nobody(), peers_of(None)[0]])
+@pytest.mark.parametrize("peers", [NoPeers(), peers_of(None)[0]])
 async def test_a_node_alone_has_nobody_to_ask(peers: Peers) -> None:
     async def reply(payload: bytes, caller: str) -> bytes:
         return payload
@@ -64,10 +64,10 @@ async def test_a_node_alone_has_nobody_to_ask(peers: Peers) -> None:
 
 
 def test_nobody_is_gone_where_nobody_was() -> None:
-    assert not Nobody().gone()
-    assert not Nobody().known()
-    assert not Nobody().spooling()
-    assert not Nobody().heard()
+    assert not NoPeers().gone()
+    assert not NoPeers().known()
+    assert not NoPeers().spooling()
+    assert not NoPeers().heard()
 
 
 def test_when_others_were_heard_is_told_of_all_who_have_not_left() -> None:
@@ -80,9 +80,9 @@ def test_when_others_were_heard_is_told_of_all_who_have_not_left() -> None:
         "me": member_row("me", me=True, lag_ms=None),
     }
     assert peers.heard() == {
-        "n1": Heard("alive", 1.5),
-        "n2": Heard("dead", 60.0),
-        "n3": Heard("suspect", float("inf")),
+        "n1": PeerContact("alive", 1.5),
+        "n2": PeerContact("dead", 60.0),
+        "n3": PeerContact("suspect", float("inf")),
     }
 
 

@@ -10,16 +10,16 @@ import pytest
 from smg_node.access.api_key import digest_of, read_key_text
 from smg_node.access.identity import KeyAuthenticator
 from smg_node.cluster.admin_key_file import FileKeys, read_admin_keys
-from smg_node.cluster.api_keys import ClusterKeys, KeyGround
+from smg_node.cluster.api_keys import ClusterKeys, KeyContext
 from smg_node.config.schema.problems import ConfigurationError
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.http.ports.keys import KeyWish
+from smg_node.http.ports.keys import KeyRequest
 from support.fake_namespace import EPOCH_MS
 from support.fake_shared import SharedWorld
 
 SECRET = "f" * 43
-ADMIN = KeyWish("", "admin")
-USER = KeyWish("acme", "user", "checkout")
+ADMIN = KeyRequest("", "admin")
+USER = KeyRequest("acme", "user", "checkout")
 
 
 class Nodes:
@@ -34,7 +34,7 @@ class Nodes:
         def chance(characters: int, alphabet: str) -> str:
             return f"{next(numbers):0{characters}}"
 
-        ground = KeyGround(lambda: self.now_ms, chance, held=lambda: self.held)
+        ground = KeyContext(lambda: self.now_ms, chance, held=lambda: self.held)
         self.a = ClusterKeys(self.world.nodes["a"].keys, ground, file)
         self.b = ClusterKeys(self.world.nodes["b"].keys, ground)
 
@@ -47,7 +47,7 @@ def error_of(keys: ClusterKeys, key_id: str, *, force: bool = False) -> SmgError
 
 def test_a_key_made_on_one_node_opens_the_other() -> None:
     nodes = Nodes()
-    made = nodes.a.create(KeyWish("acme", "user", "checkout", expires_in_s=60))
+    made = nodes.a.create(KeyRequest("acme", "user", "checkout", expires_in_s=60))
     said = read_key_text(made.text)
     assert said is not None
     assert (said[0], made.closes) == (made.view.id, False)
@@ -91,7 +91,7 @@ def test_the_first_admin_key_closes_and_the_last_one_opens_only_by_force() -> No
 
 def test_an_expired_admin_key_is_nobody_to_rely_on() -> None:
     nodes = Nodes()
-    nodes.a.create(KeyWish("", "admin", expires_in_s=1))
+    nodes.a.create(KeyRequest("", "admin", expires_in_s=1))
     other = nodes.a.create(ADMIN)
     nodes.now_ms += 1_000
     assert error_of(nodes.a, other.view.id).code == "last_admin_key"
@@ -100,7 +100,7 @@ def test_an_expired_admin_key_is_nobody_to_rely_on() -> None:
 def test_an_operators_key_is_not_the_last_admin_key() -> None:
     nodes = Nodes()
     nodes.a.create(ADMIN)
-    operator = nodes.a.create(KeyWish("acme", "operator"))
+    operator = nodes.a.create(KeyRequest("acme", "operator"))
     assert nodes.a.revoke(operator.view.id, force=False).now.state == "revoked"
 
 

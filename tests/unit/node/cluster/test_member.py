@@ -6,14 +6,14 @@ import pytest
 
 from smg_mesh.mesh import MeshError
 from smg_node.cluster.membership.member import Member
-from smg_node.cluster.membership.shutdown import OK, SUPERSEDED, Farewell
+from smg_node.cluster.membership.shutdown import OK, SUPERSEDED, Shutdown
 from smg_node.config.address import Address
 from smg_node.core.errors import SmgError
 from support.fake_mesh import FakeMesh
 
 
-def member() -> tuple[Member, FakeMesh, Farewell]:
-    mesh, farewell = FakeMesh(), Farewell()
+def member() -> tuple[Member, FakeMesh, Shutdown]:
+    mesh, farewell = FakeMesh(), Shutdown()
     return Member(mesh, farewell, security="encrypted"), mesh, farewell
 
 

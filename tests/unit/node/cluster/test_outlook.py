@@ -3,11 +3,11 @@
 import asyncio
 from pathlib import Path
 
-from smg_node.http.ports.node import WorkerWish
+from smg_node.http.ports.node import WorkerRequest
 from support.fake_engine import card
 from support.fleet_world import fleet_world
 
-A = WorkerWish("grpc://a:1")
+A = WorkerRequest("grpc://a:1")
 
 
 async def test_of_many_nodes_two_look_at_a_worker(tmp_path: Path) -> None:

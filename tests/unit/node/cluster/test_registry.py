@@ -10,13 +10,13 @@ from smg_mesh.shared import StateError, WorkerSpec
 from smg_node.core.errors import SmgError
 from smg_node.engines.disaggregation import Pairing
 from smg_node.engines.engine import Contract
-from smg_node.http.ports.node import WorkerChange, WorkerWish
+from smg_node.http.ports.node import WorkerChange, WorkerRequest
 from support.fake_engine import card
 from support.fleet_world import FleetNode, fleet_world
 
 
-def wish(host: str, **said: object) -> WorkerWish:
-    return WorkerWish(f"grpc://{host}:1", **said)  # type: ignore[arg-type]  # its own fields
+def wish(host: str, **said: object) -> WorkerRequest:
+    return WorkerRequest(f"grpc://{host}:1", **said)  # type: ignore[arg-type]  # its own fields
 
 
 def gone(node: FleetNode) -> bool:
@@ -223,12 +223,14 @@ async def test_what_the_url_says_and_what_stands_beside_it_are_joined(tmp_path: 
     async with fleet_world(tmp_path, "n1") as world:
         desk = world["n1"].desk
         view = desk.add(
-            WorkerWish("grpc://a:1?model=m&priority=3&cost=2&label.zone=z", priority=4, model="n")
+            WorkerRequest(
+                "grpc://a:1?model=m&priority=3&cost=2&label.zone=z", priority=4, model="n"
+            )
         )
         assert (view.model, view.priority, view.cost, view.labels) == ("n", 4, 2.0, {"zone": "z"})
         for url in ("ftp://a:1", "grpc://a", "grpc://a:1?priority=-1", "grpc://a:1?cost=nan"):
             with pytest.raises(SmgError) as caught:
-                desk.add(WorkerWish(url))
+                desk.add(WorkerRequest(url))
             assert caught.value.status == 400
         for change in (WorkerChange(role="encode"), WorkerChange(priority=1001)):
             with pytest.raises(SmgError) as caught:

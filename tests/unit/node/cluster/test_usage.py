@@ -12,7 +12,7 @@ from smg_node.cluster.usage import usage_service as module
 from smg_node.cluster.usage.usage_log import DAYS_KEPT
 from smg_node.cluster.usage.usage_service import ASKING_MAX, USAGE, ClusterUsage
 from smg_node.core.errors import SmgError
-from smg_node.http.ports.usage import Amounts, Aspect, UsageRow, UsageWish
+from smg_node.http.ports.usage import Amounts, Aspect, UsageQuery, UsageRow
 from support.fake_cluster import member_row
 from support.fake_shared import SharedWorld
 from support.spending import MIDNIGHT, Wall, outcome
@@ -58,8 +58,8 @@ class Nodes:
         return ClusterUsage(name, book, disk, members, mesh, now_ms=self.wall.now_ms)
 
 
-def wish(*by: Aspect, first: int = MIDNIGHT, end: int = MIDNIGHT + 24) -> UsageWish:
-    return UsageWish(first, end, by)
+def wish(*by: Aspect, first: int = MIDNIGHT, end: int = MIDNIGHT + 24) -> UsageQuery:
+    return UsageQuery(first, end, by)
 
 
 def requests(rows: Sequence[UsageRow]) -> Mapping[tuple[object, ...], int]:

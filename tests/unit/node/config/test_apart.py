@@ -6,12 +6,12 @@ import pytest
 
 HEAD: Final = """
 import os, signal, sys
-from smg_node.config.child_process import Apart
+from smg_node.config.child_process import ChildProcess
 
 def work():
     {work}
 
-child = Apart(work)
+child = ChildProcess(work)
 # In one piece, because the child may write at the same time.
 sys.stdout.write("meanwhile\\n")
 sys.stdout.flush()

@@ -18,7 +18,7 @@ from smg_node.core.generation.events import (
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Sampling
 from smg_node.dialects.chat.presenter import ChatPresenter
 from smg_node.dialects.chat.view import ChatView
-from smg_node.dialects.dialect import Reading
+from smg_node.dialects.dialect import ParsedBody
 
 
 @given(
@@ -55,6 +55,6 @@ def test_a_bare_answer_is_written_as_any_other(
     other = dataclasses.replace(view)
     object.__setattr__(other, "bare", False)
     bare, whole = (
-        ChatPresenter(Reading(wish, each)).answer(collector.answer()) for each in (view, other)
+        ChatPresenter(ParsedBody(wish, each)).answer(collector.answer()) for each in (view, other)
     )
     assert bare == whole

@@ -19,7 +19,7 @@ from smg_node.core.generation.request import (
 )
 from smg_node.dialects.chat.writer import call_ids, chat_fields, messages_of
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.request.generate_request import wish_of
+from smg_node.dialects.responses.request.generate_request import generate_request
 from smg_node.dialects.responses.request.reader import ResponsesReader
 
 HI = Turn("user", "hi")
@@ -34,7 +34,7 @@ def wish(*turns: Turn, sampling: Sampling | None = None, **prompt: Any) -> Gener
 def body_of(**asked: Any) -> dict[str, Any]:
     """Return the body that a client of Responses is served with."""
     ask = ResponsesReader(ReaderOptions()).read({"model": "m", "input": "hi", **asked})
-    return chat_fields(wish_of(ask, ask.items))
+    return chat_fields(generate_request(ask, ask.items))
 
 
 def messages(*turns: Turn) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from smg_node.core.errors import SmgError
 from smg_node.dialects.chat.fast_reader import KNOWN_MAX, PlainReader
 from smg_node.dialects.chat.reader import ChatReader
 from smg_node.dialects.chat.view import ChatView
-from smg_node.dialects.dialect import Reading
+from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.options import ReaderOptions
 
 READER = ChatReader(ReaderOptions(messages_max=3))
@@ -96,7 +96,7 @@ def check(body: dict[str, Any]) -> bool:
 
 def outcome(
     body: dict[str, Any],
-) -> tuple[Reading[ChatView] | None, tuple[str, str | None] | None]:
+) -> tuple[ParsedBody[ChatView] | None, tuple[str, str | None] | None]:
     """Return what a body asks for, or with which message and where it is refused."""
     try:
         return READER.read(body), None

@@ -25,7 +25,7 @@ from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.chat.fast_presenter import PlainPresenter
 from smg_node.dialects.chat.presenter import ChatPresenter
 from smg_node.dialects.chat.view import ChatView
-from smg_node.dialects.dialect import Reading
+from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.options import ReaderOptions
 from support.streams import streams, texts
 
@@ -46,9 +46,9 @@ USAGES = st.builds(Usage, *[st.integers(0, 2**40)] * 4)
 REASONS = st.sampled_from(get_args(FinishReason))
 
 
-def reading(view: ChatView, *, stream: bool) -> Reading[ChatView]:
+def reading(view: ChatView, *, stream: bool) -> ParsedBody[ChatView]:
     prompt = ChatPrompt((Turn("user", "Hi"),))
-    return Reading(GenerateRequest("m", (prompt,), Sampling(), stream, alike=True), view)
+    return ParsedBody(GenerateRequest("m", (prompt,), Sampling(), stream, alike=True), view)
 
 
 @st.composite

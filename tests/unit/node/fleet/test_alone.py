@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from smg_node.fleet.models.one_shot_thread import alone
+from smg_node.fleet.models.one_shot_thread import in_own_thread
 
 
 async def ended(thread: threading.Thread) -> bool:
@@ -17,7 +17,7 @@ async def ended(thread: threading.Thread) -> bool:
 
 
 async def test_what_the_work_returns_comes_back_and_its_thread_ends() -> None:
-    thread = await alone(threading.current_thread)
+    thread = await in_own_thread(threading.current_thread)
     assert thread is not threading.current_thread()
     assert await ended(thread)
 
@@ -29,7 +29,7 @@ async def test_two_works_at_a_time_have_a_thread_each() -> None:
         both.wait()
         return threading.current_thread()
 
-    one, other = await asyncio.gather(alone(work), alone(work))
+    one, other = await asyncio.gather(in_own_thread(work), in_own_thread(work))
     assert one is not other
 
 
@@ -41,7 +41,7 @@ async def test_what_the_work_raises_comes_back_and_its_thread_ends() -> None:
         raise ValueError("torn")
 
     with pytest.raises(ValueError, match="torn"):
-        await alone(fail)
+        await in_own_thread(fail)
     assert await ended(threads[0])
 
 
@@ -54,7 +54,7 @@ async def test_work_nobody_waits_for_any_more_is_done_and_its_thread_ends() -> N
         begun.set()
         assert go.wait(30)
 
-    waiting = alone(work)
+    waiting = in_own_thread(work)
     await asyncio.to_thread(begun.wait, 30)
     waiting.cancel()
     go.set()

@@ -20,7 +20,7 @@ from smg_node.engines.transport.transport import StatusCode, TransportError
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.health.circuit_breaker import NEVER, BreakerOptions, State
 from smg_node.fleet.workers.worker import Worker
-from smg_node.http.ports.node import WorkerWish
+from smg_node.http.ports.node import WorkerRequest
 from support.fake_engine import FakeEngine
 from support.fleet_world import fleet_world
 from support.node_parts import FAST, declare, fleet_of, running
@@ -256,7 +256,7 @@ async def test_peers_hear_of_it_as_a_hint_and_no_more(tmp_path: Path) -> None:
 
 async def test_an_operator_sees_why_a_worker_is_passed_over(tmp_path: Path) -> None:
     async with fleet_world(tmp_path, "n1", hosts=("a",)) as world:
-        view = world["n1"].desk.add(WorkerWish("grpc://a:1"))
+        view = world["n1"].desk.add(WorkerRequest("grpc://a:1"))
         await world.until(lambda node: node.ready("a"))
         assert world["n1"].desk.worker(view.id).breaker["why"] == ""
         world["n1"].worker("a").breaker.pressure(now_s(), 30.0)

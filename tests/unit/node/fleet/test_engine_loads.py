@@ -10,7 +10,11 @@ import pytest
 from smg_node.fleet import fleet as fleet_module
 from smg_node.fleet.fleet import ListenOptions
 from smg_node.fleet.workers import engine_subscriptions as listening
-from smg_node.fleet.workers.engine_subscriptions import Deaf, Listening, note_quiet
+from smg_node.fleet.workers.engine_subscriptions import (
+    NullKvEventSink,
+    SubscriptionContext,
+    note_quiet,
+)
 from smg_node.fleet.workers.worker import Sampled, Worker
 from support.fake_engine import FakeEngine, card
 from support.listening import Ear, batches, engine_with, failure, listening_to, load, until
@@ -20,7 +24,7 @@ from support.node_parts import declare, fleet_of, running
 async def test_loads_are_asked_for_where_nothing_is_pushed(tmp_path: Path) -> None:
     engine = engine_with(loads=True)
     engine.loads_told = [load(3), load(4, rank=1)]
-    async with listening_to(engine, tmp_path, Deaf()) as (_, worker):
+    async with listening_to(engine, tmp_path, NullKvEventSink()) as (_, worker):
         await until(lambda: len(worker.sampled) == 2)
         assert [worker.sampled[rank].load.running for rank in (0, 1)] == [3, 4]
         assert not worker.sampled[0].pushed
@@ -29,7 +33,7 @@ async def test_loads_are_asked_for_where_nothing_is_pushed(tmp_path: Path) -> No
 
 async def test_loads_are_not_asked_for_while_they_are_pushed(tmp_path: Path) -> None:
     engine = engine_with(batches(1, 2, stays=True), loads=True)
-    async with listening_to(engine, tmp_path, Deaf()) as (_, worker):
+    async with listening_to(engine, tmp_path, NullKvEventSink()) as (_, worker):
         await until(lambda: 0 in worker.sampled and worker.sampled[0].pushed)
         asked = engine.polls
         await asyncio.sleep(0.1)
@@ -43,14 +47,14 @@ async def test_loads_are_asked_for_again_when_the_pushes_stop(
     monkeypatch.setattr(listening, "HEARTBEAT_MAX_S", 0.05)
     engine = engine_with(batches(1, stays=True), loads=True)
     engine.loads_told = [load(9)]
-    async with listening_to(engine, tmp_path, Deaf()) as (_, worker):
+    async with listening_to(engine, tmp_path, NullKvEventSink()) as (_, worker):
         await until(lambda: 0 in worker.sampled and worker.sampled[0].load.running == 9)
 
 
 async def test_an_engine_that_has_no_loads_is_not_asked_again(tmp_path: Path) -> None:
     engine = engine_with(batches(stays=True), loads=True)
     engine.loads_told = failure("upstream_unimplemented", status=501)
-    async with listening_to(engine, tmp_path, Deaf()):
+    async with listening_to(engine, tmp_path, NullKvEventSink()):
         await until(lambda: engine.polls == 1)
         await asyncio.sleep(0.1)
         assert engine.polls == 1
@@ -59,7 +63,7 @@ async def test_an_engine_that_has_no_loads_is_not_asked_again(tmp_path: Path) ->
 async def test_some_engines_are_not_to_be_asked_as_often_as_others(tmp_path: Path) -> None:
     engine = engine_with(batches(stays=True), loads=True)
     engine.abilities = replace(engine.abilities, loads_apart_s=30.0)
-    async with listening_to(engine, tmp_path, Deaf()):
+    async with listening_to(engine, tmp_path, NullKvEventSink()):
         await until(lambda: engine.polls == 1)
         await asyncio.sleep(0.1)
         assert engine.polls == 1
@@ -67,13 +71,13 @@ async def test_some_engines_are_not_to_be_asked_as_often_as_others(tmp_path: Pat
 
 async def test_an_engine_of_a_contract_without_either_is_left_alone(tmp_path: Path) -> None:
     engine = FakeEngine()
-    async with listening_to(engine, tmp_path, Deaf()):
+    async with listening_to(engine, tmp_path, NullKvEventSink()):
         await asyncio.sleep(0.05)
     assert (engine.polls, engine.subscribed) == (0, [])
 
 
 def test_idle_engines_and_those_of_large_fleets_are_asked_less_often() -> None:
-    ground = Listening(ListenOptions(load_interval_s=2.0), random.Random(1))
+    ground = SubscriptionContext(ListenOptions(load_interval_s=2.0), random.Random(1))
     assert 1.8 <= ground.interval_s(busy=True) <= 2.2
     assert 9.0 <= ground.interval_s(busy=False) <= 11.0
     ground.workers = 1000
@@ -83,7 +87,7 @@ def test_idle_engines_and_those_of_large_fleets_are_asked_less_often() -> None:
 async def test_invented_ranks_do_not_fill_memory(tmp_path: Path) -> None:
     engine = engine_with(loads=True)
     engine.loads_told = [load(rank=rank) for rank in range(listening.RANKS_MAX + 50)]
-    async with listening_to(engine, tmp_path, Deaf()) as (_, worker):
+    async with listening_to(engine, tmp_path, NullKvEventSink()) as (_, worker):
         await until(lambda: bool(worker.sampled))
         assert len(worker.sampled) == listening.RANKS_MAX
 
@@ -95,7 +99,7 @@ async def test_an_engine_that_calls_itself_stuck_is_looked_at_and_gets_no_work(
     tmp_path: Path,
 ) -> None:
     engine = engine_with(loads=True)
-    async with listening_to(engine, tmp_path, Deaf()) as (_, worker):
+    async with listening_to(engine, tmp_path, NullKvEventSink()) as (_, worker):
         looks = engine.looks
         engine.loads_told = [load(1, silence_ms=60_000, reports_steps=True)]
         await until(lambda: worker.load.stuck)
@@ -141,7 +145,7 @@ def test_silence_means_nothing_without_open_calls_or_a_stream_that_ever_spoke(
 
 async def test_another_engine_at_the_same_address_begins_with_nothing_said(tmp_path: Path) -> None:
     engine = engine_with(batches(1, stays=True))
-    async with listening_to(engine, tmp_path, Deaf()) as (_, worker):
+    async with listening_to(engine, tmp_path, NullKvEventSink()) as (_, worker):
         await until(lambda: bool(worker.sampled))
         engine.kv_script = batches(stays=True)
         engine.model_card = card("other")

@@ -13,7 +13,7 @@ from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
 from smg_node.fleet.fleet import ListenOptions
 from smg_node.fleet.health.peer_verdicts import Sight
 from smg_node.fleet.workers import engine_subscriptions as listening
-from smg_node.fleet.workers.engine_subscriptions import Listening
+from smg_node.fleet.workers.engine_subscriptions import SubscriptionContext
 from support.listening import QUICK, Ear, batches, engine_with, failure, listening_to, until
 from support.node_parts import fleet_of, running, set_aside
 
@@ -205,7 +205,7 @@ def test_pauses_grow_to_a_bound_and_are_never_the_same_for_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.undo()
-    ground = Listening(ListenOptions(), random.Random(3))
+    ground = SubscriptionContext(ListenOptions(), random.Random(3))
     pauses = [[ground.pause_s(failures) for _ in range(50)] for failures in range(40)]
     assert all(0.05 <= pause <= 0.1 for pause in pauses[0])
     assert all(15.0 <= pause <= 30.0 for pause in pauses[-1])
@@ -237,7 +237,7 @@ def test_a_mistake_that_is_made_every_second_is_told_once_a_minute(
         def tick(self, now_s: float) -> None:
             raise ZeroDivisionError("a mistake of ours")
 
-    ground = Listening(QUICK, random.Random(1), ear=Broken())
+    ground = SubscriptionContext(QUICK, random.Random(1), ear=Broken())
     for second in range(121):
         ground.tick(1000.0 + second)
     assert ground.stumbles == 121

@@ -3,12 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.fleet.health.probe_counters import EAGER_S, PAUSE_MAX_S, Patience, Tally
+from smg_node.fleet.health.probe_counters import (
+    EAGER_S,
+    PAUSE_MAX_S,
+    ProbeCounter,
+    ReconnectBackoff,
+)
 
 
 @given(looks=st.lists(st.booleans(), max_size=60), down=st.integers(1, 4), up=st.integers(1, 4))
 def test_a_tally_agrees_with_counting_the_last_run(looks: list[bool], down: int, up: int) -> None:
-    tally = Tally(down, up)
+    tally = ProbeCounter(down, up)
     state, run = False, 0
     for good in looks:
         run = run + 1 if good != state else 0
@@ -20,7 +25,7 @@ def test_a_tally_agrees_with_counting_the_last_run(looks: list[bool], down: int,
 
 
 def test_a_restarted_tally_starts_from_down() -> None:
-    tally = Tally(1, 2)
+    tally = ProbeCounter(1, 2)
     tally.good()
     tally.good()
     assert tally.up
@@ -31,7 +36,7 @@ def test_a_restarted_tally_starts_from_down() -> None:
 
 
 def test_one_that_is_missing_for_long_is_looked_for_less_often() -> None:
-    patience = Patience()
+    patience = ReconnectBackoff()
     assert patience.pause_s(1.0, 50.0) == 1.0
     assert patience.pause_s(1.0, 50.0 + EAGER_S - 1) == 1.0
     assert patience.pause_s(1.0, 50.0 + EAGER_S) == EAGER_S / 20

@@ -21,7 +21,7 @@ from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.models.format_recognition import Recognition
 from smg_node.fleet.models.model_assembly import Assembly, AssemblyOptions
 from smg_node.fleet.models.model_options import Labels, ModelSettings, labels_of
-from smg_node.fleet.models.model_registry import RenderWish
+from smg_node.fleet.models.model_registry import RendererRequest
 from smg_node.fleet.models.model_settings import model_settings, parser_checks
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.parsers.selection.recognition import Clues
@@ -167,7 +167,7 @@ def test_the_evidence_is_taken_out_of_a_models_files() -> None:
     assert chosen.options == {"implicit", "interleaved"}
     other = assembly.recognition("prod", bundle, tokenizer, "{{ '<TOOLCALL>' }}")
     assert other.printing(ModelSettings(), Labels()).chosen.tools == "nemotron_json"
-    assembly.renderer(bundle, tokenizer, None, RenderWish("hermes", "enable_thinking"))
+    assembly.renderer(bundle, tokenizer, None, RendererRequest("hermes", "enable_thinking"))
 
 
 def test_files_that_make_no_sense_are_no_evidence() -> None:

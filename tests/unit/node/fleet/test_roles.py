@@ -5,7 +5,7 @@ import pytest
 from smg_node.config.worker_url import parse_worker_url
 from smg_node.engines.disaggregation import Pairing, Role
 from smg_node.engines.engine import Contract, ModelCard
-from smg_node.fleet.workers.worker_roles import meeting_of, misfit, pairing_of, role_of
+from smg_node.fleet.workers.worker_roles import bootstrap_address_of, misfit, pairing_of, role_of
 from support.fake_engine import card
 
 ROOM = Pairing("room", group="mooncake", bootstrap_port=9001)
@@ -121,7 +121,10 @@ def test_an_http_worker_that_says_how_it_is_paired_is_believed(query: str, found
 
 def test_partners_meet_at_the_workers_own_host_and_the_usual_port_unless_somebody_says_so() -> None:
     url = parse_worker_url("grpc://h:1")
-    assert meeting_of(url, Pairing("room")) == ("h", 8998)
-    assert meeting_of(url, ROOM) == ("h", 9001)
+    assert bootstrap_address_of(url, Pairing("room")) == ("h", 8998)
+    assert bootstrap_address_of(url, ROOM) == ("h", 9001)
     other = parse_worker_url("grpc://h:1?label.bootstrap_host=10.0.0.9&bootstrap_port=5")
-    assert meeting_of(other, pairing_of(other, engine("prefill", ROOM))) == ("10.0.0.9", 5)
+    assert bootstrap_address_of(other, pairing_of(other, engine("prefill", ROOM))) == (
+        "10.0.0.9",
+        5,
+    )

@@ -13,7 +13,7 @@ from smg_node.cluster.workers.worker_views import worker_view
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.models.lazy_model import Unread
+from smg_node.fleet.models.lazy_model import LazyModel
 from smg_node.fleet.models.load_result import Finding
 from smg_node.fleet.models.model_options import ModelSettings
 from smg_node.fleet.models.model_registry import vocabulary_digest
@@ -212,7 +212,7 @@ async def test_who_reads_at_once_says_what_became_of_it_once(tmp_path: Path) -> 
 @pytest.mark.parametrize("files", [{}, {"a": b""}, {"tokenizer.json": b"{}" * 9999, "b/c": b"\0"}])
 def test_packed_files_come_out_as_they_went_in(files: dict[str, bytes]) -> None:
     bundle = TokenizerBundle(files, "d", "a test")
-    assert Unread(bundle).bundle() == bundle
+    assert LazyModel(bundle).bundle() == bundle
 
 
 def test_every_kind_of_error_can_be_told() -> None:

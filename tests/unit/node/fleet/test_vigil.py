@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from smg_node.fleet.health.peer_verdicts import Said, Sight, said
-from smg_node.fleet.health.probe_schedule import NEVER, Vigil, VigilOptions
+from smg_node.fleet.health.peer_verdicts import ProberConsensus, Sight, prober_consensus
+from smg_node.fleet.health.probe_schedule import NEVER, ProbeOptions, ProbeSchedule
 from support.vigils import OPTIONS, Watch
 
 PROBERS = ("a", "b")
@@ -22,11 +22,11 @@ def workers(count: int) -> list[str]:
     return [f"w-{at:012x}" for at in range(count)]
 
 
-def vigil(me: str = "x") -> Vigil:
-    return Vigil(me, OPTIONS, now_s=0.0, rng=random.Random(1))
+def vigil(me: str = "x") -> ProbeSchedule:
+    return ProbeSchedule(me, OPTIONS, now_s=0.0, rng=random.Random(1))
 
 
-def brought_up(me: str = "x") -> Vigil:
+def brought_up(me: str = "x") -> ProbeSchedule:
     """A worker that is up by the probers' word and by two looks from here."""
     made = vigil(me)
     made.hear(UP_UP, PROBERS, 0.0)
@@ -42,17 +42,19 @@ def brought_up(me: str = "x") -> Vigil:
 @pytest.mark.parametrize(
     ("sights", "meant"),
     [
-        ((), Said.NOTHING),
-        (UP_UP, Said.UP),
-        ((Sight("b", up=True),), Said.UP),
-        (DOWN_DOWN, Said.DOWN),
-        (SPLIT, Said.SPLIT),
-        ((Sight("z", up=True),), Said.NOTHING),
-        ((Sight("z", up=True), Sight("a", up=False)), Said.DOWN),
+        ((), ProberConsensus.NOTHING),
+        (UP_UP, ProberConsensus.UP),
+        ((Sight("b", up=True),), ProberConsensus.UP),
+        (DOWN_DOWN, ProberConsensus.DOWN),
+        (SPLIT, ProberConsensus.SPLIT),
+        ((Sight("z", up=True),), ProberConsensus.NOTHING),
+        ((Sight("z", up=True), Sight("a", up=False)), ProberConsensus.DOWN),
     ],
 )
-def test_only_what_those_in_charge_say_counts(sights: tuple[Sight, ...], meant: Said) -> None:
-    assert said(sights, PROBERS) is meant
+def test_only_what_those_in_charge_say_counts(
+    sights: tuple[Sight, ...], meant: ProberConsensus
+) -> None:
+    assert prober_consensus(sights, PROBERS) is meant
 
 
 # ── One node ─────────────────────────────────────────────────────────────────
@@ -154,7 +156,7 @@ def test_other_numbers_count_from_the_next_look_on() -> None:
     made = brought_up("a")
     made.hear((), PROBERS, 1.0)
     made.looked(1.0, good=True)
-    made.retune(VigilOptions(interval_s=0.5, down_after=1, up_after=1), 1.0)
+    made.retune(ProbeOptions(interval_s=0.5, down_after=1, up_after=1), 1.0)
     assert made.due_s <= 1.5
     made.looked(1.5, good=False)
     assert not made.up

@@ -11,7 +11,7 @@ from smg_node.core.generation.events import BlockStart, Delta, Event
 from smg_node.history.ports import HistoryOptions
 from smg_node.history.runs import event_log as run_log
 from smg_node.history.runs import run_registry as background
-from smg_node.history.runs.unsaved_bytes import Held
+from smg_node.history.runs.unsaved_bytes import UnsavedBytes
 from smg_node.system_clock import SystemClock
 from smg_node.telemetry.traces import request_scope as scope
 from smg_storage.records import Access, Status
@@ -313,7 +313,7 @@ async def test_a_generation_waits_when_the_store_takes_nothing(
 async def test_all_generations_wait_when_all_of_them_together_have_said_too_much(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(background, "Held", lambda: Held(20_000))
+    monkeypatch.setattr(background, "UnsavedBytes", lambda: UnsavedBytes(20_000))
 
     async def talkative(run: FakeRun) -> AsyncIterator[Sequence[Event]]:
         yield [begin(), BlockStart(0, 0, "text")]

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from smg_node.history.runs.event_codec import packed
-from smg_node.history.runs.orphan_finalizer import Burial
+from smg_node.history.runs.orphan_finalizer import OrphanFinalizer
 from smg_node.history.runs.orphan_recovery import BATCH
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import Access, EventBlob, Lease, Status, Turn
@@ -174,13 +174,13 @@ async def test_one_that_cannot_be_ended_keeps_no_other_from_its_end(
     node = world.node("a")
     node.peers.since["b"] = 1
     odd, run = await world.run_of("b/0", cut=8), await world.run_of("b/0", cut=8)
-    bury = Burial.bury
+    bury = OrphanFinalizer.bury
 
-    async def mistaken(self: Burial, access: Access, held: Lease) -> str:
+    async def mistaken(self: OrphanFinalizer, access: Access, held: Lease) -> str:
         assert held.response_id != odd.id, "a mistake"
         return await bury(self, access, held)
 
-    monkeypatch.setattr(Burial, "bury", mistaken)
+    monkeypatch.setattr(OrphanFinalizer, "bury", mistaken)
     await node.adopter.look()
     assert (node.adopter.adopted["error"], node.adopter.adopted["failed"]) == (1, 1)
     assert (await world.row(run)).status is Status.FAILED

@@ -13,10 +13,10 @@ from prometheus_client import CollectorRegistry
 from smg_node.config.frozen_settings import plain_settings, with_values
 from smg_node.config.settings import Settings
 from smg_node.core.errors import SmgError
-from smg_node.history.peers.peer_interface import Nobody, Peers
-from smg_node.history.peers.routed_store import Holders
-from smg_node.history.service.lazy_history import HistoryDoor, spool_folder, turns_wait
-from smg_node.history.store.hooked_store import HookedKeeping
+from smg_node.history.peers.peer_interface import NoPeers, Peers
+from smg_node.history.peers.routed_store import RoutedStore
+from smg_node.history.service.lazy_history import LazyHistory, spool_folder, turns_wait
+from smg_node.history.store.hooked_store import HookedKeeper
 from smg_node.system_clock import SystemClock
 from smg_node.telemetry.metrics.meters import Meters
 from smg_storage.errors import StoreError, StoreErrorKind
@@ -47,23 +47,23 @@ def door_of(
     living: Sequence[str] = ("n1",),
     peers: Peers | None = None,
     **storage: Any,
-) -> tuple[HistoryDoor, Meters]:
+) -> tuple[LazyHistory, Meters]:
     settings = Settings(name=name, data_dir=folder, storage=storage)  # type: ignore[arg-type]  # as a file gives it
     meters = Meters(CollectorRegistry(), version="1")
-    door = HistoryDoor(
+    door = LazyHistory(
         plain_settings(settings),
         clock=SystemClock(),
         rng=random.Random(seed),
         meters=meters,
         living=lambda: living,
         vault=NoVault(),
-        peers=Nobody() if peers is None else peers,
+        peers=NoPeers() if peers is None else peers,
     )
     return door, meters
 
 
 @asynccontextmanager
-async def running(door: HistoryDoor) -> AsyncIterator[None]:
+async def running(door: LazyHistory) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as group:
         task = group.create_task(door.run())
         await asyncio.sleep(0)
@@ -203,7 +203,7 @@ async def test_each_node_answers_for_what_it_holds_without_having_been_used(
 
 def test_where_all_share_a_store_nobody_is_asked(tmp_path: Path) -> None:
     door, _ = door_of(tmp_path, url="postgresql://127.0.0.1:1/x", peers=Net().peers("n1"))
-    assert not isinstance(door._many.keeper(), Holders)
+    assert not isinstance(door._many.keeper(), RoutedStore)
     assert door._many.threads() is None
     assert not any(words.startswith("history_is_local") for words in door.degraded())
 
@@ -222,11 +222,11 @@ async def test_hooks_have_their_say_before_a_turn_waits_on_the_disk(tmp_path: Pa
     door, _ = door_of(tmp_path, url="postgresql://127.0.0.1:1/x")
     witness = Witness()
     async with running(door):
-        keeper = HookedKeeping(door.keeping(), [NamedHook("w", witness)])
+        keeper = HookedKeeper(door.keeping(), [NamedHook("w", witness)])
         keeper.check_can_keep()
         assert (await keeper.commit(ACCESS, turn(1, 1))).spooled
         assert [name for name, _ in witness.after_saw] == ["store_response"]
-        no = HookedKeeping(door.keeping(), [NamedHook("n", Witness(lambda *_: Reject("no")))])
+        no = HookedKeeper(door.keeping(), [NamedHook("n", Witness(lambda *_: Reject("no")))])
         with pytest.raises(StoreError) as caught:
             await no.commit(ACCESS, turn(2, 1))
         assert caught.value.kind is StoreErrorKind.REJECTED
@@ -251,7 +251,7 @@ async def test_hooks_of_the_configuration_are_around_the_store(
     point = EntryPoint("witness", "support.storage_hooks:nobody", "smg.storage_hooks")
     monkeypatch.setattr("importlib.metadata.entry_points", lambda *, group: [point])
     door, _ = door_of(tmp_path, hooks=["witness:open"])
-    assert isinstance(door._keeper(), HookedKeeping)
+    assert isinstance(door._keeper(), HookedKeeper)
 
 
 def test_a_spool_has_the_name_of_its_node(tmp_path: Path) -> None:

@@ -9,25 +9,25 @@ from hypothesis import strategies as st
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import BlockStart, Delta
 from smg_node.dialects.openai.frames import json_line
-from smg_node.dialects.responses.events.final_status import Ended
-from smg_node.dialects.responses.events.numbered_events import Told
-from smg_node.dialects.responses.events.presenter import ResponseTeller
+from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
+from smg_node.dialects.responses.events.presenter import ResponsePresenter
 from smg_node.history.runs import event_codec as event_log
 from smg_node.history.runs.event_codec import packed, terminal, unpacked
 from smg_storage.records import EventBlob
 from support.history_world import ask_of, begin, block, finish
 
 ENDS = [
-    Ended.completed(),
-    Ended.incomplete("max_output_tokens"),
-    Ended.incomplete("content_filter"),
-    Ended.failed(SmgError(ErrorKind.UPSTREAM_FAILED, "the engine died")),
-    Ended.cancelled(),
+    FinalStatus.completed(),
+    FinalStatus.incomplete("max_output_tokens"),
+    FinalStatus.incomplete("content_filter"),
+    FinalStatus.failed(SmgError(ErrorKind.UPSTREAM_FAILED, "the engine died")),
+    FinalStatus.cancelled(),
 ]
 
 
-def teller() -> ResponseTeller:
-    return ResponseTeller(
+def teller() -> ResponsePresenter:
+    return ResponsePresenter(
         ask_of(input="Hi \u2028 ü", metadata={"a": "\u0085"}),
         response_id="resp_1",
         thread="0" * 12,
@@ -37,7 +37,7 @@ def teller() -> ResponseTeller:
     )
 
 
-def told_of_many_kinds() -> list[Told]:
+def told_of_many_kinds() -> list[NumberedEvent]:
     one = teller()
     told = one.begin(queued=True)
     call = block(1, "call", '{"a":1}', name="f", call_id="call_1")
@@ -111,7 +111,7 @@ def test_a_blob_that_inflates_without_end_is_a_value_error(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("ended", ENDS, ids=lambda ended: ended.status)
-def test_the_end_told_from_the_object_is_what_the_teller_says(ended: Ended) -> None:
+def test_the_end_told_from_the_object_is_what_the_teller_says(ended: FinalStatus) -> None:
     one = teller()
     told = one.begin()
     told += one.tell([begin(), *block(0, "text", "Grüße \u2028")])
@@ -120,10 +120,12 @@ def test_the_end_told_from_the_object_is_what_the_teller_says(ended: Ended) -> N
 
 
 @pytest.mark.parametrize("ended", ENDS, ids=lambda ended: ended.status)
-def test_another_end_told_from_the_object_is_what_the_teller_says_instead(ended: Ended) -> None:
+def test_another_end_told_from_the_object_is_what_the_teller_says_instead(
+    ended: FinalStatus,
+) -> None:
     one = teller()
     told = one.begin()
-    told += one.close(Ended.completed().at(7))
+    told += one.close(FinalStatus.completed().at(7))
     last = one.instead(ended.at(8))
     assert last.sequence == told[-1].sequence
     assert terminal(one.response(), last.sequence) == last

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import Event
-from smg_node.dialects.responses.events.final_status import Ended
-from smg_node.dialects.responses.events.stored_replay import retold
+from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.dialects.responses.events.stored_replay import replayed
 from smg_node.history.runs.event_following import POLL_FIRST_S, POLL_MOST_S
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import Access, EventBlob, StoredResponse
@@ -19,10 +19,10 @@ from support.history_world import begin, block, finish
 from support.responses import checked
 
 ENDS = [
-    Ended.completed(),
-    Ended.incomplete("max_output_tokens"),
-    Ended.failed(SmgError(ErrorKind.UPSTREAM_FAILED, "the engine died")),
-    Ended.cancelled(),
+    FinalStatus.completed(),
+    FinalStatus.incomplete("max_output_tokens"),
+    FinalStatus.failed(SmgError(ErrorKind.UPSTREAM_FAILED, "the engine died")),
+    FinalStatus.cancelled(),
 ]
 
 
@@ -36,7 +36,9 @@ async def refusal(there: Elsewhere, after: int | None = None, **more: Any) -> Sm
 
 
 @pytest.mark.parametrize("ended", ENDS, ids=lambda ended: ended.status)
-async def test_a_log_and_its_row_are_the_whole_stream_from_any_number_on(ended: Ended) -> None:
+async def test_a_log_and_its_row_are_the_whole_stream_from_any_number_on(
+    ended: FinalStatus,
+) -> None:
     there = await Elsewhere(ended=ended).whole(4)
     following = there.following()
     for after in (None, *range(len(there.told) + 2)):
@@ -64,7 +66,7 @@ async def test_without_a_log_what_is_stored_is_told_again_but_never_from_a_numbe
     there = Elsewhere(background=False)
     await there.end()
     told = await every(await there.following().follow(there.access, ID, None))
-    assert told == retold(there.response)
+    assert told == replayed(there.response)
     checked(told)
     error = await refusal(there, 0)
     assert (error.status, error.code, error.where) == (400, "stream_expired", "starting_after")
@@ -95,7 +97,7 @@ async def test_a_log_that_is_over_is_as_none() -> None:
     there = await Elsewhere().whole(4)
     there.now_us += 2 * MINUTE_US
     told = await every(await there.following().follow(there.access, ID, None))
-    assert told == retold(there.response)
+    assert told == replayed(there.response)
     assert (await refusal(there, 3)).code == "stream_expired"
 
 
@@ -105,7 +107,7 @@ async def test_a_log_whose_beginning_is_gone_is_good_for_whoever_has_the_beginni
     await there.append(6, len(there.logged))
     await there.end()
     following = there.following()
-    assert await every(await following.follow(there.access, ID, None)) == retold(there.response)
+    assert await every(await following.follow(there.access, ID, None)) == replayed(there.response)
     assert (await refusal(there, 4)).code == "stream_expired"
     assert await every(await following.follow(there.access, ID, 7)) == there.told[8:]
 
@@ -232,7 +234,7 @@ async def test_an_end_without_any_log_is_told_again() -> None:
     there = Elsewhere()
     await there.begin()
     events = await there.following(sleep=Steps(there.end)).follow(there.access, ID, None)
-    assert await every(events) == retold(there.response)
+    assert await every(events) == replayed(there.response)
 
 
 async def test_a_row_that_disappears_breaks_the_stream_off() -> None:

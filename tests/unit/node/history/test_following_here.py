@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.dialects.responses.events.numbered_events import Told
-from smg_node.dialects.responses.events.stored_replay import retold
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
+from smg_node.dialects.responses.events.stored_replay import replayed
 from smg_node.history.runs.event_codec import packed
 from smg_node.history.runs.event_following import attended
 from smg_storage.records import EventBlob, Status
@@ -37,7 +37,7 @@ async def test_a_run_that_is_lost_before_anything_was_logged_is_told_again_when_
     there = Elsewhere()
     await there.end()
     events = await there.following(run=RunHere()).follow(there.access, ID, None)
-    assert await every(events) == retold(there.response)
+    assert await every(events) == replayed(there.response)
 
 
 async def test_whoever_asks_beyond_the_end_of_a_run_gets_nothing() -> None:
@@ -121,10 +121,10 @@ async def test_a_snapshot_of_what_is_over_is_what_is_kept() -> None:
     "blob",
     [
         EventBlob(0, 1, b"no"),
-        packed([Told(1, "t", b'{"type":"t","sequence_number":1}')]),
+        packed([NumberedEvent(1, "t", b'{"type":"t","sequence_number":1}')]),
         packed(
             [
-                Told(
+                NumberedEvent(
                     0,
                     "response.output_item.done",
                     b'{"type":"response.output_item.done","sequence_number":0}',

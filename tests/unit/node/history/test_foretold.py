@@ -11,12 +11,17 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from smg_node.core.errors import ErrorKind
-from smg_node.history.errors import UntoldError, UnwrittenError, failure_of
+from smg_node.history.errors import NotAnnouncedError, PendingWriteError, failure_of
 from smg_node.history.peers import pending_writes as unwritten_module
 from smg_node.history.peers.peer_interface import FORETOLD
-from smg_node.history.peers.pending_announcements import REFUSED, TAKEN, Foretold, Waits
-from smg_node.history.peers.pending_announcer import Foretelling
-from smg_node.history.peers.pending_writes import NO, YES, Asked, answered
+from smg_node.history.peers.pending_announcements import (
+    REFUSED,
+    TAKEN,
+    PendingAnnouncements,
+    PendingThreads,
+)
+from smg_node.history.peers.pending_announcer import PendingAnnouncer
+from smg_node.history.peers.pending_writes import NO, YES, PendingQuery, answered
 from smg_node.history.store import resilient_store as keeping_module
 from smg_storage.ids import thread_of
 from smg_storage.records import Conversation, PageAsk, Turn
@@ -57,7 +62,7 @@ async def test_who_was_told_of_a_turn_does_not_go_on_without_it(tmp_path: Path) 
     async with two(tmp_path) as world:
         await begun(world)
         await kept_by_a(world)
-        with pytest.raises(UnwrittenError, match="disk of a"):
+        with pytest.raises(PendingWriteError, match="disk of a"):
             await world.b.list_items(ACCESS, CONVERSATION, PageAsk())
         assert await world.b.list_items(ACCESS, OTHER, PageAsk()) is not None
         assert (
@@ -65,7 +70,7 @@ async def test_who_was_told_of_a_turn_does_not_go_on_without_it(tmp_path: Path) 
         )
         # Also when nobody hears anything of it any more.
         world.net.states["a"] = "dead"
-        with pytest.raises(UnwrittenError):
+        with pytest.raises(PendingWriteError):
             await world.b.get_conversation(ACCESS, CONVERSATION)
         world.net.states["a"] = "alive"
         world.gate.closed = False
@@ -91,7 +96,7 @@ async def test_a_turn_of_a_conversation_is_refused_while_a_node_cannot_be_told(
             world.net.faults.append("unreachable")
         else:
             world.b._foretold._most = 0  # type: ignore[misc]  # so that it is full
-        with pytest.raises(UntoldError) as refused:
+        with pytest.raises(NotAnnouncedError) as refused:
             await world.a.commit(ACCESS, in_conversation())
         assert not world.a._keeping._spool.turns
         told = failure_of(refused.value)
@@ -108,11 +113,11 @@ async def test_between_the_telling_and_the_disk_it_waits_already(tmp_path: Path)
         seen = []
 
         async def heard(payload: bytes, caller: str) -> bytes:
-            asked = msgspec.msgpack.encode(Asked(TENANT, [CONVERSATION]))
+            asked = msgspec.msgpack.encode(PendingQuery(TENANT, [CONVERSATION]))
             seen.append(await answered(world.a._keeping, asked))
-            of_all = msgspec.msgpack.encode(Asked(TENANT, [], of_all=True))
+            of_all = msgspec.msgpack.encode(PendingQuery(TENANT, [], of_all=True))
             seen.append(await answered(world.a._keeping, of_all))
-            other = msgspec.msgpack.encode(Asked("rival", [CONVERSATION]))
+            other = msgspec.msgpack.encode(PendingQuery("rival", [CONVERSATION]))
             seen.append(await answered(world.a._keeping, other))
             return TAKEN
 
@@ -124,7 +129,7 @@ async def test_between_the_telling_and_the_disk_it_waits_already(tmp_path: Path)
 async def test_who_has_not_looked_at_its_disk_yet_denies_nothing(tmp_path: Path) -> None:
     async with two(tmp_path) as world:
         again = keeping_of(world.store, tmp_path / "again", world.passed.now_s)
-        asked = msgspec.msgpack.encode(Asked(TENANT, [CONVERSATION]))
+        asked = msgspec.msgpack.encode(PendingQuery(TENANT, [CONVERSATION]))
         assert await answered(again, asked) == YES
         async with asyncio.TaskGroup() as group:
             running = group.create_task(again.run())
@@ -159,11 +164,11 @@ async def test_many_turns_are_told_of_in_few_rounds_also_if_the_first_to_tell_go
     net, rounds, go = Net(), list[Sequence[tuple[str, str]]](), asyncio.Event()
 
     async def heard(payload: bytes, caller: str) -> bytes:
-        rounds.append(msgspec.msgpack.decode(payload, type=Waits).threads)
+        rounds.append(msgspec.msgpack.decode(payload, type=PendingThreads).threads)
         await go.wait()
         return TAKEN
 
-    telling = Foretelling(net.peers("a"))
+    telling = PendingAnnouncer(net.peers("a"))
     net.peers("b").answer(FORETOLD, heard)
     async with asyncio.TaskGroup() as group:
         first = group.create_task(telling.tell("t", "conv_0"))
@@ -180,18 +185,18 @@ async def test_many_turns_are_told_of_in_few_rounds_also_if_the_first_to_tell_go
 
 
 async def test_a_node_alone_tells_nobody() -> None:
-    await Foretelling(Net().peers("a")).tell("t", CONVERSATION)
+    await PendingAnnouncer(Net().peers("a")).tell("t", CONVERSATION)
 
 
 # ── What was told ────────────────────────────────────────────────────────────
 
 
 def waits(*threads: tuple[str, str]) -> bytes:
-    return msgspec.msgpack.encode(Waits(threads))
+    return msgspec.msgpack.encode(PendingThreads(threads))
 
 
 def test_what_is_said_again_is_not_forgotten_by_an_older_answer() -> None:
-    told = Foretold(now_s=lambda: 0.0)
+    told = PendingAnnouncements(now_s=lambda: 0.0)
     assert told.hear(waits((TENANT, CONVERSATION)), "a") == TAKEN
     before = told.of(TENANT, [CONVERSATION])["a"]
     told.hear(waits((TENANT, CONVERSATION)), "a")
@@ -202,7 +207,7 @@ def test_what_is_said_again_is_not_forgotten_by_an_older_answer() -> None:
 
 
 def test_no_more_is_remembered_than_there_is_room_for() -> None:
-    told = Foretold(now_s=lambda: 0.0, most=3)
+    told = PendingAnnouncements(now_s=lambda: 0.0, most=3)
     ids = [response_id(number, 1) for number in range(4)]
     assert told.hear(waits(*((TENANT, each) for each in ids)), "a") == REFUSED
     assert told.hear(waits(*((TENANT, each) for each in ids[:3])), "a") == TAKEN
@@ -213,7 +218,7 @@ def test_no_more_is_remembered_than_there_is_room_for() -> None:
 
 @given(st.binary(max_size=40))
 def test_garbage_is_refused(payload: bytes) -> None:
-    assert Foretold(now_s=lambda: 0.0).hear(payload, "a") in (REFUSED, TAKEN)
+    assert PendingAnnouncements(now_s=lambda: 0.0).hear(payload, "a") in (REFUSED, TAKEN)
 
 
 @given(
@@ -231,7 +236,7 @@ def test_it_knows_what_was_said_and_not_yet_written(
     acts: list[tuple[str, str, str, int]],
 ) -> None:
     now_s = 0.0
-    told, model = Foretold(now_s=lambda: now_s), set[tuple[str, str, str]]()
+    told, model = PendingAnnouncements(now_s=lambda: now_s), set[tuple[str, str, str]]()
     for word, name, tenant, number in acts:
         now_s += 1.0
         any_id = response_id(number, 1)

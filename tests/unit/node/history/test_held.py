@@ -2,11 +2,11 @@ import asyncio
 
 import pytest
 
-from smg_node.history.runs.unsaved_bytes import Held
+from smg_node.history.runs.unsaved_bytes import UnsavedBytes
 
 
 async def test_there_is_room_as_long_as_less_is_held_than_may_be() -> None:
-    held = Held(100)
+    held = UnsavedBytes(100)
     held.add(99)
     await held.room()
     held.add(1)
@@ -20,4 +20,4 @@ async def test_there_is_room_as_long_as_less_is_held_than_may_be() -> None:
 
 async def test_what_was_never_held_cannot_be_given_back() -> None:
     with pytest.raises(AssertionError):
-        Held(100).remove(1)
+        UnsavedBytes(100).remove(1)

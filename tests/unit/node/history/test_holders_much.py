@@ -94,7 +94,7 @@ async def test_whatever_is_not_understood_is_answered_so(three: Three, payload: 
     from smg_node.history.peers import remote_store_messages as words
 
     with pytest.raises(StoreError, match="understand"):
-        words.read_said(words.read_answer(answer).content, "get_response")
+        words.read_reply(words.read_answer(answer).content, "get_response")
 
 
 async def test_an_answer_that_is_none_is_no_answer(three: Three) -> None:

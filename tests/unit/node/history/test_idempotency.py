@@ -10,7 +10,7 @@ from msgspec import structs
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import Event
-from smg_node.dialects.responses.request.idempotency_key import AskedKey, Earlier
+from smg_node.dialects.responses.request.idempotency_key import IdempotencyKey, PriorResult
 from smg_node.history.ports import HistoryOptions
 from smg_node.history.turns.idempotency import MARGIN_S, HeldKey
 from smg_node.history.turns.response_run import ResponseRun
@@ -39,7 +39,7 @@ from support.keyed import OTHER, SAME, held, keyed, made, now_ms, refusal, reser
 async def test_what_was_made_is_found_under_its_key() -> None:
     world = history_world()
     run = await made(world)
-    assert await reserve(world) == Earlier(run.id)
+    assert await reserve(world) == PriorResult(run.id)
     assert len(world.keeper.turns) == 1
 
 
@@ -63,7 +63,7 @@ async def test_while_it_is_made_the_same_request_is_to_come_again() -> None:
     assert error.retry_after_s
     async for _ in run.told():
         assert run.over or (await refusal(world)).code == "idempotency_in_progress"
-    assert await reserve(world) == Earlier(run.id)
+    assert await reserve(world) == PriorResult(run.id)
 
 
 async def test_of_many_who_ask_at_once_one_makes_it() -> None:
@@ -88,7 +88,7 @@ async def test_a_response_is_made_under_the_id_and_in_the_thread_of_its_key() ->
         ask_of(input="b", previous_response_id=first), context(), world.access, held=key
     )
     assert run.id == key.response_id
-    alone = await keyed(world, AskedKey("l", b"d" * 16))
+    alone = await keyed(world, IdempotencyKey("l", b"d" * 16))
     assert {thread_of(item.id) for item in alone.hydrated.ask.items} == {thread_of(alone.id)}
 
 
@@ -104,7 +104,7 @@ async def test_what_failed_gives_its_key_back(script: Any) -> None:
     second = await made(world)
     assert second.failure is None
     assert second.id != first.id
-    assert await reserve(world) == Earlier(second.id)
+    assert await reserve(world) == PriorResult(second.id)
 
 
 async def test_who_was_left_by_his_client_gives_the_key_back() -> None:
@@ -127,7 +127,7 @@ async def test_an_answer_that_was_too_long_is_the_answer() -> None:
     world = history_world(cut_at_the_limit)
     run = await made(world)
     assert json.loads(run.body())["status"] == "incomplete"
-    assert await reserve(world) == Earlier(run.id)
+    assert await reserve(world) == PriorResult(run.id)
 
 
 async def test_what_is_refused_before_it_begins_gives_its_key_back() -> None:
@@ -173,7 +173,7 @@ async def test_the_key_of_what_another_node_ended_as_failed_is_taken_over() -> N
     """A run that outlived its client has its row all the time; who ends it for a dead node knows no key."""
     world = history_world()
     key = await held(world)
-    turn = replace_turn(await made(world, AskedKey("other", b"d" * 16)), key.response_id)
+    turn = replace_turn(await made(world, IdempotencyKey("other", b"d" * 16)), key.response_id)
     await world.keeper.store.commit_turn(world.access, turn)
     again = await reserve(world)
     assert isinstance(again, HeldKey)

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from smg_node.history.ports import Kept
 from smg_node.history.store import resilient_store as module
-from smg_node.history.store.resilient_store import Keeping
+from smg_node.history.store.resilient_store import ResilientStore
 from smg_node.history.store.store_health import StoreHealth
 from smg_storage.errors import OldTablesError, StoreError, StoreErrorKind
 from smg_storage.records import Access, Conversation, Idempotency, KeyState
@@ -34,7 +34,7 @@ class World:
             slow_s=1.0,
             changed=lambda: self.keeping.store_changed(),
         )
-        self.keeping = Keeping(
+        self.keeping = ResilientStore(
             self._open,
             kind="memory",
             health=self.health,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.dialects.responses.request.idempotency_key import Earlier
+from smg_node.dialects.responses.request.idempotency_key import PriorResult
 from smg_node.history.ports import HistoryOptions
 from smg_node.history.turns.idempotency import HeldKey
 from smg_storage.open import open_store
@@ -30,7 +30,7 @@ async def test_what_is_made_in_the_background_is_the_answer_whatever_it_is(statu
         lease_token=1,
     )
     await world.keeper.store.commit_turn(world.access, Turn(response=row, idempotency=key.kept()))
-    assert await reserve(world) == Earlier(key.response_id)
+    assert await reserve(world) == PriorResult(key.response_id)
 
 
 async def test_what_goes_on_without_its_client_is_not_shown_before_its_end() -> None:
@@ -68,9 +68,9 @@ async def test_a_background_response_has_its_key_with_its_first_row() -> None:
             ask_of(input="hi", background=True), context(), world.access, held=key
         )
         assert run.id == key.response_id
-        assert await reserve(world, background=True) == Earlier(run.id)
+        assert await reserve(world, background=True) == PriorResult(run.id)
         await run.ended()
-        assert await reserve(world, background=True) == Earlier(run.id)
+        assert await reserve(world, background=True) == PriorResult(run.id)
 
 
 async def test_a_background_response_that_failed_is_still_the_answer() -> None:
@@ -81,7 +81,7 @@ async def test_a_background_response_that_failed_is_still_the_answer() -> None:
             ask_of(input="hi", background=True), context(), world.access, held=key
         )
         await run.ended()
-        assert await reserve(world, background=True) == Earlier(run.id)
+        assert await reserve(world, background=True) == PriorResult(run.id)
 
 
 async def test_a_resumable_response_is_the_answer_once_it_is_complete() -> None:
@@ -94,7 +94,7 @@ async def test_a_resumable_response_is_the_answer_once_it_is_complete() -> None:
         async for _ in run.attend():
             pass
         await run.ended()
-        assert await reserve(world, stream=True) == Earlier(run.id)
+        assert await reserve(world, stream=True) == PriorResult(run.id)
 
 
 async def test_a_resumable_response_that_failed_gives_its_key_back() -> None:
@@ -120,8 +120,8 @@ async def test_key_and_first_row_are_one_in_a_database_too(tmp_path: Path) -> No
         run = await world.desks.responses.register(
             ask_of(input="hi", background=True), context(), world.access, held=key
         )
-        assert await reserve(world, background=True) == Earlier(run.id)
+        assert await reserve(world, background=True) == PriorResult(run.id)
         await run.ended()
         assert run.outcome == "completed"
-        assert await reserve(world, background=True) == Earlier(run.id)
+        assert await reserve(world, background=True) == PriorResult(run.id)
     await store.close()

@@ -5,11 +5,11 @@ from random import Random
 
 import pytest
 
-from smg_node.history.runs.predecessors import KEPT_MAX, Lives, node_of
+from smg_node.history.runs.predecessors import KEPT_MAX, Predecessors, node_of
 
 
-def lives_of(folder: Path, name: str = "n1", seed: int = 1) -> Lives:
-    return Lives(folder, name, chance=Random(seed))
+def lives_of(folder: Path, name: str = "n1", seed: int = 1) -> Predecessors:
+    return Predecessors(folder, name, chance=Random(seed))
 
 
 def test_each_process_knows_all_before_it(tmp_path: Path) -> None:

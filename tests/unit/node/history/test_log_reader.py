@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.runs.event_codec import packed
 from smg_node.history.runs.event_log_reader import BLOBS_MAX, PAGE_BYTES, LogReader
 from smg_storage.memory.store import MemoryStore
@@ -17,9 +17,9 @@ ACCESS = Access(tenant="acme")
 ID = "resp_1"
 
 
-def event(number: int, text: str = "") -> Told:
+def event(number: int, text: str = "") -> NumberedEvent:
     data = b'{"type":"t","sequence_number":%d,"text":"%b"}' % (number, text.encode())
-    return Told(number, "t", data)
+    return NumberedEvent(number, "t", data)
 
 
 def run(first: int, stop: int) -> EventBlob:

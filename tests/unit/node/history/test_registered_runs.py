@@ -7,7 +7,7 @@ import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import Delta, Fail
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.ports import HistoryOptions
 from smg_storage.records import Status
 from support.history_world import question
@@ -102,7 +102,7 @@ async def test_the_end_is_told_when_the_row_is_final_and_not_before() -> None:
         run = await world.begin()
         release = asyncio.Event()
         world.store.will("commit_turn", after(release))
-        heard: list[Told] = []
+        heard: list[NumberedEvent] = []
 
         async def follow() -> None:
             async for told in run.follow(-1):

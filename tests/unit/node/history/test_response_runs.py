@@ -7,7 +7,7 @@ import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import BlockStart, Delta, Event
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.ports import Kept
 from smg_node.history.turns.response_run import ResponseRun
 from smg_storage.errors import StoreErrorKind
@@ -28,7 +28,7 @@ from support.http_node import FakeRun
 from support.raw_http import until
 
 
-async def every(run: ResponseRun) -> list[Told]:
+async def every(run: ResponseRun) -> list[NumberedEvent]:
     return [one async for told in run.told() for one in told]
 
 
@@ -91,7 +91,7 @@ async def test_numbers_have_no_gaps_and_the_last_event_is_the_only_one_of_its_ki
 
 async def test_listeners_hear_every_event_once() -> None:
     run = await history_world().create(input="hi")
-    heard: list[Told] = []
+    heard: list[NumberedEvent] = []
     run.listeners.append(heard.extend)
     assert await every(run) == heard
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from smg_node.history.peers import thread_owners as form
-from smg_node.history.peers.thread_owners import Roster
+from smg_node.history.peers.thread_owners import ThreadOwners
 from smg_storage.ids import HOLDER_CHARS, holder_of, holder_tag, new_id, new_thread
 from support.held_pair import Net
 
@@ -17,9 +17,9 @@ class Clock:
         return self.now_s
 
 
-def roster_of(net: Net, name: str = "a") -> tuple[Roster, Clock]:
+def roster_of(net: Net, name: str = "a") -> tuple[ThreadOwners, Clock]:
     clock = Clock()
-    return Roster(name, net.peers(name), now_s=clock), clock
+    return ThreadOwners(name, net.peers(name), now_s=clock), clock
 
 
 def test_an_id_tells_who_holds_it() -> None:
@@ -69,12 +69,12 @@ def test_a_node_that_the_cluster_forgot_is_still_known() -> None:
 def test_who_was_there_is_known_to_the_next_process(tmp_path: Path) -> None:
     notes = tmp_path / "holders" / "a"
     net = Net(states={"b": "alive", "ü": "dead"})
-    first = Roster("a", net.peers("a"), now_s=Clock(), notes=notes)
+    first = ThreadOwners("a", net.peers("a"), now_s=Clock(), notes=notes)
     first.others()
     written = notes.stat().st_mtime_ns
     first.others()
     assert notes.stat().st_mtime_ns == written
-    again = Roster("a", Net().peers("a"), now_s=Clock(), notes=notes)
+    again = ThreadOwners("a", Net().peers("a"), now_s=Clock(), notes=notes)
     assert again.elsewhere(holder_tag("b")) == "b"
     assert again.elsewhere(holder_tag("ü")) == "ü"
     assert again.others() == {}
@@ -83,7 +83,9 @@ def test_who_was_there_is_known_to_the_next_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe\x00\nb\n"])
 def test_notes_that_make_no_sense_do_no_harm(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a").write_bytes(content)
-    roster = Roster("a", Net(states={"c": "alive"}).peers("a"), now_s=Clock(), notes=tmp_path / "a")
+    roster = ThreadOwners(
+        "a", Net(states={"c": "alive"}).peers("a"), now_s=Clock(), notes=tmp_path / "a"
+    )
     assert roster.elsewhere(holder_tag("c")) == "c"
     assert roster.elsewhere(holder_tag("b")) == ("b" if b"b" in content else "")
 
@@ -93,7 +95,9 @@ def test_a_disk_that_takes_no_notes_is_only_told(
 ) -> None:
     (tmp_path / "holders").write_bytes(b"a file, no folder")
     for notes in (tmp_path / "holders" / "a", tmp_path):
-        roster = Roster("a", Net(states={"b": "alive"}).peers("a"), now_s=Clock(), notes=notes)
+        roster = ThreadOwners(
+            "a", Net(states={"b": "alive"}).peers("a"), now_s=Clock(), notes=notes
+        )
         assert roster.elsewhere(holder_tag("b")) == "b"
     assert "cannot be" in caplog.text
 

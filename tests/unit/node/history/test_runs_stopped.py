@@ -9,7 +9,7 @@ import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import Fail
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.ports import HistoryOptions
 from smg_storage.records import Status
 from support.history_world import ask_of, begin
@@ -117,7 +117,7 @@ async def test_its_own_client_is_told_at_once_and_the_end_when_it_is_kept() -> N
         assert (row.status, status_of(row.response)) == (Status.IN_PROGRESS, "in_progress")
         release = asyncio.Event()
         world.store.will("append_events", after(release))
-        heard: list[Told] = []
+        heard: list[NumberedEvent] = []
 
         async def attend() -> None:
             async for told in run.attend():
@@ -197,7 +197,7 @@ async def test_its_client_is_told_nothing_more_once_others_may_own_it() -> None:
     options = HistoryOptions(resume_grace_s=30.0)
     async with run_world(options=options, pace=replace(QUICK, lease_s=0.1)) as world:
         run = await foreground(world)
-        heard: list[Told] = []
+        heard: list[NumberedEvent] = []
 
         async def attend() -> None:
             async for told in run.attend():

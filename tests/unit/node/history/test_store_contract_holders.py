@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from smg_node.history.peers.routed_store import Holders
-from smg_node.history.peers.thread_owners import Roster
+from smg_node.history.peers.routed_store import RoutedStore
+from smg_node.history.peers.thread_owners import ThreadOwners
 from smg_storage.ids import holder_tag
 from smg_storage.records import Lease, StoreFigures
 from smg_storage.store import HistoryStore
@@ -16,14 +16,14 @@ from support.store_contract.stage import Stage
 from support.store_contract.suite import HistoryStoreContract
 
 
-class KeysElsewhere(Roster):
+class KeysElsewhere(ThreadOwners):
     """Draws the other node for every key."""
 
     def home_of_key(self, tenant: str, key: str) -> str:
         return "" if self.name == "b" else "b"
 
 
-class Asking(Holders):
+class Asking(RoutedStore):
     """A node that has nothing; what a node does only for itself it has done by the other one too."""
 
     def __init__(self, node: HeldNode, other: HistoryStore) -> None:

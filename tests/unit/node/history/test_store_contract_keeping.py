@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.history.store.resilient_store import Keeping
+from smg_node.history.store.resilient_store import ResilientStore
 from smg_node.history.store.store_health import StoreHealth
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds
@@ -30,7 +30,7 @@ class KeepingMaker:
     async def open(self) -> AsyncIterator[Opened]:
         clock = Clock()
         store = MemoryStore(Bounds(age_max_s=30 * 86_400), clock)
-        keeping = Keeping(
+        keeping = ResilientStore(
             lambda: store,
             kind="memory",
             health=StoreHealth(now_s=time.monotonic, rng=random.Random(1), slow_s=1.0),

@@ -1,11 +1,11 @@
 import pytest
 
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.runs.event_tail import EVENT_BYTES, Tail
 
 
-def told(first: int, last: int, length: int = 10) -> list[Told]:
-    return [Told(number, "response.x", b"x" * length) for number in range(first, last + 1)]
+def told(first: int, last: int, length: int = 10) -> list[NumberedEvent]:
+    return [NumberedEvent(number, "response.x", b"x" * length) for number in range(first, last + 1)]
 
 
 def tail(kept_bytes_max: int = 10_000) -> Tail:

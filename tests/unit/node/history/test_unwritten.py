@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from smg_node.core.errors import ErrorKind
-from smg_node.history.errors import UnwrittenError, failure_of
+from smg_node.history.errors import PendingWriteError, failure_of
 from smg_node.history.peers import pending_writes as unwritten_module
 from smg_node.history.peers.peer_interface import UNWRITTEN
 from smg_node.history.peers.pending_writes import (
@@ -17,7 +17,7 @@ from smg_node.history.peers.pending_writes import (
     NO,
     TURN_MAX_MS,
     YES,
-    Asked,
+    PendingQuery,
     answered,
 )
 from smg_node.history.store import resilient_store as keeping_module
@@ -117,9 +117,9 @@ async def test_a_question_that_is_none_has_no_answer(tmp_path: Path) -> None:
         await world.a.commit(ACCESS, turn(1, 1))
         keeping = world.a._keeping
         assert await answered(keeping, b"\xc1") == b""
-        wrong = msgspec.msgpack.encode(Asked("acme", [], of_all=True))
+        wrong = msgspec.msgpack.encode(PendingQuery("acme", [], of_all=True))
         assert await answered(keeping, wrong) == YES
-        assert await answered(keeping, msgspec.msgpack.encode(Asked("acme", ["x"]))) == NO
+        assert await answered(keeping, msgspec.msgpack.encode(PendingQuery("acme", ["x"]))) == NO
 
 
 # ── What nobody could say ────────────────────────────────────────────────────
@@ -150,14 +150,14 @@ async def test_what_may_be_with_who_was_not_heard_since_the_store_was_away_is_no
             world.b.get_response_chain(ACCESS, response_id(1, 2), **CHAIN),
             world.b.delete_response(ACCESS, response_id(1, 1)),
         ):
-            with pytest.raises(UnwrittenError, match="disk of a"):
+            with pytest.raises(PendingWriteError, match="disk of a"):
                 await asked
         assert await world.b.get_response(ACCESS, response_id(2, 1)) == turn(2, 1).response
         assert len(world.net.asked) == (0 if state == "dead" else 3)
 
 
 def test_a_client_hears_who_may_still_have_to_store_it() -> None:
-    told = failure_of(UnwrittenError("a"))
+    told = failure_of(PendingWriteError("a"))
     assert (told.kind, told.code) == (ErrorKind.OVERLOADED, "store_unavailable")
     assert told.retry_after_s
     assert told.message == "the node 'a' may still have to store what this is about"
@@ -167,7 +167,7 @@ async def test_what_is_told_before_a_word_has_come_round_is_asked_for(tmp_path: 
     async with two(tmp_path) as world:
         await cut_off(world)
         world.passed.more_s += LATE_S - 8.0  # a was heard a moment ago, and its word is on its way
-        with pytest.raises(UnwrittenError):
+        with pytest.raises(PendingWriteError):
             await world.b.get_response(ACCESS, response_id(1, 1))
         assert await world.b.get_response(ACCESS, response_id(3, 1)) is None
         world.gate.closed = False
@@ -182,12 +182,12 @@ async def test_a_store_that_only_one_node_missed_makes_nobody_deny(tmp_path: Pat
         world.gate.closed = True
         assert (await world.a.commit(ACCESS, turn(1, 1))).spooled
         world.net.spooling["a"] = False  # its word is on its way
-        with pytest.raises(UnwrittenError):
+        with pytest.raises(PendingWriteError):
             await world.b.get_response(ACCESS, response_id(1, 1))
         assert await world.b.get_response(ACCESS, response_id(3, 1)) is None
         assert world.net.asked == [("b", "a")] * 2
         world.net.states["a"] = "dead"
-        with pytest.raises(UnwrittenError):
+        with pytest.raises(PendingWriteError):
             await world.b.get_response(ACCESS, response_id(3, 1))
         world.net.unheard_s["a"] = GOING_S
         assert await world.b.get_response(ACCESS, response_id(3, 1)) is None
@@ -211,7 +211,7 @@ async def test_who_is_dead_since_before_the_store_was_away_may_have_what_is_youn
         await cut_off(world)
         world.net.states["a"], world.net.unheard_s["a"] = "dead", 1e5
         world.passed.ms += TURN_MAX_MS + 100_000_000 - 1_000
-        with pytest.raises(UnwrittenError):
+        with pytest.raises(PendingWriteError):
             await world.b.get_response(ACCESS, response_id(1, 1))
         world.passed.ms += 100  # it began a day and more before a was heard last
         assert await world.b.get_response(ACCESS, response_id(1, 1)) is None
@@ -226,7 +226,7 @@ async def test_what_began_when_the_store_was_well_again_is_known_not_to_wait(
         await cut_off(world)
         world.net.states["a"], world.net.unheard_s["a"] = "dead", 1e3
         world.passed.more_s += LATE_S + 2.0
-        with pytest.raises(UnwrittenError):
+        with pytest.raises(PendingWriteError):
             await world.b.get_response(ACCESS, response_id(3, 1))
         began = int(LATE_S * 1_000) + 1_500  # a second and a half before now
         assert await world.b.get_response(ACCESS, response_id(3, began)) is None
@@ -237,7 +237,7 @@ async def test_a_node_that_has_just_begun_knows_nothing_of_before(tmp_path: Path
         world.net.states["a"], world.net.unheard_s["a"] = "dead", float("inf")
         assert await world.b.get_response(ACCESS, response_id(1, 1)) is None
         world.passed.ms += 100_000
-        with pytest.raises(UnwrittenError):
+        with pytest.raises(PendingWriteError):
             await world.b.get_response(ACCESS, response_id(1, 1))
 
 
@@ -252,7 +252,7 @@ async def test_no_more_nodes_are_asked_than_it_is_worth(tmp_path: Path) -> None:
             world.net.states[f"c{number}"] = "alive"
             world.net.answers[f"c{number}", UNWRITTEN] = no
         # One is left that may have had the store away.
-        with pytest.raises(UnwrittenError):
+        with pytest.raises(PendingWriteError):
             await world.b.get_response(ACCESS, response_id(3, 1))
         assert len(world.net.asked) == ASKED_MAX
         world.net.asked.clear()

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.http.middleware.drain_phases import CUT_S, QUIET_S, Drain, FarewellTimes, Phase, Step
+from smg_node.http.middleware.drain_phases import CUT_S, QUIET_S, Drain, DrainTimes, Phase, Step
 
 
 def begun() -> Drain:
@@ -81,19 +81,19 @@ def test_one_that_was_taken_back_settles_as_any_other() -> None:
 
 def test_it_says_at_any_moment_how_long_what_is_under_way_will_take() -> None:
     drain = Drain(settle_s=5, grace_s=180)
-    assert drain.times(100) == FarewellTimes(0, None, 185)
+    assert drain.times(100) == DrainTimes(0, None, 185)
     drain.set_aside(100, on=True)
-    assert drain.times(102) == FarewellTimes(3, None, 185)
-    assert drain.times(200) == FarewellTimes(0, None, 185)
+    assert drain.times(102) == DrainTimes(3, None, 185)
+    assert drain.times(200) == DrainTimes(0, None, 185)
     drain.set_aside(200, on=False)
     drain.begin(300)
-    assert drain.times(301) == FarewellTimes(4, 184, 185)
+    assert drain.times(301) == DrainTimes(4, 184, 185)
     drain.advance(305, 2)
-    assert drain.times(315) == FarewellTimes(0, 170, 185)
+    assert drain.times(315) == DrainTimes(0, 170, 185)
     drain.advance(485, 2)
-    assert drain.times(485) == FarewellTimes(0, 0, 185)
+    assert drain.times(485) == DrainTimes(0, 0, 185)
     drain.advance(487, 0)
-    assert drain.times(487) == FarewellTimes(0, 0, 185)
+    assert drain.times(487) == DrainTimes(0, 0, 185)
 
 
 def test_as_long_as_work_comes_balancers_have_not_noticed() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.request_context import RequestContext
-from smg_node.dialects.responses.events.numbered_events import Told, frame
-from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent, frame
+from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_node.http.ports.history import History
 from smg_node.pipeline.generation.run_interface import Generations
 from smg_storage.records import Access
@@ -24,7 +24,7 @@ from support.raw_http import Response, ask, connect, until
 PATH = "/v1/responses"
 ID = "resp_1"
 
-Events = AsyncIterator[Sequence[Told]]
+Events = AsyncIterator[Sequence[NumberedEvent]]
 Tell = Callable[[], Events]
 
 
@@ -48,12 +48,12 @@ class FakeResponses:
     failure: SmgError | None = None
     generations: FakeGenerations | None = None
 
-    def registers(self, ask: ResponseAsk, access: Access) -> bool:
+    def registers(self, ask: ResponseRequest, access: Access) -> bool:
         return ask.background or (ask.stream and self.grace)
 
     async def register(
         self,
-        ask: ResponseAsk,
+        ask: ResponseRequest,
         context: RequestContext,
         access: Access,
         *,

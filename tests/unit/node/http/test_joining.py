@@ -10,9 +10,9 @@ import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.answer import Answer
-from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.byte_sink import FrameTemplate
 from smg_node.core.generation.events import BlockEnd, Delta, Event, Fail
-from smg_node.http.message.delta_coalescing import Joining
+from smg_node.http.message.delta_coalescing import DeltaCoalescer
 from smg_node.http.message.event_stream import EventStream
 from support.http_node import FakeRun, chat, ending, node, opening
 from support.raw_http import RawClient, ask, connect, until
@@ -163,8 +163,8 @@ class Words:
             raise ValueError("cannot be presented")
         return "|".join(event.text for event in events if isinstance(event, Delta)).encode()
 
-    def around(self) -> Around | None:
-        return Around(b"", b"|", str.encode)
+    def around(self) -> FrameTemplate | None:
+        return FrameTemplate(b"", b"|", str.encode)
 
     def answer(self, _answer: Answer) -> bytes:
         return b"{}"
@@ -199,7 +199,7 @@ def words(*texts: str) -> list[Event]:
 
 async def test_all_streams_are_written_in_one_wake_up() -> None:
     saved: list[int] = []
-    joining = Joining(coalesce_ms=20, on_saved=saved.append)
+    joining = DeltaCoalescer(coalesce_ms=20, on_saved=saved.append)
     sinks = [Sink() for _ in range(3)]
     for sink in sinks:
         presenter = joining.over(Words(), cast(EventStream, sink))
@@ -212,7 +212,7 @@ async def test_all_streams_are_written_in_one_wake_up() -> None:
 
 
 async def test_nothing_waits_for_a_client_that_is_behind() -> None:
-    joining, sink = Joining(coalesce_ms=20, on_saved=uncounted), Sink()
+    joining, sink = DeltaCoalescer(coalesce_ms=20, on_saved=uncounted), Sink()
     presenter = joining.over(Words(), cast(EventStream, sink))
     sink.behind = True
     assert presenter.frames(words("a")) == b"a"
@@ -224,7 +224,7 @@ async def test_nothing_waits_for_a_client_that_is_behind() -> None:
 
 @pytest.mark.parametrize("what", ["gone", "unpresentable"])
 async def test_one_stream_that_cannot_be_written_to_keeps_no_other_from_it(what: str) -> None:
-    joining = Joining(coalesce_ms=20, on_saved=uncounted)
+    joining = DeltaCoalescer(coalesce_ms=20, on_saved=uncounted)
     bad, good, words_of_bad = Sink(), Sink(), Words()
     for sink, inner in ((bad, words_of_bad), (good, Words())):
         presenter = joining.over(inner, cast(EventStream, sink))
@@ -237,7 +237,7 @@ async def test_one_stream_that_cannot_be_written_to_keeps_no_other_from_it(what:
 
 
 async def test_after_its_end_nothing_is_written() -> None:
-    joining, sink = Joining(coalesce_ms=1, on_saved=uncounted), Sink()
+    joining, sink = DeltaCoalescer(coalesce_ms=1, on_saved=uncounted), Sink()
     presenter = joining.over(Words(), cast(EventStream, sink))
     presenter.frames(words("a"))
     presenter.frames(words("b"))
@@ -247,7 +247,7 @@ async def test_after_its_end_nothing_is_written() -> None:
 
 
 async def test_a_slow_stream_is_left_as_it_is() -> None:
-    joining, sink = Joining(coalesce_ms=2, on_saved=uncounted), Sink()
+    joining, sink = DeltaCoalescer(coalesce_ms=2, on_saved=uncounted), Sink()
     presenter = joining.over(Words(), cast(EventStream, sink))
     for word in ("a", "b", "c"):
         assert presenter.frames(words(word)) == word.encode()

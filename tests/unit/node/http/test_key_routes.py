@@ -11,7 +11,7 @@ import pytest
 
 from smg_node.access.identity import Role
 from smg_node.core.generation.events import Event
-from smg_node.http.ports.keys import KeyWish
+from smg_node.http.ports.keys import KeyRequest
 from support.http_node import FakeRun, Node, chat, for_ever, node
 from support.raw_http import Response, ask, connect, until
 
@@ -146,7 +146,7 @@ async def test_a_revoked_key_is_worthless_at_once_also_on_open_connections() -> 
 async def test_a_key_made_on_another_node_is_good_here_and_revoked_there_it_is_not() -> None:
     async with node() as served:
         other = served.world.desks("b").keys
-        admin = other.create(KeyWish("", ADMIN))
+        admin = other.create(KeyRequest("", ADMIN))
         assert (await ask(served.port, "GET", "/workers")).status == 401
         assert (await ask(served.port, "GET", "/workers", b"", bearer(admin.text))).status == 200
         other.revoke(admin.view.id, force=True)

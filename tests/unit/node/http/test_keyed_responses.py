@@ -11,7 +11,7 @@ import pytest
 from smg_node.core.generation.events import BlockEnd, BlockStart, Delta, Event
 from smg_node.history.ports import HistoryOptions, Quota
 from smg_node.history.runs.background_run import Pace
-from smg_node.history.service.history_service import HistoryDesks
+from smg_node.history.service.history_service import HistoryService
 from smg_node.pipeline.generation.run_interface import Generations
 from smg_storage.errors import StoreError, StoreErrorKind
 from support.history_world import (
@@ -36,7 +36,7 @@ class Here:
         self._options = options
         self.world: HistoryWorld = history_world()
 
-    def __call__(self, generations: Generations) -> HistoryDesks:
+    def __call__(self, generations: Generations) -> HistoryService:
         pace = Pace(flush_s=0, followed_flush_s=0)
         self.world = history_world(generations=generations, options=self._options, pace=pace)
         return self.world.desks

@@ -9,7 +9,7 @@ from smg_node.dialects.completions.dialect import CompletionsDialect
 from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.http_settings import http_options
-from smg_node.http.message.keepalive import Pulse
+from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.middleware.drain_phases import Drain, Phase
 from support.configuration import load
 from support.http_node import Node, chat, node, silence
@@ -102,7 +102,7 @@ class Still:
 
 
 async def test_how_long_a_stream_was_quiet_is_kept_when_times_change() -> None:
-    pulse, stream = Pulse(commit_after_s=8, keepalive_s=8), Still()
+    pulse, stream = KeepaliveTimer(commit_after_s=8, keepalive_s=8), Still()
     pulse.add(stream)
     stream.quiet_ticks = 4
     pulse.retune(commit_after_s=4, keepalive_s=4)

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from smg_node.http.http_options import HttpOptions
-from smg_node.http.ports.keys import KeyWish
+from smg_node.http.ports.keys import KeyRequest
 from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
 from support.http_node import Node, node
 from support.raw_http import RawClient, Response, ask, connect
@@ -83,7 +83,7 @@ class Changes:
     def make(self, role: Any) -> None:
         if not self.texts[role]:
             tenant = "" if role == "admin" else "acme"
-            made = self.served.parts.keys.create(KeyWish(tenant, role))
+            made = self.served.parts.keys.create(KeyRequest(tenant, role))
             self.texts[role], self._ids[role] = made.text, made.view.id
 
     def revoke(self, role: Any) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from smg_node.http.ports.node import WorkerChange, WorkerWish
+from smg_node.http.ports.node import WorkerChange, WorkerRequest
 from support.http_node import node
 from support.raw_http import ask
 
@@ -43,7 +43,7 @@ async def test_a_worker_is_added_by_its_url_and_found_at_the_location() -> None:
         assert response.headers["location"] == answer["location"] == "/workers/w%2F2"
         assert response.headers["x-smg-ignored-params"] == "x"
         assert (await ask(served.port, "GET", answer["location"])).json()["url"] == "grpc://e:2"
-        wish = WorkerWish("grpc://e:2", model="m2", role="decode", labels={"z": "1"})
+        wish = WorkerRequest("grpc://e:2", model="m2", role="decode", labels={"z": "1"})
         assert served.workers.calls == [("add", wish)]
         row = served.world.rows[-1]
     assert (row.action, row.subject, row.who, row.address) == (
@@ -95,7 +95,7 @@ async def test_the_full_spec_of_another_gateway_is_understood_and_its_rest_is_na
         shown = await ask(served.port, "GET", "/workers")
         lines = b"".join(served.access.lines)
     assert response.status == 202
-    assert wish == WorkerWish(
+    assert wish == WorkerRequest(
         "grpc://e:2",
         model="m2",
         role="prefill",

@@ -4,7 +4,7 @@ import pytest
 
 from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
 from smg_node.parsers.reading.answer_grammar import PLAIN, AnswerFormat
-from smg_node.parsers.reading.format import Asked, Start, ToolFormat, start_of, varied
+from smg_node.parsers.reading.format import FormatRequest, Start, ToolFormat, start_of, varied
 from smg_node.parsers.reading.scanner import Scanner
 from smg_node.parsers.reading.text_reader import CALLS_MAX, RESCAN_MAX, Machine, Reader
 from smg_node.parsers.selection.chosen_formats import Chosen
@@ -142,7 +142,7 @@ def test_an_answer_has_so_many_calls_and_what_looks_like_more_is_text(
     assert isinstance(pieces[-1], Text)
 
 
-def far(reader: Reader, _asked: Asked, _opener: str) -> Machine[bool]:
+def far(reader: Reader, _asked: FormatRequest, _opener: str) -> Machine[bool]:
     """Read up to a semicolon, and find that it is no call."""
     while (yield from reader.peek()) not in (";", ""):
         reader.at += 1
@@ -172,7 +172,7 @@ def test_a_thought_goes_on_behind_what_looked_like_a_call(size: int) -> None:
 # ── How formats are put together ─────────────────────────────────────────────
 
 
-def never(_reader: Reader, _asked: Asked, _opener: str) -> Machine[bool]:
+def never(_reader: Reader, _asked: FormatRequest, _opener: str) -> Machine[bool]:
     """Read nothing."""
     yield from ()
     return False
@@ -181,7 +181,7 @@ def never(_reader: Reader, _asked: Asked, _opener: str) -> Machine[bool]:
 def scan(form: AnswerFormat, text: str) -> list[Piece]:
     scanner = Scanner(
         form,
-        asked=Asked(),
+        asked=FormatRequest(),
         start="undecided",
         new_id=lambda name, ordinal: f"{name}-{ordinal}",
     )

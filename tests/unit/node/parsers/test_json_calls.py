@@ -12,7 +12,7 @@ from smg_node.core.generation.pieces import Arguments, Call, Piece, Text
 from smg_node.core.generation.request import Tool
 from smg_node.parsers.notations.json_calls import is_id, is_name
 from smg_node.parsers.reading.answer_grammar import PLAIN, AnswerFormat
-from smg_node.parsers.reading.format import Asked
+from smg_node.parsers.reading.format import FormatRequest
 from smg_node.parsers.reading.scanner import Scanner
 from smg_node.parsers.reading.text_reader import CALLS_MAX, HELD_MAX
 from smg_node.parsers.selection.registry import known_tools
@@ -39,7 +39,7 @@ _SURROGATES = st.lists(
 def _said(tools: str, chunks: Sequence[str], *declared: Tool) -> list[Piece]:
     scanner = Scanner(
         AnswerFormat(PLAIN, [known_tools().get(tools)]),
-        asked=Asked({tool.name: tool for tool in declared}),
+        asked=FormatRequest({tool.name: tool for tool in declared}),
         start="content",
         new_id=lambda _name, ordinal: f"call_{ordinal}",
     )
@@ -132,7 +132,7 @@ def test_an_answer_in_json_is_text(value: dict[str, Any], seed: int) -> None:
 def test_an_answer_in_json_leaves_as_soon_as_its_first_key_is_none_of_a_call() -> None:
     scanner = Scanner(
         AnswerFormat(PLAIN, [known_tools().get("json")]),
-        asked=Asked({"f": Tool("f")}),
+        asked=FormatRequest({"f": Tool("f")}),
         start="content",
         new_id=lambda name, ordinal: f"{name}{ordinal}",
     )
@@ -144,7 +144,7 @@ def test_an_answer_in_json_leaves_as_soon_as_its_first_key_is_none_of_a_call() -
 def test_arguments_leave_while_they_are_printed() -> None:
     scanner = Scanner(
         AnswerFormat(PLAIN, [known_tools().get("hermes")]),
-        asked=Asked(),
+        asked=FormatRequest(),
         start="content",
         new_id=lambda name, ordinal: f"{name}{ordinal}",
     )

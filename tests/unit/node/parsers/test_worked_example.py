@@ -5,7 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 from smg_node.parsers.reading.answer_grammar import PLAIN, AnswerFormat
-from smg_node.parsers.reading.format import Asked
+from smg_node.parsers.reading.format import FormatRequest
 from smg_node.parsers.reading.scanner import Scanner
 from support.parsing import TOOLS, joined, shown
 from support.transcripts import parse
@@ -26,7 +26,7 @@ def test_the_worked_example_reads_its_transcript() -> None:
     text = block.given.removesuffix("\n")
     for size in (1, 2, 5, len(text)):
         scanner = Scanner(
-            form, asked=Asked(TOOLS), start="content", new_id=lambda _name, at: f"call_{at}"
+            form, asked=FormatRequest(TOOLS), start="content", new_id=lambda _name, at: f"call_{at}"
         )
         said = [p for at in range(0, len(text), size) for p in scanner.feed(text[at : at + size])]
         assert shown(joined([*said, *scanner.finish()])) + "\n" == block.said

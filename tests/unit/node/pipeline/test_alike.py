@@ -13,7 +13,7 @@ from smg_node.core.generation.request import Sampling, token_ids
 from smg_node.fleet.fleet import Fleet
 from smg_node.pipeline.generation.call_plan import Leg
 from smg_node.pipeline.generation.leg_compatibility import can_take
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.reservation import Reservation
 from support.fake_engine import FakeEngine, abilities, card
 from support.node_parts import fleet_of, running
 
@@ -71,7 +71,7 @@ async def test_a_worker_takes_what_it_can_do_at_least_as_well(
         assert a.engine is not None
         assert a.card is not None
         assert a.model is not None
-        checked = Hold(a, a.engine, a.card)
+        checked = Reservation(a, a.engine, a.card)
         assert can_take(a, what, a.model, checked)
         assert can_take(b, what, a.model, checked) is taken
 
@@ -82,6 +82,6 @@ async def test_a_worker_of_another_model_takes_nothing(tmp_path: Path) -> None:
         assert a.engine is not None
         assert a.card is not None
         assert a.model is not None
-        assert not can_take(b, leg(), a.model, Hold(a, a.engine, a.card))
+        assert not can_take(b, leg(), a.model, Reservation(a, a.engine, a.card))
         b.model = None
-        assert not can_take(b, leg(), a.model, Hold(a, a.engine, a.card))
+        assert not can_take(b, leg(), a.model, Reservation(a, a.engine, a.card))

@@ -12,7 +12,7 @@ from smg_node.parsers.reading.parser import Plain
 from smg_node.pipeline.generation.call_plan import Leg
 from smg_node.pipeline.generation.continuation import CannotGoOnError, remarks, rest_of
 from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
-from smg_node.pipeline.stream.generation_stream import Story
+from smg_node.pipeline.stream.generation_stream import GenerationStream
 from support.bytewise import EOS, BytewiseTokenizer
 
 TOKENIZER = BytewiseTokenizer()
@@ -20,7 +20,9 @@ PROMPT = token_ids([1, 2, 3])
 WISH = Sampling(max_tokens=20, min_tokens=4, seed=7, prompt_logprobs=1)
 
 
-def scene(*said: bytes, sampling: Sampling = WISH, over: tuple[int, ...] = ()) -> tuple[Leg, Story]:
+def scene(
+    *said: bytes, sampling: Sampling = WISH, over: tuple[int, ...] = ()
+) -> tuple[Leg, GenerationStream]:
     """One call with so many answers, of which this was said."""
     count = len(said)
     streams = [
@@ -36,7 +38,9 @@ def scene(*said: bytes, sampling: Sampling = WISH, over: tuple[int, ...] = ()) -
         )
         for at in range(count)
     ]
-    story = Story(Begin("id", "m", 0, 3), streams, answers_per_prompt=count, tokenizer=TOKENIZER)
+    story = GenerationStream(
+        Begin("id", "m", 0, 3), streams, answers_per_prompt=count, tokenizer=TOKENIZER
+    )
     out: list[Event] = []
     for at, ids in enumerate(said):
         if ids:

@@ -17,11 +17,11 @@ from smg_node.engines.load import Load
 from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
 from smg_node.fleet.health.circuit_breaker import BreakerOptions, State
 from smg_node.fleet.workers.worker import Worker
-from smg_node.pipeline.placement.decider import Wish
+from smg_node.pipeline.placement.decider import PlacementRequest
 from smg_node.pipeline.placement.placer import Placer, PlacerOptions
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Avoid
-from smg_node.routing.wait_queue import DEFAULTS, LineOptions
+from smg_node.routing.wait_queue import DEFAULTS, QueueOptions
 from support.fake_engine import FakeEngine
 from support.generation_bench import Bench, bench_of
 from support.node_parts import FAST, declare, set_aside
@@ -68,10 +68,10 @@ class Scene:
         priority: Priority = "default",
         key: str = "",
         choice: int = 0,
-    ) -> Hold:
+    ) -> Reservation:
         model = self.bench.fleet.served("tiny")
         assert model is not None
-        wish = Wish(
+        wish = PlacementRequest(
             deadline_s,
             ids=token_ids([1, 2, 3]),
             avoid=avoid or Avoid(),
@@ -277,7 +277,7 @@ async def test_one_who_is_hard_to_please_keeps_nobody_behind_it_waiting(tmp_path
 
 
 async def test_a_full_line_refuses_with_the_time_to_come_again(tmp_path: Path) -> None:
-    line = LineOptions({**DEFAULTS, "default": replace(DEFAULTS["default"], places=1)})
+    line = QueueOptions({**DEFAULTS, "default": replace(DEFAULTS["default"], places=1)})
     async with scene(tmp_path, "a", line=line) as it:
         it.mark("a")
         async with asyncio.TaskGroup() as group:

@@ -13,7 +13,7 @@ from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
 from smg_node.fleet.health.circuit_breaker import BreakerOptions
 from smg_node.fleet.load.worker_load import PREFILL_RATE
 from smg_node.fleet.workers.worker import Worker
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.reservation import Reservation
 from support.fake_engine import FakeEngine
 from support.node_parts import FAST, fleet_of, running
 
@@ -30,11 +30,13 @@ async def worker(folder: Path) -> AsyncIterator[Worker]:
         yield found
 
 
-def taken(worker: Worker, *, prompt: int = 1000, tokens: int = 800, began_s: float = 10.0) -> Hold:
+def taken(
+    worker: Worker, *, prompt: int = 1000, tokens: int = 800, began_s: float = 10.0
+) -> Reservation:
     assert worker.engine is not None
     assert worker.card is not None
     probe, ahead = worker.breaker.take_probe(began_s), worker.hold(tokens)
-    return Hold(worker, worker.engine, worker.card, prompt, tokens, began_s, ahead, probe)
+    return Reservation(worker, worker.engine, worker.card, prompt, tokens, began_s, ahead, probe)
 
 
 async def test_the_first_token_works_the_prompt_off_and_measures_how_fast(tmp_path: Path) -> None:

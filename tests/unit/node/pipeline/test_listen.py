@@ -23,7 +23,7 @@ from smg_node.parsers.selection.chosen_formats import Chosen
 from smg_node.parsers.selection.model_formats import Printing
 from smg_node.pipeline.prompt.request_bounds import stop_ids
 from smg_node.pipeline.stream.choice_stream import ends_of
-from smg_node.pipeline.stream.output_reader import Listening, listening
+from smg_node.pipeline.stream.output_reader import OutputReader, output_reader
 from support.bytewise import BytewiseTokenizer
 
 SPECIAL = (
@@ -94,10 +94,10 @@ TOKENIZER = SpecialTokenizer()
 
 def heard_by(
     printing: Printing, prompt: Any = None, text: str = "", **sampling: Any
-) -> tuple[Listening, Sampling]:
+) -> tuple[OutputReader, Sampling]:
     wanted = Sampling(max_tokens=1000, **sampling)
     asked = prompt or ChatPrompt((Turn("user", "Hi"),), tools=TOOLS)
-    found = listening(
+    found = output_reader(
         asked,
         text,
         printing,
@@ -109,7 +109,7 @@ def heard_by(
     return found, wanted
 
 
-def said(found: Listening, sampling: Sampling, text: str) -> list[tuple[str, str]]:
+def said(found: OutputReader, sampling: Sampling, text: str) -> list[tuple[str, str]]:
     """Return what an answer says, with its finish at the end."""
     stream = found.stream(
         0, sampling, token_ids([1]), ends_of(sampling, TOKENIZER, (), read=found.ends)

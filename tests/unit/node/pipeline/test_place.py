@@ -10,8 +10,8 @@ import pytest
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import token_ids
 from smg_node.pipeline.generation.generator import checked_key
-from smg_node.pipeline.placement.placer import Placer, PlacerOptions, Wish
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.placement.placer import PlacementRequest, Placer, PlacerOptions
+from smg_node.pipeline.reservation import Reservation
 from smg_node.routing.hash_ring import Ring
 from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.system_clock import SystemClock
@@ -37,7 +37,9 @@ async def place(placer: Placer, key: str, *, model: str = "tiny") -> str:
     """Return where a conversation of that key goes; it is over at once."""
     found = await placer.model(model, deadline_s=float("inf"))
     ids = token_ids([ord(letter) for letter in key * 30])
-    hold = await placer.hold(found, Wish(float("inf"), ids=ids, key=key, prompt_tokens=10))
+    hold = await placer.hold(
+        found, PlacementRequest(float("inf"), ids=ids, key=key, prompt_tokens=10)
+    )
     hold.release(0)
     return hold.worker.id
 
@@ -187,7 +189,7 @@ async def test_calls_are_counted_with_their_tokens_and_out_once(tmp_path: Path) 
         assert worker.engine is not None
         assert worker.card is not None
         worker.hold(7)
-        hold = Hold(worker, worker.engine, worker.card, 9, 7)
+        hold = Reservation(worker, worker.engine, worker.card, 9, 7)
         assert (worker.inflight, worker.load.own_tokens, worker.load.tokens) == (1, 7, 7)
         hold.release(0)
         hold.release(0)

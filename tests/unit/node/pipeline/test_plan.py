@@ -27,7 +27,12 @@ from smg_node.native.token_ids import pack_ids
 from smg_node.parsers.selection.recognition import Clues
 from smg_node.pipeline.generation.call_plan import Plan, plan
 from smg_node.pipeline.prompt.preparation import Prepared
-from smg_node.pipeline.prompt.request_bounds import CARDS_MAX, DRAWN_MAX, drawn_of, terms_of
+from smg_node.pipeline.prompt.request_bounds import (
+    CARDS_MAX,
+    DRAWN_MAX,
+    request_bounds,
+    sampling_bounds,
+)
 from smg_node.pipeline.stream.choice_stream import ends_of
 from smg_node.tokens.caches.cached_encoder import CachedEncoder
 from support.bytewise import BytewiseTokenizer
@@ -92,25 +97,25 @@ def test_a_request_that_asks_for_what_is_sent_is_sent_as_it_is() -> None:
 
 def test_terms_are_worked_out_once_and_again_when_the_model_changes() -> None:
     model = served()
-    terms = terms_of(model, CARD)
-    assert terms_of(model, CARD) is terms
+    terms = request_bounds(model, CARD)
+    assert request_bounds(model, CARD) is terms
     assert (terms.context, terms.prompt_max, terms.trusted) == (100, 99, True)
     assert terms.fingerprint == model.fingerprint(CARD)
     model.settings = ModelSettings(context=50)
-    assert terms_of(model, CARD).context == 50
+    assert request_bounds(model, CARD).context == 50
     model.reprint(Labels(path="other"))
-    again = terms_of(model, CARD)
+    again = request_bounds(model, CARD)
     assert again.printing is model.printing
     other = replace(CARD, context=10)
-    assert terms_of(model, other).context == 50
-    assert terms_of(model, CARD) is again
+    assert request_bounds(model, other).context == 50
+    assert request_bounds(model, CARD) is again
 
 
 def test_no_more_cards_are_kept_than_may_be() -> None:
     model = served()
     cards = [replace(CARD, context=number) for number in range(10, CARDS_MAX + 30)]
     for number, one in enumerate(cards):
-        assert terms_of(model, one).context == 10 + number
+        assert request_bounds(model, one).context == 10 + number
         assert len(model.worked_out) <= CARDS_MAX
 
 
@@ -122,7 +127,7 @@ def test_no_more_cards_are_kept_than_may_be() -> None:
 def test_prepared_ends_are_those_that_are_worked_out(
     ignore_eos: bool, stops: list[int], read: frozenset[int]
 ) -> None:
-    terms = terms_of(served(), CARD)
+    terms = request_bounds(served(), CARD)
     sampling = Sampling(ignore_eos=ignore_eos, stop_token_ids=tuple(stops))
     assert terms.ends(sampling, read) == ends_of(sampling, terms.tokenizer, CARD.eos_ids, read=read)
 
@@ -193,8 +198,8 @@ def test_only_what_was_granted_in_full_is_kept() -> None:
     (long,) = chat(sampling, Prepared(token_ids([1] * 50), "t", "messages"), model, alike=True).legs
     assert (short.sampling.max_tokens, long.sampling.max_tokens) == (90, 50)
     assert short.sampling is sampling
-    terms = terms_of(model, CARD)
-    assert drawn_of(model, CARD, sampling, ABILITIES) is not None
+    terms = request_bounds(model, CARD)
+    assert sampling_bounds(model, CARD, sampling, ABILITIES) is not None
     for tokens in range(1, 2 * DRAWN_MAX):
         drawn = Sampling(max_tokens=tokens % 50 + 1)
         chat(drawn, Prepared(token_ids([1]), "t", "messages"), model, alike=True)

@@ -13,9 +13,9 @@ from smg_node.core.generation.request import token_ids
 from smg_node.core.journey import Chosen, Journey
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.models.served_model import ServedModel
-from smg_node.pipeline.placement.placer import Placer, PlacerOptions, Wish
+from smg_node.pipeline.placement.placer import PlacementRequest, Placer, PlacerOptions
 from smg_node.pipeline.placement.prefix_caches import Prefixes
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Avoid
 from smg_node.routing.kv_index.prefix_index import PrefixIndex
 from smg_node.routing.policy_registry import OwnBindings, Policies, known_policies
@@ -41,11 +41,13 @@ def placer_of(fleet: Fleet, options: PlacerOptions) -> Placer:
     return Placer(fleet, policies, options, clock=clock, rng=random.Random(1), beginnings=index)
 
 
-def wish_of(length: int, key: str) -> Wish:
-    return Wish(float("inf"), IDS[length], key=key, journey=Journey("r", "n", "chat", "tiny", 0))
+def wish_of(length: int, key: str) -> PlacementRequest:
+    return PlacementRequest(
+        float("inf"), IDS[length], key=key, journey=Journey("r", "n", "chat", "tiny", 0)
+    )
 
 
-def told(hold: Hold, wish: Wish) -> object:
+def told(hold: Reservation, wish: PlacementRequest) -> object:
     """What is known of a placed call, but for the moment; it is over then."""
     assert wish.journey is not None
     (step,) = wish.journey.steps

@@ -16,10 +16,10 @@ from smg_node.engines.load import Load
 from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
 from smg_node.fleet.health.circuit_breaker import BreakerOptions
 from smg_node.fleet.workers.worker import Worker
-from smg_node.pipeline.pairs.pair_reservation import PairHold
-from smg_node.pipeline.placement.placement_request import Wish
+from smg_node.pipeline.pairs.pair_reservation import PairReservation
+from smg_node.pipeline.placement.placement_request import PlacementRequest
 from smg_node.pipeline.placement.placer import PlacerOptions
-from smg_node.pipeline.reservation import Hold
+from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Avoid
 from support.fake_engine import FakeEngine
 from support.generation_bench import Bench, bench_of
@@ -40,13 +40,13 @@ class Scene:
     def worker(self, host: str) -> Worker:
         return self.bench.fleet.get(f"grpc://{host}:1")
 
-    async def place(self, *, pair: bool = True, key: str = "", avoid: str = "") -> Hold:
+    async def place(self, *, pair: bool = True, key: str = "", avoid: str = "") -> Reservation:
         model = self.bench.fleet.served("tiny")
         assert model is not None
         out = frozenset(str(self.worker(host).id) for host in avoid)
         deadline_s = asyncio.get_running_loop().time() + 0.3
         ids = token_ids(list(range(100)))
-        wish = Wish(
+        wish = PlacementRequest(
             deadline_s, ids, key=key, pair=pair, avoid=Avoid(failed=out), journey=self.journey
         )
         return await self.bench.placer.hold(model, wish)
@@ -56,7 +56,11 @@ class Scene:
         hold = await self.place(**how)  # type: ignore[arg-type]  # handed through
         hold.release(0)
         second = hold.worker.url.host
-        return f"{hold.prefill.worker.url.host}{second}" if isinstance(hold, PairHold) else second
+        return (
+            f"{hold.prefill.worker.url.host}{second}"
+            if isinstance(hold, PairReservation)
+            else second
+        )
 
     async def many(self, count: int = 12, **how: object) -> Counter[str]:
         return Counter([await self.hosts(**how) for _ in range(count)])
@@ -179,7 +183,7 @@ async def test_a_call_waits_for_a_half_that_is_full(tmp_path: Path) -> None:
             assert not waiting.done()
             it.turn("d", full=False)
         hold = waiting.result()
-        assert isinstance(hold, PairHold)
+        assert isinstance(hold, PairReservation)
         hold.release(0)
         assert it.idle()
 
@@ -224,7 +228,7 @@ async def test_a_broken_half_is_tried_by_a_request_for_which_there_is_no_other(
         breaker.failure(asyncio.get_running_loop().time() - 10, connect=True)
         it.bench.fleet._note_turn()
         hold = await it.place()
-        assert isinstance(hold, PairHold)
+        assert isinstance(hold, PairReservation)
         assert (hold.probe > 0, hold.prefill.probe) == (True, 0)
         steps = [step for step in it.journey.steps if isinstance(step, Chosen)]
         assert [step.policy for step in steps] == ["probe", "probe"]

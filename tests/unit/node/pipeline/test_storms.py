@@ -16,7 +16,7 @@ from smg_node.engines.engine import EngineRequest
 from smg_node.engines.transport.grpc_status import smg_error
 from smg_node.engines.transport.transport import StatusCode, TransportError
 from smg_node.fleet.health.circuit_breaker import BreakerOptions, State
-from smg_node.routing.wait_queue import DEFAULTS, LineOptions
+from smg_node.routing.wait_queue import DEFAULTS, QueueOptions
 from support.fake_engine import FakeEngine, Script, card
 from support.generation_bench import QUICK, ROUND_ROBIN, Bench, bench_of
 from support.node_parts import FAST
@@ -24,7 +24,7 @@ from support.node_parts import FAST
 CLIENTS = 2048
 SLOTS = 64
 CALM = replace(FAST, probe_interval_s=2.0, breaker=BreakerOptions())
-ROOMY = LineOptions({**DEFAULTS, "default": replace(DEFAULTS["default"], places=CLIENTS)})
+ROOMY = QueueOptions({**DEFAULTS, "default": replace(DEFAULTS["default"], places=CLIENTS)})
 PATIENT = replace(ROUND_ROBIN, wait_for_worker_s=2.0, line=ROOMY)
 
 

@@ -13,7 +13,7 @@ from smg_node.engines.chunk import Chunk
 from smg_node.pipeline.generation.call_plan import Leg
 from smg_node.pipeline.generation.engine_call import Call
 from smg_node.pipeline.stream.choice_stream import ends_of
-from smg_node.pipeline.stream.generation_stream import Story
+from smg_node.pipeline.stream.generation_stream import GenerationStream
 from smg_node.pipeline.stream.plain_choice import WholeStream, plain_stream
 from support.bytewise import EOS, BytewiseTokenizer
 
@@ -50,9 +50,9 @@ def call_of(*, alone: bool, done: int, silent: bool = False) -> Call:
     whole = WholeStream(0, ends, ends.any, stream.most, False, detokenizer, True)
     begin = Begin("0" * 32, "m", 0, 7)
     if silent:
-        story = Story(begin, (whole,), 1, TOKENIZER, (), whole, None, whole, True)
+        story = GenerationStream(begin, (whole,), 1, TOKENIZER, (), whole, None, whole, True)
     else:
-        story = Story(begin, (stream,), 1, TOKENIZER, (), stream if alone else None)
+        story = GenerationStream(begin, (stream,), 1, TOKENIZER, (), stream if alone else None)
     nobody: Any = SimpleNamespace()
     return Call(nobody, Leg(0, 1, token_ids([1]), SAMPLING, done), nobody, story, 1, BEYOND)
 

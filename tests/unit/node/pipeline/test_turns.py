@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.pipeline.prompt.loop_budget import Turns
+from smg_node.pipeline.prompt.loop_budget import LoopBudget
 
 
 class Rounds:
@@ -41,7 +41,7 @@ def test_a_round_has_no_more_than_its_work_in_order_and_who_leaves_takes_nobody_
     """`workers`: how many rounds from the start each comes, with how much, and after how many more it leaves, if it does."""
 
     async def story() -> tuple[list[tuple[int, int]], list[int], int]:
-        turns, rounds = Turns(), Rounds()
+        turns, rounds = LoopBudget(), Rounds()
         worked: list[tuple[int, int]] = []
         asked: list[int] = []
 
@@ -80,7 +80,7 @@ def test_others_are_heard_between_two_turns() -> None:
     """What arrives at a socket while many wait is there before the second of them has its turn."""
 
     async def story() -> list[str]:
-        turns, said = Turns(), []
+        turns, said = LoopBudget(), []
 
         async def work(name: str) -> None:
             await turns.turn(5)

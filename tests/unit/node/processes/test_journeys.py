@@ -10,7 +10,7 @@ from smg_node.core.errors import SmgError
 from smg_node.pipeline.observability.journey_log import Journal, unpack
 from smg_node.processes.ipc.ipc_link import AnswerError, LinkCutError
 from smg_node.processes.reports.journey_query import Journeys
-from smg_node.processes.reports.journey_query import told as told_here
+from smg_node.processes.reports.journey_query import journeys_reply as told_here
 from support.fake_cluster import member_row
 from support.fake_shared import SharedWorld
 from support.journeys import told

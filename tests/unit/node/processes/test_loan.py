@@ -1,14 +1,20 @@
 from smg_node.admission.charging import admit, give_back
-from smg_node.processes.limit_leases.lease_messages import Ask, Word
-from smg_node.processes.limit_leases.leased_limit import FORGET_MS, IDLE_MS, KEEP_MS, PACE_MS, Loan
-from smg_node.processes.limit_leases.leased_share import ASLEEP, Leased
+from smg_node.processes.limit_leases.lease_messages import LeaseAsk, LeaseGrant
+from smg_node.processes.limit_leases.leased_limit import (
+    FORGET_MS,
+    IDLE_MS,
+    KEEP_MS,
+    PACE_MS,
+    LeasedLimit,
+)
+from smg_node.processes.limit_leases.leased_share import ASLEEP, LeasedShare
 
 MINUTE = 60_000
 
 
-def word(term: int = 1, given: int = 0, **fields: int | bool) -> Word:
+def word(term: int = 1, given: int = 0, **fields: int | bool) -> LeaseGrant:
     told = {"pool": 5, "window": 7, "ends_ms": 8 * MINUTE, "window_ms": MINUTE, "debt": 0}
-    return Word("k", term, given, 100, state="exact", **(told | fields))  # type: ignore[arg-type]  # fields of several types, by name
+    return LeaseGrant("k", term, given, 100, state="exact", **(told | fields))  # type: ignore[arg-type]  # fields of several types, by name
 
 
 class Holder:
@@ -16,16 +22,16 @@ class Holder:
 
     def __init__(self, window_ms: int = MINUTE) -> None:
         self.now_ms = 1_000
-        self.loan = Loan(Leased("k", amount=100, window_ms=window_ms), self.now_ms)
+        self.loan = LeasedLimit(LeasedShare("k", amount=100, window_ms=window_ms), self.now_ms)
 
     @property
-    def share(self) -> Leased:
+    def share(self) -> LeasedShare:
         return self.loan.share
 
-    def take(self, told: Word) -> None:
+    def take(self, told: LeaseGrant) -> None:
         self.loan.take(told, now_ms=self.now_ms, wall_ms=7 * MINUTE + self.now_ms)
 
-    def look(self, passed_ms: int = 0, *, first: int = 0, waits: int = 0) -> Ask | None:
+    def look(self, passed_ms: int = 0, *, first: int = 0, waits: int = 0) -> LeaseAsk | None:
         self.now_ms += passed_ms
         wall_ms = 7 * MINUTE + self.now_ms
         return self.loan.ask(self.now_ms, wall_ms, first=first, waits=max(first, waits))

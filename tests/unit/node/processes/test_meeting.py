@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from smg_node.config.address import Address
-from smg_node.processes.listen_endpoints import meeting_place
+from smg_node.processes.listen_endpoints import listen_endpoints
 
 
 def test_a_port_that_the_system_chose_is_held_for_all_processes(tmp_path: Path) -> None:
-    with meeting_place(tmp_path, "n1", Address("127.0.0.1", 0)) as place:
+    with listen_endpoints(tmp_path, "n1", Address("127.0.0.1", 0)) as place:
         assert place.address.port > 0
         with socket.socket() as one, socket.socket() as other, socket.socket() as stranger:
             for shared in (one, other):
@@ -30,7 +30,7 @@ def test_a_port_that_somebody_listens_on_is_refused_even_if_it_could_be_shared(
         address = Address("127.0.0.1", other.getsockname()[1])
         with (
             pytest.raises(OSError, match="error while attempting to bind on address") as caught,
-            meeting_place(tmp_path, "n1", address),
+            listen_endpoints(tmp_path, "n1", address),
         ):
             pass
         assert caught.value.errno == errno.EADDRINUSE
@@ -39,10 +39,10 @@ def test_a_port_that_somebody_listens_on_is_refused_even_if_it_could_be_shared(
 def test_sockets_have_names_that_the_system_takes_wherever_the_data_lies(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100)
     deep.mkdir()
-    with meeting_place(deep, "n1", Address("127.0.0.1", 0)) as place:
+    with listen_endpoints(deep, "n1", Address("127.0.0.1", 0)) as place:
         assert len(place.control) < 108
         assert place.folder.stat().st_mode & 0o777 == 0o700
         folder = place.folder
     assert not folder.exists()
-    with meeting_place(tmp_path, "n" * 10, Address("127.0.0.1", 0)) as place:
+    with listen_endpoints(tmp_path, "n" * 10, Address("127.0.0.1", 0)) as place:
         assert place.folder.exists()

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from smg_mesh.shared import LimitRule, Shared, WorkerSpec
-from smg_node.cluster.workers.shared_verdicts import ClusterOutlook
+from smg_node.cluster.workers.shared_verdicts import SharedVerdicts
 from smg_node.processes.ipc.control_bus import Bus
 from smg_node.processes.ipc.data_uplink import Uplink
 from smg_node.processes.replication.node_copy import SERVES_ALONE_S, NodeCopy, why_not_ready
@@ -220,7 +220,7 @@ async def test_a_gap_in_what_is_told_begins_anew(world: World) -> None:
 
 async def test_a_data_process_is_never_in_charge_of_looking_at_a_worker(world: World) -> None:
     world.wire.link()
-    outlook = ClusterOutlook(world.copy, heard=lambda _ids: None)
+    outlook = SharedVerdicts(world.copy, heard=lambda _ids: None)
     for number in range(50):
         assert outlook.me not in outlook.probers(f"w{number}")
 

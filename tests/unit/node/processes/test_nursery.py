@@ -12,10 +12,10 @@ PROGRAM = """
 import os, sys, time
 from pathlib import Path
 from smg_node.config.address import Address
-from smg_node.processes.supervisor import Nursery
+from smg_node.processes.supervisor import Supervisor
 from smg_node.processes.process_role import LEAVE, LEAVING, UP, Place
 
-role = Nursery(2, Place(Path("/"), Address("127.0.0.1", 1)), time.monotonic).run()
+role = Supervisor(2, Place(Path("/"), Address("127.0.0.1", 1)), time.monotonic).run()
 if isinstance(role, int):
     os.write(1, b"over %d\\n" % role)
     sys.exit(role)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from smg_node.http.ports.drain import OpenWork, Prober
 from smg_node.processes.ipc.ipc_link import LinkCutError
-from smg_node.processes.reports.open_work_query import OpenWorkOfAll, said, together
+from smg_node.processes.reports.open_work_query import OpenWorkOfAll, open_work_reply, together
 
 probers = st.builds(
     Prober,
@@ -67,7 +67,9 @@ class Processes:
 
 
 async def test_the_control_process_adds_what_others_have_open_to_its_own() -> None:
-    processes = Processes(one=said(OpenWork(1, 2)), two=said(OpenWork(0, 3, taking=True)))
+    processes = Processes(
+        one=open_work_reply(OpenWork(1, 2)), two=open_work_reply(OpenWork(0, 3, taking=True))
+    )
     whole = await processes.read(OpenWork(background=4))
     assert (whole.requests, whole.streams, whole.background) == (1, 5, 4)
     assert (whole.taking, whole.silent) == (True, ())
@@ -75,7 +77,11 @@ async def test_the_control_process_adds_what_others_have_open_to_its_own() -> No
 
 async def test_who_is_deaf_gone_or_not_understood_is_named() -> None:
     processes = Processes(
-        deaf=b"", gone=None, old=b"\xc1", whole=said(OpenWork(1)), wrong=b"\x93\x01\x02\x03"
+        deaf=b"",
+        gone=None,
+        old=b"\xc1",
+        whole=open_work_reply(OpenWork(1)),
+        wrong=b"\x93\x01\x02\x03",
     )
     processes.deaf.add("deaf")
     whole = await processes.read(OpenWork())

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
 from smg_node.core.generation.request import ChatPrompt, Thinking, Tool, ToolCall, Turn
 from smg_node.parsers.reading.answer_grammar import AnswerFormat
-from smg_node.parsers.reading.format import Asked, JointFormat, start_of
+from smg_node.parsers.reading.format import FormatRequest, JointFormat, start_of
 from smg_node.parsers.reading.scanner import Scanner
 from smg_node.parsers.selection.registry import known_joint, known_thoughts, known_tools
 from support.coded_prompts import FAMILIES, MUSEUM, NOW, ROOMS, coded
@@ -42,7 +42,7 @@ def read_back(family: str, prompt: str, answer: str, tools: Sequence[Tool]) -> l
         marks = form.openers, form.closers
     scanner = Scanner(
         form,
-        asked=Asked({tool.name: tool for tool in tools}),
+        asked=FormatRequest({tool.name: tool for tool in tools}),
         start=start_of(prompt, *marks),
         new_id=lambda called, ordinal: f"{called}:{ordinal}",
     )

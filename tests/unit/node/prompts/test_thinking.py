@@ -8,7 +8,7 @@ import pytest
 from smg_node.core.generation.request import ChatPrompt, Effort, Thinking, Turn
 from smg_node.prompts.analysis.template_facts import find_facts
 from smg_node.prompts.analysis.thinking_switch import DIAL
-from smg_node.prompts.analysis.thinking_variables import Levels, Switch, nearest, told
+from smg_node.prompts.analysis.thinking_variables import Levels, Switch, nearest, thinking_variables
 from support.prompt_corpus import NOW, TOKENS, compiled, renderer, renderer_of_texts
 
 _EACH = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[answer]"
@@ -222,7 +222,7 @@ WISHES: list[tuple[str, Thinking, dict[str, Any], str]] = [
 def test_a_wish_becomes_variables_of_the_template(
     family: str, thinking: Thinking, variables: dict[str, Any], unheeded: str
 ) -> None:
-    made = told(thinking, switch_of(family))
+    made = thinking_variables(thinking, switch_of(family))
     assert (made.variables, made.unheeded) == (variables, unheeded)
 
 

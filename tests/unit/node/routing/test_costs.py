@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.routing.cold_work_limit import AT_LEAST, Burst
 from smg_node.routing.costs import about, prompt_tokens, uncached
-from smg_node.routing.peer_load_estimate import STALE_S, Unseen, drawn, level, poured
+from smg_node.routing.peer_load_estimate import STALE_S, PeerLoadEstimate, drawn, level, poured
 from smg_node.routing.policy import Asked
 from smg_node.routing.pool import Pool
 from support.pools import FakeBeginning, pool_of
@@ -112,14 +112,14 @@ def half_of_it_ours() -> Pool:
 def test_a_node_alone_has_nothing_unseen() -> None:
     loads = [WorkerLoad("a"), WorkerLoad("b")]
     loads[0].begin(100)
-    unseen = Unseen()
+    unseen = PeerLoadEstimate()
     for at in range(100):
         unseen.placed(1.0, at / 10)
     assert unseen.seconds(Pool(loads), 10.0) == 0
 
 
 def test_others_are_expected_to_do_what_this_node_does_by_what_they_have_open() -> None:
-    unseen = Unseen()
+    unseen = PeerLoadEstimate()
     for at in range(1000):
         unseen.placed(0.1, at / 10)
     # One second of work a second, and the others have three times as much open.
@@ -127,14 +127,14 @@ def test_others_are_expected_to_do_what_this_node_does_by_what_they_have_open() 
 
 
 def test_who_has_nothing_open_expects_nothing_of_others() -> None:
-    unseen = Unseen()
+    unseen = PeerLoadEstimate()
     unseen.placed(1.0, 0.0)
     assert unseen.seconds(pool_of([5, 5]), 0.0) == 0
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 10)), max_size=30))
 def test_unseen_work_is_never_negative_nor_without_bound(steps: list[tuple[float, float]]) -> None:
-    unseen, pool, now_s = Unseen(), half_of_it_ours(), 0.0
+    unseen, pool, now_s = PeerLoadEstimate(), half_of_it_ours(), 0.0
     for cost_s, later_s in steps:
         now_s += later_s
         unseen.placed(cost_s, now_s)

@@ -12,29 +12,29 @@ from smg_node.routing.wait_queue import (
     DEFAULTS,
     NEVER_S,
     ClassOptions,
-    Line,
     LineFull,
-    LineOptions,
+    QueueOptions,
     Ticket,
+    WaitQueue,
 )
 
 FAR_S = 1e9
 
 
-def small(**classes: ClassOptions) -> LineOptions:
+def small(**classes: ClassOptions) -> QueueOptions:
     roomy = ClassOptions(1000, FAR_S, NEVER_S)
     chosen: Mapping[Priority, ClassOptions] = {
         rank: classes.get(rank, roomy) for rank in PRIORITIES
     }
-    return LineOptions(chosen)
+    return QueueOptions(chosen)
 
 
-def enter(line: Line, rank: Priority, now_s: float = 0.0) -> Ticket:
+def enter(line: WaitQueue, rank: Priority, now_s: float = 0.0) -> Ticket:
     return line.enter(rank, now_s, FAR_S)
 
 
 def test_an_empty_line_has_nobody() -> None:
-    line = Line()
+    line = WaitQueue()
     assert line.next(0.0) is None
     assert line.expired(0.0) == []
     assert line.next_s() == NEVER_S
@@ -42,7 +42,7 @@ def test_an_empty_line_has_nobody() -> None:
 
 
 def test_the_urgent_class_goes_first_and_within_a_class_who_came_first() -> None:
-    line = Line(small())
+    line = WaitQueue(small())
     bulk, first, second, urgent = (
         enter(line, "bulk"),
         enter(line, "default"),
@@ -53,7 +53,7 @@ def test_the_urgent_class_goes_first_and_within_a_class_who_came_first() -> None
 
 
 def test_who_is_called_and_finds_no_worker_stands_where_it_stood() -> None:
-    line = Line(small())
+    line = WaitQueue(small())
     first, second = enter(line, "default"), enter(line, "default")
     called = line.next(1.0)
     assert called is first
@@ -65,7 +65,7 @@ def test_who_is_called_and_finds_no_worker_stands_where_it_stood() -> None:
 
 
 def test_who_leaves_is_not_called_and_may_leave_again() -> None:
-    line = Line(small())
+    line = WaitQueue(small())
     first, second = enter(line, "default"), enter(line, "default")
     line.leave(first)
     line.leave(first)
@@ -76,7 +76,7 @@ def test_who_leaves_is_not_called_and_may_leave_again() -> None:
 
 
 def test_a_full_class_refuses_and_leaves_the_others_their_places() -> None:
-    line = Line(small(default=ClassOptions(2, FAR_S, NEVER_S)))
+    line = WaitQueue(small(default=ClassOptions(2, FAR_S, NEVER_S)))
     enter(line, "default")
     second = enter(line, "default")
     with pytest.raises(LineFull) as refusal:
@@ -90,13 +90,13 @@ def test_a_full_class_refuses_and_leaves_the_others_their_places() -> None:
 
 
 def test_a_class_without_places_refuses_everybody() -> None:
-    line = Line(small(bulk=ClassOptions(0, 1.0, NEVER_S)))
+    line = WaitQueue(small(bulk=ClassOptions(0, 1.0, NEVER_S)))
     with pytest.raises(LineFull):
         enter(line, "bulk")
 
 
 def test_the_time_to_come_again_is_what_those_before_need_at_the_present_pace() -> None:
-    line = Line(small(default=ClassOptions(40, FAR_S, NEVER_S)))
+    line = WaitQueue(small(default=ClassOptions(40, FAR_S, NEVER_S)))
     for _ in range(40):
         enter(line, "default")
     for step in range(20):
@@ -111,7 +111,7 @@ def test_the_time_to_come_again_is_what_those_before_need_at_the_present_pace() 
 
 
 def test_whoever_was_called_back_counts_for_no_pace() -> None:
-    line = Line(small())
+    line = WaitQueue(small())
     ticket = enter(line, "default")
     for _ in range(50):
         called = line.next(1.0)
@@ -121,7 +121,7 @@ def test_whoever_was_called_back_counts_for_no_pace() -> None:
 
 
 def test_time_is_up_after_the_class_says_or_at_the_deadline() -> None:
-    line = Line(small(default=ClassOptions(9, 60.0, NEVER_S)))
+    line = WaitQueue(small(default=ClassOptions(9, 60.0, NEVER_S)))
     patient = line.enter("default", 0.0, FAR_S)
     hurried = line.enter("default", 0.0, 5.0)
     assert (patient.until_s, hurried.until_s) == (60.0, 5.0)
@@ -135,7 +135,7 @@ def test_time_is_up_after_the_class_says_or_at_the_deadline() -> None:
 
 
 def test_whose_time_is_up_is_not_called_but_told() -> None:
-    line = Line(small())
+    line = WaitQueue(small())
     late = line.enter("default", 0.0, 1.0)
     fine = line.enter("default", 0.0, FAR_S)
     assert line.next(2.0) is fine
@@ -145,7 +145,7 @@ def test_whose_time_is_up_is_not_called_but_told() -> None:
 
 
 def test_one_that_came_back_late_still_expires_once() -> None:
-    line = Line(small())
+    line = WaitQueue(small())
     ticket = line.enter("default", 0.0, 5.0)
     assert line.next(1.0) is ticket
     assert line.expired(9.0) == []
@@ -156,7 +156,7 @@ def test_one_that_came_back_late_still_expires_once() -> None:
 
 
 def test_every_fifth_is_one_who_has_waited_for_long() -> None:
-    line = Line(small(default=ClassOptions(9, FAR_S, 30.0)))
+    line = WaitQueue(small(default=ClassOptions(9, FAR_S, 30.0)))
     old = [line.enter("default", 0.0, FAR_S) for _ in range(2)]
     for _ in range(20):
         line.enter("interactive", 0.0, FAR_S)
@@ -165,7 +165,9 @@ def test_every_fifth_is_one_who_has_waited_for_long() -> None:
 
 
 def test_of_those_who_waited_for_long_the_one_goes_that_is_latest_for_its_class() -> None:
-    line = Line(small(bulk=ClassOptions(9, FAR_S, 100.0), default=ClassOptions(9, FAR_S, 10.0)))
+    line = WaitQueue(
+        small(bulk=ClassOptions(9, FAR_S, 100.0), default=ClassOptions(9, FAR_S, 10.0))
+    )
     bulk = line.enter("bulk", 0.0, FAR_S)
     default = line.enter("default", 101.0, FAR_S)
     for _ in range(20):
@@ -175,7 +177,7 @@ def test_of_those_who_waited_for_long_the_one_goes_that_is_latest_for_its_class(
 
 
 def test_however_much_bulk_waits_for_long_most_who_are_called_are_urgent() -> None:
-    line = Line()
+    line = WaitQueue()
     for _ in range(1000):
         line.enter("bulk", 0.0, FAR_S)
     for _ in range(100):
@@ -185,7 +187,7 @@ def test_however_much_bulk_waits_for_long_most_who_are_called_are_urgent() -> No
 
 
 def test_nobody_starves_under_urgent_work_that_never_ends() -> None:
-    line = Line()
+    line = WaitQueue()
     bulk = line.enter("bulk", 0.0, FAR_S)
     default = line.enter("default", 0.0, FAR_S)
     served: dict[Ticket, float] = {}
@@ -202,7 +204,7 @@ def test_nobody_starves_under_urgent_work_that_never_ends() -> None:
 
 
 def test_new_numbers_count_for_those_who_come() -> None:
-    line = Line(small())
+    line = WaitQueue(small())
     before = enter(line, "default")
     line.retune(small(default=ClassOptions(1, 7.0, NEVER_S)))
     with pytest.raises(LineFull):
@@ -213,7 +215,7 @@ def test_new_numbers_count_for_those_who_come() -> None:
 
 
 def test_what_nobody_waits_for_any_more_is_not_kept() -> None:
-    line = Line()
+    line = WaitQueue()
     kept = enter(line, "default")
     for _ in range(10_000):
         line.leave(enter(line, "default"))
@@ -239,7 +241,7 @@ ACTS = st.lists(
 
 
 def plain_next(
-    standing: list[Ticket], now_s: float, options: LineOptions, passed: int
+    standing: list[Ticket], now_s: float, options: QueueOptions, passed: int
 ) -> tuple[Ticket | None, int]:
     """Return who is next, and how often lifted ones were passed over: worked out anew from all who stand."""
     ready = sorted(
@@ -269,7 +271,7 @@ def test_it_does_what_a_plain_list_does(acts: list[tuple[str, Priority, float]],
         default=ClassOptions(5, 20.0, 6.0),
         bulk=ClassOptions(6, 50.0, 10.0),
     )
-    line, chance, now_s = Line(options), random.Random(seed), 0.0
+    line, chance, now_s = WaitQueue(options), random.Random(seed), 0.0
     standing: list[Ticket] = []
     called: list[Ticket] = []
     gone: list[Ticket] = []

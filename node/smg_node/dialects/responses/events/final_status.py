@@ -19,7 +19,7 @@ _CODES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class FinalStatus:
     """A status that is final. `completed_s` is Unix time, 0 as long as nobody has said it.
 
     `reason` is that of an incomplete one, `error` that of a failed one.
@@ -31,33 +31,33 @@ class Ended:
     completed_s: int = 0
 
     @classmethod
-    def completed(cls) -> "Ended":
+    def completed(cls) -> "FinalStatus":
         """Return the end of an answer that is whole."""
         return cls("completed")
 
     @classmethod
-    def incomplete(cls, reason: IncompleteReason) -> "Ended":
+    def incomplete(cls, reason: IncompleteReason) -> "FinalStatus":
         """Return the end of an answer that was cut short."""
         return cls("incomplete", reason=reason)
 
     @classmethod
-    def failed(cls, error: SmgError) -> "Ended":
+    def failed(cls, error: SmgError) -> "FinalStatus":
         """Return the end of an answer that broke."""
         return cls("failed", error=error)
 
     @classmethod
-    def cancelled(cls) -> "Ended":
+    def cancelled(cls) -> "FinalStatus":
         """Return the end of an answer that nobody wants any more."""
         return cls("cancelled")
 
     @classmethod
-    def by(cls, reason: FinishReason) -> "Ended":
+    def by(cls, reason: FinishReason) -> "FinalStatus":
         """Return the end that a generation's own reason stands for."""
         if reason == "length":
             return cls.incomplete("max_output_tokens")
         return cls.incomplete("content_filter") if reason == "content_filter" else cls.completed()
 
-    def at(self, completed_s: int) -> "Ended":
+    def at(self, completed_s: int) -> "FinalStatus":
         """Return the same end, at this time."""
         return replace(self, completed_s=completed_s)
 

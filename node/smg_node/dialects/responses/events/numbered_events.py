@@ -5,10 +5,10 @@ from typing import Any, Final, NamedTuple
 
 from smg_node.dialects.openai.frames import DONE, json_line
 
-__all__ = ["DONE", "Script", "Told", "frame"]
+__all__ = ["DONE", "NumberedEvent", "Script", "frame"]
 
 
-class Told(NamedTuple):
+class NumberedEvent(NamedTuple):
     """One event: its number, its type, and itself as one line of JSON."""
 
     sequence: int
@@ -16,7 +16,7 @@ class Told(NamedTuple):
     data: bytes
 
 
-def frame(told: Told) -> bytes:
+def frame(told: NumberedEvent) -> bytes:
     """Return the event as bytes of an SSE stream."""
     opening = _OPENINGS.get(told.type) or _opening(told.type)
     return opening + told.data + b"\n\n"
@@ -46,9 +46,9 @@ class Script:
     def __init__(self) -> None:
         self.next = 0
 
-    def say(self, kind: str, fields: Mapping[str, Any]) -> Told:
+    def say(self, kind: str, fields: Mapping[str, Any]) -> NumberedEvent:
         """Return the next event, of this type and with these fields."""
         sequence = self.next
         self.next = sequence + 1
         data = json_line({"type": kind, "sequence_number": sequence, **fields})
-        return Told(sequence, kind, data)
+        return NumberedEvent(sequence, kind, data)

@@ -13,7 +13,7 @@ import msgspec
 from smg_node.core.generation.events import Delta
 from smg_node.dialects.openai.frames import json_line
 from smg_node.dialects.openai.logprobs import content_rows
-from smg_node.dialects.responses.events.numbered_events import Script, Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
 from smg_node.dialects.responses.items.item_document import ItemDoc, item_from
 
 Seal: TypeAlias = Callable[[str], str]
@@ -36,7 +36,7 @@ class OpenItem(ABC):
         self.head: bytes | None = None
         self.middle = self.tail = b""
 
-    def start(self) -> list[Told]:
+    def start(self) -> list[NumberedEvent]:
         """Return the events that come before the first delta."""
         item = msgspec.Raw(self._document("", "in_progress", bare=True).document)
         return [
@@ -45,12 +45,12 @@ class OpenItem(ABC):
             )
         ]
 
-    def slow_delta(self, event: Delta, out: list[Told]) -> None:
+    def slow_delta(self, event: Delta, out: list[NumberedEvent]) -> None:
         """Take a delta for which nothing is prepared."""
         if event.text:
             self.texts.append(event.text)
 
-    def finish(self, status: str) -> tuple[list[Told], ItemDoc]:
+    def finish(self, status: str) -> tuple[list[NumberedEvent], ItemDoc]:
         """Return the events that end it, and what it has become."""
         text = "".join(self.texts)
         doc = self._document(text, status)
@@ -63,7 +63,7 @@ class OpenItem(ABC):
         return self._document("".join(self.texts), "in_progress")
 
     @abstractmethod
-    def _closing(self, text: str, status: str) -> list[Told]:
+    def _closing(self, text: str, status: str) -> list[NumberedEvent]:
         """Return the events between the last delta and the end of the item."""
 
     @abstractmethod
@@ -96,13 +96,13 @@ class OpenMessage(OpenItem):
                 "response.output_text.delta", self._part_place(), after=b',"logprobs":[]}'
             )
 
-    def start(self) -> list[Told]:
+    def start(self) -> list[NumberedEvent]:
         """Return the events that come before the first delta."""
         fields = {**self._part_place(), "part": _text_part("", [])}
         part = ("response.content_part.added", fields)
         return [*super().start(), self._script.say(*part)]
 
-    def slow_delta(self, event: Delta, out: list[Told]) -> None:
+    def slow_delta(self, event: Delta, out: list[NumberedEvent]) -> None:
         """Take a delta with log probabilities; text that is held back may still have some."""
         if not event.text and not event.logprobs:
             return
@@ -115,7 +115,7 @@ class OpenMessage(OpenItem):
     def _part_place(self) -> dict[str, Any]:
         return {**self._place(), "content_index": 0}
 
-    def _closing(self, text: str, status: str) -> list[Told]:
+    def _closing(self, text: str, status: str) -> list[NumberedEvent]:
         place, say = self._part_place(), self._script.say
         return [
             say("response.output_text.done", {**place, "text": text, "logprobs": self._rows}),
@@ -153,7 +153,7 @@ class OpenThought(OpenItem):
         self._seal = seal
         self._prepare(f"{self._event}.delta", self._part_place())
 
-    def start(self) -> list[Told]:
+    def start(self) -> list[NumberedEvent]:
         """Return the events that come before the first delta."""
         fields = {**self._part_place(), "part": _thought_part("")}
         return [*super().start(), self._script.say("response.content_part.added", fields)]
@@ -161,7 +161,7 @@ class OpenThought(OpenItem):
     def _part_place(self) -> dict[str, Any]:
         return {**self._place(), "content_index": 0}
 
-    def _closing(self, text: str, status: str) -> list[Told]:
+    def _closing(self, text: str, status: str) -> list[NumberedEvent]:
         place, say = self._part_place(), self._script.say
         return [
             say(f"{self._event}.done", {**place, "text": text}),
@@ -194,7 +194,7 @@ class OpenCall(OpenItem):
         self._name = name
         self._prepare("response.function_call_arguments.delta", self._place())
 
-    def finish(self, status: str) -> tuple[list[Told], ItemDoc]:
+    def finish(self, status: str) -> tuple[list[NumberedEvent], ItemDoc]:
         """Return the events that end it, at least one of them a delta, and what it has become."""
         if self.texts:
             return super().finish(status)
@@ -205,7 +205,7 @@ class OpenCall(OpenItem):
         told, doc = super().finish(status)
         return [only, *told], doc
 
-    def _closing(self, text: str, status: str) -> list[Told]:
+    def _closing(self, text: str, status: str) -> list[NumberedEvent]:
         fields = {**self._place(), "arguments": text}
         return [self._script.say("response.function_call_arguments.done", fields)]
 
@@ -237,7 +237,7 @@ class OpenCustomCall(OpenItem):
         self._call_id = call_id
         self._name = name
 
-    def _closing(self, text: str, status: str) -> list[Told]:
+    def _closing(self, text: str, status: str) -> list[NumberedEvent]:
         place, say, whole = self._place(), self._script.say, custom_input(text)
         return [
             say("response.custom_tool_call_input.delta", {**place, "delta": whole}),

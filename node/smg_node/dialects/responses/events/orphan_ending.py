@@ -12,17 +12,17 @@ from typing import Any, Final
 import msgspec
 
 from smg_node.dialects.openai.frames import json_line
-from smg_node.dialects.responses.events.final_status import Ended
-from smg_node.dialects.responses.events.numbered_events import Script, Told
+from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
 from smg_node.dialects.responses.events.presenter import THOUGHT_EVENTS, ReasoningEvents
 from smg_node.dialects.responses.items.item_document import ItemDoc, item_from, item_of, list_of
 
 
 @dataclass(frozen=True, slots=True)
-class Afterlife:
+class OrphanEnding:
     """The events that close it, all of its output, and the number of the terminal event."""
 
-    events: Sequence[Told]
+    events: Sequence[NumberedEvent]
     output: tuple[ItemDoc, ...]
     next: int
 
@@ -118,7 +118,7 @@ class _Item:
         return found
 
 
-class Fold:
+class LogReplay:
     """Takes in a log, from its first event on, in any portions."""
 
     def __init__(self, *, reasoning_events: ReasoningEvents = "sdk") -> None:
@@ -136,7 +136,7 @@ class Fold:
         """The items that are over."""
         return tuple(self._done)
 
-    def feed(self, events: Sequence[Told]) -> None:
+    def feed(self, events: Sequence[NumberedEvent]) -> None:
         """Take in what comes next; ValueError for what cannot come there."""
         for event in events:
             if event.sequence != self.next:
@@ -147,7 +147,7 @@ class Fold:
             except msgspec.DecodeError as error:
                 raise ValueError(f"event {event.sequence} makes no sense") from error
 
-    def close(self, response: bytes) -> Afterlife:
+    def close(self, response: bytes) -> OrphanEnding:
         """Return what is left to say; `response` is the object as it was before it said anything."""
         script = Script()
         script.next = self.next
@@ -155,7 +155,7 @@ class Fold:
         if self._open is not None:
             told += self._closed(script, self._open)
         self.next = script.next
-        return Afterlife(told, self.done, script.next)
+        return OrphanEnding(told, self.done, script.next)
 
     # ── What was said ────────────────────────────────────────────────────────
 
@@ -216,7 +216,7 @@ class Fold:
 
     # ── What is left to say ──────────────────────────────────────────────────
 
-    def _closed(self, script: Script, item: _Item) -> Iterator[Told]:
+    def _closed(self, script: Script, item: _Item) -> Iterator[NumberedEvent]:
         """Yield what ends an open item, which is one of those that are over then."""
         place = {**item.place, **item.part_place} if item.part is not None else item.place
         if item.text is not None:
@@ -238,18 +238,18 @@ class Fold:
 
 
 def closing(
-    response: bytes, events: Sequence[Told], *, reasoning_events: ReasoningEvents = "sdk"
-) -> Afterlife:
+    response: bytes, events: Sequence[NumberedEvent], *, reasoning_events: ReasoningEvents = "sdk"
+) -> OrphanEnding:
     """Return what is left to say after these events, all that were logged; ValueError if they make no sense.
 
     `response` is the object as it was before it said anything.
     """
-    fold = Fold(reasoning_events=reasoning_events)
+    fold = LogReplay(reasoning_events=reasoning_events)
     fold.feed(events)
     return fold.close(response)
 
 
-def ended_object(response: bytes, output: Sequence[ItemDoc], ended: Ended) -> bytes:
+def ended_object(response: bytes, output: Sequence[ItemDoc], ended: FinalStatus) -> bytes:
     """Return the object with its output and its end; ValueError if it is none. What it cost, nobody knows any more."""
     reason = None if ended.reason is None else {"reason": ended.reason}
     fields = {
@@ -269,7 +269,7 @@ def with_output(response: bytes, output: Sequence[ItemDoc]) -> bytes:
 
 def _text_ended(
     script: Script, place: dict[str, Any], text: _Text, *, bare: bool
-) -> Iterator[Told]:
+) -> Iterator[NumberedEvent]:
     text.settle()
     if text.told:
         return
@@ -282,7 +282,7 @@ def _text_ended(
     yield script.say(f"response.{text.word}.done", fields)
 
 
-def _begun(script: Script, response: bytes) -> list[Told]:
+def _begun(script: Script, response: bytes) -> list[NumberedEvent]:
     waiting = bytes(_object(response).get("status", b"")) == b'"queued"'
     shown = {"response": msgspec.Raw(response)}
     second = "response.queued" if waiting else "response.in_progress"

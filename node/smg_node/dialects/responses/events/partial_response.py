@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from smg_node.dialects.openai.frames import json_line
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 
 _RUNS: Final = "response.in_progress"
 _ITEM_DONE: Final = "response.output_item.done"
@@ -20,7 +20,7 @@ _object: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _done: Final = msgspec.json.Decoder(_Done).decode
 
 
-class Halfway:
+class PartialResponse:
     """Begins with the object as it is kept while the response is made; ValueError if that is none."""
 
     def __init__(self, document: bytes) -> None:
@@ -31,7 +31,7 @@ class Halfway:
         self._output: list[bytes] = []
         self._runs = False
 
-    def hear(self, told: Sequence[Told]) -> None:
+    def hear(self, told: Sequence[NumberedEvent]) -> None:
         """Take what happened next, in order; ValueError for an item that is none."""
         for one in told:
             if one.type == _RUNS:

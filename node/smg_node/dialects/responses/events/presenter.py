@@ -27,8 +27,8 @@ from smg_node.core.generation.events import (
     Usage,
 )
 from smg_node.dialects.openai.frames import json_text
-from smg_node.dialects.responses.events.final_status import Ended
-from smg_node.dialects.responses.events.numbered_events import Script, Told
+from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
 from smg_node.dialects.responses.events.open_item import (
     OpenCall,
     OpenCustomCall,
@@ -40,7 +40,7 @@ from smg_node.dialects.responses.events.open_item import (
 from smg_node.dialects.responses.events.response_object import ResponseObject
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_types import KINDS
-from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_storage.ids import Chance, new_id
 
 ReasoningEvents: TypeAlias = Literal["sdk", "open"]
@@ -49,7 +49,7 @@ ReasoningEvents: TypeAlias = Literal["sdk", "open"]
 THOUGHT_EVENTS: Final[dict[ReasoningEvents, str]] = {"sdk": "reasoning_text", "open": "reasoning"}
 
 
-class ResponseTeller:
+class ResponsePresenter:
     """Tells one response.
 
     `thread` is what the ids of its items belong to, `now_ms` Unix time for them. `outcome` is what the generation came
@@ -58,7 +58,7 @@ class ResponseTeller:
 
     def __init__(
         self,
-        ask: ResponseAsk,
+        ask: ResponseRequest,
         *,
         response_id: str,
         thread: str,
@@ -82,17 +82,17 @@ class ResponseTeller:
         # Whether the block of the open item is over, and only how it ended is not known.
         self._held = False
         self._usage: Usage | None = None
-        self._ended: Ended | None = None
-        self.outcome: Ended | None = None
+        self._ended: FinalStatus | None = None
+        self.outcome: FinalStatus | None = None
 
     # ── In order ─────────────────────────────────────────────────────────────
 
-    def queue(self) -> list[Told]:
+    def queue(self) -> list[NumberedEvent]:
         """Return the events of a response that waits; `begin` goes on from there."""
         assert self._script.next == 0, "a response starts once"
         return [self._lifecycle("response.created"), self._lifecycle("response.queued")]
 
-    def begin(self, *, queued: bool = False) -> list[Told]:
+    def begin(self, *, queued: bool = False) -> list[NumberedEvent]:
         """Return the events of a response that runs from now on; `queued`: and that it has waited."""
         told = self.queue() if queued else []
         fresh = self._script.next == 0
@@ -106,10 +106,10 @@ class ResponseTeller:
         """Show from now on what is sampled with where the client did not say."""
         self._object.drawn_with(temperature=begin.temperature, top_p=begin.top_p)
 
-    def tell(self, events: Sequence[Event]) -> list[Told]:
+    def tell(self, events: Sequence[Event]) -> list[NumberedEvent]:
         """Return what these events of the generation are in the public API; never the terminal event."""
         assert self._ended is None, "nothing follows the end"
-        out: list[Told] = []
+        out: list[NumberedEvent] = []
         script = self._script
         for event in events:
             if type(event) is not Delta:
@@ -125,21 +125,21 @@ class ResponseTeller:
                 script.next = sequence + 1
                 item.texts.append(text)
                 data = item.head + b"%d" % sequence + item.middle + json_text(text) + item.tail
-                out.append(Told(sequence, item.delta_type, data))
+                out.append(NumberedEvent(sequence, item.delta_type, data))
         return out
 
-    def close(self, ended: Ended) -> list[Told]:
+    def close(self, ended: FinalStatus) -> list[NumberedEvent]:
         """Return the last events; the very last one says how it ended. Nothing may follow."""
         assert self._ended is None, "a response ends once"
         assert self._script.next > 0, "a response begins before it ends"
-        out: list[Told] = []
+        out: list[NumberedEvent] = []
         self._settle("completed" if ended.status == "completed" else "incomplete", out)
         self._ended = ended
         self._status = ended.status
         out.append(self._lifecycle(ended.event))
         return out
 
-    def instead(self, ended: Ended) -> Told:
+    def instead(self, ended: FinalStatus) -> NumberedEvent:
         """Return the terminal event with another end, in place of the one that nobody has been told yet."""
         assert self._ended is not None, "only what has an end can have another"
         self._ended = ended
@@ -167,7 +167,7 @@ class ResponseTeller:
 
     # ── Step by step ─────────────────────────────────────────────────────────
 
-    def _rare(self, event: Event, out: list[Told]) -> None:
+    def _rare(self, event: Event, out: list[NumberedEvent]) -> None:
         match event:
             case BlockStart():
                 self._settle("completed", out)
@@ -177,11 +177,11 @@ class ResponseTeller:
                 assert self._open is not None, "only an open block can end"
                 self._held = True
             case Finish():
-                self.outcome = Ended.by(event.reason)
+                self.outcome = FinalStatus.by(event.reason)
                 whole = self.outcome.status == "completed"
                 self._settle("completed" if whole else "incomplete", out)
             case Fail():
-                self.outcome = Ended.failed(event.error)
+                self.outcome = FinalStatus.failed(event.error)
                 self._settle("incomplete", out)
             case Usage():
                 self._usage = event if self._usage is None else _sum(self._usage, event)
@@ -213,7 +213,7 @@ class ResponseTeller:
         prefix = KINDS[kind].prefix
         return new_id(prefix, self._thread, now_ms=self._now_ms, chance=self._chance)
 
-    def _settle(self, status: str, out: list[Told]) -> None:
+    def _settle(self, status: str, out: list[NumberedEvent]) -> None:
         """End the open item, if there is one."""
         if self._open is None:
             return
@@ -224,7 +224,7 @@ class ResponseTeller:
         self._open = None
         self._held = False
 
-    def _lifecycle(self, kind: str) -> Told:
+    def _lifecycle(self, kind: str) -> NumberedEvent:
         return self._script.say(kind, {"response": msgspec.Raw(self.response())})
 
 

@@ -11,9 +11,9 @@ import msgspec
 
 from smg_node.core.generation.events import UNSAID, Usage
 from smg_node.dialects.openai.frames import json_line
-from smg_node.dialects.responses.events.final_status import Ended
+from smg_node.dialects.responses.events.final_status import FinalStatus
 from smg_node.dialects.responses.items.item_document import ItemDoc, list_of
-from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.dialects.responses.request.response_request import ResponseRequest
 
 _TEXT: Final = {"type": "text"}
 
@@ -34,7 +34,7 @@ class ResponseObject:
 
     __slots__ = ("_created_s", "_echo", "_id", "_said")
 
-    def __init__(self, ask: ResponseAsk, *, response_id: str, created_s: int) -> None:
+    def __init__(self, ask: ResponseRequest, *, response_id: str, created_s: int) -> None:
         self._id = response_id
         self._created_s = created_s
         self._said = ask.echo
@@ -51,7 +51,7 @@ class ResponseObject:
         status: str,
         output: Sequence[ItemDoc],
         *,
-        ended: Ended | None = None,
+        ended: FinalStatus | None = None,
         usage: Usage | None = None,
     ) -> bytes:
         """Return the object as one line of JSON."""
@@ -73,7 +73,7 @@ class ResponseObject:
         )
 
 
-def _echo(ask: ResponseAsk) -> dict[str, Any]:
+def _echo(ask: ResponseRequest) -> dict[str, Any]:
     """Return what an answer repeats of its request."""
     said = ask.echo
     echo: dict[str, Any] = {

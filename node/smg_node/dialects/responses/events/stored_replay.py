@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from smg_node.core.cooperative_steps import Steps, whole
-from smg_node.dialects.responses.events.numbered_events import Script, Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
 from smg_node.dialects.responses.events.presenter import THOUGHT_EVENTS, ReasoningEvents
 from smg_node.dialects.responses.items.item_document import ItemDoc, items_in_steps
 
@@ -26,25 +26,25 @@ _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _word: Final = msgspec.json.Decoder(str).decode
 
 
-def retold(document: bytes, *, reasoning_events: ReasoningEvents = "sdk") -> list[Told]:
+def replayed(document: bytes, *, reasoning_events: ReasoningEvents = "sdk") -> list[NumberedEvent]:
     """Return the events of a stored response, up to its end if it has ended.
 
     ValueError if the document is not that of a response.
     """
-    return whole(retold_in_steps(document, reasoning_events=reasoning_events))
+    return whole(replayed_in_steps(document, reasoning_events=reasoning_events))
 
 
-def retold_in_steps(
+def replayed_in_steps(
     document: bytes, *, reasoning_events: ReasoningEvents = "sdk"
-) -> Steps[list[Told]]:
-    """Return what `retold` does, in steps."""
+) -> Steps[list[NumberedEvent]]:
+    """Return what `replayed` does, in steps."""
     try:
         return (yield from _retold(document, THOUGHT_EVENTS[reasoning_events]))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError) as error:
         raise ValueError(f"not the document of a response: {error}") from error
 
 
-def _retold(document: bytes, thoughts: str) -> Steps[list[Told]]:
+def _retold(document: bytes, thoughts: str) -> Steps[list[NumberedEvent]]:
     fields = _decode(document)
     status = _word(fields["status"])
     output = yield from items_in_steps(bytes(fields["output"]))
@@ -66,7 +66,7 @@ def _begun(fields: Mapping[str, msgspec.Raw]) -> Mapping[str, Any]:
     return {**fields, "status": "in_progress", "output": [], **nothing}
 
 
-def _item(script: Script, index: int, item: ItemDoc, thoughts: str) -> Iterator[Told]:
+def _item(script: Script, index: int, item: ItemDoc, thoughts: str) -> Iterator[NumberedEvent]:
     values = item.values()
     place = {"item_id": item.id, "output_index": index}
     added = {**values, **_EMPTY.get(item.type, {})}
@@ -81,7 +81,7 @@ def _item(script: Script, index: int, item: ItemDoc, thoughts: str) -> Iterator[
     yield script.say("response.output_item.done", done)
 
 
-def _message(script: Script, place: _Values, values: _Values) -> Iterator[Told]:
+def _message(script: Script, place: _Values, values: _Values) -> Iterator[NumberedEvent]:
     for index, part in enumerate(_parts(values, "content")):
         at = {**place, "content_index": index}
         refused = part.get("type") == "refusal"
@@ -101,7 +101,9 @@ def _message(script: Script, place: _Values, values: _Values) -> Iterator[Told]:
         yield script.say("response.content_part.done", {**at, "part": part})
 
 
-def _thought(script: Script, place: _Values, values: _Values, event: str) -> Iterator[Told]:
+def _thought(
+    script: Script, place: _Values, values: _Values, event: str
+) -> Iterator[NumberedEvent]:
     for index, part in enumerate(_parts(values, "summary")):
         at, text = {**place, "summary_index": index}, str(part.get("text", ""))
         yield script.say(
@@ -120,13 +122,13 @@ def _thought(script: Script, place: _Values, values: _Values, event: str) -> Ite
         yield script.say("response.content_part.done", {**at, "part": part})
 
 
-def _call(script: Script, place: _Values, values: _Values) -> Iterator[Told]:
+def _call(script: Script, place: _Values, values: _Values) -> Iterator[NumberedEvent]:
     text = str(values.get("arguments", ""))
     yield script.say("response.function_call_arguments.delta", {**place, "delta": text})
     yield script.say("response.function_call_arguments.done", {**place, "arguments": text})
 
 
-def _custom(script: Script, place: _Values, values: _Values) -> Iterator[Told]:
+def _custom(script: Script, place: _Values, values: _Values) -> Iterator[NumberedEvent]:
     text = str(values.get("input", ""))
     yield script.say("response.custom_tool_call_input.delta", {**place, "delta": text})
     yield script.say("response.custom_tool_call_input.done", {**place, "input": text})
@@ -143,7 +145,7 @@ _EMPTY: Final[Mapping[str, Mapping[str, Any]]] = {
     "function_call": {"arguments": ""},
     "custom_tool_call": {"input": ""},
 }
-_INSIDE: Final[Mapping[str, Callable[[Script, _Values, _Values], Iterator[Told]]]] = {
+_INSIDE: Final[Mapping[str, Callable[[Script, _Values, _Values], Iterator[NumberedEvent]]]] = {
     "message": _message,
     "function_call": _call,
     "custom_tool_call": _custom,

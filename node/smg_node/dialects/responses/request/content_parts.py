@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from smg_node.core.generation.request import MediaKind
 from smg_node.core.json_cursor import Cursor, kind_of
-from smg_node.dialects.openai.part_limits import Shelf
+from smg_node.dialects.openai.part_limits import PartCounter
 
 _SAID: Final = ("output_text", "refusal")
 _SHOWN: Final = ("input_text", "input_image", "input_file", "input_audio")
@@ -21,7 +21,7 @@ _MEDIA: Final[dict[str, MediaKind]] = {
 }
 
 
-def message_content(message: Cursor, role: str, shelf: Shelf) -> list[Any] | None:
+def message_content(message: Cursor, role: str, shelf: PartCounter) -> list[Any] | None:
     """Return the parts of a message of this role; None if something is wrong, which is noted."""
     content = message.raw("content", required=True)
     said = role == "assistant"
@@ -34,7 +34,7 @@ def message_content(message: Cursor, role: str, shelf: Shelf) -> list[Any] | Non
     return _parts(message, "content", _SAID if said else _SHOWN, shelf)
 
 
-def call_output(item: Cursor, shelf: Shelf) -> str | list[Any] | None:
+def call_output(item: Cursor, shelf: PartCounter) -> str | list[Any] | None:
     """Return what came of a call: a string, or parts; None if something is wrong."""
     output = item.raw("output", required=True)
     return output if type(output) is str else _parts(item, "output", _RETURNED, shelf)
@@ -50,7 +50,7 @@ def thought(item: Cursor, key: str, kind: str) -> list[Any]:
     return parts
 
 
-def _parts(item: Cursor, key: str, kinds: tuple[str, ...], shelf: Shelf) -> list[Any] | None:
+def _parts(item: Cursor, key: str, kinds: tuple[str, ...], shelf: PartCounter) -> list[Any] | None:
     content = item.values.get(key)
     if content is None:
         return None
@@ -65,7 +65,7 @@ def _parts(item: Cursor, key: str, kinds: tuple[str, ...], shelf: Shelf) -> list
     return [_part(part, kinds, shelf) for part in item.objects(key)]
 
 
-def _part(part: Cursor, kinds: tuple[str, ...], shelf: Shelf) -> dict[str, Any]:
+def _part(part: Cursor, kinds: tuple[str, ...], shelf: PartCounter) -> dict[str, Any]:
     """Return a part, written out; what is wrong with it is noted."""
     kind = part.word("type", kinds, required=True)
     values = part.values
@@ -112,7 +112,7 @@ def _check_audio(part: Cursor) -> None:
         audio.problem("format", "must be the name of an audio format, such as 'wav'")
 
 
-def _count(part: Cursor, media: MediaKind, shelf: Shelf) -> None:
+def _count(part: Cursor, media: MediaKind, shelf: PartCounter) -> None:
     shelf.media[media] = shelf.media.get(media, 0) + 1
     limit = shelf.limit(media)
     if shelf.media[media] > limit:

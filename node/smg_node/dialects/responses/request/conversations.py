@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from smg_node.core.json_cursor import Cursor, Problems
 from smg_node.dialects.openai.extras import take_metadata
 from smg_node.dialects.openai.frames import json_line
-from smg_node.dialects.openai.part_limits import Shelf
+from smg_node.dialects.openai.part_limits import PartCounter
 from smg_node.dialects.openai.request_draft import Draft, Take, take_all
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.items.item_document import ItemDoc
@@ -69,7 +69,9 @@ class ConversationsReader:
 
 def _items(at_least: int) -> Take:
     def take(draft: Draft, cursor: Cursor, key: str) -> None:
-        items = read_items(cursor, key, Shelf(draft.options), at_least=at_least, at_most=ITEMS_MAX)
+        items = read_items(
+            cursor, key, PartCounter(draft.options), at_least=at_least, at_most=ITEMS_MAX
+        )
         draft.request["items"] = items
 
     return take

@@ -7,25 +7,25 @@ from smg_node.core.cooperative_steps import Steps, whole
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Turn
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.request.items_to_turns import not_rendered, turns_in_steps
-from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.dialects.responses.request.response_request import ResponseRequest
 
 _IGNORED_MAX: Final = 32
 
 
-def wish_of(
-    ask: ResponseAsk, items: Sequence[ItemDoc], *, opened: Mapping[str, str] | None = None
+def generate_request(
+    ask: ResponseRequest, items: Sequence[ItemDoc], *, opened: Mapping[str, str] | None = None
 ) -> GenerateRequest:
     """Return the request for these items: history, then the ask's own input with its references resolved.
 
     INVALID_REQUEST `invalid_encrypted_content` where sealed content is needed that `opened` does not hold.
     """
-    return whole(wish_in_steps(ask, items, opened=opened))
+    return whole(generate_request_in_steps(ask, items, opened=opened))
 
 
-def wish_in_steps(
-    ask: ResponseAsk, items: Sequence[ItemDoc], *, opened: Mapping[str, str] | None = None
+def generate_request_in_steps(
+    ask: ResponseRequest, items: Sequence[ItemDoc], *, opened: Mapping[str, str] | None = None
 ) -> Steps[GenerateRequest]:
-    """Return what `wish_of` does, in steps."""
+    """Return what `generate_request` does, in steps."""
     assert len(items) >= len(ask.items), "the ask's own input is always part of it"
     new_from = len(items) - len(ask.items)
     turns = yield from turns_in_steps(

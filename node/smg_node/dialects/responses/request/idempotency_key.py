@@ -15,7 +15,7 @@ DIGEST_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class AskedKey:
+class IdempotencyKey:
     """A key, and a digest of all of the request it came with."""
 
     key: str
@@ -23,13 +23,13 @@ class AskedKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class PriorResult:
     """What a key has led to before."""
 
     response_id: str
 
 
-def asked_key(spelled: str, *, method: str, path: str, body: bytes) -> AskedKey:
+def idempotency_key(spelled: str, *, method: str, path: str, body: bytes) -> IdempotencyKey:
     """Return the key of a request; INVALID_REQUEST for what is none. `body` is what was sent, byte for byte."""
     if not (
         1 <= len(spelled) <= KEY_CHARACTERS_MAX and spelled.isascii() and spelled.isprintable()
@@ -45,4 +45,4 @@ def asked_key(spelled: str, *, method: str, path: str, body: bytes) -> AskedKey:
         # With its length before it, no part can be taken for the beginning of the next.
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
-    return AskedKey(spelled, digest.digest())
+    return IdempotencyKey(spelled, digest.digest())

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from smg_node.core.json_cursor import Cursor, quoted
-from smg_node.dialects.openai.part_limits import Shelf
+from smg_node.dialects.openai.part_limits import PartCounter
 from smg_node.dialects.responses.items.item_document import ITEM_BYTES_MAX, ItemDoc, item_from
 from smg_node.dialects.responses.items.item_types import (
     ITEM_REFERENCE,
@@ -34,7 +34,7 @@ def user_message(text: str) -> ItemDoc:
 
 
 def read_items(
-    cursor: Cursor, key: str, shelf: Shelf, *, at_least: int = 0, at_most: int | None = None
+    cursor: Cursor, key: str, shelf: PartCounter, *, at_least: int = 0, at_most: int | None = None
 ) -> tuple[ItemDoc, ...]:
     """Return the items of the array at `key`; everything wrong with them is noted."""
     most = shelf.options.messages_max if at_most is None else at_most
@@ -43,7 +43,7 @@ def read_items(
     return tuple(item for item in items if item is not None)
 
 
-def read_item(item: Cursor, shelf: Shelf) -> ItemDoc | None:
+def read_item(item: Cursor, shelf: PartCounter) -> ItemDoc | None:
     """Return one item, written out; None if its type is not known. What is wrong with it is noted."""
     name = _type_of(item)
     if name is None:
@@ -103,7 +103,7 @@ def _check_reference(item: Cursor) -> None:
         item.problem("id", f"there is no item {quoted(spelled)}", "item_not_found")
 
 
-def _written_out(item: Cursor, name: str, shelf: Shelf) -> dict[str, Any]:
+def _written_out(item: Cursor, name: str, shelf: PartCounter) -> dict[str, Any]:
     """Return the values of this item that are checked deeper, or spelled in short."""
     match name:
         case "message":

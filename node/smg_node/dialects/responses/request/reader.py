@@ -12,7 +12,7 @@ from smg_node.core.generation.request import Thinking, ToolChoice
 from smg_node.core.json_cursor import Cursor, Problems, kind_of, quoted
 from smg_node.dialects.openai.constraint import CONSTRAINTS
 from smg_node.dialects.openai.extras import EXTRAS
-from smg_node.dialects.openai.part_limits import Shelf
+from smg_node.dialects.openai.part_limits import PartCounter
 from smg_node.dialects.openai.request_draft import Draft, Take, integer, take_all
 from smg_node.dialects.openai.sampling import SAMPLING, sampling_of, settle_sampling
 from smg_node.dialects.openai.template_variables import VARIABLES
@@ -22,7 +22,7 @@ from smg_node.dialects.responses.items.item_types import ITEM_REFERENCE
 from smg_node.dialects.responses.request.input_items import read_items, user_message
 from smg_node.dialects.responses.request.metadata_parameters import LABELS
 from smg_node.dialects.responses.request.output_parameters import FORM
-from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_node.dialects.responses.request.tools import TOOLS
 from smg_storage.ids import is_id
 
@@ -44,7 +44,7 @@ def take_input(draft: Draft, cursor: Cursor, key: str) -> None:
     if type(value) is str:
         draft.request["items"] = (user_message(value),) if value else ()
     elif type(value) is list:
-        items = read_items(cursor, key, Shelf(draft.options))
+        items = read_items(cursor, key, PartCounter(draft.options))
         draft.request["items"] = items
         draft.request["references"] = tuple(i.id for i in items if i.type == ITEM_REFERENCE)
     else:
@@ -145,7 +145,7 @@ class ResponsesReader:
     def __init__(self, options: ReaderOptions) -> None:
         self._options = options
 
-    def read(self, body: dict[str, Any]) -> ResponseAsk:
+    def read(self, body: dict[str, Any]) -> ResponseRequest:
         """Return what a body asks for; INVALID_REQUEST names everything that is wrong with it.
 
         NOT_FOUND `conversation_not_found` for a conversation whose name can be no id.
@@ -160,7 +160,7 @@ class ResponsesReader:
         if conversation and not is_id(conversation):
             raise conversation_not_found(conversation)
         wanted.setdefault("items", ())
-        return ResponseAsk(
+        return ResponseRequest(
             sampling=sampling_of(draft),
             metadata=view.get("metadata", {}),
             tools=prompt.get("tools", ()),

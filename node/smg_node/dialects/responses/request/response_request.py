@@ -12,7 +12,7 @@ ReasoningContext: TypeAlias = Literal["current_turn", "all_turns"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseAsk:
+class ResponseRequest:
     """A body, understood.
 
     `items` are its own input; what is of type item_reference stands there until somebody resolves it, and its id is

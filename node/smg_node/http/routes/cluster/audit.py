@@ -6,7 +6,7 @@ from smg_node.core.errors import invalid
 from smg_node.http.message.field_reader import query_number
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
-from smg_node.http.ports.shared_state import AuditDesk, AuditQuery
+from smg_node.http.ports.shared_state import AuditQuery, AuditService
 
 ROWS_MAX: Final = 1000
 _ROWS: Final = 100
@@ -17,7 +17,7 @@ _WORD_CHARACTERS_MAX: Final = 512
 class AuditRoutes:
     """Serves the audit log."""
 
-    def __init__(self, audit: AuditDesk) -> None:
+    def __init__(self, audit: AuditService) -> None:
         self._audit = audit
 
     async def audit(self, request: HttpRequest) -> Reply:

@@ -12,7 +12,7 @@ from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
 from smg_node.http.ports.node import Cluster, HealthReport, KeyringView, MemberRow
-from smg_node.http.ports.shared_state import AuditDesk, ConfigState, SettingsDesk
+from smg_node.http.ports.shared_state import AuditService, ConfigState, SettingsService
 from smg_node.http.routes.cluster.settings import config_card
 
 PEERS_MAX: Final = 256
@@ -29,8 +29,8 @@ class ClusterRoutes:
     def __init__(
         self,
         cluster: Cluster,
-        settings: SettingsDesk,
-        audit: AuditDesk,
+        settings: SettingsService,
+        audit: AuditService,
         bodies: BodyReader,
         health: HealthReport,
     ) -> None:

@@ -7,7 +7,7 @@ from smg_node.config.schema.suggestions import did_you_mean
 from smg_node.core.errors import invalid
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
-from smg_node.http.ports.cluster_metrics import NumbersDesk
+from smg_node.http.ports.cluster_metrics import MetricsService
 from smg_node.http.ports.node import Cluster, MemberRow
 from smg_node.telemetry.metrics.cluster_metrics import KNOWN, WATCHED
 
@@ -19,7 +19,7 @@ _LIVING: Final = ("alive", "suspect")
 class NumberRoutes:
     """Serves it."""
 
-    def __init__(self, node: str, desk: NumbersDesk, cluster: Cluster) -> None:
+    def __init__(self, node: str, desk: MetricsService, cluster: Cluster) -> None:
         self._node = node
         self._desk = desk
         self._cluster = cluster

@@ -5,13 +5,13 @@ from typing import Any
 
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
-from smg_node.http.ports.drain import DrainDesk, DrainView, Prober
+from smg_node.http.ports.drain import DrainService, DrainView, Prober
 
 
 class DrainRoutes:
     """Serves it."""
 
-    def __init__(self, desk: DrainDesk) -> None:
+    def __init__(self, desk: DrainService) -> None:
         self._desk = desk
 
     async def draining(self, request: HttpRequest) -> Reply:

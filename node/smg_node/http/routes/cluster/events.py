@@ -13,7 +13,7 @@ import msgspec
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.message.event_stream import EventStream
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.message.keepalive import Pulse
+from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import Reply, Streamed, json_reply
 from smg_node.http.middleware.inflight import Inflight
 from smg_node.http.ports.node import Cluster, ClusterEvent
@@ -29,7 +29,7 @@ _YES: Final = frozenset({"1", "true", "yes"})
 class EventRoutes:
     """Tells the story of the members."""
 
-    def __init__(self, cluster: Cluster, pulse: Pulse, inflight: Inflight) -> None:
+    def __init__(self, cluster: Cluster, pulse: KeepaliveTimer, inflight: Inflight) -> None:
         self._cluster = cluster
         self._pulse = pulse
         self._inflight = inflight

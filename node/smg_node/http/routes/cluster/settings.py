@@ -19,11 +19,11 @@ from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
 from smg_node.http.ports.shared_state import (
-    AuditDesk,
     AuditQuery,
+    AuditService,
     ConfigState,
     SettingChange,
-    SettingsDesk,
+    SettingsService,
     SettingView,
 )
 from smg_node.http.routes.cluster.settings_history import (
@@ -47,7 +47,7 @@ class SettingsRoutes:
     """Serves the settings of the cluster."""
 
     def __init__(
-        self, node: str, settings: SettingsDesk, audit: AuditDesk, bodies: BodyReader
+        self, node: str, settings: SettingsService, audit: AuditService, bodies: BodyReader
     ) -> None:
         self._node = node
         self._settings = settings
@@ -143,7 +143,7 @@ class SettingsRoutes:
         self._audit.record(caller_of(request), action, done.now.key, before=before, after=after)
 
 
-def config_card(settings: SettingsDesk, node: str) -> Mapping[str, Any]:
+def config_card(settings: SettingsService, node: str) -> Mapping[str, Any]:
     """Return what this node runs, and whether all nodes that say so run the same."""
     states = settings.states()
     mine = states.get(node, ConfigState("", ""))

@@ -5,13 +5,13 @@ from smg_node.http.message.field_reader import query_switch
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
-from smg_node.http.ports.shared_state import AuditDesk, SessionDesk, StateDesk
+from smg_node.http.ports.shared_state import AuditService, SessionService, StateService
 
 
 class StateRoutes:
     """Serves the state that all nodes share."""
 
-    def __init__(self, state: StateDesk, sessions: SessionDesk, audit: AuditDesk) -> None:
+    def __init__(self, state: StateService, sessions: SessionService, audit: AuditService) -> None:
         self._state = state
         self._sessions = sessions
         self._audit = audit

@@ -9,7 +9,7 @@ import msgspec
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.event_stream import HEADERS
-from smg_node.http.message.head_findings import NO_HEADERS, Asked
+from smg_node.http.message.head_findings import NO_HEADERS, HeadHints
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import JSON, LIMITS, Form, Lines, Reply, name_list
 from smg_node.http.middleware.error_replies import family_of
@@ -66,7 +66,7 @@ class Answering(msgspec.Struct):
         """Take note of what is known now; return the head of a stream, or its own headers."""
         return self.shaped() or self.note()
 
-    def _form(self, asked: Asked, limits: list[str], *, whole: bool) -> Form:
+    def _form(self, asked: HeadHints, limits: list[str], *, whole: bool) -> Form:
         """Make the form of such answers, and keep it for the next one."""
         request = self.request
         kind: Mapping[str, str | None] = {"content-type": JSON} if whole else HEADERS

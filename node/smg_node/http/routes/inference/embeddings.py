@@ -13,7 +13,7 @@ from smg_node.dialects.json_body import read_json
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.message.keepalive import Pulse
+from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import Reply, Streamed, name_list
 from smg_node.http.middleware.caller_context import context_of
 from smg_node.http.middleware.error_replies import family_of
@@ -24,7 +24,7 @@ from smg_node.pipeline.relay.relay_request import APIS, model_of, relayable
 class EmbeddingRoutes:
     """Serves them."""
 
-    def __init__(self, parts: HttpParts, bodies: BodyReader, pulse: Pulse) -> None:
+    def __init__(self, parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer) -> None:
         self._parts = parts
         self._bodies = bodies
         self._relaying = Relaying(parts, pulse)

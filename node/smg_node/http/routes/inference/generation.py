@@ -14,16 +14,16 @@ import msgspec
 from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError
-from smg_node.core.generation.byte_sink import Around
+from smg_node.core.generation.byte_sink import FrameTemplate
 from smg_node.core.generation.events import End, Event, Fail, Finish
 from smg_node.dialects.dialect import PLAIN_LEVELS, Presenter
 from smg_node.dialects.json_body import read_json
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
-from smg_node.http.message.delta_coalescing import Joining
+from smg_node.http.message.delta_coalescing import DeltaCoalescer
 from smg_node.http.message.event_stream import EventStream, Holding
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.message.keepalive import Pulse
+from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import Reply, Streamed
 from smg_node.http.middleware.caller_context import context_of, routing_key
 from smg_node.http.middleware.error_replies import internal
@@ -40,7 +40,7 @@ class GenerationRoutes:
     """Serves every dialect that generates."""
 
     def __init__(
-        self, parts: HttpParts, bodies: BodyReader, pulse: Pulse, joining: Joining
+        self, parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer, joining: DeltaCoalescer
     ) -> None:
         self._parts = parts
         self._bodies = bodies
@@ -140,9 +140,9 @@ class _Shown(msgspec.Struct, eq=False):
 
     stream: EventStream
     presenter: Presenter
-    pulse: Pulse
+    pulse: KeepaliveTimer
     holding: Holding
-    around: Callable[[], Around | None]
+    around: Callable[[], FrameTemplate | None]
     """As `Through` has it, and `put`."""
     put: Callable[[bytes], bool]
     last: Event | None = None

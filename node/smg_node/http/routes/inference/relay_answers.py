@@ -18,7 +18,7 @@ from smg_node.dialects.openai_errors import error_frame
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.event_stream import EventStream
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.message.keepalive import Pulse
+from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import JSON, Reply, Streamed
 from smg_node.http.middleware.caller_context import context_of, routing_key
 from smg_node.http.middleware.error_replies import family_of, internal
@@ -82,7 +82,7 @@ class _Relaying:
 class Relaying:
     """Answers requests that are relayed."""
 
-    def __init__(self, parts: HttpParts, pulse: Pulse) -> None:
+    def __init__(self, parts: HttpParts, pulse: KeepaliveTimer) -> None:
         self._parts = parts
         self._pulse = pulse
 

@@ -11,7 +11,7 @@ from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
 
 
-class TokenDesk:
+class LocalTokens:
     """Text to ids and back, exactly as a generation does it."""
 
     def __init__(self, placer: Placer, preparer: Preparer, clock: Clock) -> None:

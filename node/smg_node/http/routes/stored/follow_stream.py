@@ -10,15 +10,15 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from smg_node.core.errors import SmgError
-from smg_node.dialects.responses.events.numbered_events import DONE, Told, frame
+from smg_node.dialects.responses.events.numbered_events import DONE, NumberedEvent, frame
 from smg_node.http.message.event_stream import EventStream
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.message.keepalive import Pulse
+from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import Streamed
 from smg_node.http.middleware.error_replies import internal
 from smg_node.http.routes.inference.answer_headers import close_events, uncancel
 
-Events: TypeAlias = AsyncIterator[Sequence[Told]]
+Events: TypeAlias = AsyncIterator[Sequence[NumberedEvent]]
 
 _log = logging.getLogger("smg_node.http")
 
@@ -27,10 +27,10 @@ def _none() -> SmgError | None:
     return None
 
 
-class ToldStreams:
+class FollowStreams:
     """Streams that only show. `failure` of a stream is what its response failed with, as soon as that is known."""
 
-    def __init__(self, pulse: Pulse) -> None:
+    def __init__(self, pulse: KeepaliveTimer) -> None:
         self._pulse = pulse
 
     async def show(

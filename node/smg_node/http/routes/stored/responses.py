@@ -26,17 +26,17 @@ from smg_node.dialects.responses.events.numbered_events import DONE, frame
 from smg_node.dialects.responses.request.idempotency_key import (
     KEY_HEADER,
     REPLAYED_HEADER,
-    Earlier,
-    asked_key,
+    PriorResult,
+    idempotency_key,
 )
 from smg_node.dialects.responses.request.reader import ResponsesReader
-from smg_node.dialects.responses.request.response_request import ResponseAsk
+from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.event_stream import EventStream
 from smg_node.http.message.field_reader import query_switch
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.message.keepalive import Pulse
+from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import Reply, Streamed
 from smg_node.http.middleware.caller_context import context_of, routing_key
 from smg_node.http.middleware.error_replies import internal
@@ -47,7 +47,7 @@ from smg_node.http.routes.inference.answer_headers import (
     note_request,
     uncancel,
 )
-from smg_node.http.routes.stored.follow_stream import ToldStreams
+from smg_node.http.routes.stored.follow_stream import FollowStreams
 from smg_node.http.routes.stored.history_access import access_of
 from smg_storage.records import Access
 
@@ -61,14 +61,14 @@ class ResponseRoutes:
     """Serves `/v1/responses`."""
 
     def __init__(
-        self, parts: HttpParts, history: History, bodies: BodyReader, pulse: Pulse
+        self, parts: HttpParts, history: History, bodies: BodyReader, pulse: KeepaliveTimer
     ) -> None:
         self._parts = parts
         self._history = history
         self._responses = history.responses
         self._bodies = bodies
         self._pulse = pulse
-        self._streams = ToldStreams(pulse)
+        self._streams = FollowStreams(pulse)
 
     # ── Made ─────────────────────────────────────────────────────────────────
 
@@ -79,7 +79,7 @@ class ResponseRoutes:
         held: HeldKey | None = None
         if KEY_HEADER in request.headers:
             found = await self._key(request, raw, ask, access)
-            if isinstance(found, Earlier):
+            if isinstance(found, PriorResult):
                 return await self._again(request, ask, access, found)
             if found is None:
                 # Nothing is kept that could be answered again, and a retry is as good as the first time.
@@ -103,16 +103,16 @@ class ResponseRoutes:
         return await self._collect(answering, run)
 
     async def _key(
-        self, request: HttpRequest, raw: bytes, ask: ResponseAsk, access: Access
-    ) -> "HeldKey | Earlier | None":
+        self, request: HttpRequest, raw: bytes, ask: ResponseRequest, access: Access
+    ) -> "HeldKey | PriorResult | None":
         """Return the key to make a response under, or what was made under it before; None where nothing is kept."""
         spelled = request.headers[KEY_HEADER]
-        asked = asked_key(spelled, method=request.method, path=request.path, body=raw)
+        asked = idempotency_key(spelled, method=request.method, path=request.path, body=raw)
         context = context_of(request, self._parts.options, streamed=ask.stream)
         return await self._responses.reserve(ask, asked, context, access)
 
     async def _again(
-        self, request: HttpRequest, ask: ResponseAsk, access: Access, earlier: Earlier
+        self, request: HttpRequest, ask: ResponseRequest, access: Access, earlier: PriorResult
     ) -> Reply | Streamed:
         """Answer with what was made of the same request before."""
         request.reply_headers[REPLAYED_HEADER] = "true"
@@ -124,7 +124,7 @@ class ResponseRoutes:
     async def _register(
         self,
         request: HttpRequest,
-        ask: ResponseAsk,
+        ask: ResponseRequest,
         access: Access,
         held: "HeldKey | None",
     ) -> Reply | Streamed:
@@ -255,13 +255,13 @@ class ResponseRoutes:
 
     # ── Read ─────────────────────────────────────────────────────────────────
 
-    async def _read(self, request: HttpRequest) -> ResponseAsk:
+    async def _read(self, request: HttpRequest) -> ResponseRequest:
         ask = self._understood(request, await self._bodies.json(request))
         # What is only counted or summed up is not kept, so nothing could be answered again.
         ignored = (KEY_HEADER,) if KEY_HEADER in request.headers else ()
         return replace(ask, ignored=(*ask.ignored, *ignored))
 
-    def _understood(self, request: HttpRequest, raw: bytes) -> ResponseAsk:
+    def _understood(self, request: HttpRequest, raw: bytes) -> ResponseRequest:
         body = read_json(raw, nesting_max=self._parts.options.nesting_max)
         ask = ResponsesReader(self._parts.reading).read(body)
         request.model = ask.model

@@ -13,8 +13,8 @@ from smg_node.http.message.field_reader import number_field, query_switch, read_
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
-from smg_node.http.ports.keys import KeyDesk, KeyView, KeyWish
-from smg_node.http.ports.shared_state import AuditDesk
+from smg_node.http.ports.keys import KeyRequest, KeyService, KeyView
+from smg_node.http.ports.shared_state import AuditService
 
 NAME_CHARACTERS_MAX: Final = 64
 EXPIRES_IN_MAX_S: Final = 3_650 * 86_400
@@ -26,7 +26,7 @@ _FIELDS: Final = ("tenant", "role", "name", "expires_in_s")
 class KeyRoutes:
     """Serves the API keys."""
 
-    def __init__(self, keys: KeyDesk, audit: AuditDesk, bodies: BodyReader) -> None:
+    def __init__(self, keys: KeyService, audit: AuditService, bodies: BodyReader) -> None:
         self._keys = keys
         self._audit = audit
         self._bodies = bodies
@@ -56,7 +56,7 @@ class KeyRoutes:
         return json_reply(after)
 
 
-def _wish(body: Mapping[str, Any]) -> KeyWish:
+def _wish(body: Mapping[str, Any]) -> KeyRequest:
     role = _role(body)
     tenant = text_field(body, "tenant", NAME_CHARACTERS_MAX)
     if tenant is None and role == "user":
@@ -70,7 +70,7 @@ def _wish(body: Mapping[str, Any]) -> KeyWish:
     if not name.isprintable():
         raise invalid("name must be printable", "name")
     expires = number_field(body, "expires_in_s", low=1, high=EXPIRES_IN_MAX_S, whole=True)
-    return KeyWish(tenant or "", role, name, None if expires is None else int(expires))
+    return KeyRequest(tenant or "", role, name, None if expires is None else int(expires))
 
 
 def _role(body: Mapping[str, Any]) -> Role:

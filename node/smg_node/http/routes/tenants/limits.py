@@ -9,8 +9,8 @@ from smg_node.http.message.field_reader import expected_version, query_switch, r
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
-from smg_node.http.ports.limits import LimitDesk, LimitUses, LimitView
-from smg_node.http.ports.shared_state import AuditDesk
+from smg_node.http.ports.limits import LimitService, LimitUses, LimitView
+from smg_node.http.ports.shared_state import AuditService
 
 SET: Final = "limit.set"
 UNSET: Final = "limit.unset"
@@ -19,7 +19,9 @@ UNSET: Final = "limit.unset"
 class LimitRoutes:
     """Serves the limits."""
 
-    def __init__(self, node: str, limits: LimitDesk, audit: AuditDesk, bodies: BodyReader) -> None:
+    def __init__(
+        self, node: str, limits: LimitService, audit: AuditService, bodies: BodyReader
+    ) -> None:
         self._node = node
         self._limits = limits
         self._audit = audit

@@ -13,10 +13,10 @@ from smg_node.http.ports.usage import (
     ASPECTS,
     Amounts,
     Aspect,
-    UsageDesk,
+    UsageQuery,
     UsageRow,
+    UsageService,
     UsageSums,
-    UsageWish,
 )
 
 HOUR_MS: Final = 3_600_000
@@ -30,7 +30,7 @@ _TIME_CHARACTERS_MAX: Final = 40
 class UsageRoutes:
     """Serves them."""
 
-    def __init__(self, node: str, desk: UsageDesk, now_ms: Callable[[], int]) -> None:
+    def __init__(self, node: str, desk: UsageService, now_ms: Callable[[], int]) -> None:
         self._node = node
         self._desk = desk
         self._now_ms = now_ms
@@ -51,7 +51,7 @@ class UsageRoutes:
 
     async def _sums(self, request: HttpRequest, tenant: str | None, *, default: str) -> Reply:
         first, end = self._hours(request)
-        wish = UsageWish(
+        wish = UsageQuery(
             first=first,
             end=end,
             by=_aspects(request.query.get("by", "") or default),

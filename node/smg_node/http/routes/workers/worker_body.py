@@ -11,7 +11,7 @@ from typing import Any, Final
 from smg_node.config.worker_url import BOOTSTRAP_PORT_LABEL
 from smg_node.core.errors import invalid, unsupported
 from smg_node.http.message.field_reader import number_field, text_field
-from smg_node.http.ports.node import WorkerChange, WorkerWish
+from smg_node.http.ports.node import WorkerChange, WorkerRequest
 
 URL_MAX: Final = 2048
 NAME_MAX: Final = 256
@@ -46,13 +46,13 @@ _RUNTIMES: Final[Mapping[str, str]] = {"tensorrt-llm": "trtllm"}
 _UNSPECIFIED: Final = "unspecified"
 
 
-def read_wish(body: Mapping[str, Any]) -> WorkerWish:
+def read_worker_request(body: Mapping[str, Any]) -> WorkerRequest:
     """Return the worker that a body wants; INVALID_REQUEST with the path of what is wrong."""
     url = text_field(body, "url", URL_MAX)
     if url is None:
         raise invalid("a worker needs a url", "url", "missing_required_parameter")
     change = read_change(body, draining=None)
-    return WorkerWish(
+    return WorkerRequest(
         url=url,
         model=change.model or None,
         role=change.role,

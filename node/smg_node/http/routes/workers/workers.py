@@ -14,14 +14,14 @@ from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply, name_list
 from smg_node.http.middleware.audit_caller import caller_of
 from smg_node.http.ports.node import Workers, WorkerView
-from smg_node.http.ports.shared_state import AuditDesk
+from smg_node.http.ports.shared_state import AuditService
 from smg_node.http.routes.workers.worker_body import (
     CHANGEABLE,
     KNOWN,
     read_change,
     read_replacement,
     read_status,
-    read_wish,
+    read_worker_request,
 )
 from smg_node.http.routes.workers.worker_views import audited, worker_object, worker_stats
 
@@ -29,7 +29,7 @@ from smg_node.http.routes.workers.worker_views import audited, worker_object, wo
 class WorkerRoutes:
     """Serves the fleet."""
 
-    def __init__(self, workers: Workers, audit: AuditDesk, bodies: BodyReader) -> None:
+    def __init__(self, workers: Workers, audit: AuditService, bodies: BodyReader) -> None:
         self._workers = workers
         self._audit = audit
         self._bodies = bodies
@@ -78,7 +78,7 @@ class WorkerRoutes:
     async def add_worker(self, request: HttpRequest) -> Reply:
         """Register a worker; it is probed afterwards, so the answer is only that it was accepted."""
         body = read_json(await self._bodies.json(request))
-        wish = read_wish(body)
+        wish = read_worker_request(body)
         before = self._known(wish.url)
         worker = self._workers.add(wish)
         self._record(request, "worker.add", worker, before=before)

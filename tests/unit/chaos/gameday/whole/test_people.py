@@ -12,7 +12,7 @@ from smg_chaos.gameday.whole.clients.chat_users import People, named_in, needs_s
 from smg_chaos.gameday.whole.day_run import excused as excused_by
 from smg_chaos.gameday.whole.excuses import Excuses
 from smg_chaos.gameday.whole.plan import KINDS, Planned
-from smg_node.history.errors import UnwrittenError, failure_of
+from smg_node.history.errors import PendingWriteError, failure_of
 
 AWAY = {"code": "server_error", "message": "the store of responses and conversations is away"}
 
@@ -33,7 +33,7 @@ def test_only_what_names_the_store_is_excused_by_it(answer: Answer, expected: bo
 
 
 def test_who_may_have_on_its_disk_what_was_asked_for_is_read_from_the_answer_of_a_node() -> None:
-    message = failure_of(UnwrittenError("n03")).message
+    message = failure_of(PendingWriteError("n03")).message
     named = {"error": {"code": "store_unavailable", "message": message}}
     assert named_in(Answer(503, named)) == "n03"
     assert named_in(Answer(503, {"error": {"code": "overloaded", "message": message}})) == ""
@@ -50,7 +50,7 @@ def test_not_to_know_is_excused_only_while_the_node_that_may_have_it_is_hurt(
     for name in excused_by(planned):
         excuses.begin(name, 5.0)
     people = People(cast(Lab, None), nodes, excuses, 1, now_s=lambda: 8.0)
-    message = failure_of(UnwrittenError("n03")).message
+    message = failure_of(PendingWriteError("n03")).message
     said = {"error": {"code": "store_unavailable", "message": message}}
     people._refused("n01", Answer(503, said), begun_s=7.0)
     assert (people.ledger.unsure, len(people.ledger.failed)) == (1, 0) if excused else (0, 1)

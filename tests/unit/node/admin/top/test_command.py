@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from smg_node.admin.client import AdminClient, AdminError
-from smg_node.admin.top.poller import Reading
+from smg_node.admin.top.poller import Poller
 from support.admin_api import RunAdmin
 from support.http_node import node
 from support.top_world import ToldCluster, worker
@@ -77,11 +77,11 @@ def listening(told: ToldNode) -> Iterator[ToldNode]:
         thread.join()
 
 
-def reading(*urls: str) -> Reading:
-    return Reading(AdminClient(urls[0], "", 5.0), urls)
+def reading(*urls: str) -> Poller:
+    return Poller(AdminClient(urls[0], "", 5.0), urls)
 
 
-def numbers(reader: Reading) -> str:
+def numbers(reader: Poller) -> str:
     return reader.look(workers=False, limits=False).node
 
 

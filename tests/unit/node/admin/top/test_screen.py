@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.admin.top.frame import Scene, Wish, draw, draw_all, pressed, rows_of
+from smg_node.admin.top.frame import Scene, ViewOptions, draw, draw_all, pressed, rows_of
 from smg_node.admin.top.interval import Interval
 from smg_node.admin.top.key_input import Keys
 from smg_node.admin.top.panes import PANES
@@ -71,7 +71,7 @@ def busy(workers: int = 3) -> View:
 
 def screen(args: dict[str, str], given_: str) -> str:
     """Draw what is seen after some keys; `trouble` is what went wrong since, `empty` is before the first look."""
-    wish = Wish()
+    wish = ViewOptions()
     view = None if "empty" in args else busy(int(args.get("workers", "3")))
     for key in args.get("keys", "").split():
         wish = pressed(wish, key, rows_of(view, wish))
@@ -103,7 +103,7 @@ def test_the_screen_is_as_written() -> None:
 def test_any_keys_in_a_window_of_any_size_draw_what_fits(
     keys: list[str], width: int, height: int, workers: int
 ) -> None:
-    wish, view = Wish(), busy(workers)
+    wish, view = ViewOptions(), busy(workers)
     for key in keys:
         wish = pressed(wish, key, rows_of(view, wish))
         lines = draw(Scene(view, "12:00:00", 1.0), wish, width, height)
@@ -112,7 +112,7 @@ def test_any_keys_in_a_window_of_any_size_draw_what_fits(
 
 
 def test_scrolling_ends_at_the_last_row() -> None:
-    wish, view = pressed(Wish(), "2"), busy(30)
+    wish, view = pressed(ViewOptions(), "2"), busy(30)
     for _ in range(99):
         wish = pressed(wish, "down", rows_of(view, wish))
     assert wish.offset == 29
@@ -125,8 +125,8 @@ def test_scrolling_ends_at_the_last_row() -> None:
 
 def test_quitting_is_one_key() -> None:
     for key in ("q", "ctrl-c", "ctrl-d"):
-        assert pressed(Wish(), key).over
-    assert not pressed(Wish(), "x").over
+        assert pressed(ViewOptions(), key).over
+    assert not pressed(ViewOptions(), "x").over
 
 
 _KEYS = st.lists(
@@ -165,6 +165,6 @@ def test_text_takes_exactly_the_room_it_is_given(text: str, width: int, right: b
 
 def test_styles_are_closed_again_and_never_cut_into() -> None:
     scene = Scene(busy(), "12:00:00", 1.0)
-    for line in draw(scene, Wish(), 80, 24):
+    for line in draw(scene, ViewOptions(), 80, 24):
         drawn = styled(cut_to(line, 10))
         assert drawn.count("\x1b[0m") * 2 == drawn.count("\x1b[")

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import Event
-from smg_node.dialects.responses.events.final_status import Ended
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.dialects.responses.events.orphan_ending import (
-    Afterlife,
-    Fold,
+    LogReplay,
+    OrphanEnding,
     closing,
     ended_object,
     with_output,
 )
 from smg_node.dialects.responses.events.presenter import ReasoningEvents
-from smg_node.dialects.responses.events.stored_replay import retold
+from smg_node.dialects.responses.events.stored_replay import replayed
 from smg_node.dialects.responses.items.item_document import items_of
 from smg_node.dialects.responses.request.output_parameters import LOGPROBS
 from smg_node.history.runs.event_codec import terminal
@@ -29,13 +29,13 @@ from support.responses import ask_of, checked, decoded, items_from, teller_of
 from support.streams import streams
 
 CUSTOM = [{"type": "custom", "name": "f"}]
-DIED = Ended.failed(SmgError(ErrorKind.UPSTREAM_FAILED, "the node that made it died")).at(9)
-ENDS = (DIED, Ended.cancelled().at(9))
+DIED = FinalStatus.failed(SmgError(ErrorKind.UPSTREAM_FAILED, "the node that made it died")).at(9)
+ENDS = (DIED, FinalStatus.cancelled().at(9))
 
 
 def told_and_row(
     events: Sequence[Event], *, queued: bool = False, reasoning: ReasoningEvents = "sdk", **ask: Any
-) -> tuple[list[Told], bytes]:
+) -> tuple[list[NumberedEvent], bytes]:
     """Return all that a teller says but its last word, and the object as it was before it said anything."""
     teller = teller_of(ask_of(**ask), reasoning_events=reasoning)
     row = teller.response()
@@ -46,8 +46,11 @@ def told_and_row(
 
 
 def buried(
-    row: bytes, log: Sequence[Told], ended: Ended = DIED, reasoning: ReasoningEvents = "sdk"
-) -> tuple[Afterlife, list[Told]]:
+    row: bytes,
+    log: Sequence[NumberedEvent],
+    ended: FinalStatus = DIED,
+    reasoning: ReasoningEvents = "sdk",
+) -> tuple[OrphanEnding, list[NumberedEvent]]:
     """Close a log as an adopter does; check all that must hold of it."""
     left = closing(row, log, reasoning_events=reasoning)
     final = ended_object(row, left.output, ended)
@@ -63,14 +66,14 @@ def buried(
     kept = items_of(json.dumps(json.loads(final)["output"]).encode())
     assert [item.type for item in kept] == [item.type for item in left.output]
     # Only what was open is cut short, and what was over before is as it was.
-    fold = Fold()
+    fold = LogReplay()
     fold.feed(log)
     assert left.output[: len(fold.done)] == fold.done
     assert len(left.output) - len(fold.done) in (0, 1)
     assert all(item.status in ("incomplete", "") for item in left.output[len(fold.done) :])
     # Who comes after a second death has nothing left to close.
     again = closing(row, [*log, *left.events], reasoning_events=reasoning)
-    assert again == Afterlife([], left.output, left.next)
+    assert again == OrphanEnding([], left.output, left.next)
     return left, stream
 
 
@@ -82,7 +85,7 @@ def buried(
     st.sampled_from(ENDS),
 )
 def test_a_stream_cut_at_any_event_is_closed(
-    events: list[Event], queued: bool, custom: bool, ended: Ended
+    events: list[Event], queued: bool, custom: bool, ended: FinalStatus
 ) -> None:
     asked: dict[str, Any] = {"tools": [{"type": "custom", "name": "look_up"}]} if custom else {}
     told, row = told_and_row(events, queued=queued, include=[LOGPROBS], **asked)
@@ -127,7 +130,7 @@ SAID: list[list[dict[str, Any]]] = [
 def test_items_that_our_engines_never_say_are_closed_too(rows: list[dict[str, Any]]) -> None:
     items = items_from([{"id": f"x{'yz'[n % 2]}_{n}", **row} for n, row in enumerate(rows)])
     row = teller_of().response()
-    told = retold(with_output(ended_object(row, items, Ended.completed()), items))[:-1]
+    told = replayed(with_output(ended_object(row, items, FinalStatus.completed()), items))[:-1]
     for cut in range(len(told) + 1):
         left = closing(row, told[:cut])
         stream = [*told[:cut], *left.events]
@@ -138,7 +141,7 @@ def test_items_that_our_engines_never_say_are_closed_too(rows: list[dict[str, An
         assert len(ended) == len([name for name in opened if name == "output_item.added"])
         parts = [name for name in types(stream) if name.endswith("part.done")]
         assert len(parts) == len([name for name in opened if "part" in name])
-        assert closing(row, stream) == Afterlife([], left.output, left.next)
+        assert closing(row, stream) == OrphanEnding([], left.output, left.next)
         if cut == len(told):
             assert left.output == items
 
@@ -191,12 +194,14 @@ def test_who_died_before_a_word_is_told_to_have_waited() -> None:
 def test_half_a_text_is_kept_as_what_it_is() -> None:
     told, row = told_and_row(whole(thought("hm"), text("so ", "far", block=1)))
     cut = [one.type for one in told].index("response.output_text.delta") + 1
-    left, _ = buried(row, told[:cut], Ended.cancelled())
+    left, _ = buried(row, told[:cut], FinalStatus.cancelled())
     reasoning, message = (item.values() for item in left.output)
     assert reasoning["status"] == "completed"
     assert message["status"] == "incomplete"
     assert message["content"][0]["text"] == "so "
-    assert json.loads(ended_object(row, left.output, Ended.cancelled()))["status"] == "cancelled"
+    assert (
+        json.loads(ended_object(row, left.output, FinalStatus.cancelled()))["status"] == "cancelled"
+    )
 
 
 def test_a_custom_tool_that_heard_nothing_yet_has_an_empty_input() -> None:
@@ -208,7 +213,7 @@ def test_a_custom_tool_that_heard_nothing_yet_has_an_empty_input() -> None:
 def test_a_log_in_portions_is_the_same_log() -> None:
     told, row = told_and_row(whole(thought("hm"), text("a", block=1), call("{}", block=2)))
     for cut in range(len(told)):
-        fold = Fold()
+        fold = LogReplay()
         assert not fold.started
         fold.feed(told[:cut])
         assert fold.started == (cut > 1)
@@ -232,9 +237,9 @@ def test_nonsense_is_told_apart(kind: str, fields: dict[str, Any]) -> None:
     row = teller_of().response()
     data = json.dumps({"type": kind, "sequence_number": 0, **fields}).encode()
     with pytest.raises(ValueError, match=r"event 0|begins|is said of|not the document"):
-        closing(row, [Told(0, kind, data)])
+        closing(row, [NumberedEvent(0, kind, data)])
     with pytest.raises(ValueError, match="event 3 stands where 0 should be"):
-        closing(row, [Told(3, kind, data)])
+        closing(row, [NumberedEvent(3, kind, data)])
 
 
 @pytest.mark.parametrize("document", [b"", b"[]", b"{", b"[1"])

@@ -8,7 +8,7 @@ from smg_node.core.errors import SmgError
 from smg_node.dialects.responses.request.idempotency_key import (
     DIGEST_BYTES,
     KEY_CHARACTERS_MAX,
-    asked_key,
+    idempotency_key,
 )
 
 printable = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1)
@@ -17,7 +17,7 @@ printable = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_s
 def key_of(
     spelled: str = "k", *, method: str = "POST", path: str = "/v1/responses", body: bytes = b"{}"
 ) -> tuple[str, bytes]:
-    asked = asked_key(spelled, method=method, path=path, body=body)
+    asked = idempotency_key(spelled, method=method, path=path, body=body)
     assert len(asked.digest) == DIGEST_BYTES
     return asked.key, asked.digest
 

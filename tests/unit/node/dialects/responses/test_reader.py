@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import Constraint, Sampling, Thinking, Tool
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.request.generate_request import wish_of
+from smg_node.dialects.responses.request.generate_request import generate_request
 from smg_node.dialects.responses.request.output_parameters import INCLUDABLE, LOGPROBS
 from smg_node.dialects.responses.request.reader import PARAMETERS, ResponsesReader
 from support.responses import RESPONSE_ID, ask_of, json_values
@@ -289,5 +289,5 @@ def test_any_body_is_an_ask_or_a_refusal(body: dict[str, Any]) -> None:
         status = error.status
     else:
         status = 400
-        assert wish_of(ask, ask.items).model == ask.model
+        assert generate_request(ask, ask.items).model == ask.model
     assert status in (400, 404)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from smg_node.core.generation.events import Begin
-from smg_node.dialects.responses.events.numbered_events import Told
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from support.generations import text, whole
 from support.responses import (
     RESPONSE_ID,
@@ -105,7 +105,7 @@ def test_the_object_says_what_was_asked_and_what_came_of_it() -> None:
     assert body == SHOWN
 
 
-def numbers_of(told: Sequence[Told]) -> list[tuple[float, float]]:
+def numbers_of(told: Sequence[NumberedEvent]) -> list[tuple[float, float]]:
     shown = [row["response"] for row in decoded(told) if "response" in row]
     return [(body["temperature"], body["top_p"]) for body in shown]
 

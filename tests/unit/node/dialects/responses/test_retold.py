@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.dialects.responses.events.response_object import ResponseObject
-from smg_node.dialects.responses.events.stored_replay import retold
+from smg_node.dialects.responses.events.stored_replay import replayed
 from support.responses import (
     RESPONSE_ID,
     SAID,
@@ -32,7 +32,7 @@ def stored(rows: list[dict[str, Any]], status: str = "completed") -> bytes:
 
 
 def steps(rows: list[dict[str, Any]]) -> list[str]:
-    told = retold(stored(rows))
+    told = replayed(stored(rows))
     checked(told)
     assert [one.type for one in told[:2]] == ["response.created", "response.in_progress"]
     return [one.type.removeprefix("response.") for one in told[2:-1]]
@@ -52,7 +52,7 @@ def test_a_refusal_has_events_of_its_own() -> None:
 
 def test_annotations_and_further_parts_are_told() -> None:
     part = {"type": "output_text", "text": "ab", "annotations": [CITED, CITED], "logprobs": []}
-    told = retold(stored([{"role": "assistant", "content": [part, part]}]))
+    told = replayed(stored([{"role": "assistant", "content": [part, part]}]))
     checked(told)
     rows = [row for row in decoded(told) if "annotation" in row]
     assert [(row["content_index"], row["annotation_index"]) for row in rows] == [
@@ -79,13 +79,13 @@ def test_a_summary_is_told_before_the_thought() -> None:
 
 def test_thoughts_can_have_the_names_of_the_open_schema() -> None:
     document = stored([{"type": "reasoning", **SAMPLES["reasoning"]}])
-    kinds = [one.type for one in retold(document, reasoning_events="open")]
+    kinds = [one.type for one in replayed(document, reasoning_events="open")]
     assert kinds[8:10] == ["response.reasoning.delta", "response.reasoning.done"]
 
 
 @pytest.mark.parametrize("kind", sorted(SAMPLES.keys() - _NO_OUTPUT - {"message"}))
 def test_every_type_of_item_can_be_told_again(kind: str) -> None:
-    told = retold(stored([{"type": kind, **SAMPLES[kind]}]))
+    told = replayed(stored([{"type": kind, **SAMPLES[kind]}]))
     response = checked(told)
     assert [item.type for item in response.output] == [kind]
     added = decoded(told)[2]["item"]
@@ -104,7 +104,7 @@ def test_every_type_of_item_can_be_told_again(kind: str) -> None:
     ],
 )
 def test_only_what_has_ended_has_an_end(status: str, last: str) -> None:
-    told = retold(stored([], status))
+    told = replayed(stored([], status))
     assert told[-1].type == last
     assert decoded(told)[0]["response"]["status"] == "in_progress"
     assert [one.sequence for one in told] == list(range(len(told)))
@@ -112,7 +112,7 @@ def test_only_what_has_ended_has_an_end(status: str, last: str) -> None:
 
 def test_the_end_is_the_stored_document_byte_for_byte() -> None:
     document = stored([{"type": "acme:note", "x": [1.0, 1e22, "\u2028"]}])
-    assert retold(document)[-1].data.endswith(b'"response":' + document + b"}")
+    assert replayed(document)[-1].data.endswith(b'"response":' + document + b"}")
 
 
 @settings(max_examples=100, deadline=None)
@@ -127,7 +127,7 @@ def test_the_end_is_the_stored_document_byte_for_byte() -> None:
 )
 def test_garbage_is_no_response(garbage: bytes) -> None:
     with pytest.raises(ValueError, match="not"):
-        retold(garbage)
+        replayed(garbage)
 
 
 @settings(max_examples=100, deadline=None)
@@ -135,14 +135,14 @@ def test_garbage_is_no_response(garbage: bytes) -> None:
 def test_an_item_of_any_shape_is_told(values: dict[str, Any]) -> None:
     for kind in ("message", "reasoning", "function_call", "custom_tool_call"):
         document = {"status": "completed", "output": [{"id": "a_1", "type": kind, **values}]}
-        told = retold(json.dumps(document).encode())
+        told = replayed(json.dumps(document).encode())
         assert [one.sequence for one in told] == list(range(len(told)))
 
 
 def test_an_item_with_a_number_that_is_none_is_no_item() -> None:
     document = b'{"status":"completed","output":[{"id":"a_1","type":"acme:x","n":1e999}]}'
     with pytest.raises(ValueError, match="not"):
-        retold(document)
+        replayed(document)
 
 
 _kinds = st.lists(st.sampled_from(sorted(SAMPLES.keys() - _NO_OUTPUT)), max_size=6)
@@ -160,7 +160,7 @@ def test_items_of_all_kinds_in_any_order_add_up_to_what_is_stored(
         if row["type"] == "message":
             row |= {"role": "assistant", "content": [SAID, {"type": "refusal", "refusal": "no"}]}
     document = stored(rows, status)
-    told = retold(document)
+    told = replayed(document)
     checked(told)
     assert decoded(told)[-1]["response"] == json.loads(document)
     for index, row in enumerate(json.loads(document)["output"]):

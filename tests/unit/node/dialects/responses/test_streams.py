@@ -13,9 +13,9 @@ from smg_node.core.generation.events import (
     Delta,
     Event,
 )
-from smg_node.dialects.responses.events.final_status import Ended
-from smg_node.dialects.responses.events.numbered_events import Told
-from smg_node.dialects.responses.events.stored_replay import retold
+from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
+from smg_node.dialects.responses.events.stored_replay import replayed
 from smg_node.dialects.responses.items.item_document import item_of, items_of
 from smg_node.dialects.responses.request.output_parameters import LOGPROBS
 from support.generations import BROKEN, merged
@@ -44,7 +44,7 @@ def test_the_object_is_whole_at_any_moment(events: list[Event], data: st.DataObj
     said = "".join(e.text for e in events[:cut] if isinstance(e, Delta))
     kept = "".join(str(_text_of(item.document)) for item in _items(teller.response()))
     assert said == kept or _has_empty_call(events[:cut])
-    told += teller.close(Ended.failed(BROKEN).at(9))
+    told += teller.close(FinalStatus.failed(BROKEN).at(9))
     response = checked(told)
     assert (response.status, told[-1].type) == ("failed", "response.failed")
     assert sum(one.type in TERMINAL for one in told) == 1
@@ -121,7 +121,7 @@ def test_how_text_was_cut_changes_nothing_but_the_deltas(
 def test_what_is_stored_is_told_again(events: list[Event]) -> None:
     told = told_whole(events)
     document = msgspec_response(told)
-    again = retold(document)
+    again = replayed(document)
     assert checked(again) == checked(told)
     first = merged(told)
     assert [row for row in merged(again)[2:] if row] == [
@@ -129,6 +129,6 @@ def test_what_is_stored_is_told_again(events: list[Event]) -> None:
     ]
 
 
-def msgspec_response(told: Sequence[Told]) -> bytes:
+def msgspec_response(told: Sequence[NumberedEvent]) -> bytes:
     data = told[-1].data
     return data[data.index(b'"response":') + len(b'"response":') : -1]

@@ -18,7 +18,7 @@ from smg_node.core.generation.events import (
     TopLogprob,
     Usage,
 )
-from smg_node.dialects.responses.events.final_status import Ended
+from smg_node.dialects.responses.events.final_status import FinalStatus
 from smg_node.dialects.responses.events.numbered_events import DONE, frame
 from smg_node.dialects.responses.request.output_parameters import LOGPROBS
 from support.generations import BEGIN, BROKEN, call, text, thought, types, whole
@@ -83,7 +83,7 @@ def test_a_response_that_waits_is_created_then_queued() -> None:
     assert types(told) == ["created", "queued", "in_progress"]
     again = teller_of().begin(queued=True)
     assert again == told
-    checked([*told, *teller.close(Ended.cancelled())])
+    checked([*told, *teller.close(FinalStatus.cancelled())])
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_cancelled_response_is_incomplete_by_event_and_cancelled_by_status() -
     teller = teller_of()
     told = [*teller.begin(), *teller.tell([BEGIN, *text("Hi")[:-1]])]
     assert teller.outcome is None
-    told += teller.close(Ended.cancelled().at(9))
+    told += teller.close(FinalStatus.cancelled().at(9))
     response = checked(told)
     assert told[-1].type == "response.incomplete"
     assert (response.status, response.incomplete_details) == ("cancelled", None)
@@ -139,7 +139,7 @@ def test_an_end_that_could_not_be_kept_is_another_end() -> None:
     told = [*teller.begin(), *teller.tell(whole(text("Hi")))]
     assert teller.outcome is not None
     *rest, last = teller.close(teller.outcome.at(9))
-    other = teller.instead(Ended.failed(BROKEN).at(9))
+    other = teller.instead(FinalStatus.failed(BROKEN).at(9))
     assert (last.type, other.type) == ("response.completed", "response.failed")
     response = checked([*told, *rest, other])
     assert (response.status, response.completed_at) == ("failed", None)
@@ -239,12 +239,12 @@ def test_rounds_of_one_response_add_up() -> None:
     teller = teller_of()
     told = teller.begin()
     told += teller.tell(whole(call("{}"), reason="tool_calls"))
-    assert teller.outcome == Ended.completed()
+    assert teller.outcome == FinalStatus.completed()
     told += teller.tell([BEGIN])
     assert teller.outcome is None
     told += teller.tell(whole(text("Hi"))[1:])
     assert teller.usage == Usage(6, 4, 2, 2)
-    told += teller.close(Ended.completed().at(9))
+    told += teller.close(FinalStatus.completed().at(9))
     response = checked(told)
     assert [item.type for item in response.output] == ["function_call", "message"]
     assert response.usage is not None
@@ -271,11 +271,11 @@ def test_an_echo_of_the_prompt_is_not_told() -> None:
 def test_nothing_follows_the_end() -> None:
     teller = teller_of()
     with pytest.raises(AssertionError):
-        teller.close(Ended.completed())
+        teller.close(FinalStatus.completed())
     teller.begin()
-    teller.close(Ended.completed())
+    teller.close(FinalStatus.completed())
     with pytest.raises(AssertionError):
-        teller.close(Ended.completed())
+        teller.close(FinalStatus.completed())
     with pytest.raises(AssertionError):
         teller.tell([BEGIN])
 

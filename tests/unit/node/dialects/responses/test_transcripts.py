@@ -20,10 +20,10 @@ from smg_node.core.generation.event_grammar import Grammar
 from smg_node.dialects.json_body import read_json
 from smg_node.dialects.openai_errors import error_body
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.events.final_status import Ended
-from smg_node.dialects.responses.events.numbered_events import Told, frame
-from smg_node.dialects.responses.events.stored_replay import retold
-from smg_node.dialects.responses.request.generate_request import wish_of
+from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent, frame
+from smg_node.dialects.responses.events.stored_replay import replayed
+from smg_node.dialects.responses.request.generate_request import generate_request
 from smg_node.dialects.responses.request.reader import ResponsesReader
 from support.responses import items_from, teller_of
 from support.spelled import event_of, told
@@ -47,7 +47,7 @@ def wish(_args: dict[str, str], given: str) -> str:
     ask = ResponsesReader(ReaderOptions()).read(read_json(body.encode()))
     items = [*items_from(json.loads(history)), *ask.items]
     try:
-        return "\n".join(told("wish", wish_of(ask, items)))
+        return "\n".join(told("wish", generate_request(ask, items)))
     except SmgError as error:
         return f"{error.status} {error_body(error).decode()}"
 
@@ -62,17 +62,17 @@ def tell(args: dict[str, str], given: str) -> str:
     said = teller.begin(queued="queued" in args)
     for event in events:
         said += teller.tell([event])
-    ended = Ended.cancelled() if "cancel" in args else teller.outcome
+    ended = FinalStatus.cancelled() if "cancel" in args else teller.outcome
     assert ended is not None
     said += teller.close(ended.at(9))
     return printed(said, whole="whole" in args)
 
 
 def again(args: dict[str, str], given: str) -> str:
-    return printed(retold(given.strip().encode()), whole="whole" in args)
+    return printed(replayed(given.strip().encode()), whole="whole" in args)
 
 
-def printed(said: Sequence[Told], *, whole: bool) -> str:
+def printed(said: Sequence[NumberedEvent], *, whole: bool) -> str:
     if whole:
         return "".join(frame(one).decode() for one in said)
     return "\n".join(shortened(json.loads(one.data)) for one in said)

@@ -16,7 +16,7 @@ from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.items.item_document import item_of
 from smg_node.dialects.responses.items.item_types import ITEM_REFERENCE, KINDS
-from smg_node.dialects.responses.request.generate_request import wish_of
+from smg_node.dialects.responses.request.generate_request import generate_request
 from smg_node.dialects.responses.request.items_to_turns import sealed, turns_of
 from smg_node.dialects.responses.request.response_request import ReasoningContext
 from support.responses import AUDIO, FILE, IMAGE, SAMPLES, ask_of, items_from, json_values
@@ -265,7 +265,7 @@ def test_what_cannot_be_opened_is_refused_at_its_place(kind: str) -> None:
 
 def prompt_of(**parameters: Any) -> ChatPrompt:
     ask = ask_of(**parameters)
-    (prompt,) = wish_of(ask, ask.items).prompts
+    (prompt,) = generate_request(ask, ask.items).prompts
     assert isinstance(prompt, ChatPrompt)
     return prompt
 
@@ -306,7 +306,7 @@ def test_a_talk_gives_the_prompt_that_chat_completions_gives() -> None:
 def test_history_comes_first_and_its_instructions_do_not() -> None:
     ask = ask_of(input="v", instructions="Now.")
     history = items_from([user(), said()])
-    (prompt,) = wish_of(ask, [*history, *ask.items]).prompts
+    (prompt,) = generate_request(ask, [*history, *ask.items]).prompts
     assert isinstance(prompt, ChatPrompt)
     assert prompt.turns == (Turn("system", "Now."), U, A, Turn("user", "v"))
 
@@ -319,7 +319,7 @@ def test_what_no_prompt_shows_is_named() -> None:
     rows = [{"type": kind, **SAMPLES[kind]} for kind in sorted(SAMPLES) if kind not in shown]
     assert len(rows) == 15
     ask = ask_of(input=[user(), *rows])
-    wish = wish_of(ask, [*items_from(rows), *ask.items])
+    wish = generate_request(ask, [*items_from(rows), *ask.items])
     assert wish.ignored == tuple(f"input[{place}]" for place in range(1, 16))
     (prompt,) = wish.prompts
     assert isinstance(prompt, ChatPrompt)

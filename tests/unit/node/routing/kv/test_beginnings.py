@@ -6,7 +6,7 @@ import pytest
 from smg_node.engines.kv_events import Tier
 from smg_node.routing.kv_index.block_hash import chain, root_of
 from smg_node.routing.kv_index.prefix_index import ASSUMED_S, PrefixIndex
-from smg_node.routing.kv_index.prompt_lookup import Beginnings
+from smg_node.routing.kv_index.prompt_lookup import PromptLookups
 from smg_node.routing.policy import Beginning
 from smg_node.routing.pool import Pool
 from support.pools import load
@@ -32,7 +32,7 @@ def test_a_prompt_knows_how_much_of_it_each_candidate_has(index: PrefixIndex) ->
     index.stored("b", hashes, Tier.DEVICE, 0.0)
     index.stored("c", hashes[:2], Tier.DEVICE, 0.0)
     index.stored("gone", hashes, Tier.DEVICE, 0.0)
-    prompt: Beginning = Beginnings(index).of(ROOT, ids(1000), 0.0)
+    prompt: Beginning = PromptLookups(index).of(ROOT, ids(1000), 0.0)
     assert prompt.overlaps(pool("a", "b", "c")) == [0.0, 15 * 64.0, 128.0]
 
 
@@ -40,17 +40,17 @@ def test_a_prompt_knows_how_much_of_it_each_rank_of_a_worker_has(index: PrefixIn
     hashes = chain(ROOT, ids(64 * 300))
     index.stored("b", hashes, Tier.DEVICE, 0.0, rank=1)
     index.stored("b", hashes[:2], Tier.DEVICE, 0.0, rank=3)
-    prompt: Beginning = Beginnings(index).of(ROOT, ids(64 * 300), 0.0)
+    prompt: Beginning = PromptLookups(index).of(ROOT, ids(64 * 300), 0.0)
     assert prompt.by_rank("b") == {1: 300 * 64.0, 3: 128.0}
     assert prompt.by_rank("a") == {}
     assert prompt.overlaps(pool("a", "b")) == [0.0, 300 * 64.0]
-    assert Beginnings(index).of(ROOT, ids(63), 0.0).by_rank("b") == {}
+    assert PromptLookups(index).of(ROOT, ids(63), 0.0).by_rank("b") == {}
 
 
 def test_a_prompt_is_assumed_on_the_rank_it_was_for_and_so_is_its_answer(
     index: PrefixIndex,
 ) -> None:
-    beginnings = Beginnings(index)
+    beginnings = PromptLookups(index)
     prompt = beginnings.of(ROOT, ids(650), 0.0)
     beginnings.dispatched(prompt, "a", 1.0, rank=2)
     assert beginnings.of(ROOT, ids(700), 1.0).by_rank("a") == {2: 320.0}
@@ -69,7 +69,7 @@ def test_one_decision_looks_a_prompt_up_once(
         return match(self, hashes, now_s)
 
     monkeypatch.setattr(PrefixIndex, "match", counted)
-    prompt, one = Beginnings(index).of(ROOT, ids(640), 0.0), pool("a", "b")
+    prompt, one = PromptLookups(index).of(ROOT, ids(640), 0.0), pool("a", "b")
     assert prompt.overlaps(one) is prompt.overlaps(one)
     prompt.overlaps(pool("a"))
     prompt.now_s = 5.0
@@ -79,7 +79,7 @@ def test_one_decision_looks_a_prompt_up_once(
 
 
 def test_a_prompt_without_a_whole_block_has_no_beginning(index: PrefixIndex) -> None:
-    beginnings = Beginnings(index)
+    beginnings = PromptLookups(index)
     prompt = beginnings.of(ROOT, ids(63), 0.0)
     assert prompt.first() == b""
     assert prompt.overlaps(pool("a")) == [0.0]
@@ -88,7 +88,7 @@ def test_a_prompt_without_a_whole_block_has_no_beginning(index: PrefixIndex) -> 
 
 
 def test_prompts_with_the_same_first_block_share_eight_bytes(index: PrefixIndex) -> None:
-    beginnings = Beginnings(index)
+    beginnings = PromptLookups(index)
     one, two = beginnings.of(ROOT, ids(64), 0.0), beginnings.of(ROOT, ids(9000), 0.0)
     assert one.first() == two.first() == chain(ROOT, ids(64))[0].to_bytes(8, "big")
     assert beginnings.of(ROOT + 1, ids(64), 0.0).first() != one.first()
@@ -100,7 +100,7 @@ def test_what_was_sent_somewhere_is_assumed_there_and_told(index: PrefixIndex) -
     def on_assumed(worker: str, hashes: Sequence[int], now_s: float) -> None:
         told.append((worker, len(hashes), now_s))
 
-    beginnings = Beginnings(index, on_assumed=on_assumed)
+    beginnings = PromptLookups(index, on_assumed=on_assumed)
     prompt = beginnings.of(ROOT, ids(640), 5.0)
     assert prompt.overlaps(pool("a", "b")) == [0.0, 0.0]
     beginnings.dispatched(prompt, "b", 6.0)
@@ -109,7 +109,7 @@ def test_what_was_sent_somewhere_is_assumed_there_and_told(index: PrefixIndex) -
 
 
 def test_a_later_attempt_sees_what_has_changed(index: PrefixIndex) -> None:
-    prompt = Beginnings(index).of(ROOT, ids(640), 0.0)
+    prompt = PromptLookups(index).of(ROOT, ids(640), 0.0)
     assert prompt.overlaps(pool("a")) == [0.0]
     index.assume("a", chain(ROOT, ids(640)), 0.0)
     assert prompt.overlaps(pool("a")) == [320.0]
@@ -121,7 +121,7 @@ def test_a_later_attempt_sees_what_has_changed(index: PrefixIndex) -> None:
 def test_a_long_prompt_is_hashed_as_far_as_somebody_has_it(index: PrefixIndex, held: int) -> None:
     long = ids(64 * 1000)
     index.stored("a", chain(ROOT, long)[:held], Tier.DEVICE, 0.0)
-    prompt = Beginnings(index).of(ROOT, long, 0.0)
+    prompt = PromptLookups(index).of(ROOT, long, 0.0)
     assert prompt.overlaps(pool("a")) == [64.0 * held]
     assert prompt.hashes() == chain(ROOT, long)
 
@@ -136,7 +136,7 @@ def test_a_prompt_nobody_has_is_hashed_a_little(
         return chain(root, ids, block, upto)
 
     monkeypatch.setattr("smg_node.routing.kv_index.prompt_lookup.chain", counted)
-    prompt = Beginnings(index).of(ROOT, ids(64 * 1000), 0.0)
+    prompt = PromptLookups(index).of(ROOT, ids(64 * 1000), 0.0)
     assert hashed == []
     prompt.overlaps(pool("a"))
     prompt.first()
@@ -154,7 +154,7 @@ def test_a_long_prompt_that_comes_again_is_not_hashed_again(
         return found
 
     monkeypatch.setattr("smg_node.routing.kv_index.prompt_lookup.chain", counted)
-    beginnings, long = Beginnings(index), ids(64 * 200)
+    beginnings, long = PromptLookups(index), ids(64 * 200)
     for prompt in [beginnings.of(ROOT, long, 0.0) for _ in range(3)]:
         # The first one alone is asked for a part.
         prompt.first()
@@ -176,7 +176,7 @@ def test_of_prompts_that_are_kept_the_oldest_go_first(
     index: PrefixIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("smg_node.routing.kv_index.prompt_lookup._KEPT_TOKENS_MAX", 3 * 64 * 100)
-    beginnings, prompts = Beginnings(index), [ids(64 * 100) for _ in range(4)]
+    beginnings, prompts = PromptLookups(index), [ids(64 * 100) for _ in range(4)]
     first = [beginnings.of(ROOT, one, 0.0).hashes() for one in prompts[:3]]
     # The first one is asked for again, so the second is the oldest when a fourth comes.
     assert beginnings.of(ROOT, prompts[0], 0.0).hashes() is first[0]
@@ -189,14 +189,14 @@ def test_of_prompts_that_are_kept_the_oldest_go_first(
 
 
 def test_there_is_an_end_to_what_is_looked_at(index: PrefixIndex) -> None:
-    prompt = Beginnings(index).of(ROOT, array("I", bytes(4 * 64 * 9000)), 0.0)
+    prompt = PromptLookups(index).of(ROOT, array("I", bytes(4 * 64 * 9000)), 0.0)
     assert len(prompt.hashes()) == 8192
 
 
 def test_an_answer_is_assumed_with_its_prompt_because_the_next_turn_begins_with_both(
     index: PrefixIndex,
 ) -> None:
-    beginnings = Beginnings(index)
+    beginnings = PromptLookups(index)
     prompt = beginnings.of(ROOT, ids(650), 0.0)
     prompt.first()
     beginnings.dispatched(prompt, "a", 1.0)
@@ -209,7 +209,7 @@ def test_an_answer_is_assumed_with_its_prompt_because_the_next_turn_begins_with_
 def test_a_prompt_without_a_whole_block_gets_its_first_one_from_its_answer(
     index: PrefixIndex, asked: int, said: int, blocks: int
 ) -> None:
-    beginnings = Beginnings(index)
+    beginnings = PromptLookups(index)
     prompt = beginnings.of(ROOT, ids(asked), 0.0)
     prompt.first()
     beginnings.dispatched(prompt, "a", 1.0)
@@ -221,7 +221,7 @@ def test_of_an_answer_only_what_is_new_is_assumed_unless_time_or_place_have_chan
     index: PrefixIndex,
 ) -> None:
     told: list[tuple[str, int]] = []
-    beginnings = Beginnings(
+    beginnings = PromptLookups(
         index, on_assumed=lambda worker, hashes, _: told.append((worker, len(hashes)))
     )
     prompt = beginnings.of(ROOT, ids(650), 0.0)
@@ -241,7 +241,7 @@ def test_of_an_answer_only_what_is_new_is_assumed_unless_time_or_place_have_chan
 def test_with_fewer_ids_than_its_room_behind_it_a_prompt_gets_no_more_whole_blocks(
     index: PrefixIndex, asked: int
 ) -> None:
-    prompt = Beginnings(index).of(ROOT, array("I", bytes(4 * asked)), 0.0)
+    prompt = PromptLookups(index).of(ROOT, array("I", bytes(4 * asked)), 0.0)
     for said in (0, 1, 58, 59, 62, 63, 64, 65, 128):
         more = min((asked + said) // 64, 8192) - min(asked // 64, 8192)
         assert (said >= prompt.room) is (more > 0)
