@@ -1,21 +1,48 @@
 """The engine's side of KV events: publishing what a step changed, heartbeats, and their faults."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from smg_chaos.engine.cache.blocks import Blocks
 from smg_chaos.engine.cache.kv import HEARTBEAT_TICK_S, Batch, Publisher
+from smg_chaos.engine.cache.load_gauge import Gauge
+from smg_chaos.engine.protocol.faults import Faults
 from smg_chaos.engine.protocol.rpc_call import Call, End
-from smg_chaos.engine.protocol.servicer_behaviours import LoadRecords
+from smg_chaos.engine.protocol.servicer_behaviours import LoadRecords, Manners
 
-if TYPE_CHECKING:
-    from smg_chaos.engine.simulator.engine import Engine
+
+class PublishingRank(Protocol):
+    """A rank of an engine: its blocks."""
+
+    table: Blocks
+
+
+class PublishingEngine(Protocol):
+    """An engine, as far as its KV events are concerned."""
+
+    manners: Manners
+    faults: Faults
+    gauge: Gauge
+
+    @property
+    def ranks(self) -> Sequence[PublishingRank]:
+        """Its ranks, by number."""
+        ...
+
+    def wall_s(self, now_s: float) -> float:
+        """Return the wall-clock time of a moment, in seconds since the epoch."""
+        ...
+
+    def at(self, when_s: float, do: Callable[[float], None]) -> None:
+        """Do something at a moment."""
+        ...
 
 
 class Relay:
     """Carries an engine's block changes to its subscribers."""
 
-    def __init__(self, engine: "Engine") -> None:
+    def __init__(self, engine: PublishingEngine) -> None:
         self._engine = engine
         self._publisher = Publisher(
             engine.manners,

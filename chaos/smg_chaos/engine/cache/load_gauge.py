@@ -1,15 +1,64 @@
 """What an engine says of its load: the truth, unless it was told to lie."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from smg_chaos.engine.cache.loads import Load, absurd
+from smg_chaos.engine.cache.blocks import Blocks
+from smg_chaos.engine.cache.loads import Load, Meter, absurd
+from smg_chaos.engine.protocol.servicer_behaviours import Manners
+from smg_chaos.engine.settings import EngineSettings
 
-if TYPE_CHECKING:
-    from smg_chaos.engine.simulator.engine import Engine
+
+class GaugedScheduler(Protocol):
+    """The scheduler of a rank, as far as its load is concerned."""
+
+    @property
+    def running(self) -> int:
+        """How many choices have a slot."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """How many choices wait for one."""
+        ...
+
+    def waiting_tokens(self) -> int:
+        """Return the prompt tokens of those that wait."""
+        ...
+
+    def prefill_tokens(self) -> int:
+        """Return the prompt tokens of those that have a slot and made no token yet."""
+        ...
 
 
-def _mode(engine: "Engine") -> str:
+class GaugedRank(Protocol):
+    """A rank of an engine, as far as its load is concerned."""
+
+    number: int
+    table: Blocks
+    meter: Meter
+
+    @property
+    def scheduler(self) -> GaugedScheduler:
+        """Who runs on it."""
+        ...
+
+
+class GaugedEngine(Protocol):
+    """An engine, as far as its load is concerned."""
+
+    settings: EngineSettings
+    manners: Manners
+    started_s: float
+
+    @property
+    def ranks(self) -> Sequence[GaugedRank]:
+        """Its ranks, by number."""
+        ...
+
+
+def _mode(engine: GaugedEngine) -> str:
     role = engine.settings.role
     return "null" if role == "regular" else role
 
@@ -17,7 +66,7 @@ def _mode(engine: "Engine") -> str:
 class Gauge:
     """Reads one engine's load, rank by rank."""
 
-    def __init__(self, engine: "Engine") -> None:
+    def __init__(self, engine: GaugedEngine) -> None:
         self._engine = engine
         self._first: dict[int, tuple[float, Load]] = {}
 
@@ -42,10 +91,10 @@ class Gauge:
         """Return a rank's load as it is."""
         engine, one = self._engine, self._engine.ranks[rank]
         scheduler, table, meter = one.scheduler, one.table, one.meter
-        placed = scheduler.placed()
+        running = scheduler.running
         last_s = meter.last_output_s if meter.last_output_s is not None else engine.started_s
         return Load(
-            running=len(placed),
+            running=running,
             waiting=scheduler.waiting,
             running_max=engine.settings.slots,
             waiting_tokens=scheduler.waiting_tokens(),
@@ -54,7 +103,7 @@ class Gauge:
             total_tokens=table.count * table.size,
             tokens_per_s=meter.tokens_per_s(now_s),
             hit_rate=meter.hit_rate(),
-            silence_ms=int((now_s - last_s) * 1000) if placed else None,
-            prefill_tokens=sum(len(made.call.asked.ids) for made in placed if not made.made),
+            silence_ms=int((now_s - last_s) * 1000) if running else None,
+            prefill_tokens=scheduler.prefill_tokens(),
             mode=_mode(engine),
         )

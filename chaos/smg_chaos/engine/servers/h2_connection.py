@@ -9,15 +9,13 @@ exception.
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Protocol, cast
 
 from smg_chaos.engine.protocol.rpc_call import FINE, Call, Code, End, How, refused
 from smg_chaos.engine.servers import frames
 from smg_chaos.engine.servers.h2_stream import BrokenProtocolError, Stream, ignore, unpadded
 from smg_chaos.engine.servers.hpack import HeaderReader, HpackError
-
-if TYPE_CHECKING:
-    from smg_chaos.engine.servers.h2_server import H2Face
+from smg_chaos.engine.simulator.engine_loop import Clockwork
 
 MESSAGE_MAX: Final = 64 << 20
 _STREAM_WINDOW: Final = MESSAGE_MAX + (1 << 20)
@@ -30,10 +28,30 @@ _BUFFERED_MAX: Final = 1 << 20
 _UNWRITTEN_MAX: Final = 256  # pieces collected before they are written in the middle of a wake-up
 
 
+class ConnectionServer(Protocol):
+    """The server of a connection: starts calls, and says what is to be written when."""
+
+    connections: dict["Connection", None]
+    touched: list["Connection"]
+
+    @property
+    def clockwork(self) -> Clockwork:
+        """What moves the engine."""
+        ...
+
+    def start(self, method: str, body: bytes) -> Call:
+        """Return the call of a method."""
+        ...
+
+    def settle(self) -> None:
+        """Let the engine do what is due, then write everything there is."""
+        ...
+
+
 class Connection(asyncio.Protocol):
     """The server's side of one connection."""
 
-    def __init__(self, face: "H2Face") -> None:
+    def __init__(self, face: ConnectionServer) -> None:
         self._face = face
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()

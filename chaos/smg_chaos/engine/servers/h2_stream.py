@@ -1,12 +1,21 @@
 """A call on an HTTP/2 connection, and what goes wrong on one."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from smg_chaos.engine.protocol.rpc_call import Call
 from smg_chaos.engine.servers import frames
 
-if TYPE_CHECKING:
-    from smg_chaos.engine.servers.h2_connection import Connection
+
+class StreamWriter(Protocol):
+    """The connection of a stream, as far as the stream wakes it up."""
+
+    def pump(self, stream: "Stream") -> None:
+        """Write what the stream's call has to say, as far as there is room."""
+        ...
+
+    def touch(self) -> None:
+        """Remember that there is something to write."""
+        ...
 
 
 class BrokenProtocolError(Exception):
@@ -32,7 +41,7 @@ class Stream:
         "window",
     )
 
-    def __init__(self, connection: "Connection", number: int, method: str, window: int) -> None:
+    def __init__(self, connection: StreamWriter, number: int, method: str, window: int) -> None:
         self.connection = connection
         self.number = number
         self.method = method

@@ -6,13 +6,26 @@ it begins. The engine moves `made` forward; messages follow it with `sent`.
 
 from collections.abc import Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
+from smg_chaos.engine.pairs.handover import Handed
 from smg_chaos.engine.protocol.answers import Answer
-from smg_chaos.engine.protocol.response_writer import Ending, Spoken
+from smg_chaos.engine.protocol.generate_request import Asked
+from smg_chaos.engine.protocol.response_writer import Ending, Spoken, Writer
 
-if TYPE_CHECKING:
-    from smg_chaos.engine.simulator.generation import Generation
+
+class ChoiceCall(Protocol):
+    """The call that a choice belongs to, as far as a scheduler reads and writes it."""
+
+    asked: Asked
+    writer: Writer
+    handed: Handed | None
+    """What another engine has computed of its prompt."""
+    ready_s: float
+    """When its prompt is computed."""
+
+
+CallT = TypeVar("CallT", bound=ChoiceCall)
 
 
 class State(Enum):
@@ -23,7 +36,7 @@ class State(Enum):
     OVER = auto()
 
 
-class Choice:
+class Choice(Generic[CallT]):
     """One of a request's answers.
 
     `end_at` is how many tokens it will have made when it ends. `hold_to` maps a number of tokens made
@@ -54,7 +67,7 @@ class Choice:
         "trimmed",
     )
 
-    def __init__(self, call: "Generation", index: int, answer: Answer) -> None:
+    def __init__(self, call: CallT, index: int, answer: Answer) -> None:
         self.call = call
         self.index = index
         self.answer = answer

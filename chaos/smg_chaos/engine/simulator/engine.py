@@ -28,7 +28,7 @@ from smg_chaos.engine.settings import EngineSettings
 from smg_chaos.engine.simulator.call_ledger import Account
 from smg_chaos.engine.simulator.choice import Choice
 from smg_chaos.engine.simulator.engine_counters import Tally
-from smg_chaos.engine.simulator.generation import Generation
+from smg_chaos.engine.simulator.generation import Generation, GenerationChoice, GenerationRank
 from smg_chaos.engine.simulator.pair_roles import Pairs
 from smg_chaos.engine.simulator.process_faults import arm
 from smg_chaos.engine.simulator.rank import Rank
@@ -89,7 +89,7 @@ class Engine:
 
     def _build(self) -> None:
         settings, manners = self.settings, self.manners
-        self.ranks = [
+        self.ranks: list[GenerationRank] = [
             Rank(number, settings, manners, meter, self.rng, self._over)
             for number, meter in enumerate(self.meters)
         ]
@@ -117,11 +117,11 @@ class Engine:
         return not any(rank.scheduler.busy for rank in self.ranks)
 
     @property
-    def scheduler(self) -> Scheduler:
+    def scheduler(self) -> Scheduler[Generation]:
         """Who runs on its first rank, and on most engines at all."""
         return self.ranks[0].scheduler
 
-    def turn(self) -> Rank:
+    def turn(self) -> GenerationRank:
         """Return the rank whose turn it is, where nobody says which one."""
         self._turn += 1
         return self.ranks[self._turn % len(self.ranks)]
@@ -139,7 +139,7 @@ class Engine:
             return timer_s
         return step_s if timer_s is None else min(step_s, timer_s)
 
-    def _next_step(self) -> tuple[Rank, float | None]:
+    def _next_step(self) -> tuple[GenerationRank, float | None]:
         """Return the rank that steps next, and when."""
         next_rank, due_s = self.ranks[0], None
         if not self._wedged and not self.dead:
@@ -159,7 +159,7 @@ class Engine:
                 return
             self._timers.fire(next_s) if is_timer else self._step(rank, next_s)
 
-    def _step(self, rank: Rank, now_s: float) -> None:
+    def _step(self, rank: GenerationRank, now_s: float) -> None:
         scheduler = rank.scheduler
         before = scheduler.made
         stirred: list[Generation] = []
@@ -229,7 +229,7 @@ class Engine:
         ids: Sequence[int],
         then: Callable[[float], None],
         now_s: float,
-        home: Rank | None = None,
+        home: GenerationRank | None = None,
     ) -> Generation:
         """Run a prompt and one token through a scheduler for the engine's own sake."""
         asked, home = Asked(ids=ids, max_tokens=1), home or self.ranks[0]
@@ -244,7 +244,7 @@ class Engine:
 
     # ── Ends ────────────────────────────────────────────────────────────────
 
-    def _over(self, choice: Choice, now_s: float) -> None:
+    def _over(self, choice: GenerationChoice, now_s: float) -> None:
         call = choice.call
         fault = call.fault
         if fault is not None and choice.ending is None:

@@ -1,8 +1,9 @@
 """One Generate in progress: what its choices have made becomes this servicer's messages."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 
+from smg_chaos.engine.pairs.handover import Handed
 from smg_chaos.engine.protocol.faults import Fault
 from smg_chaos.engine.protocol.generate_request import Asked
 from smg_chaos.engine.protocol.response_writer import Ending, Writer
@@ -15,11 +16,12 @@ from smg_chaos.engine.protocol.servicer_behaviours import (
     Manners,
 )
 from smg_chaos.engine.simulator.choice import Choice, State
+from smg_chaos.engine.simulator.rank import Rank
 
-if TYPE_CHECKING:
-    from smg_chaos.engine.pairs.handover import Handed
-    from smg_chaos.engine.simulator.rank import Rank
-
+GenerationChoice: TypeAlias = "Choice[Generation]"
+"""One of a Generate call's answers."""
+GenerationRank: TypeAlias = "Rank[Generation]"
+"""A rank that works on Generate calls."""
 AHEAD: Final = 128
 """Tokens whose messages are made at once."""
 
@@ -56,7 +58,7 @@ class Generation(Call):
     )
 
     def __init__(
-        self, asked: Asked, writer: Writer, manners: Manners, home: "Rank", *, group: int
+        self, asked: Asked, writer: Writer, manners: Manners, home: GenerationRank, *, group: int
     ) -> None:
         super().__init__()
         self.asked = asked
@@ -71,8 +73,8 @@ class Generation(Call):
         self.writer = writer
         self.manners = manners
         self.group = group
-        self.choices: list[Choice] = []
-        self.adopted: list[Choice] = []
+        self.choices: list[GenerationChoice] = []
+        self.adopted: list[GenerationChoice] = []
         """Choices of an earlier call under the same id, whose messages come here now."""
         self.fault: Fault | None = None
         self.aborting = False
@@ -145,7 +147,7 @@ class Generation(Call):
 
     # ── Chunks ──────────────────────────────────────────────────────────────
 
-    def _chunks(self, choice: Choice, out: list[bytes], *, merged: bool) -> None:
+    def _chunks(self, choice: GenerationChoice, out: list[bytes], *, merged: bool) -> None:
         if choice.told or choice.spoken is None:
             return
         limit = choice.shown(self.group)
@@ -166,7 +168,7 @@ class Generation(Call):
         if choice.end_at == 0 and choice.ending is not None and not choice.first_shown:
             out.append(self._chunk(choice, 0, 0))
 
-    def _plain(self, choice: Choice) -> bool:
+    def _plain(self, choice: GenerationChoice) -> bool:
         return (
             self.fault is None
             and not choice.trimmed
@@ -174,18 +176,18 @@ class Generation(Call):
             and self.asked.prompt_logprobs is None
         )
 
-    def _show(self, choice: Choice, stop: int, out: list[bytes]) -> None:
+    def _show(self, choice: GenerationChoice, stop: int, out: list[bytes]) -> None:
         start, choice.sent, choice.last_start = choice.sent, stop, choice.sent
         if choice.visible(stop) > start or self._sends_empty(choice):
             out.append(self._chunk(choice, start, stop))
 
-    def _sends_empty(self, choice: Choice) -> bool:
+    def _sends_empty(self, choice: GenerationChoice) -> bool:
         empty = self.manners.empty_chunks
         if empty is EmptyChunks.FIRST_ONLY:
             return not choice.first_shown
         return empty is EmptyChunks.SENT
 
-    def _chunk(self, choice: Choice, start: int, stop: int) -> bytes:
+    def _chunk(self, choice: GenerationChoice, start: int, stop: int) -> bytes:
         assert choice.spoken is not None
         visible = max(choice.visible(stop), start)
         ids = self._ids(choice, start, visible)
@@ -198,7 +200,7 @@ class Generation(Call):
         choice.first_shown = True
         return self.writer.chunk(choice.spoken, ids, total, extra, self._off())
 
-    def _ids(self, choice: Choice, start: int, stop: int) -> Sequence[int]:
+    def _ids(self, choice: GenerationChoice, start: int, stop: int) -> Sequence[int]:
         ids = choice.answer.slice(start, stop)
         fault = self.fault
         if fault is None or fault.name != "bad-ids":
@@ -226,14 +228,14 @@ class Generation(Call):
         if self.choices and all(choice.told for choice in self.choices):
             self.end = FINE
 
-    def _complete(self, choice: Choice, out: list[bytes]) -> None:
+    def _complete(self, choice: GenerationChoice, out: list[bytes]) -> None:
         fault = self.fault.name if self.fault is not None else ""
         if choice.spoken is None or fault == "no-complete":
             return
         last = self._last(choice, choice.ending or Ending(""))
         out.extend((last, last) if fault == "double-complete" else (last,))
 
-    def _last(self, choice: Choice, ending: Ending) -> bytes:
+    def _last(self, choice: GenerationChoice, ending: Ending) -> bytes:
         assert choice.spoken is not None
         visible = choice.made - choice.trimmed
         start = self._repeated_from(choice)
@@ -251,7 +253,7 @@ class Generation(Call):
             extra += self.writer.transfer.holding(self.transfer.encode())
         return self.writer.complete(choice.spoken, ids, total + self._off(), ending, extra)
 
-    def _repeated_from(self, choice: Choice) -> int:
+    def _repeated_from(self, choice: GenerationChoice) -> int:
         """Return the position from which on the complete message repeats the answer."""
         if not self.asked.stream or self.manners.after_chunks is AfterChunks.ALL:
             return 0
@@ -298,7 +300,9 @@ class Generation(Call):
         self._give_back(now_s)
         self._end_in_words(unfinished, Ending("error"), emptied=self.asked.stream)
 
-    def _end_in_words(self, unfinished: Sequence[Choice], ending: Ending, *, emptied: bool) -> None:
+    def _end_in_words(
+        self, unfinished: Sequence[GenerationChoice], ending: Ending, *, emptied: bool
+    ) -> None:
         for choice in unfinished:
             if choice.spoken is None:
                 choice.spoken = self.writer.spoken(

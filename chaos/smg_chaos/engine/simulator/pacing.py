@@ -7,25 +7,32 @@ coarse wheel: tokens of many streams then arrive apart, which is harder on whoev
 
 import heapq
 import random
-from typing import Final, Protocol
-
-from smg_chaos.engine.simulator.choice import Choice
+from typing import Final, Generic, Protocol, TypeVar
 
 TICK_S: Final = 0.001
 
 
-class Pacer(Protocol):
+class Paced(Protocol):
+    """A choice, as far as its pace is concerned."""
+
+    due_s: float
+
+
+PacedT = TypeVar("PacedT", bound=Paced)
+
+
+class Pacer(Protocol[PacedT]):
     """Knows when tokens are due."""
 
-    def add(self, choice: Choice, ready_s: float) -> None:
+    def add(self, choice: PacedT, ready_s: float) -> None:
         """Let `choice` make its first token at `ready_s` or soon after."""
         ...
 
-    def again(self, choice: Choice, now_s: float) -> None:
+    def again(self, choice: PacedT, now_s: float) -> None:
         """Let `choice`, which made a token at `now_s`, make another one."""
         ...
 
-    def drop(self, choice: Choice) -> None:
+    def drop(self, choice: PacedT) -> None:
         """Forget `choice`; harmless if unknown."""
         ...
 
@@ -33,7 +40,7 @@ class Pacer(Protocol):
         """Return when something is due, or None."""
         ...
 
-    def fire(self, now_s: float) -> list[Choice]:
+    def fire(self, now_s: float) -> list[PacedT]:
         """Return the choices that make a token now; `now_s` is at least what `due_s` said."""
         ...
 
@@ -60,28 +67,28 @@ class Step:
         return not (self._jitter or self._growth)
 
 
-class Lockstep:
+class Lockstep(Generic[PacedT]):
     """All running choices advance together."""
 
     def __init__(self, step: Step) -> None:
         self._step = step
-        self._running: dict[Choice, None] = {}
-        self._coming: list[tuple[float, int, Choice]] = []
-        self._dropped: set[Choice] = set()
+        self._running: dict[PacedT, None] = {}
+        self._coming: list[tuple[float, int, PacedT]] = []
+        self._dropped: set[PacedT] = set()
         self._count = 0
         self._next_s = 0.0
 
-    def add(self, choice: Choice, ready_s: float) -> None:
+    def add(self, choice: PacedT, ready_s: float) -> None:
         """Let it join the first step after `ready_s`."""
         self._count += 1
         self._dropped.discard(choice)
         heapq.heappush(self._coming, (ready_s, self._count, choice))
 
-    def again(self, choice: Choice, now_s: float) -> None:
+    def again(self, choice: PacedT, now_s: float) -> None:
         """Keep it running."""
         self._running[choice] = None
 
-    def drop(self, choice: Choice) -> None:
+    def drop(self, choice: PacedT) -> None:
         """Take it out of the running ones, or out of those to come."""
         if choice in self._running:
             del self._running[choice]
@@ -101,7 +108,7 @@ class Lockstep:
             return None
         return self._coming[0][0]
 
-    def fire(self, now_s: float) -> list[Choice]:
+    def fire(self, now_s: float) -> list[PacedT]:
         """Step: everyone running or ready makes a token; those who go on say so with `again`."""
         self._skip_dropped()
         batch = list(self._running)
@@ -116,17 +123,17 @@ class Lockstep:
         return batch
 
 
-class Wheel:
+class Wheel(Generic[PacedT]):
     """Every choice has its own rhythm, in ticks of a millisecond."""
 
     def __init__(self, step: Step) -> None:
         self._step = step
         self._fixed_s = step.step_s if step.fixed else None
-        self._buckets: dict[int, dict[Choice, None]] = {}
+        self._buckets: dict[int, dict[PacedT, None]] = {}
         self._ticks: list[int] = []
         self._count = 0
 
-    def _put(self, choice: Choice, at_s: float) -> None:
+    def _put(self, choice: PacedT, at_s: float) -> None:
         choice.due_s = at_s
         tick = round(at_s / TICK_S)
         bucket = self._buckets.get(tick)
@@ -137,18 +144,18 @@ class Wheel:
             bucket[choice] = None
         self._count += 1
 
-    def add(self, choice: Choice, ready_s: float) -> None:
+    def add(self, choice: PacedT, ready_s: float) -> None:
         """Put it where it is ready."""
         self._put(choice, ready_s)
 
-    def again(self, choice: Choice, now_s: float) -> None:
+    def again(self, choice: PacedT, now_s: float) -> None:
         """Put it one step further, counted from when it was due and not from when it was served."""
         step_s = self._fixed_s
         if step_s is None:
             step_s = self._step.duration_s(self._count + 1)
         self._put(choice, choice.due_s + step_s)
 
-    def drop(self, choice: Choice) -> None:
+    def drop(self, choice: PacedT) -> None:
         """Take it off the wheel."""
         bucket = self._buckets.get(round(choice.due_s / TICK_S))
         if bucket is not None and choice in bucket:
@@ -161,7 +168,7 @@ class Wheel:
             del self._buckets[heapq.heappop(self._ticks)]
         return self._ticks[0] * TICK_S if self._ticks else None
 
-    def fire(self, now_s: float) -> list[Choice]:
+    def fire(self, now_s: float) -> list[PacedT]:
         """Return everyone of the first tick."""
         due_s = self.due_s()
         if due_s is None or due_s > now_s:

@@ -14,8 +14,9 @@ and dies of one that was sent to the wrong side of a Mooncake pair, as of one wi
 
 import json
 from array import array
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import xxhash
 
@@ -32,23 +33,63 @@ from smg_chaos.engine.pairs.handover import (
     Thing,
 )
 from smg_chaos.engine.pairs.legs import Leg, Side, Wrong, leg_of
+from smg_chaos.engine.protocol.faults import Faults
 from smg_chaos.engine.protocol.generate_request import Asked
 from smg_chaos.engine.protocol.response_writer import Ending
 from smg_chaos.engine.protocol.rpc_call import Call, Code, End, refused
-from smg_chaos.engine.simulator.choice import Choice
-
-if TYPE_CHECKING:
-    from smg_chaos.engine.simulator.engine import Engine
-    from smg_chaos.engine.simulator.generation import Generation
+from smg_chaos.engine.settings import EngineSettings
+from smg_chaos.engine.simulator.engine_counters import Tally
+from smg_chaos.engine.simulator.generation import Generation, GenerationChoice
 
 _AGAIN_S: Final = 0.25
 """After which somebody is looked for again who was not there."""
 
 
+class PairedEngine(Protocol):
+    """An engine, as far as its part in pairs is concerned."""
+
+    settings: EngineSettings
+    faults: Faults
+    tally: Tally
+    started_s: float
+    died: int | None
+    down: bool
+    dead: bool
+
+    @property
+    def ranks(self) -> Sequence[object]:
+        """Its ranks, by number."""
+        ...
+
+    def wall_s(self, now_s: float) -> float:
+        """Return the wall-clock time of a moment, in seconds since the epoch."""
+        ...
+
+    def at(self, when_s: float, do: Callable[[float], None]) -> None:
+        """Do something at a moment."""
+        ...
+
+    def kill(self, now_s: float) -> None:
+        """Kill the engine behind the servicer."""
+        ...
+
+    def start_now(self, call: Generation, now_s: float) -> None:
+        """Queue a call's choices up."""
+        ...
+
+    def finished(self, call: Generation, now_s: float) -> None:
+        """Take note of it if all choices of a call are over."""
+        ...
+
+    def give_up(self, call: Generation, now_s: float) -> None:
+        """Take everything back from a call whose end is known."""
+        ...
+
+
 class Pairs:
     """What one engine shares with others. `where` is the address it tells them; `courier` asks theirs."""
 
-    def __init__(self, engine: "Engine") -> None:
+    def __init__(self, engine: PairedEngine) -> None:
         self._engine = engine
         self._style = engine.settings.style()
         self.where = ("127.0.0.1", engine.settings.bootstrap_port)
@@ -101,7 +142,7 @@ class Pairs:
         engine.tally.refused += 1
         return refused(Code.INVALID_ARGUMENT, leg.message)
 
-    def joined(self, call: "Generation", leg: Leg) -> None:
+    def joined(self, call: Generation, leg: Leg) -> None:
         """Remember a call's part; its answer is planned already."""
         self._legs[call] = leg
         if leg.side is Side.PREFILL:
@@ -121,7 +162,7 @@ class Pairs:
             if choice.ending is not None:
                 choice.end_at, choice.ending, choice.trimmed = 1, Ending("length"), 0
 
-    def waits(self, call: "Generation", now_s: float) -> bool:
+    def waits(self, call: Generation, now_s: float) -> bool:
         """Return whether a call cannot start yet; it is started when it can."""
         leg = self._legs.get(call)
         if leg is None:
@@ -136,14 +177,14 @@ class Pairs:
             return True
         return False
 
-    def _look_up(self, call: "Generation") -> None:
+    def _look_up(self, call: Generation) -> None:
         ids, size = call.asked.ids, call.home.table.size
         found = self.store.match(chain(list(ids), size)[: max(0, len(ids) - 1) // size])
         call.handed = Handed(None, found * size, found * size)
 
     # ── The second engine ───────────────────────────────────────────────────
 
-    def _ask(self, call: "Generation", now_s: float) -> None:
+    def _ask(self, call: Generation, now_s: float) -> None:
         leg = self._legs.get(call)
         if leg is not None and leg.asking is None:
             heard = partial(self._heard, call)
@@ -151,7 +192,7 @@ class Pairs:
             if call in self._legs and not leg.waits_again:
                 leg.asking = asking
 
-    def _heard(self, call: "Generation", asking: Asking, what: Handed | Gone, now_s: float) -> None:
+    def _heard(self, call: Generation, asking: Asking, what: Handed | Gone, now_s: float) -> None:
         leg = self._legs.get(call)
         if leg is None:
             asking.withdraw(now_s)
@@ -165,13 +206,13 @@ class Pairs:
         else:
             self.failed(call, what.reason, now_s)
 
-    def _again(self, call: "Generation", now_s: float) -> None:
+    def _again(self, call: Generation, now_s: float) -> None:
         leg = self._legs.get(call)
         if leg is not None:
             leg.waits_again = False
             self._ask(call, now_s)
 
-    def _arrived(self, call: "Generation", what: Handed, now_s: float) -> None:
+    def _arrived(self, call: Generation, what: Handed, now_s: float) -> None:
         engine, fault = self._engine, call.fault
         if fault is not None and fault.name == "transfer-fails":
             engine.faults.hit(fault)
@@ -192,11 +233,11 @@ class Pairs:
         )
         engine.start_now(call, now_s)
 
-    def _too_late(self, call: "Generation", now_s: float) -> None:
+    def _too_late(self, call: Generation, now_s: float) -> None:
         if call in self._legs and call.end is None:
             self.failed(call, "the partner did not come in time", now_s)
 
-    def failed(self, call: "Generation", reason: str, now_s: float) -> None:
+    def failed(self, call: Generation, reason: str, now_s: float) -> None:
         """End a call whose partner is no help, or let it compute everything itself."""
         engine, leg = self._engine, self._legs[call]
         if leg.side is Side.DECODE and self._style != "sglang":
@@ -215,7 +256,7 @@ class Pairs:
 
     # ── The first engine ────────────────────────────────────────────────────
 
-    def keeps(self, choice: Choice, now_s: float) -> bool:
+    def keeps(self, choice: GenerationChoice, now_s: float) -> bool:
         """Take note of a choice that made its last token; return whether its call is not over yet for that."""
         call = choice.call
         leg = self._legs.get(call)
@@ -242,7 +283,7 @@ class Pairs:
         return False
 
     def _lend(
-        self, call: "Generation", choice: Choice, leg: Leg, handed: Handed, now_s: float
+        self, call: Generation, choice: GenerationChoice, leg: Leg, handed: Handed, now_s: float
     ) -> None:
         """Keep blocks for somebody who comes in time; the call itself is over."""
         engine = self._engine
@@ -267,7 +308,7 @@ class Pairs:
         engine.at(now_s + engine.settings.kv_lease_s, expired)
         self.shelf.put(leg.key, thing, now_s)
 
-    def _told(self, call: "Generation", choice: Choice, leg: Leg) -> dict[str, Any]:
+    def _told(self, call: Generation, choice: GenerationChoice, leg: Leg) -> dict[str, Any]:
         host, port = self.where
         return {
             "do_remote_prefill": True,
@@ -285,7 +326,7 @@ class Pairs:
             "transfer_mode": "pull",
         }
 
-    def _fetched(self, call: "Generation", choice: Choice, now_s: float) -> None:
+    def _fetched(self, call: Generation, choice: GenerationChoice, now_s: float) -> None:
         engine = self._engine
         self._done(call)
         call.home.scheduler.drop(choice)
@@ -294,7 +335,7 @@ class Pairs:
         engine.finished(call, now_s)
         call.bell(call)
 
-    def _left(self, call: "Generation", now_s: float) -> None:
+    def _left(self, call: Generation, now_s: float) -> None:
         if call in self._legs:
             self.failed(call, "the decode engine went away", now_s)
 
@@ -305,13 +346,13 @@ class Pairs:
 
     # ── Ends ────────────────────────────────────────────────────────────────
 
-    def _done(self, call: "Generation") -> Leg | None:
+    def _done(self, call: Generation) -> Leg | None:
         leg = self._legs.pop(call, None)
         if leg is not None and self._keys.get(leg.key) is call:
             del self._keys[leg.key]
         return leg
 
-    def forget(self, call: "Generation", now_s: float) -> None:
+    def forget(self, call: Generation, now_s: float) -> None:
         """Free what a call that is over still shares."""
         leg = self._done(call)
         if leg is None:

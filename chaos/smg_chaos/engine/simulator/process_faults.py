@@ -1,15 +1,36 @@
 """The faults that happen to a whole engine, set as timers when it starts."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from smg_chaos.engine.protocol.faults import Fault, Where
-
-if TYPE_CHECKING:
-    from smg_chaos.engine.simulator.engine import Engine
+from smg_chaos.engine.protocol.faults import Fault, Faults, Where
 
 
-def arm(engine: "Engine", now_s: float) -> None:
+class FaultyEngine(Protocol):
+    """An engine, as far as faults of its process are concerned."""
+
+    faults: Faults
+    model: str
+    vocabulary: int
+    serving: bool
+    down: bool
+    started_s: float
+
+    def at(self, when_s: float, do: Callable[[float], None]) -> None:
+        """Do something at a moment."""
+        ...
+
+    def die(self, code: int) -> None:
+        """End the process."""
+        ...
+
+    def come_back(self, *, model: str, vocabulary: int, now_s: float) -> None:
+        """Lose everything and be another process."""
+        ...
+
+
+def arm(engine: FaultyEngine, now_s: float) -> None:
     """Let the engine's process faults happen at their times, counted from `now_s`."""
     for fault in engine.faults.of(Where.PROCESS):
         if fault.name == "die" and "at" in fault.values:
@@ -24,22 +45,22 @@ def arm(engine: "Engine", now_s: float) -> None:
             engine.at(now_s + fault.seconds("at"), partial(_restart, engine, fault))
 
 
-def _serve(engine: "Engine", now_s: float) -> None:
+def _serve(engine: FaultyEngine, now_s: float) -> None:
     engine.serving = True
 
 
-def _die(engine: "Engine", fault: Fault, now_s: float) -> None:
+def _die(engine: FaultyEngine, fault: Fault, now_s: float) -> None:
     engine.faults.hit(fault)
     engine.die(fault.number("code"))
 
 
-def _flap(engine: "Engine", fault: Fault, now_s: float) -> None:
+def _flap(engine: FaultyEngine, fault: Fault, now_s: float) -> None:
     engine.faults.hit(fault)
     engine.serving = False
     engine.at(now_s + fault.seconds(), partial(_serve, engine))
 
 
-def _restart(engine: "Engine", fault: Fault, now_s: float) -> None:
+def _restart(engine: FaultyEngine, fault: Fault, now_s: float) -> None:
     engine.faults.hit(fault)
     engine.come_back(
         model=str(fault.values.get("model", engine.model)),
@@ -49,6 +70,6 @@ def _restart(engine: "Engine", fault: Fault, now_s: float) -> None:
     engine.at(now_s + fault.seconds(), partial(_up, engine))
 
 
-def _up(engine: "Engine", now_s: float) -> None:
+def _up(engine: FaultyEngine, now_s: float) -> None:
     engine.down = False
     engine.started_s = now_s

@@ -1,23 +1,26 @@
 """Where requests come in: faults on purpose, requests that should never have been sent, then a plan."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from smg_chaos.engine.pairs.legs import Leg, Side
-from smg_chaos.engine.protocol.faults import Fault
+from smg_chaos.engine.protocol.faults import Fault, Faults
 from smg_chaos.engine.protocol.generate_request import Asked
 from smg_chaos.engine.protocol.prompt_ids import Greatest
+from smg_chaos.engine.protocol.response_writer import Writer
 from smg_chaos.engine.protocol.rpc_call import GONE, Call, Code, End, How, refused
-from smg_chaos.engine.protocol.servicer_behaviours import Bad, Twin
+from smg_chaos.engine.protocol.servicer_behaviours import Bad, Manners, Twin
+from smg_chaos.engine.scripts.bundle import Bundle
 from smg_chaos.engine.scripts.scripts import Random, Script
+from smg_chaos.engine.settings import EngineSettings
 from smg_chaos.engine.simulator.answer_end import allowed, plan
+from smg_chaos.engine.simulator.call_ledger import Account
 from smg_chaos.engine.simulator.choice import Choice
-from smg_chaos.engine.simulator.generation import Generation
-from smg_chaos.engine.simulator.rank import Rank
+from smg_chaos.engine.simulator.engine_counters import Tally
+from smg_chaos.engine.simulator.generation import Generation, GenerationRank
+from smg_chaos.engine.simulator.pair_roles import Pairs
 from smg_chaos.engine.simulator.request_checks import Verdict, judge
-
-if TYPE_CHECKING:
-    from smg_chaos.engine.simulator.engine import Engine
 
 ENGINE_DEAD: Final = End(Code.INTERNAL, "the engine is dead")
 # What a shell reports for a process that ended by a segmentation fault: the engine that segfaults on
@@ -27,6 +30,66 @@ _SEGMENTATION_FAULT: Final = 139
 _CUTS: Final = frozenset({"hang", "stall", "error", "reset", "close", "die"})
 _LIES: Final = frozenset({"bad-ids", "wrong-counts", "no-complete", "double-complete"})
 _SEEDS: Final = 64  # different answers of a random script to requests without a seed
+
+
+class ReceivingEngine(Protocol):
+    """An engine, as far as requests that come in are concerned."""
+
+    settings: EngineSettings
+    bundle: Bundle
+    script: Script
+    manners: Manners
+    vocabulary: int
+    serving: bool
+    down: bool
+    dead: bool
+    died: int | None
+    tally: Tally
+    faults: Faults
+    account: Account | None
+    pairs: Pairs
+    ranks: list[GenerationRank]
+    writer: Writer
+
+    def wall_s(self, now_s: float) -> float:
+        """Return the wall-clock time of a moment, in seconds since the epoch."""
+        ...
+
+    def at(self, when_s: float, do: Callable[[float], None]) -> None:
+        """Do something at a moment."""
+        ...
+
+    def turn(self) -> GenerationRank:
+        """Return the rank whose turn it is."""
+        ...
+
+    def running_as(self, request_id: str) -> list[Generation]:
+        """Return the calls that run under an id, oldest first."""
+        ...
+
+    def register(self, call: Generation) -> None:
+        """Remember a call by its id."""
+        ...
+
+    def mix(self, call: Generation, first: Generation) -> None:
+        """Let the newer call of two with one id get everything."""
+        ...
+
+    def wedge(self, call: Generation) -> None:
+        """Let nobody advance until this call's caller gives up."""
+        ...
+
+    def start(self, call: Generation, now_s: float) -> None:
+        """Queue a call's choices up."""
+        ...
+
+    def die(self, code: int) -> None:
+        """End the process."""
+        ...
+
+    def kill(self, now_s: float) -> None:
+        """Kill the engine behind the servicer."""
+        ...
 
 
 def end_of(fault: Fault) -> End | None:
@@ -44,7 +107,7 @@ def end_of(fault: Fault) -> End | None:
 class Reception:
     """Decides what becomes of each request, and starts those that become something."""
 
-    def __init__(self, engine: "Engine") -> None:
+    def __init__(self, engine: ReceivingEngine) -> None:
         self._engine = engine
         self._greatest = Greatest()
         self._noise = Random(engine.bundle.size, frozenset(engine.bundle.eos_ids))
@@ -97,7 +160,7 @@ class Reception:
         self._started(call, verdict.bad, now_s)
         return call
 
-    def _home(self, asked: Asked, leg: Leg | None) -> Rank | Call:
+    def _home(self, asked: Asked, leg: Leg | None) -> GenerationRank | Call:
         """Return the rank that works on a request: the one it asks for, its room's, or the next one."""
         engine = self._engine
         count, wanted = len(engine.ranks), asked.rank
@@ -148,7 +211,9 @@ class Reception:
             return self._refuse(Code.ALREADY_EXISTS, f"request {asked.request_id} exists")
         return None
 
-    def _registered(self, asked: Asked, home: Rank, fault: Fault | None, bad: Bad) -> Generation:
+    def _registered(
+        self, asked: Asked, home: GenerationRank, fault: Fault | None, bad: Bad
+    ) -> Generation:
         engine = self._engine
         if asked.text is not None:
             asked.ids = engine.bundle.encode(asked.text)

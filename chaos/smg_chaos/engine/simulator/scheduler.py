@@ -8,20 +8,20 @@ waits again, at the front, and is computed anew later: its tokens stay, only tim
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Generic
 
 from smg_chaos.engine.cache.blocks import Blocks, chain
 from smg_chaos.engine.cache.loads import Meter
 from smg_chaos.engine.protocol.prompt_ids import Lately
 from smg_chaos.engine.protocol.servicer_behaviours import AnswerBlocks, Manners
 from smg_chaos.engine.settings import EngineSettings
-from smg_chaos.engine.simulator.choice import Choice, State
+from smg_chaos.engine.simulator.choice import CallT, Choice, State
 from smg_chaos.engine.simulator.pacing import Pacer
 
 _NEVER: Final = 1 << 62
 
 
-class Scheduler:
+class Scheduler(Generic[CallT]):
     """Places choices, moves them forward, takes their slots and blocks back.
 
     `on_over` is told of each choice that made its last token.
@@ -32,9 +32,9 @@ class Scheduler:
         settings: EngineSettings,
         manners: Manners,
         table: Blocks,
-        pacer: Pacer,
+        pacer: Pacer[Choice[CallT]],
         meter: Meter,
-        on_over: Callable[[Choice, float], None],
+        on_over: Callable[[Choice[CallT], float], None],
     ) -> None:
         self._settings = settings
         self._late = manners.answer_blocks is AnswerBlocks.AT_END
@@ -44,9 +44,9 @@ class Scheduler:
         self._pacer = pacer
         self._meter = meter
         self._on_over = on_over
-        self._waiting: deque[Choice] = deque()
-        self._placed: dict[Choice, None] = {}
-        self._kept: dict[Choice, None] = {}
+        self._waiting: deque[Choice[CallT]] = deque()
+        self._placed: dict[Choice[CallT], None] = {}
+        self._kept: dict[Choice[CallT], None] = {}
         self._caches = settings.caches()
         self._whole = settings.step_s == 0
         self._prefilled_s = 0.0
@@ -64,7 +64,7 @@ class Scheduler:
         """How many choices wait for one."""
         return len(self._waiting)
 
-    def placed(self) -> tuple[Choice, ...]:
+    def placed(self) -> tuple[Choice[CallT], ...]:
         """Return the choices that have a slot, in the order they got it."""
         return tuple(self._placed)
 
@@ -77,11 +77,15 @@ class Scheduler:
         """Return the prompt tokens of those that wait."""
         return sum(len(choice.call.asked.ids) for choice in self._waiting)
 
+    def prefill_tokens(self) -> int:
+        """Return the prompt tokens of those that have a slot and made no token yet."""
+        return sum(len(choice.call.asked.ids) for choice in self._placed if not choice.made)
+
     def full(self) -> bool:
         """Return whether nobody else may queue up."""
         return len(self._waiting) >= self._settings.waiting_max
 
-    def add(self, choice: Choice, now_s: float) -> None:
+    def add(self, choice: Choice[CallT], now_s: float) -> None:
         """Queue a choice up; it is placed at once if it can be."""
         self._waiting.append(choice)
         self.admit(now_s)
@@ -93,7 +97,7 @@ class Scheduler:
                 return
             self._waiting.popleft()
 
-    def _place(self, choice: Choice, now_s: float) -> bool:
+    def _place(self, choice: Choice[CallT], now_s: float) -> bool:
         asked, size = choice.call.asked, self._table.size
         tokens: Sequence[int] = asked.ids
         if choice.made:
@@ -124,7 +128,7 @@ class Scheduler:
     def _keys(self, tokens: Sequence[int]) -> list[int]:
         return self._seen.of(tokens, lambda ids: chain(ids, self._table.size))
 
-    def _place_unpaged(self, choice: Choice, now_s: float, count: int) -> bool:
+    def _place_unpaged(self, choice: Choice[CallT], now_s: float, count: int) -> bool:
         """Run something larger than all blocks together: engines that accept it do not page."""
         choice.filled = choice.stored = 0
         choice.room = _NEVER
@@ -133,7 +137,7 @@ class Scheduler:
         self._begin(choice, now_s, count, cached=0)
         return True
 
-    def _begin(self, choice: Choice, now_s: float, count: int, *, cached: int) -> None:
+    def _begin(self, choice: Choice[CallT], now_s: float, count: int, *, cached: int) -> None:
         handed = choice.call.handed
         found = cached if handed is None else max(cached, handed.cached)
         if handed is not None:
@@ -151,7 +155,7 @@ class Scheduler:
             )
         self._pacer.add(choice, self._ready_s(choice, now_s, count - cached))
 
-    def _ready_s(self, choice: Choice, now_s: float, tokens: int) -> float:
+    def _ready_s(self, choice: Choice[CallT], now_s: float, tokens: int) -> float:
         """Return when a prompt is computed: one after the other, choices of a request together."""
         call = choice.call
         if choice.index and not choice.made and call.ready_s >= now_s:
@@ -165,7 +169,7 @@ class Scheduler:
 
     # ── Steps ───────────────────────────────────────────────────────────────
 
-    def step(self, now_s: float) -> list[Choice]:
+    def step(self, now_s: float) -> list[Choice[CallT]]:
         """Make the tokens that are due; return the choices that made some."""
         stepped = []
         for choice in self._pacer.fire(now_s):
@@ -184,7 +188,7 @@ class Scheduler:
                 self._pacer.again(choice, now_s)
         return stepped
 
-    def _grow(self, choice: Choice, made: int) -> bool:
+    def _grow(self, choice: Choice[CallT], made: int) -> bool:
         while made >= choice.room:
             size = self._table.size
             more = self._table.claim((), 1)
@@ -204,7 +208,7 @@ class Scheduler:
             choice.blocks += more
         return True
 
-    def _preempt(self, choice: Choice) -> None:
+    def _preempt(self, choice: Choice[CallT]) -> None:
         self.preemptions += 1
         self._pacer.drop(choice)
         del self._placed[choice]
@@ -213,7 +217,7 @@ class Scheduler:
         choice.state = State.WAITING
         self._waiting.appendleft(choice)
 
-    def _store(self, choice: Choice) -> None:
+    def _store(self, choice: Choice[CallT]) -> None:
         """Publish the blocks that are full and not yet known."""
         first, last = choice.stored, choice.filled
         if first >= last or not self._caches:
@@ -231,7 +235,7 @@ class Scheduler:
 
     # ── Leaving ─────────────────────────────────────────────────────────────
 
-    def leave(self, choice: Choice, now_s: float) -> None:
+    def leave(self, choice: Choice[CallT], now_s: float) -> None:
         """Take back the slot and the blocks; harmless for one that has none."""
         if choice.state is State.PLACED:
             self._pacer.drop(choice)
@@ -244,7 +248,7 @@ class Scheduler:
             self._waiting.remove(choice)
         choice.state = State.OVER
 
-    def keep(self, choice: Choice) -> None:
+    def keep(self, choice: Choice[CallT]) -> None:
         """Take back the slot of a choice that is over, but leave it its blocks until `drop`."""
         assert choice.state is State.PLACED, "only who was placed has blocks"
         self._pacer.drop(choice)
@@ -254,7 +258,7 @@ class Scheduler:
         choice.state = State.OVER
         self._kept[choice] = None
 
-    def drop(self, choice: Choice) -> None:
+    def drop(self, choice: Choice[CallT]) -> None:
         """Take back the blocks that a choice was left; harmless if it was left none."""
         if self._kept.pop(choice, choice) is None:
             self._table.release(choice.blocks)
