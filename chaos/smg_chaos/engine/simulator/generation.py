@@ -18,9 +18,9 @@ from smg_chaos.engine.protocol.servicer_behaviours import (
 from smg_chaos.engine.simulator.choice import Choice, State
 from smg_chaos.engine.simulator.rank import Rank
 
-GenerationChoice: TypeAlias = "Choice[Generation]"
+GenerationChoice: TypeAlias = Choice["Generation"]
 """One of a Generate call's answers."""
-GenerationRank: TypeAlias = "Rank[Generation]"
+GenerationRank: TypeAlias = Rank["Generation"]
 """A rank that works on Generate calls."""
 AHEAD: Final = 128
 """Tokens whose messages are made at once."""
