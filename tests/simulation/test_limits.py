@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from smg_chaos.simulate.batch import Task, run_task
-from smg_chaos.simulate.rights.plans import random_limits_plan
+from smg_chaos.simulate.plans.rights_plans import random_limits_plan
 from smg_mesh.escrow.permits.permit_loans import Borrowed
 
 SEEDS = 5

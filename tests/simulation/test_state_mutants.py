@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from smg_chaos.simulate.batch import Task, run_task
-from smg_chaos.simulate.world.network import Rough
+from smg_chaos.simulate.hosts.link_faults import Rough
 from smg_mesh.crdt.documents.document_slot import Slot
 from smg_mesh.crdt.documents.document_upkeep import DocumentUpkeep
 from smg_mesh.crdt.documents.epoch_leftovers import EpochLeftovers

@@ -6,9 +6,9 @@ import pytest
 
 from smg_chaos.simulate.batch import Task, real_core, run_task
 from smg_chaos.simulate.faults import Restart, Storm
+from smg_chaos.simulate.hosts.link_faults import Rough
 from smg_chaos.simulate.random_faults import random_plan
-from smg_chaos.simulate.trial import try_plan
-from smg_chaos.simulate.world.network import Rough
+from smg_chaos.simulate.trials.trial import try_plan
 from smg_mesh.config import ProfileName
 
 SEEDS = 12

@@ -11,7 +11,7 @@ import pytest
 
 from smg_chaos.simulate.batch import Task, run_task
 from smg_chaos.simulate.outcome import Outcome
-from smg_chaos.simulate.whole.plans import random_whole_plan
+from smg_chaos.simulate.plans.whole_plans import random_whole_plan
 from smg_mesh.escrow.limit_model import Limit
 from smg_mesh.escrow.spendable_share import Share
 from smg_mesh.state.workers.shared_load import LoadView

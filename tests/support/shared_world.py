@@ -42,8 +42,9 @@ def life_of(world: World, label: str) -> ReplicaLife:
     """Return the replica that lives on a host."""
     node = world.hosts[label].node
     assert node is not None
-    assert node.life is not None
-    return node.life
+    life = commons_of(world).life(node)
+    assert life is not None
+    return life
 
 
 def put(world: World, label: str, key: str, value: str) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from smg_chaos.simulate.world.core_interface import Core, CoreFactory
+from smg_chaos.simulate.hosts.core_interface import Core, CoreFactory
 from smg_chaos.simulate.world.world import Setting, World
 from smg_mesh.config import SwimOptions
 from smg_mesh.swim.effects import Rng

@@ -7,13 +7,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final
 
+from smg_chaos.simulate.hosts.core_interface import CoreFactory
 from smg_chaos.simulate.outcome import Outcome
 from smg_chaos.simulate.random_faults import random_plan
 from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory
 from smg_chaos.simulate.scenarios.catalogue import SCENARIOS
 from smg_chaos.simulate.scenarios.scenario import play
-from smg_chaos.simulate.trial import try_plan
-from smg_chaos.simulate.world.core_interface import CoreFactory
+from smg_chaos.simulate.trials.trial import try_plan
 from smg_chaos.simulate.world.world import Setting
 from smg_mesh.config import ProfileName
 

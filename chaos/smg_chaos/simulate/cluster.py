@@ -3,9 +3,9 @@
 from typing import Final
 
 from smg_chaos.simulate.base.virtual_clock import MS, SECOND
+from smg_chaos.simulate.hosts.host import Host
 from smg_chaos.simulate.random_faults import name_of
 from smg_chaos.simulate.world.checkers import agreed, disagreements
-from smg_chaos.simulate.world.host import Host
 from smg_chaos.simulate.world.world import World
 
 _COLD_MAX: Final = 48

@@ -22,7 +22,7 @@ from smg_chaos.simulate.table import (
     figures_table,
     target_line,
 )
-from smg_chaos.simulate.trial import live, try_plan
+from smg_chaos.simulate.trials.trial import live, try_plan
 from smg_chaos.simulate.world.world import Setting, World
 from smg_mesh.config import ProfileName
 

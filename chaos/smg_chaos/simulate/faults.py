@@ -6,17 +6,16 @@ longer makes sense when its time comes (crash a dead node, restart a living one)
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.base.virtual_clock import MS
-from smg_chaos.simulate.world.network import Rough
+from smg_chaos.simulate.hosts.link_faults import Rough
+from smg_chaos.simulate.hosts.loop_pause import stand_still
 
 if TYPE_CHECKING:
-    from smg_chaos.simulate.world.host import Host
-    from smg_chaos.simulate.world.node import Node
+    from smg_chaos.simulate.hosts.host import Host, Node
     from smg_chaos.simulate.world.world import World
 
 
@@ -235,15 +234,6 @@ def _pause(world: "World", fault: Pause) -> None:
         text = f"stands still for {fault.for_ms} ms"
         world.chronicle.deed(world.agenda.now_us, fault.who, text)
         stand_still(world, node, for_ms=fault.for_ms, timers_first=fault.timers_first)
-
-
-def stand_still(world: "World", node: "Node", *, for_ms: int, timers_first: bool) -> None:
-    """Stop a node's loop and plan that it goes on."""
-    if node.teller is not None:
-        node.teller.end()  # What its books say until here: on waking it forgets one half before the other.
-    world.stop(node)
-    deed = partial(world.go_on, node, timers_first=timers_first)
-    world.agenda.deed(world.agenda.now_us + for_ms * MS, deed)
 
 
 def _slow(world: "World", fault: Slow) -> None:

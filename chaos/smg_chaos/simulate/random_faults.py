@@ -26,7 +26,7 @@ from smg_chaos.simulate.faults import (
     Storm,
     Twin,
 )
-from smg_chaos.simulate.world.network import Rough
+from smg_chaos.simulate.hosts.link_faults import Rough
 from smg_mesh.config import PROFILES, ProfileName
 
 if TYPE_CHECKING:

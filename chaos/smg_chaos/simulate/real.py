@@ -1,7 +1,7 @@
 """The cores and replicas that real nodes run."""
 
+from smg_chaos.simulate.hosts.core_interface import Core
 from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory
-from smg_chaos.simulate.world.core_interface import Core
 from smg_mesh.config import SwimOptions
 from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import Address

@@ -6,27 +6,25 @@ conflicts that are shown are exactly the writes that did not know of each other.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from smg_chaos.simulate.base.virtual_clock import MS
+from smg_chaos.simulate.hosts.state_write import Cell, Write
 from smg_chaos.simulate.replicas.checkers import is_old_removal
 from smg_chaos.simulate.replicas.recorded_views import LOAD, SETTINGS, STICKY
-from smg_chaos.simulate.replicas.replica_interface import Cell
+from smg_chaos.simulate.replicas.replica_life import ReplicaLife
+from smg_chaos.simulate.replicas.shared_world import Commons
 from smg_chaos.simulate.replicas.state_events import REGISTER_TTL_MS, read_published
-from smg_chaos.simulate.replicas.write_ledger import WORKERS, Write
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.replicas.replica_life import ReplicaLife
-    from smg_chaos.simulate.replicas.shared_world import Commons
+from smg_chaos.simulate.replicas.write_ledger import WORKERS
 
 SUBJECTS_MAX: Final = 12
 """How many differences a report lists."""
 _SPACES: Final = (WORKERS, SETTINGS)
 
 
-def differences(commons: "Commons", *, leftovers: bool = False) -> list[str]:
+def differences(commons: Commons, *, leftovers: bool = False) -> list[str]:
     """Return what is not as it must be; empty: all is well.
 
     `leftovers`: some nodes may hold entries of an earlier epoch that others lack, and that count for nothing.
@@ -49,12 +47,12 @@ def differences(commons: "Commons", *, leftovers: bool = False) -> list[str]:
     return wrong[:SUBJECTS_MAX]
 
 
-def sums_agree(lives: "list[ReplicaLife]") -> bool:
+def sums_agree(lives: list[ReplicaLife]) -> bool:
     """Return whether the same counts for all; only to be asked when digests are equal."""
     return not _sums_differ(lives)
 
 
-def _pieces_differ(lives: "list[ReplicaLife]") -> list[str]:
+def _pieces_differ(lives: list[ReplicaLife]) -> list[str]:
     """Compare everybody's pieces with those of the first."""
     wrong: list[str] = []
     if not lives:
@@ -73,7 +71,7 @@ def _pieces_differ(lives: "list[ReplicaLife]") -> list[str]:
     return wrong
 
 
-def _sums_differ(lives: "list[ReplicaLife]") -> list[str]:
+def _sums_differ(lives: list[ReplicaLife]) -> list[str]:
     sums = [_sums(life) for life in lives]
     return [
         f"{life.node.host.label} sums up {found}, and {lives[0].node.host.label} {sums[0]}"
@@ -82,11 +80,11 @@ def _sums_differ(lives: "list[ReplicaLife]") -> list[str]:
     ]
 
 
-def _sums(life: "ReplicaLife") -> dict[str, tuple[str, int]]:
+def _sums(life: ReplicaLife) -> dict[str, tuple[str, int]]:
     return {name: (one.digest, one.entries) for name, one in life.replica.state().items()}
 
 
-def _pieces(life: "ReplicaLife") -> dict[str, tuple[int, str]]:
+def _pieces(life: ReplicaLife) -> dict[str, tuple[int, str]]:
     held = life.replica.holdings(full=False)
     return {piece.name: (piece.epoch, piece.digest.hex()) for piece in held}
 
@@ -94,9 +92,7 @@ def _pieces(life: "ReplicaLife") -> dict[str, tuple[int, str]]:
 # ── Cells ────────────────────────────────────────────────────────────────────
 
 
-def _cells_differ(
-    commons: "Commons", life: "ReplicaLife", expected: Mapping[Cell, Write]
-) -> list[str]:
+def _cells_differ(commons: Commons, life: ReplicaLife, expected: Mapping[Cell, Write]) -> list[str]:
     wrong: list[str] = []
     label, keep_ms = life.node.host.label, commons.options.removed_keep_ms
     for cell, write in expected.items():
@@ -145,8 +141,8 @@ def expected_workers(expected: Mapping[Cell, Write]) -> dict[str, bool]:
 
 
 def _workers_differ(
-    commons: "Commons",
-    life: "ReplicaLife",
+    commons: Commons,
+    life: ReplicaLife,
     workers: Mapping[str, bool],
     expected: Mapping[Cell, Write],
 ) -> list[str]:
@@ -170,7 +166,7 @@ def _workers_differ(
 
 
 def _settings_differ(
-    commons: "Commons", life: "ReplicaLife", expected: Mapping[Cell, Write]
+    commons: Commons, life: ReplicaLife, expected: Mapping[Cell, Write]
 ) -> list[str]:
     label = life.node.host.label
     wrong: list[str] = []
@@ -189,7 +185,7 @@ def _settings_differ(
 
 
 def _conflicts_differ(
-    commons: "Commons", life: "ReplicaLife", expected: Mapping[Cell, Write]
+    commons: Commons, life: ReplicaLife, expected: Mapping[Cell, Write]
 ) -> list[str]:
     label = life.node.host.label
     wrong: list[str] = []
@@ -202,13 +198,13 @@ def _conflicts_differ(
     return wrong
 
 
-def _shown(life: "ReplicaLife", cell: Cell) -> list[int]:
+def _shown(life: ReplicaLife, cell: Cell) -> list[int]:
     """Return the times of the writes that are shown as conflicts, newest first."""
     held = life.views.space(cell[0]).conflicts(cell[1])
     return sorted({one.entry.hlc for one in held}, reverse=True)
 
 
-def concurrent(commons: "Commons", cell: Cell) -> list[int]:
+def concurrent(commons: Commons, cell: Cell) -> list[int]:
     """Return the times of the writes that did not know of the winner, nor any write of them."""
     written = list(commons.ledger.writes(cell))
     latest: dict[str, Write] = {}
@@ -231,7 +227,7 @@ def concurrent(commons: "Commons", cell: Cell) -> list[int]:
 # ── Registers ────────────────────────────────────────────────────────────────
 
 
-def registers_differ(commons: "Commons", *, since_us: int) -> list[str]:
+def registers_differ(commons: Commons, *, since_us: int) -> list[str]:
     """Return where a living node's registers are not what it published since then.
 
     Each of them is said by rumor alone, again and again: a node may have missed the last time, not all.

@@ -10,14 +10,13 @@ After every call into a replica its pieces that changed are looked at, cell by c
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from smg_chaos.simulate.replicas.replica_interface import Cell
-from smg_chaos.simulate.replicas.write_ledger import Write
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.replicas.replica_life import ReplicaLife
-    from smg_chaos.simulate.replicas.shared_world import Commons
+from smg_chaos.simulate.hosts.state_write import Cell, Write
+from smg_chaos.simulate.replicas.recorded_views import Views
+from smg_chaos.simulate.replicas.replica_interface import Replica
+from smg_chaos.simulate.replicas.write_ledger import Held, Ledger
+from smg_mesh.config import StateOptions
 
 _CAPS_EVERY: Final = 16
 """Looks at one node after which its sizes are looked at."""
@@ -28,14 +27,47 @@ _DOCUMENT_GROWTH_FACTOR: Final = 4
 """A document is refused new keys at its cap; what other nodes wrote meanwhile is taken all the same."""
 
 
+class CheckedLife(Protocol):
+    """The life that is looked at."""
+
+    number: int
+    held: Held
+    replica: Replica
+    views: Views
+
+    def wall_ms(self) -> int:
+        """Return what the node's wall clock shows."""
+        ...
+
+    def broken(self, promise: str) -> None:
+        """Note that something happened which must not."""
+        ...
+
+
+class CheckedCommons(Protocol):
+    """The replicated state of the world that is looked at."""
+
+    options: StateOptions
+    wild: bool
+    ledger: Ledger
+
+    def note_cell(self, cell: Cell) -> None:
+        """Look at a cell from now on."""
+        ...
+
+    def cells_of(self, space: str) -> Iterable[Cell]:
+        """Return all cells of a namespace or table that were ever written."""
+        ...
+
+
 class StateCheckers:
     """Everything that is watched in one world's replicated state."""
 
-    def __init__(self, commons: "Commons") -> None:
+    def __init__(self, commons: CheckedCommons) -> None:
         self._commons = commons
         self.looks = 0
 
-    def counts(self, life: "ReplicaLife", write: Write) -> None:
+    def counts(self, life: CheckedLife, write: Write) -> None:
         """A write was acknowledged: it counts there now."""
         before = life.held.writes.get(write.cell)
         self._commons.note_cell(write.cell)
@@ -44,14 +76,14 @@ class StateCheckers:
             return
         self._commons.ledger.holds(life.number, write)
 
-    def restored(self, life: "ReplicaLife", sure: Mapping[Cell, Write]) -> None:
+    def restored(self, life: CheckedLife, sure: Mapping[Cell, Write]) -> None:
         """A life began on a disk on which all of this was: it must still count."""
         for write in sure.values():
             self._commons.ledger.holds(life.number, write)
         for cell in sure:
             self._cell(life, cell)
 
-    def look(self, life: "ReplicaLife", pieces: Iterable[str]) -> None:
+    def look(self, life: CheckedLife, pieces: Iterable[str]) -> None:
         """Look at all cells of these pieces."""
         self.looks += 1
         if self.looks % _CAPS_EVERY == 0:
@@ -60,7 +92,7 @@ class StateCheckers:
             for cell in self._commons.cells_of(space):
                 self._cell(life, cell)
 
-    def _cell(self, life: "ReplicaLife", cell: Cell) -> None:
+    def _cell(self, life: CheckedLife, cell: Cell) -> None:
         before = life.held.writes.get(cell)
         now = life.views.latest(cell)
         if now is None:
@@ -91,7 +123,7 @@ class StateCheckers:
         else:
             self._commons.ledger.holds(life.number, write)
 
-    def _may_go_back(self, life: "ReplicaLife", before: Write, now: Write) -> bool:
+    def _may_go_back(self, life: CheckedLife, before: Write, now: Write) -> bool:
         """Return whether an earlier write may count where a later one did."""
         ledger = self._commons.ledger
         return (
@@ -101,7 +133,7 @@ class StateCheckers:
             or (now.value is None and self._is_old_removal(life, before))
         )
 
-    def _may_vanish(self, life: "ReplicaLife", before: Write) -> bool:
+    def _may_vanish(self, life: CheckedLife, before: Write) -> bool:
         """Return whether a node may know nothing of a cell any more."""
         ledger = self._commons.ledger
         return (
@@ -112,7 +144,7 @@ class StateCheckers:
             or self._was_removed(life, before)
         )
 
-    def _was_removed(self, life: "ReplicaLife", before: Write) -> bool:
+    def _was_removed(self, life: CheckedLife, before: Write) -> bool:
         """Return whether a write was removed, so long ago that the others may not know of it any more.
 
         Who missed the removal learns only that there is nothing.
@@ -124,11 +156,11 @@ class StateCheckers:
             if one.value is None
         )
 
-    def _is_old_removal(self, life: "ReplicaLife", write: Write) -> bool:
+    def _is_old_removal(self, life: CheckedLife, write: Write) -> bool:
         keep_ms = self._commons.options.removed_keep_ms - CLOCKS_APART_MS
         return is_old_removal(write, life.wall_ms(), keep_ms)
 
-    def _caps(self, life: "ReplicaLife") -> None:
+    def _caps(self, life: CheckedLife) -> None:
         options = self._commons.options
         size_bytes_max = _DOCUMENT_GROWTH_FACTOR * options.document_bytes_max
         for piece in life.replica.holdings(full=False):

@@ -1,21 +1,45 @@
 """Namespaces and tables that write down what they acknowledge."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from smg_chaos.simulate.hosts.state_write import Cell, Write
 from smg_chaos.simulate.replicas.replica_interface import Row, Table
-from smg_chaos.simulate.replicas.write_ledger import Write
 from smg_mesh.crdt.entry import Held
 from smg_mesh.crdt.namespace import Heard, Namespace
 
-if TYPE_CHECKING:
-    from smg_chaos.simulate.replicas.replica_life import ReplicaLife
+
+class WriteWitness(Protocol):
+    """The life whose writes are written down."""
+
+    name: str
+
+    @property
+    def now_us(self) -> int:
+        """The world's time."""
+        ...
+
+    def wall_ms(self) -> int:
+        """Return what the node's wall clock shows."""
+        ...
+
+    def wrote(self, write: Write) -> None:
+        """Something was acknowledged here."""
+        ...
+
+    def retired(self, cell: Cell) -> None:
+        """An own entry was taken away here."""
+        ...
+
+    def broken(self, promise: str) -> None:
+        """Note that something happened which must not."""
+        ...
 
 
 class WitnessedNamespace:
     """A namespace of one life; everything it does is the real one's."""
 
-    def __init__(self, real: Namespace, life: "ReplicaLife") -> None:
+    def __init__(self, real: Namespace, life: WriteWitness) -> None:
         self._real = real
         self._life = life
 
@@ -78,7 +102,7 @@ class WitnessedNamespace:
 class WitnessedTable:
     """A table of one life; everything it does is the real one's."""
 
-    def __init__(self, real: Table, name: str, life: "ReplicaLife") -> None:
+    def __init__(self, real: Table, name: str, life: WriteWitness) -> None:
         self._real = real
         self._name = name
         self._life = life

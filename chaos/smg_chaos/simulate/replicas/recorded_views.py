@@ -1,15 +1,18 @@
 """The typed views of one life, over namespaces and tables that write down what they acknowledge."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from smg_chaos.simulate.replicas.recorded_tables import WitnessedNamespace, WitnessedTable
-from smg_chaos.simulate.replicas.replica_interface import Cell
+from smg_chaos.simulate.hosts.state_write import Cell
+from smg_chaos.simulate.replicas.recorded_tables import (
+    WitnessedNamespace,
+    WitnessedTable,
+    WriteWitness,
+)
+from smg_chaos.simulate.replicas.replica_interface import Replica
 from smg_chaos.simulate.replicas.write_ledger import WORKERS
+from smg_mesh.config import StateOptions
 from smg_mesh.state.settings import SettingsView
 from smg_mesh.state.workers.worker_registry import WorkerRegistry
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.replicas.replica_life import ReplicaLife
 
 SETTINGS: Final = "settings"
 STICKY: Final = "sticky"
@@ -17,10 +20,21 @@ LOAD: Final = "sim"
 """The kind of registers that simulated nodes write."""
 
 
+class ViewedLife(WriteWitness, Protocol):
+    """The life whose views these are."""
+
+    replica: Replica
+
+    @property
+    def options(self) -> StateOptions:
+        """What its replica was told."""
+        ...
+
+
 class Views:
     """What a node's own code sees of shared state."""
 
-    def __init__(self, life: "ReplicaLife") -> None:
+    def __init__(self, life: ViewedLife) -> None:
         replica = life.replica
         self._spaces = {
             name: WitnessedNamespace(replica.namespace(name), life) for name in (WORKERS, SETTINGS)

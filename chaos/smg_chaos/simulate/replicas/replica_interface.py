@@ -1,7 +1,7 @@
 """What the world needs of a replica, so that tests can put a simple one in its place."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from smg_mesh.config import StateOptions
 from smg_mesh.crdt.namespace import Namespace
@@ -180,7 +180,3 @@ class ReplicaFactory(Protocol):
     ) -> Replica:
         """Return it."""
         ...
-
-
-Cell: TypeAlias = tuple[str, str]
-"""A namespace or table, and a key in it."""

@@ -6,18 +6,30 @@ one after the other a while later, and the next `tick` comes when it was asked f
 process that stands still does none of it until it runs again.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import Final, ParamSpec, Protocol, TypeVar
 
 from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.base.virtual_clock import CALL, MS, SECOND
+from smg_chaos.simulate.hosts.host import Node
+from smg_chaos.simulate.hosts.ports import (
+    CoreDriver,
+    HasAgenda,
+    HasNotes,
+    HasSeed,
+    HasTrace,
+    PromiseReport,
+)
+from smg_chaos.simulate.hosts.state_write import Cell, Write
+from smg_chaos.simulate.replicas.checkers import StateCheckers
+from smg_chaos.simulate.replicas.live_pieces import LivePieces
 from smg_chaos.simulate.replicas.recorded_views import Views
-from smg_chaos.simulate.replicas.replica_interface import Cell, Replica
-from smg_chaos.simulate.replicas.write_ledger import WORKERS, Held, Write
+from smg_chaos.simulate.replicas.replica_interface import Replica, ReplicaFactory
+from smg_chaos.simulate.replicas.write_ledger import WORKERS, Held, Ledger
 from smg_mesh.config import StateOptions
 from smg_mesh.crdt.namespace import StateError
 from smg_mesh.swim.messages import News
-from smg_mesh.sync.exchange.piece_interface import PieceError, PieceState
+from smg_mesh.sync.exchange.piece_interface import PieceError
 from smg_mesh.sync.join_progress import Arrival
 from smg_mesh.sync.replica_effects import (
     Count,
@@ -28,10 +40,6 @@ from smg_mesh.sync.replica_effects import (
     Wake,
     Wish,
 )
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.replicas.shared_world import Commons
-    from smg_chaos.simulate.world.node import Node
 
 _LATE_US: Final = 500
 _WISHES_MAX: Final = 100_000
@@ -47,10 +55,34 @@ _A = ParamSpec("_A")
 _R = TypeVar("_R")
 
 
+class ReplicaWorld(HasAgenda, HasSeed, HasNotes, HasTrace, PromiseReport, CoreDriver, Protocol):
+    """The world of a life that shares state."""
+
+
+class LifeCommons(Protocol):
+    """The replicated state of the world that a life belongs to."""
+
+    options: StateOptions
+    watchful: bool
+    make_replica: ReplicaFactory
+    ledger: Ledger
+    checkers: StateCheckers
+    forgot: int
+
+    @property
+    def world(self) -> ReplicaWorld:
+        """The world itself."""
+        ...
+
+    def number(self) -> int:
+        """Return a number that no other life has."""
+        ...
+
+
 class ReplicaLife:
     """What one node holds, from its start to its end."""
 
-    def __init__(self, commons: "Commons", node: "Node") -> None:
+    def __init__(self, commons: LifeCommons, node: Node) -> None:
         self._commons = commons
         self._world = commons.world
         self.node = node
@@ -324,49 +356,3 @@ class ReplicaLife:
 
 def _true() -> bool:
     return True
-
-
-class LivePieces:
-    """The pieces of a life as its exchanges see them."""
-
-    def __init__(self, life: ReplicaLife) -> None:
-        self._run: Final = life.run
-        self._replica: Final = life.replica
-
-    @property
-    def stale(self) -> bool:
-        """Whether the node was away for too long."""
-        return self._replica.stale
-
-    @property
-    def history(self) -> bytes:
-        """Which cluster's state it is."""
-        return self._replica.history
-
-    def digest(self) -> bytes:
-        """Return 8 bytes over all pieces."""
-        return self._replica.digest()
-
-    def forget_stale(self) -> None:
-        """Drop what is stale."""
-        self._run(self._replica.forget_stale)
-
-    def holdings(self, *, full: bool) -> Sequence[PieceState]:
-        """Return every piece that is not empty."""
-        return self._run(self._replica.holdings, full=full)
-
-    def summary(self, name: str, epoch: int) -> bytes:
-        """Return what is held of a piece."""
-        return self._run(self._replica.summary, name, epoch)
-
-    def missing(self, name: str, epoch: int, summary: bytes) -> bytes:
-        """Return what another side lacks."""
-        return self._run(self._replica.missing, name, epoch, summary)
-
-    def merge(self, name: str, epoch: int, update: bytes, *, peer: str) -> None:
-        """Take in what a peer sent."""
-        self._run(self._replica.merge, name, epoch, update, peer=peer)
-
-    def epoch(self, name: str) -> int:
-        """Return the epoch at which a piece is held."""
-        return self._replica.epoch(name)

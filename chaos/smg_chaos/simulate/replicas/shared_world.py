@@ -2,29 +2,33 @@
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from smg_chaos.simulate.base.virtual_clock import MS
+from smg_chaos.simulate.hosts.host import EPOCH_MS, Node
+from smg_chaos.simulate.hosts.ports import HasNodes
+from smg_chaos.simulate.hosts.state_write import Cell
 from smg_chaos.simulate.replicas.checkers import (
     HLC_COUNTER_BITS,
     StateCheckers,
     is_old_removal,
 )
-from smg_chaos.simulate.replicas.replica_interface import Cell, ReplicaFactory
-from smg_chaos.simulate.replicas.replica_life import ReplicaLife
+from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory
+from smg_chaos.simulate.replicas.replica_life import ReplicaLife, ReplicaWorld
 from smg_chaos.simulate.replicas.replica_setting import StateSetting
 from smg_chaos.simulate.replicas.write_ledger import Ledger
-from smg_chaos.simulate.world.host import EPOCH_MS
 
-if TYPE_CHECKING:
-    from smg_chaos.simulate.world.node import Node
-    from smg_chaos.simulate.world.world import World
+
+class SharingWorld(ReplicaWorld, HasNodes, Protocol):
+    """The world whose nodes share state."""
 
 
 class Commons:
     """One world's replicated state."""
 
-    def __init__(self, world: "World", setting: StateSetting, make_replica: ReplicaFactory) -> None:
+    def __init__(
+        self, world: SharingWorld, setting: StateSetting, make_replica: ReplicaFactory
+    ) -> None:
         self.world = world
         self.options = setting.options
         self.wild = setting.wild
@@ -33,6 +37,7 @@ class Commons:
         self.ledger = Ledger()
         self.checkers = StateCheckers(self)
         self._cells: dict[str, dict[Cell, None]] = {}
+        self._lives: dict[Node, ReplicaLife] = {}
         self._numbered = 0
         self.forgot = 0
         """How often a node dropped everything because it was away for too long."""
@@ -42,16 +47,20 @@ class Commons:
         self._numbered += 1
         return self._numbered
 
-    def born(self, node: "Node") -> ReplicaLife:
+    def born(self, node: Node) -> ReplicaLife:
         """Begin a life's replica, from what the disk of its host holds."""
         life = ReplicaLife(self, node)
-        node.life = life
+        node.life = self._lives[node] = life
         life.begin()
         return life
 
     def lives(self) -> list[ReplicaLife]:
         """Return all that live now, in the order of their hosts."""
-        return [node.life for node in self.world.nodes() if node.life is not None]
+        return [self._lives[node] for node in self.world.nodes() if node in self._lives]
+
+    def life(self, node: Node) -> ReplicaLife | None:
+        """Return the life of a node, None before it began."""
+        return self._lives.get(node)
 
     def note_cell(self, cell: Cell) -> None:
         """Look at a cell from now on."""

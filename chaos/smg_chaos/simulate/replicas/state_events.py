@@ -7,11 +7,13 @@ a worker that is not there). What a node refuses must have changed nothing.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from smg_chaos.simulate.base.virtual_clock import MS
+from smg_chaos.simulate.hosts.host import Host
+from smg_chaos.simulate.hosts.ports import HasAgenda, HasChronicle, HasHosts, HostPower
 from smg_chaos.simulate.replicas.recorded_views import LOAD
 from smg_mesh.crdt.namespace import StateError
 from smg_mesh.state.workers.worker_keys import Listing
@@ -19,8 +21,7 @@ from smg_mesh.state.workers.worker_registry import WorkerSpec
 
 if TYPE_CHECKING:
     from smg_chaos.simulate.replicas.replica_life import ReplicaLife
-    from smg_chaos.simulate.world.host import Host
-    from smg_chaos.simulate.world.world import World
+    from smg_chaos.simulate.replicas.shared_world import Commons
 
 REGISTER_TTL_MS: Final = 30_000
 Spoken: TypeAlias = Literal["api", "kubernetes", "dns"]
@@ -175,12 +176,21 @@ Deed: TypeAlias = (
 )
 
 
-def plan_deed(world: "World", deed: Deed) -> None:
+class EventWorld(HasAgenda, HasChronicle, HasHosts, HostPower, Protocol):
+    """The world in which people and clients do something to shared state."""
+
+    @property
+    def commons(self) -> "Commons | None":
+        """Its replicated state, if it has any."""
+        ...
+
+
+def plan_deed(world: EventWorld, deed: Deed) -> None:
     """Put a deed on the world's agenda."""
     world.agenda.deed(deed.at_ms * MS, _happen, world, deed)
 
 
-def do_now(world: "World", deed: Deed) -> bool:
+def do_now(world: EventWorld, deed: Deed) -> bool:
     """Do it now; return whether a node did it, and did not refuse."""
     host = world.hosts.get(deed.who)
     act = _ON_HOSTS.get(type(deed))
@@ -189,12 +199,13 @@ def do_now(world: "World", deed: Deed) -> bool:
             act(world, host, deed)
         return host is not None
     node = None if host is None else host.node
-    if node is None or node.life is None or node.stopped or node.leaving or node.superseded:
+    if node is None or node.stopped or node.leaving or node.superseded:
         return False
-    return _on_node(node.life, deed)
+    life = None if world.commons is None else world.commons.life(node)
+    return False if life is None else _on_node(life, deed)
 
 
-def _happen(world: "World", deed: Deed) -> None:
+def _happen(world: EventWorld, deed: Deed) -> None:
     did = do_now(world, deed)
     if did:
         world.chronicle.deed(world.agenda.now_us, deed.who, described(deed))
@@ -325,12 +336,12 @@ def read_published(content: bytes) -> Published:
 # ── Hosts ────────────────────────────────────────────────────────────────────
 
 
-def _away(world: "World", host: "Host", deed: Away) -> None:
+def _away(world: EventWorld, host: Host, deed: Away) -> None:
     world.kill(host)
     world.agenda.deed(world.agenda.now_us + deed.for_ms * MS, _back, world, host, deed)
 
 
-def _back(world: "World", host: "Host", deed: Away) -> None:
+def _back(world: EventWorld, host: Host, deed: Away) -> None:
     if host.node is not None:
         return
     told = "starts again"
@@ -344,7 +355,7 @@ def _back(world: "World", host: "Host", deed: Away) -> None:
     world.boot(host)
 
 
-def _set_clock(world: "World", host: "Host", deed: SetClock) -> None:
+def _set_clock(world: EventWorld, host: Host, deed: SetClock) -> None:
     host.clock_wrong_ms = deed.wrong_ms
 
 

@@ -14,27 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from smg_chaos.simulate.replicas.replica_interface import Cell
+from smg_chaos.simulate.hosts.state_write import Cell, Write
 
 WORKERS: Final = "workers"
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One acknowledged write; `value` is None for a removal."""
-
-    cell: Cell
-    owner: str
-    hlc: int
-    seen: int
-    value: bytes | None
-    at_us: int
-    boot: int = 0
-
-    @property
-    def order(self) -> tuple[int, str]:
-        """What decides between two writes of one cell."""
-        return (self.hlc, self.owner)
 
 
 @dataclass(slots=True)

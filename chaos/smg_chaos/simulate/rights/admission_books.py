@@ -18,16 +18,14 @@ counted.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from smg_chaos.simulate.base.virtual_clock import MS, SECOND
+from smg_chaos.simulate.hosts.host import EPOCH_MS
+from smg_chaos.simulate.hosts.ports import HasAgenda, HasNotes, PromiseReport
 from smg_chaos.simulate.rights.definitions import Definitions
-from smg_chaos.simulate.world.host import EPOCH_MS
 from smg_mesh.escrow.book_rows import Minting
 from smg_mesh.escrow.limit_model import Life, Limit, window_of
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.world.world import World
 
 LINGERS_US: Final = 6 * SECOND
 """So long after it sees a majority again a node may wait for the first grant of an owner."""
@@ -68,10 +66,14 @@ class Page:
         return self.ends_us - self.begins_us
 
 
+class BookedWorld(HasAgenda, HasNotes, PromiseReport, Protocol):
+    """The world of which the books are kept."""
+
+
 class Books:
     """All pages of a world."""
 
-    def __init__(self, world: "World", definitions: Definitions, *, phase_ms: int = 0) -> None:
+    def __init__(self, world: BookedWorld, definitions: Definitions, *, phase_ms: int = 0) -> None:
         self._world = world
         self._phase_ms = phase_ms
         self._definitions = definitions

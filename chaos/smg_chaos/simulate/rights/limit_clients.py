@@ -8,15 +8,14 @@ from collections import deque
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from smg_chaos.simulate.base.virtual_clock import MS, SECOND
+from smg_chaos.simulate.hosts.host import Node
 from smg_chaos.simulate.rights.admission_books import Page
+from smg_chaos.simulate.rights.open_permits import Openings
 from smg_chaos.simulate.rights.rights_setting import Flow
 from smg_mesh.escrow.spendable_share import Share
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.rights.rights_life import Teller
 
 WAIT_US: Final = 60 * MS
 WAITING_MAX: Final = 200
@@ -48,10 +47,52 @@ class _Answer:
     used: float
 
 
+class PermitMarket(Protocol):
+    """The rights of the world, as far as it is counted what is open at a time."""
+
+    openings: Openings
+
+
+class AskedRights(Protocol):
+    """The rights of the node that is asked."""
+
+    node: Node
+
+    @property
+    def market(self) -> PermitMarket:
+        """The rights of the world."""
+        ...
+
+    @property
+    def now_us(self) -> int:
+        """The world's clock."""
+        ...
+
+    def share(self, key: str) -> Share | None:
+        """Return the share of a key, awake."""
+        ...
+
+    def want(self, share: Share, cost: int) -> None:
+        """Ask for so much soon."""
+        ...
+
+    def page(self, share: Share) -> Page:
+        """Return the page of the window that a share is in."""
+        ...
+
+    def charge(self, share: Share, cost: int) -> Page:
+        """Count what was charged to a share."""
+        ...
+
+    def settle(self, page: Page, unused: int) -> None:
+        """Count what was given back of a charge in the same window."""
+        ...
+
+
 class Customers:
     """All of one node's."""
 
-    def __init__(self, teller: "Teller", flows: tuple[Flow, ...], own: Random) -> None:
+    def __init__(self, teller: AskedRights, flows: tuple[Flow, ...], own: Random) -> None:
         self._teller = teller
         self._own = own
         self._counters = [

@@ -11,17 +11,15 @@ spent has to be what was spent. Rows are compared with what they were, and only 
 changed are added up again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
+from smg_chaos.simulate.hosts.ports import PromiseReport
 from smg_chaos.simulate.rights.admission_books import Books, Page
+from smg_chaos.simulate.rights.open_permits import Openings, RoomReport
 from smg_mesh.escrow.book_rows import Held, Minting, Row
 from smg_mesh.escrow.limit_model import Life
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.rights.rights_life import Teller
-    from smg_chaos.simulate.world.world import World
 
 _SHEETS_MAX: Final = 512
 """Windows that are looked at; the oldest make room."""
@@ -43,10 +41,40 @@ class _Sheet:
     mintings: dict[_Office, Minting] = field(default_factory=dict)
 
 
+class JudgedMarket(Protocol):
+    """The rights of the world that is judged."""
+
+    openings: Openings
+
+    def tellers(self) -> Sequence[RoomReport]:
+        """Return the rights of all that live now."""
+        ...
+
+    def took_office(self, row: Minting) -> None:
+        """Take note of who owns a window for the first time."""
+        ...
+
+
+class JudgedRights(RoomReport, Protocol):
+    """The rights of the node that is looked at."""
+
+    me: Life
+
+    @property
+    def market(self) -> JudgedMarket:
+        """The rights of the world."""
+        ...
+
+    @property
+    def wall_ms(self) -> int:
+        """What its wall clock shows."""
+        ...
+
+
 class Judge:
     """One per world."""
 
-    def __init__(self, world: "World", books: Books, *, settling: frozenset[str]) -> None:
+    def __init__(self, world: PromiseReport, books: Books, *, settling: frozenset[str]) -> None:
         self._world = world
         self._books = books
         self._settling = settling
@@ -54,7 +82,7 @@ class Judge:
         self._sheets: dict[_Place, _Sheet] = {}
         self.looks = 0
 
-    def look(self, teller: "Teller") -> None:
+    def look(self, teller: JudgedRights) -> None:
         """Take a node's rows, and add up the windows of which something is new."""
         self.looks += 1
         changed: dict[_Place, int] = {}
@@ -71,7 +99,7 @@ class Judge:
         if permits and self.looks % _ROOMS_EVERY == 0:
             teller.market.openings.look(teller.market.tellers())
 
-    def _take(self, row: Row, teller: "Teller") -> bool:
+    def _take(self, row: Row, teller: JudgedRights) -> bool:
         place = (row.key, row.window)
         sheet = self._sheets.get(place)
         if sheet is None:

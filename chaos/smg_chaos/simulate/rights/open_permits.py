@@ -10,15 +10,13 @@ What nodes say they have room for is added up, too: it never exceeds the largest
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from smg_chaos.simulate.base.virtual_clock import SECOND
+from smg_chaos.simulate.hosts.ports import HasAgenda, PromiseReport
 from smg_chaos.simulate.rights.definitions import Definitions
+from smg_chaos.simulate.rights.escrow import RightsCore
 from smg_mesh.escrow.book_rows import Held
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.rights.rights_life import Teller
-    from smg_chaos.simulate.world.world import World
 
 LINGERS_US: Final = 6 * SECOND
 """A borrower goes on for 5 s with what it cannot renew."""
@@ -45,10 +43,24 @@ class _Places:
             self.since_us = until_us
 
 
+class PermitWorld(HasAgenda, PromiseReport, Protocol):
+    """The world of which it is counted what is open at a time."""
+
+
+class RoomReport(Protocol):
+    """The rights of a node, as far as they say what it has room for."""
+
+    core: RightsCore
+
+    def window_ms(self, key: str) -> int:
+        """Return how long the windows of a key are."""
+        ...
+
+
 class Openings:
     """All of one world."""
 
-    def __init__(self, world: "World", definitions: Definitions) -> None:
+    def __init__(self, world: PermitWorld, definitions: Definitions) -> None:
         self._world = world
         self._definitions = definitions
         self._places: dict[str, _Places] = {}
@@ -84,7 +96,7 @@ class Openings:
             used += [places.seconds.get(second, 0) / SECOND / amount for second in seconds]
         return used
 
-    def look(self, tellers: Iterable["Teller"]) -> None:
+    def look(self, tellers: Iterable[RoomReport]) -> None:
         """Add up what living nodes say they have room for."""
         room: dict[str, int] = {}
         said: dict[str, list[str]] = {}

@@ -1,16 +1,24 @@
 """What befalls limits and their owners, as values, beside what befalls nodes and links."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
 
 from smg_chaos.simulate.base.virtual_clock import MS
+from smg_chaos.simulate.hosts.host import Host
+from smg_chaos.simulate.hosts.loop_pause import PausedWorld, stand_still
+from smg_chaos.simulate.hosts.ports import (
+    HasChance,
+    HasChronicle,
+    HasHosts,
+    HasNodes,
+    HostPower,
+)
 
 if TYPE_CHECKING:
     from smg_chaos.simulate.rights.rights_life import Teller
-    from smg_chaos.simulate.world.host import Host
-    from smg_chaos.simulate.world.world import World
+    from smg_chaos.simulate.rights.rights_world import Market
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +61,21 @@ class RestartAll:
 Ruled: TypeAlias = ChangeLimit | KillOwner | PauseOwner | RestartAll
 
 
-def plan_ruled(world: "World", deed: Ruled) -> None:
+class RuledWorld(HasChance, HasChronicle, HasHosts, HasNodes, HostPower, PausedWorld, Protocol):
+    """The world in which something befalls limits and their owners."""
+
+    @property
+    def market(self) -> "Market | None":
+        """Its rights, if anything is limited."""
+        ...
+
+
+def plan_ruled(world: RuledWorld, deed: Ruled) -> None:
     """Put a deed on the world's agenda."""
     world.agenda.deed(deed.at_ms * MS, _do, world, deed)
 
 
-def owner_of(world: "World", key: str) -> "Teller | None":
+def owner_of(world: RuledWorld, key: str) -> "Teller | None":
     """Return the node that owns a key now, by its own word."""
     assert world.market is not None
     for teller in world.market.tellers():
@@ -68,7 +85,7 @@ def owner_of(world: "World", key: str) -> "Teller | None":
     return None
 
 
-def _do(world: "World", deed: Ruled) -> None:
+def _do(world: RuledWorld, deed: Ruled) -> None:
     match deed:
         case ChangeLimit():
             _change(world, deed)
@@ -91,27 +108,24 @@ def _do(world: "World", deed: Ruled) -> None:
                 _back_later(world, node.host, back_ms)
 
 
-def _pause(world: "World", owner: "Teller", key: str, for_ms: int) -> None:
-    # Not at the head of the module: faults know worlds, and worlds know this.
-    from smg_chaos.simulate.faults import stand_still
-
+def _pause(world: RuledWorld, owner: "Teller", key: str, for_ms: int) -> None:
     text = f"owns {key} and stands still for {for_ms} ms"
     world.chronicle.deed(world.agenda.now_us, owner.node.host.label, text)
     stand_still(world, owner.node, for_ms=for_ms, timers_first=world.chance.random() < 0.5)
 
 
-def _back_later(world: "World", host: "Host", back_ms: int) -> None:
+def _back_later(world: RuledWorld, host: Host, back_ms: int) -> None:
     back_ms += int(world.chance.random() * 300)
     world.agenda.deed(world.agenda.now_us + back_ms * MS, _back, world, host)
 
 
-def _back(world: "World", host: "Host") -> None:
+def _back(world: RuledWorld, host: Host) -> None:
     if host.node is None:
         world.chronicle.deed(world.agenda.now_us, host.label, "starts again")
         world.boot(host)
 
 
-def _change(world: "World", deed: ChangeLimit) -> None:
+def _change(world: RuledWorld, deed: ChangeLimit) -> None:
     market = world.market
     host = world.hosts.get(deed.who)
     if market is None or host is None or host.node is None or host.node.stopped:

@@ -4,24 +4,27 @@ It does what a driver does with the effects of `Escrow`, and nothing of its own.
 there are any; ticks come when they are due.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
 
 from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.base.virtual_clock import CALL, MS, RIGHTS, SECOND
-from smg_chaos.simulate.rights.admission_books import LINGERS_US, Page
+from smg_chaos.simulate.hosts.host import Host, Node
+from smg_chaos.simulate.hosts.ports import HasAgenda, HasNetwork, HasNotes, HasSeed, PromiseReport
+from smg_chaos.simulate.rights.admission_books import LINGERS_US, Books, Page
 from smg_chaos.simulate.rights.definitions import Heard
+from smg_chaos.simulate.rights.escrow import RightsCore, RightsFactory
 from smg_chaos.simulate.rights.limit_clients import Customers
+from smg_chaos.simulate.rights.limit_judge import Judge
+from smg_chaos.simulate.rights.open_permits import Openings
+from smg_chaos.simulate.rights.rights_setting import RightsSetting
+from smg_mesh.escrow.book_rows import Minting
 from smg_mesh.escrow.limit_model import Life, Limit, Roster
 from smg_mesh.escrow.messages.effects import Difference, Effect, KeepRoster, Note, Persist, Send
 from smg_mesh.escrow.messages.messages import Minted
 from smg_mesh.escrow.spendable_share import Share
 from smg_mesh.escrow.spending.lived_time import LivedTime
 from smg_mesh.swim.messages import Address, Rank
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.rights.rights_world import Market
-    from smg_chaos.simulate.world.node import Node
 
 _TICK_US: Final = 5 * MS
 _LATE_US: Final = 500
@@ -33,10 +36,59 @@ can have moved only inside of it."""
 _IDLE_US: Final = SECOND
 
 
+class RightsWorld(HasAgenda, HasSeed, HasNetwork, HasNotes, PromiseReport, Protocol):
+    """The world of a life that has rights."""
+
+
+class LifeMarket(Protocol):
+    """The rights of the world that a life belongs to."""
+
+    setting: RightsSetting
+    make_core: RightsFactory
+    books: Books
+    openings: Openings
+    judge: Judge
+    failing_writes: float
+    roster_us: int
+
+    @property
+    def world(self) -> RightsWorld:
+        """The world itself."""
+        ...
+
+    def tellers(self) -> list["Teller"]:
+        """Return all that live now."""
+        ...
+
+    def pace_ppm(self, number: int) -> int:
+        """Return how much faster the clock of that host runs."""
+        ...
+
+    def known_to(self, host: Host) -> Iterable[Limit]:
+        """Return the definitions a life begins with."""
+        ...
+
+    def name_at(self, address: Address) -> str:
+        """Return whose packets come from there."""
+        ...
+
+    def count_packet(self, label: str) -> None:
+        """Count a packet that a node sends."""
+        ...
+
+    def wrote(self, teller: "Teller", effects: Sequence[Effect]) -> None:
+        """Count an input of a node's rights."""
+        ...
+
+    def took_office(self, row: Minting) -> None:
+        """Take note of who owns a window for the first time."""
+        ...
+
+
 class Teller:
     """One life's rights. Without a node that runs it is not asked."""
 
-    def __init__(self, market: "Market", node: "Node") -> None:
+    def __init__(self, market: LifeMarket, node: Node) -> None:
         world = market.world
         self.market = market
         self.node = node
@@ -61,7 +113,7 @@ class Teller:
         """Begin the rights of this life; what an earlier one had is on disk, or nowhere."""
         vault = self.node.host.disk.vault
         self.me = Life(self.node.name, boot)
-        self.core = self.market.make_core(
+        self.core: RightsCore = self.market.make_core(
             self.me,
             limits=self.heard,
             expect=self.market.setting.expect,

@@ -1,35 +1,38 @@
 """Everything about rights in one world: what is defined, who lives, what was admitted, and who adds up."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from smg_chaos.simulate.base.virtual_clock import MS
+from smg_chaos.simulate.hosts.host import Host, Node
+from smg_chaos.simulate.hosts.ports import HasChance, HasHosts, HasNodes, HasTrace
 from smg_chaos.simulate.rights.admission_books import Books
 from smg_chaos.simulate.rights.definitions import Definitions
 from smg_chaos.simulate.rights.escrow import RightsFactory
 from smg_chaos.simulate.rights.limit_judge import Judge
 from smg_chaos.simulate.rights.open_permits import Openings
-from smg_chaos.simulate.rights.rights_life import Teller
+from smg_chaos.simulate.rights.rights_life import RightsWorld, Teller
 from smg_chaos.simulate.rights.rights_setting import RightsSetting
 from smg_mesh.escrow.book_rows import Minting
 from smg_mesh.escrow.limit_model import Limit
 from smg_mesh.escrow.messages.effects import Effect
 from smg_mesh.swim.messages import Address
 
-if TYPE_CHECKING:
-    from smg_chaos.simulate.world.host import Host
-    from smg_chaos.simulate.world.node import Node
-    from smg_chaos.simulate.world.world import World
-
 _SPREAD_MS: Final = (5, 400)
 """So long definitions take to the others, where there is a way."""
 _AGAIN_MS: Final = 300
 
 
+class MarketWorld(RightsWorld, HasChance, HasHosts, HasNodes, HasTrace, Protocol):
+    """The world in which something is limited."""
+
+    events: int
+
+
 class Market:
     """One world's rights."""
 
-    def __init__(self, world: "World", setting: RightsSetting) -> None:
+    def __init__(self, world: MarketWorld, setting: RightsSetting) -> None:
         self.world = world
         self.setting = setting
         self.make_core: RightsFactory = setting.make_core or _real()
@@ -46,10 +49,11 @@ class Market:
         self.failing_writes = setting.failing_writes
         self.roster_us = 0
         """When a node learned of another roster last."""
+        self._tellers: dict[Node, Teller] = {}
         self._names: dict[Address, str] = {}
         self._forgetful: dict[str, None] = {}
 
-    def born(self, node: "Node") -> None:
+    def born(self, node: Node) -> None:
         """Begin a life's rights."""
         host = node.host
         if host.lives == 1:
@@ -57,20 +61,25 @@ class Market:
         if host.lives > 1 and (host.disk.vault.roster is None or not self.setting.disks):
             self._forgetful[host.label] = None
             self.books.forgot(host.name)
-        node.teller = Teller(self, node)
+        node.teller = self._tellers[node] = Teller(self, node)
         self.held()
         for limit in self._newest():
             self.tell(host, limit)
 
-    def ended(self, node: "Node") -> None:
+    def ended(self, node: Node) -> None:
         """Take note that a life is over."""
-        if node.teller is not None:
-            node.teller.over()
+        teller = self.teller(node)
+        if teller is not None:
+            teller.over()
         self.held()
 
     def tellers(self) -> list[Teller]:
         """Return all that live now, in the order of their hosts."""
-        return [node.teller for node in self.world.nodes() if node.teller is not None]
+        return [self._tellers[node] for node in self.world.nodes() if node in self._tellers]
+
+    def teller(self, node: Node | None) -> Teller | None:
+        """Return the rights of a node, None before they began and where no node is."""
+        return None if node is None else self._tellers.get(node)
 
     def is_forgetful(self, label: str) -> bool:
         """Return whether a life of that host began without the roster that an earlier one may have had."""
@@ -85,7 +94,7 @@ class Market:
         wrong = self.setting.clock_wrong_ms
         return self.setting.phase_ms + (wrong[number] if number < len(wrong) else 0)
 
-    def known_to(self, host: "Host") -> Iterable[Limit]:
+    def known_to(self, host: Host) -> Iterable[Limit]:
         """Return the definitions a life begins with: those on its disk, or the first ones there were."""
         first = {key: rulings[0].limit for key, rulings in self.definitions.rulings.items()}
         return (first | host.disk.vault.limits).values()
@@ -114,14 +123,15 @@ class Market:
 
     # ── Definitions ──────────────────────────────────────────────────────────
 
-    def change(self, limit: Limit, at: "Host") -> None:
+    def change(self, limit: Limit, at: Host) -> None:
         """Let somebody at that node set a new version; the others hear of it."""
         self.definitions.add(limit, self.world.agenda.now_us)
         for host in self.world.hosts.values():
             if host is not at:
                 self.tell(host, limit)
-        if at.node is not None and at.node.teller is not None:
-            at.node.teller.learn(limit)
+        teller = self.teller(at.node)
+        if teller is not None:
+            teller.learn(limit)
         self.held()
 
     def held(self) -> None:
@@ -133,28 +143,28 @@ class Market:
 
         self.definitions.held(self.world.agenda.now_us, _goes_by)
 
-    def tell(self, host: "Host", limit: Limit) -> None:
+    def tell(self, host: Host, limit: Limit) -> None:
         """Let a node hear of a version, soon, or as soon as it meets somebody who knows it."""
         low_ms, high_ms = _SPREAD_MS
         delay_ms = low_ms + int(self.world.chance.random() * (high_ms - low_ms))
         at_us = self.world.agenda.now_us + delay_ms * MS
         self.world.agenda.deed(at_us, self._hears, host, limit)
 
-    def _hears(self, host: "Host", limit: Limit) -> None:
-        node = host.node
-        if node is None or node.teller is None:
+    def _hears(self, host: Host, limit: Limit) -> None:
+        teller = self.teller(host.node)
+        if teller is None:
             return  # Its next life is told when it begins.
-        known = node.teller.heard.get(limit.key)
+        known = teller.heard.get(limit.key)
         if known is not None and known.version >= limit.version:
             return
-        if node.stopped or not self._meets(host, limit):
+        if teller.node.stopped or not self._meets(host, limit):
             again_us = self.world.agenda.now_us + _AGAIN_MS * MS
             self.world.agenda.deed(again_us, self._hears, host, limit)
             return
-        node.teller.learn(limit)
+        teller.learn(limit)
         self.held()
 
-    def _meets(self, host: "Host", limit: Limit) -> bool:
+    def _meets(self, host: Host, limit: Limit) -> bool:
         """Return whether somebody who knows a version can reach a node."""
         for teller in self.tellers():
             other = teller.node.host

@@ -1,15 +1,12 @@
 """How long a limit is without an owner after its owner died, and how little is admitted meanwhile."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.outcome import Figures
-from smg_chaos.simulate.rights.rights_faults import KillOwner, owner_of
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.rights.rights_world import Market
-    from smg_chaos.simulate.world.world import World
+from smg_chaos.simulate.rights.rights_faults import KillOwner, RuledWorld, owner_of
+from smg_chaos.simulate.rights.rights_world import Market
 
 _LOOK_US: Final = 10 * MS
 _LIMIT_US: Final = 10 * SECOND
@@ -27,7 +24,7 @@ class _Death:
 class Takeovers:
     """All of one history."""
 
-    def __init__(self, world: "World", market: "Market") -> None:
+    def __init__(self, world: RuledWorld, market: Market) -> None:
         self._world = world
         self._market = market
         self._deaths: list[_Death] = []

@@ -9,8 +9,9 @@ from typing import Final
 
 from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.faults import Restart, Storm
+from smg_chaos.simulate.hosts.link_faults import Rough
+from smg_chaos.simulate.plans.rights_plans import random_limits_plan, random_places_plan
 from smg_chaos.simulate.random_faults import Plan, name_of
-from smg_chaos.simulate.rights.plans import random_limits_plan, random_places_plan
 from smg_chaos.simulate.rights.rights_faults import (
     ChangeLimit,
     KillOwner,
@@ -20,7 +21,6 @@ from smg_chaos.simulate.rights.rights_faults import (
 )
 from smg_chaos.simulate.rights.rights_setting import Flow, RightsSetting
 from smg_chaos.simulate.scenarios.scenario import PlanOf, Scenario, Target
-from smg_chaos.simulate.world.network import Rough
 from smg_mesh.config import ProfileName
 from smg_mesh.escrow.limit_model import Limit, Mode
 

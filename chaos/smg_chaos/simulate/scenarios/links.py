@@ -7,6 +7,9 @@ from smg_chaos.simulate.base import event_log as chronicle
 from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.cluster import settle, settled_cluster, warm_cluster
 from smg_chaos.simulate.faults import described
+from smg_chaos.simulate.hosts.host import Node
+from smg_chaos.simulate.hosts.link_faults import Rough
+from smg_chaos.simulate.hosts.network import FLIGHT_BYTES
 from smg_chaos.simulate.outcome import Figures
 from smg_chaos.simulate.scenarios.measure import (
     LARGE,
@@ -20,8 +23,6 @@ from smg_chaos.simulate.scenarios.measure import (
     transitions,
 )
 from smg_chaos.simulate.scenarios.scenario import Play, Scenario, Target
-from smg_chaos.simulate.world.network import FLIGHT_BYTES, Rough
-from smg_chaos.simulate.world.node import Node
 from smg_chaos.simulate.world.world import World
 from smg_mesh.swim.wire import SEAL_BYTES
 

@@ -7,6 +7,7 @@ from typing import Final
 from smg_chaos.simulate.base import event_log as chronicle
 from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.cluster import put_up, settle, settled_cluster, warm_cluster
+from smg_chaos.simulate.hosts.link_faults import Rough
 from smg_chaos.simulate.outcome import Figures
 from smg_chaos.simulate.random_faults import name_of
 from smg_chaos.simulate.scenarios.measure import (
@@ -22,7 +23,6 @@ from smg_chaos.simulate.scenarios.measure import (
 )
 from smg_chaos.simulate.scenarios.scenario import Scenario, Target
 from smg_chaos.simulate.world.checkers import agreed
-from smg_chaos.simulate.world.network import Rough
 from smg_chaos.simulate.world.world import World
 
 _NOTICE_LIMIT_S: Final = 40.0

@@ -6,7 +6,8 @@ from typing import Final
 from smg_chaos.simulate.base import event_log as chronicle
 from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.cluster import settle, settled_cluster, warm_cluster
-from smg_chaos.simulate.faults import stand_still
+from smg_chaos.simulate.hosts.host import Host
+from smg_chaos.simulate.hosts.loop_pause import stand_still
 from smg_chaos.simulate.outcome import Figures
 from smg_chaos.simulate.scenarios.measure import (
     any_host,
@@ -18,7 +19,6 @@ from smg_chaos.simulate.scenarios.measure import (
     transitions,
 )
 from smg_chaos.simulate.scenarios.scenario import Play, Scenario, Target
-from smg_chaos.simulate.world.host import Host
 from smg_chaos.simulate.world.world import World
 
 _STORM_S: Final = 120

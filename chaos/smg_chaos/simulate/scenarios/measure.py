@@ -5,9 +5,8 @@ from typing import Final
 
 from smg_chaos.simulate.base import event_log as chronicle
 from smg_chaos.simulate.base.virtual_clock import MS, SECOND
-from smg_chaos.simulate.world.host import Host
-from smg_chaos.simulate.world.network import Rough
-from smg_chaos.simulate.world.node import Node
+from smg_chaos.simulate.hosts.host import Host, Node
+from smg_chaos.simulate.hosts.link_faults import Rough
 from smg_chaos.simulate.world.world import World
 from smg_mesh.swim.messages import Rank
 

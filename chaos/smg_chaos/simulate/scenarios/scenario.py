@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from time import process_time
 from typing import Literal, TypeAlias
 
+from smg_chaos.simulate.hosts.core_interface import CoreFactory
 from smg_chaos.simulate.outcome import STATISTICS, Figures, Outcome
 from smg_chaos.simulate.random_faults import Plan
 from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory
 from smg_chaos.simulate.replicas.replica_setting import StateSetting
-from smg_chaos.simulate.trial import live
-from smg_chaos.simulate.world.core_interface import CoreFactory
+from smg_chaos.simulate.trials.trial import live
 from smg_chaos.simulate.world.world import Setting, World
 from smg_mesh.config import ProfileName
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.cluster import settle, settled_cluster
+from smg_chaos.simulate.hosts.host import Host
 from smg_chaos.simulate.outcome import Figures
 from smg_chaos.simulate.random_faults import Plan
 from smg_chaos.simulate.replicas.replica_setting import StateSetting
 from smg_chaos.simulate.scenarios.measure import any_host, cut, must_s, some_hosts, until_s
 from smg_chaos.simulate.scenarios.scenario import Scenario, Target
-from smg_chaos.simulate.world.host import Host
 from smg_chaos.simulate.world.world import World
 from smg_mesh.config import ProfileName, StateOptions
 
@@ -26,7 +26,7 @@ _LARGE: Final = replace(_REAL, watchful=False)
 
 
 def _plan(seed: int, nodes: int, profile: ProfileName) -> Plan:
-    from smg_chaos.simulate.replicas.plans import random_state_plan
+    from smg_chaos.simulate.plans.replica_plans import random_state_plan
 
     return random_state_plan(seed, nodes=nodes, profile=profile)
 
@@ -36,10 +36,11 @@ def _commons(world: World) -> "Commons":
     return world.commons
 
 
-def _life(host: Host) -> "ReplicaLife":
+def _life(world: World, host: Host) -> "ReplicaLife":
     assert host.node is not None
-    assert host.node.life is not None
-    return host.node.life
+    life = _commons(world).life(host.node)
+    assert life is not None
+    return life
 
 
 def _all_well(world: World) -> None:
@@ -60,21 +61,21 @@ def _is_alike(world: World) -> bool:
     return commons.agreed() and all(life.arrival.held for life in commons.lives())
 
 
-def _add(host: Host, worker: str) -> None:
+def _add(world: World, host: Host, worker: str) -> None:
     from smg_mesh.state.workers.worker_registry import WorkerSpec
 
-    life = _life(host)
+    life = _life(world, host)
     spec = WorkerSpec(url=f"grpc://{worker}:50051", model="m", labels={"rack": worker[-2:]})
     life.run(life.views.workers.add, worker, "api", spec)
 
 
-def _remove(host: Host, worker: str) -> None:
-    life = _life(host)
+def _remove(world: World, host: Host, worker: str) -> None:
+    life = _life(world, host)
     life.run(life.views.workers.remove, worker)
 
 
-def _set(host: Host, key: str, value: object) -> None:
-    life = _life(host)
+def _set(world: World, host: Host, key: str, value: object) -> None:
+    life = _life(world, host)
     life.run(lambda: life.views.settings.set(key, value, version=None))
 
 
@@ -93,15 +94,15 @@ def calm(world: World, nodes: int) -> Figures:
         host = any_host(world)
         worker, key = f"w{number}", f"s{number % 5}"
         if number % 2:
-            _set(host, key, number)
+            _set(world, host, key, number)
             told = _shows_setting(world, key, number)
         else:
-            _add(host, worker)
+            _add(world, host, worker)
             told = _shows_worker(world, worker)
         figures["everywhere_s"] += must_s(world, f"write {number} everywhere", told, limit_s=10.0)
         world.run_for(int(world.chance.random() * 1_500 * MS))
     for host in some_hosts(world, min(3, nodes)):
-        _set(host, "last", host.label)
+        _set(world, host, "last", host.label)
     figures["alike_s"] += _alike_s(world, limit_s=30.0)
     _all_well(world)
     return figures
@@ -130,7 +131,7 @@ def registrar_dies(world: World, nodes: int) -> Figures:
     registrar = any_host(world)
     count = 20
     for number in range(count):
-        _add(registrar, f"w{number}")
+        _add(world, registrar, f"w{number}")
     told = must_s(
         world, "workers everywhere", lambda: set(_workers_of(world)) == {count}, limit_s=10.0
     )
@@ -156,13 +157,13 @@ def restart_all(world: World, nodes: int) -> Figures:
     """Kill all at once and start them again from their disks, a few of which are lost."""
     settled_cluster(world, nodes)
     for number in range(60):
-        _add(any_host(world), f"w{number}")
+        _add(world, any_host(world), f"w{number}")
         if number % 3 == 0:
-            _set(any_host(world), f"s{number}", number)
+            _set(world, any_host(world), f"s{number}", number)
         world.run_for(20 * MS)
     _alike_s(world, limit_s=10.0)
     for number in range(0, 60, 7):
-        _remove(any_host(world), f"w{number}")
+        _remove(world, any_host(world), f"w{number}")
     _alike_s(world, limit_s=10.0)
     held = set(_workers_of(world))
     world.run_for(int((_REAL.options.save_apart_ms + 2_000) * MS))
@@ -191,21 +192,21 @@ def away(world: World, nodes: int) -> Figures:
     """
     settled_cluster(world, nodes)
     for number in range(12):
-        _add(any_host(world), f"w{number}")
+        _add(world, any_host(world), f"w{number}")
     _alike_s(world, limit_s=10.0)
     absent = any_host(world)
     world.run_for(int((_REAL.options.save_apart_ms + 2_000) * MS))
     long = world.chance.random() < 0.5
     if not long:
         cut_off = cut(world, [absent])
-        _set(absent, "written-alone", "kept")
+        _set(world, absent, "written-alone", "kept")
         world.run_for(int((_REAL.options.save_apart_ms + 1_000) * MS))
         world.network.drop(cut_off)
     world.kill(absent)
     others = [host for host in world.hosts.values() if host is not absent]
     for number in range(6):
-        _remove(others[number % len(others)], f"w{number}")
-        _add(others[number % len(others)], f"new{number}")
+        _remove(world, others[number % len(others)], f"w{number}")
+        _add(world, others[number % len(others)], f"new{number}")
     _alike_s(world, limit_s=10.0)
     for _ in range(3):
         # Three steps, so that removals are tidied up when they are half as old, and then forgotten.
@@ -217,7 +218,7 @@ def away(world: World, nodes: int) -> Figures:
     took = must_s(world, "all is back", lambda: _all_have(world, left), limit_s=40.0)
     settle(world, limit_s=30.0, announced=False)
     resurrected = sum(
-        _life(host).views.workers.get(f"w{number}") is not None
+        _life(world, host).views.workers.get(f"w{number}") is not None
         for host in world.hosts.values()
         for number in range(6)
     )
@@ -243,7 +244,7 @@ def join_10k(world: World, nodes: int) -> Figures:
     _alike_s(world, limit_s=60.0)
     newcomer = world.add_host("newcomer", seeds=("n0", "n1"))
     world.boot(newcomer)
-    life = _life(newcomer)
+    life = _life(world, newcomer)
     held = must_s(world, "all workers", lambda: len(life.views.workers) == count, limit_s=60.0)
     arrived = must_s(world, "arrived", lambda: life.arrival.held, limit_s=10.0)
     _alike_s(world, limit_s=10.0)
@@ -255,13 +256,13 @@ def _add_many(world: World, count: int) -> None:
     """Let every node add its part, all at once."""
     hosts = list(world.hosts.values())
     for place, host in enumerate(hosts):
-        life = _life(host)
-        life.run(_adding, host, range(place, count, len(hosts)))
+        life = _life(world, host)
+        life.run(_adding, world, host, range(place, count, len(hosts)))
 
 
-def _adding(host: Host, numbers: range) -> None:
+def _adding(world: World, host: Host, numbers: range) -> None:
     for number in numbers:
-        _add(host, f"w{number:05}")
+        _add(world, host, f"w{number:05}")
 
 
 def keys_50k(world: World, nodes: int) -> Figures:

@@ -9,7 +9,7 @@ from smg_mesh.config import ProfileName
 
 def _plan(seed: int, nodes: int, profile: ProfileName) -> Plan:
     # Imported when it is used: engines and their words are slow to load.
-    from smg_chaos.simulate.whole.plans import random_whole_plan
+    from smg_chaos.simulate.plans.whole_plans import random_whole_plan
 
     return random_whole_plan(seed, nodes, profile)
 

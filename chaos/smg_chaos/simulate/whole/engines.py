@@ -7,7 +7,7 @@ that node.
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from smg_chaos.engine.protocol.rpc_call import GONE, Call, End
 from smg_chaos.engine.scripts.bundle import Bundle, tiny_bundle
@@ -16,12 +16,10 @@ from smg_chaos.engine.servers.in_memory import MemoryFace
 from smg_chaos.engine.settings import EngineSettings
 from smg_chaos.engine.simulator.engine import Engine
 from smg_chaos.simulate.base.virtual_clock import ARRIVAL, MS, SECOND
+from smg_chaos.simulate.hosts.host import Node
+from smg_chaos.simulate.hosts.ports import HasAgenda
 from smg_chaos.simulate.whole.letter_vocabulary import IDS
 from smg_chaos.simulate.whole.traffic_setting import MODEL, TrafficSetting
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.world.node import Node
-    from smg_chaos.simulate.world.world import World
 
 _WAY_US: Final = 300
 """From an engine to a node."""
@@ -32,7 +30,7 @@ Heard = Callable[[Sequence[bytes], End | None], None]
 class EngineCall:
     """One call of a node; `heard` is told what comes of it, on the node's loop."""
 
-    def __init__(self, engine: "VirtualEngine", node: "Node", heard: Heard) -> None:
+    def __init__(self, engine: "VirtualEngine", node: Node, heard: Heard) -> None:
         self.engine = engine
         self.node = node
         self._heard = heard
@@ -63,7 +61,9 @@ class EngineCall:
 class VirtualEngine:
     """One engine, whichever process runs as it just now."""
 
-    def __init__(self, world: "World", name: str, setting: TrafficSetting, bundle: Bundle) -> None:
+    def __init__(
+        self, world: HasAgenda, name: str, setting: TrafficSetting, bundle: Bundle
+    ) -> None:
         self.world = world
         self.name = name
         self._setting = setting
@@ -157,7 +157,7 @@ class VirtualEngine:
 
     # ── Calls ────────────────────────────────────────────────────────────────
 
-    def start(self, node: "Node", body: bytes, heard: Heard) -> EngineCall:
+    def start(self, node: Node, body: bytes, heard: Heard) -> EngineCall:
         """Take a call of a node."""
         one = EngineCall(self, node, heard)
         if not self.up or self._unreached.get(node.name):

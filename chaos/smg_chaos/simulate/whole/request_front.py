@@ -4,15 +4,18 @@ Everything that decides is the node's own code: shares of limits, policies, pref
 only what stands between them and the world, as `pipeline/place` and `fleet` do it.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from smg_chaos.routing.model.cache_knowledge import Indexed
 from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.base.virtual_clock import CALL, MS, SECOND
+from smg_chaos.simulate.hosts.host import Node
+from smg_chaos.simulate.hosts.ports import HasSeed
 from smg_chaos.simulate.whole.client_request import Request
 from smg_chaos.simulate.whole.counted_call import Hold, Post
-from smg_chaos.simulate.whole.request_run import Errand
-from smg_chaos.simulate.whole.traffic_setting import MODEL
+from smg_chaos.simulate.whole.request_judge import JudgedWorld
+from smg_chaos.simulate.whole.request_run import Errand, ErrandTraffic
+from smg_chaos.simulate.whole.traffic_setting import MODEL, TrafficSetting
 from smg_mesh.state.workers.shared_load import LoadView
 from smg_mesh.sync.bound_views import BoundRegisters
 from smg_node.core.generation.request import TokenIds
@@ -25,22 +28,32 @@ from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.pool import Pool
 from smg_node.routing.retry_budget import RetryBudget, RetryOptions
 
-if TYPE_CHECKING:
-    from smg_chaos.simulate.whole.traffic import Traffic
-    from smg_chaos.simulate.world.node import Node
-    from smg_chaos.simulate.world.world import World
-
 _TICK_US: Final = 100 * MS
+
+
+class FrontWorld(JudgedWorld, HasSeed, Protocol):
+    """The world of a node that answers requests."""
+
+
+class FrontTraffic(ErrandTraffic, Protocol):
+    """The requests of the world, as far as one node is concerned."""
+
+    setting: TrafficSetting
+
+    @property
+    def world(self) -> FrontWorld:
+        """The world itself."""
+        ...
 
 
 class Front:
     """One life's requests. Without a node that runs nothing of it happens."""
 
-    def __init__(self, traffic: "Traffic", node: "Node") -> None:
+    def __init__(self, traffic: FrontTraffic, node: Node) -> None:
         assert node.life is not None
         assert isinstance(node.life.views.registers, BoundRegisters)
         self.traffic = traffic
-        self.world: World = traffic.world
+        self.world: FrontWorld = traffic.world
         self.node = node
         self.rng = chance(self.world.setting.seed, "front", node.host.label, node.host.lives)
         self.options: RetryOptions = RetryOptions()

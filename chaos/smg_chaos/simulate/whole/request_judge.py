@@ -6,18 +6,19 @@ sent to a worker that its node knows removed, no healthy engine breaks a call, n
 worker while there is a well one, and in the end nothing is held any more.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
 
 from smg_chaos.simulate.base.virtual_clock import SECOND
+from smg_chaos.simulate.hosts.host import Node
+from smg_chaos.simulate.hosts.ports import HasAgenda, PromiseReport
+from smg_chaos.simulate.whole.client_request import Request
 from smg_chaos.simulate.whole.counted_call import Hold
+from smg_chaos.simulate.whole.engines import VirtualEngine
+from smg_mesh.state.workers.shared_load import LoadView
 from smg_node.core.errors import SmgError
 from smg_node.engines.transport.grpc_status import CLOSED_CODE
 from smg_node.pipeline.retry import STALLED_CODE
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.whole.client_request import Request
-    from smg_chaos.simulate.whole.request_front import Front
-    from smg_chaos.simulate.whole.traffic import Traffic
 
 _SICK_US: Final = 5 * SECOND
 """So long after it got well a call may still break that was made while an engine was not."""
@@ -27,10 +28,47 @@ _REQUESTS_MAX: Final = 400
 """So many may be open at one node of a world: more come only when something leaks."""
 
 
+class JudgedWorld(HasAgenda, PromiseReport, Protocol):
+    """The world of the requests that are judged."""
+
+
+class JudgedFront(Protocol):
+    """The requests of one node that are judged."""
+
+    node: Node
+    loads: LoadView
+    began_us: int
+
+    @property
+    def errands(self) -> Mapping[Request, object]:
+        """The requests that are open."""
+        ...
+
+    def idle(self) -> str:
+        """Return what is left although nothing is open."""
+        ...
+
+
+class JudgedTraffic(Protocol):
+    """The requests of the world that are judged."""
+
+    engines: dict[str, VirtualEngine]
+    asked: list[Request]
+
+    @property
+    def world(self) -> JudgedWorld:
+        """The world itself."""
+        ...
+
+    def fronts(self) -> Sequence[JudgedFront]:
+        """Return those of all living nodes."""
+        ...
+
+
 class Judge:
     """One world's."""
 
-    def __init__(self, traffic: "Traffic") -> None:
+    def __init__(self, traffic: JudgedTraffic) -> None:
         self._traffic = traffic
         self._world = traffic.world
 
@@ -39,7 +77,7 @@ class Judge:
         if wrong:
             self._world.broken(wrong)
 
-    def placed(self, front: "Front", worker: str) -> None:
+    def placed(self, front: JudgedFront, worker: str) -> None:
         """Look at a choice that was made."""
         label, life = front.node.host.label, front.node.life
         assert life is not None
@@ -51,7 +89,7 @@ class Judge:
         if len(front.errands) > _REQUESTS_MAX:
             self._world.broken(f"{label} has {len(front.errands)} requests open")
 
-    def broke(self, front: "Front", hold: Hold, error: SmgError) -> None:
+    def broke(self, front: JudgedFront, hold: Hold, error: SmgError) -> None:
         """Look at a call that broke: its engine had a reason, or the node let go of it itself.
 
         A node that stood still meanwhile takes its own silence for the engine's; and who waits for a slot in a crowd
@@ -71,7 +109,7 @@ class Judge:
                 f"{label}'s call of {worker} broke, which is well for {since_s:.1f} s: {error}"
             )
 
-    def nobody(self, front: "Front", request: "Request") -> None:
+    def nobody(self, front: JudgedFront, request: Request) -> None:
         """Look at a request that is told that there is no worker."""
         now_us, life = self._world.agenda.now_us, front.node.life
         assert life is not None

@@ -6,21 +6,24 @@ sent elsewhere. The grammar lies over the whole stream.
 
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from random import Random
+from typing import Final, Protocol
 
 from smg_chaos.engine.protocol.rpc_call import Code, End
 from smg_chaos.simulate.base.virtual_clock import MS, SECOND
-from smg_chaos.simulate.whole.client_request import Request
+from smg_chaos.simulate.hosts.ports import HasAgenda
+from smg_chaos.simulate.whole.client_request import Ending, Request
 from smg_chaos.simulate.whole.counted_call import Hold
 from smg_chaos.simulate.whole.engines import EngineCall
 from smg_chaos.simulate.whole.letter_vocabulary import Letters
+from smg_chaos.simulate.whole.request_judge import Judge, JudgedFront, JudgedTraffic
 from smg_chaos.simulate.whole.traffic_setting import KEY, MODEL
 from smg_node.admission.admission import OWNER_WAIT_S, PLENTY, PLENTY_WAIT_S, WAIT_S
 from smg_node.admission.ports import Share
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.event_grammar import Grammar
 from smg_node.core.generation.events import Begin, Delta, Event
-from smg_node.core.generation.request import Sampling, token_ids
+from smg_node.core.generation.request import Sampling, TokenIds, token_ids
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.contracts.vllm import VllmWire
 from smg_node.engines.engine import EngineRequest
@@ -30,12 +33,10 @@ from smg_node.engines.transport.transport import StatusCode, TransportError
 from smg_node.parsers.reading.parser import Plain
 from smg_node.pipeline.generation.call_plan import Leg
 from smg_node.pipeline.generation.continuation import rest_of
-from smg_node.pipeline.retry import STALLED_CODE, Attempts, Broken, GiveUp
+from smg_node.pipeline.retry import STALLED_CODE, Attempts, Avoid, Broken, GiveUp
 from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
 from smg_node.pipeline.stream.generation_stream import GenerationStream
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.whole.request_front import Front
+from smg_node.routing.retry_budget import RetryBudget, RetryOptions
 
 PLACE_WAIT_US: Final = 5 * SECOND
 """So long a request waits for a worker."""
@@ -53,10 +54,56 @@ def patience_us(share: Share) -> int:
     return int((PLENTY_WAIT_S if share.pool >= PLENTY else WAIT_S) * SECOND)
 
 
+class ErrandTraffic(JudgedTraffic, Protocol):
+    """The requests of the world, as far as one of them is concerned."""
+
+    judge: Judge
+    moved: int
+
+    def ended(self, request: Request, ending: Ending, why: str = "") -> None:
+        """Take note of what became of a request."""
+        ...
+
+
+class ErrandFront(JudgedFront, Protocol):
+    """The node at which a request is."""
+
+    rng: Random
+    options: RetryOptions
+    budget: RetryBudget
+
+    @property
+    def traffic(self) -> ErrandTraffic:
+        """The requests of the world."""
+        ...
+
+    @property
+    def world(self) -> HasAgenda:
+        """The world itself."""
+        ...
+
+    @property
+    def now_s(self) -> float:
+        """The node's monotonic clock."""
+        ...
+
+    def later(self, after_us: int, deed: object, *arguments: object) -> None:
+        """Do something then, unless the life is over."""
+        ...
+
+    def place(self, ids: TokenIds, avoid: Avoid) -> Hold | None:
+        """Choose a worker and count a call in; None if there is none to be had now."""
+        ...
+
+    def forget(self, request: Request) -> None:
+        """Have no more of a request."""
+        ...
+
+
 class Errand:
     """One request, until `over`."""
 
-    def __init__(self, front: "Front", request: Request) -> None:
+    def __init__(self, front: ErrandFront, request: Request) -> None:
         self._front = front
         self.request = request
         self._since_us = front.world.agenda.now_us

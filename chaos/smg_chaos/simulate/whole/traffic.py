@@ -4,19 +4,17 @@ A client is sent to any node that the load balancer believes in, which it learns
 again, at another node if there is one, a few times. One in twenty hangs up before its answer is whole.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.base.virtual_clock import ARRIVAL, MS, SECOND
+from smg_chaos.simulate.hosts.host import Node
+from smg_chaos.simulate.hosts.ports import HasHosts, HasNodes, HasTrace
 from smg_chaos.simulate.whole.client_request import Ending, Request
 from smg_chaos.simulate.whole.engines import VirtualEngine, bundle
-from smg_chaos.simulate.whole.request_front import Front
+from smg_chaos.simulate.whole.request_front import Front, FrontWorld
 from smg_chaos.simulate.whole.request_judge import Judge
 from smg_chaos.simulate.whole.traffic_setting import TrafficSetting
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.world.node import Node
-    from smg_chaos.simulate.world.world import World
 
 _WAY_US: Final = (200, 4 * MS)
 """From a client to a node."""
@@ -28,10 +26,14 @@ _LATE_US: Final = SECOND
 _BEGINNINGS: Final = ("once upon a time there was a node ", "tell me all about gossip ", "")
 
 
+class TrafficWorld(FrontWorld, HasHosts, HasNodes, HasTrace, Protocol):
+    """The world in which clients ask."""
+
+
 class Traffic:
     """One world's."""
 
-    def __init__(self, world: "World", setting: TrafficSetting) -> None:
+    def __init__(self, world: TrafficWorld, setting: TrafficSetting) -> None:
         self.world = world
         self.setting = setting
         self.judge = Judge(self)
@@ -54,7 +56,7 @@ class Traffic:
 
     # ── Lives ────────────────────────────────────────────────────────────────
 
-    def born(self, node: "Node") -> None:
+    def born(self, node: Node) -> None:
         """Begin a life's requests."""
         self._fronts[node] = Front(self, node)
 
@@ -69,7 +71,7 @@ class Traffic:
         if ending in ("cut", "refused") and request.tries < _TRIES_MAX and not self._ending:
             self.world.agenda.deed(self._in(_AGAIN_US), self._ask, request)
 
-    def over(self, node: "Node") -> None:
+    def over(self, node: Node) -> None:
         """Cut what a life has open: its process is gone."""
         front = self._fronts.pop(node)
         self._ended_us[node.host.label] = self.world.agenda.now_us
@@ -125,7 +127,7 @@ class Traffic:
         beginning = _BEGINNINGS[self._own.randrange(len(_BEGINNINGS))]
         return f"{beginning}{number} {self._own.randrange(1 << 30):x}"
 
-    def _hang_up(self, node: "Node", request: Request) -> None:
+    def _hang_up(self, node: Node, request: Request) -> None:
         front = self._fronts.get(node)
         if front is None or request.ending:
             return

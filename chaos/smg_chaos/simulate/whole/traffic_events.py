@@ -1,13 +1,13 @@
 """What befalls engines and what clients do, as values, beside what befalls nodes, links, limits and state."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from smg_chaos.simulate.base.virtual_clock import MS
+from smg_chaos.simulate.hosts.ports import HasAgenda, HasChronicle
 
 if TYPE_CHECKING:
     from smg_chaos.simulate.whole.traffic import Traffic
-    from smg_chaos.simulate.world.world import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +50,23 @@ class Crowd:
 Trouble: TypeAlias = EngineDies | EngineStalls | EngineUnreached | Crowd
 
 
-def plan_trouble(world: "World", trouble: Trouble) -> None:
+class TroubledWorld(HasAgenda, HasChronicle, Protocol):
+    """The world in which something befalls engines."""
+
+    @property
+    def traffic(self) -> "Traffic | None":
+        """Its requests, if anybody asks."""
+        ...
+
+
+def plan_trouble(world: TroubledWorld, trouble: Trouble) -> None:
     """Put it on the world's agenda, with its end."""
     assert world.traffic is not None
     for on, at_ms in ((True, trouble.at_ms), (False, trouble.at_ms + trouble.for_ms)):
         world.agenda.deed(at_ms * MS, _happen, world, world.traffic, trouble, on)
 
 
-def _happen(world: "World", traffic: "Traffic", trouble: Trouble, on: bool) -> None:
+def _happen(world: TroubledWorld, traffic: "Traffic", trouble: Trouble, on: bool) -> None:
     if traffic.calm:
         return
     said, whom = "", "clients"

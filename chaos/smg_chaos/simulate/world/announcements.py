@@ -1,9 +1,13 @@
 """What a node tells its subscribers, checked and written down."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from smg_chaos.simulate.base import event_log as chronicle
 from smg_chaos.simulate.base.event_log import Happening
+from smg_chaos.simulate.hosts.host import Node
+from smg_chaos.simulate.hosts.node_parts import RightsLife, SharedLife
+from smg_chaos.simulate.hosts.ports import HasAgenda, HasChronicle, PromiseReport
+from smg_chaos.simulate.world.checkers import Checkers
 from smg_mesh.swim.effects import (
     BootChanged,
     Effect,
@@ -19,14 +23,22 @@ from smg_mesh.swim.effects import (
     Superseded,
 )
 
-if TYPE_CHECKING:
-    from smg_chaos.simulate.replicas.replica_life import ReplicaLife
-    from smg_chaos.simulate.rights.rights_life import Teller
-    from smg_chaos.simulate.world.node import Node
-    from smg_chaos.simulate.world.world import World
+
+class AnnouncingWorld(HasAgenda, HasChronicle, PromiseReport, Protocol):
+    """The world whose nodes announce what they see."""
+
+    checkers: Checkers
+
+    def alone(self, node: Node) -> bool:
+        """Return whether a node knows no other living member."""
+        ...
+
+    def step_down(self, node: Node) -> None:
+        """End a life that heard of a newer one with its name, after it has drained."""
+        ...
 
 
-def announce(world: "World", node: "Node", effect: Effect) -> None:
+def announce(world: AnnouncingWorld, node: Node, effect: Effect) -> None:
     """Write an announcement of `node` down, and do what its driver would do on it."""
     if node.life is not None and isinstance(effect, NewsReceived):
         node.life.hear(effect.news)
@@ -59,7 +71,7 @@ def announce(world: "World", node: "Node", effect: Effect) -> None:
         _limit(node.teller, effect)
 
 
-def _share(life: "ReplicaLife", effect: Effect) -> None:
+def _share(life: SharedLife, effect: Effect) -> None:
     """Let the replica know what concerns it."""
     match effect:
         case MemberUp() | MemberDown() | MemberLeft() | MemberChanged():
@@ -70,7 +82,7 @@ def _share(life: "ReplicaLife", effect: Effect) -> None:
             pass
 
 
-def _limit(teller: "Teller", effect: Effect) -> None:
+def _limit(teller: RightsLife, effect: Effect) -> None:
     """Let the rights of the node know what concerns them."""
     match effect:
         case MemberUp() | MemberDown() | MemberLeft() | MemberChanged():
@@ -81,7 +93,7 @@ def _limit(teller: "Teller", effect: Effect) -> None:
             pass
 
 
-def _own(world: "World", node: "Node", effect: Effect) -> None:
+def _own(world: AnnouncingWorld, node: Node, effect: Effect) -> None:
     """Take what a core says of itself, and news."""
     now_us, label = world.agenda.now_us, node.host.label
     match effect:
@@ -106,7 +118,7 @@ def _own(world: "World", node: "Node", effect: Effect) -> None:
     world.chronicle.add(happening)
 
 
-def _say(world: "World", node: "Node", kind: str, member: Member, detail: str = "") -> None:
+def _say(world: AnnouncingWorld, node: Node, kind: str, member: Member, detail: str = "") -> None:
     world.chronicle.add(
         Happening(
             world.agenda.now_us,
@@ -120,6 +132,6 @@ def _say(world: "World", node: "Node", kind: str, member: Member, detail: str = 
     )
 
 
-def _lost(world: "World", node: "Node") -> None:
+def _lost(world: AnnouncingWorld, node: Node) -> None:
     if node.search is not None and not node.leaving and world.alone(node):
         node.search.lost_all()

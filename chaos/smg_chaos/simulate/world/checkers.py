@@ -15,14 +15,12 @@ inputs only, or looking would cost more than living):
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
+from smg_chaos.simulate.hosts.host import Node
+from smg_chaos.simulate.hosts.ports import HasNodes, PromiseReport
 from smg_mesh.swim.effects import Effect, Member, Note
 from smg_mesh.swim.messages import Rank
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.world.node import Node
-    from smg_chaos.simulate.world.world import World
 
 _Order: TypeAlias = tuple[int, int, int]
 _FORGOTTEN: Final = (-1, -1, -1)
@@ -33,7 +31,7 @@ SUBJECTS_MAX: Final = 12
 class Checkers:
     """Everything that is watched in one world."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world: PromiseReport) -> None:
         self._world = world
         self._lives: dict[tuple[str, int], Node] = {}
         self._ended: dict[tuple[str, int], int] = {}
@@ -41,12 +39,12 @@ class Checkers:
 
     # ── Lives ────────────────────────────────────────────────────────────────
 
-    def born(self, node: "Node") -> None:
+    def born(self, node: Node) -> None:
         """Take note of a new life."""
         self._is_new(node.name, node.boot)
         self._lives[node.name, node.boot] = node
 
-    def rebooted(self, node: "Node", boot: int) -> None:
+    def rebooted(self, node: Node, boot: int) -> None:
         """Take note that a life goes on under a larger boot."""
         if boot <= node.boot:
             self._world.broken(f"{node.host.label} went from boot {node.boot} back to {boot}")
@@ -59,7 +57,7 @@ class Checkers:
         if (name, boot) in self._lives:
             self._world.broken(f"two lives of {name} have one boot: {boot}")
 
-    def ended(self, node: "Node") -> None:
+    def ended(self, node: Node) -> None:
         """Take note that a life is over."""
         self._ended[node.name, node.boot] = node.core.incarnation
 
@@ -79,7 +77,7 @@ class Checkers:
 
     # ── Tables ───────────────────────────────────────────────────────────────
 
-    def look(self, node: "Node") -> None:
+    def look(self, node: Node) -> None:
         """Compare the node's table with what it was."""
         self.looks += 1
         rows = node.core.members()
@@ -100,7 +98,7 @@ class Checkers:
 
     def _changed(
         self,
-        node: "Node",
+        node: Node,
         row: Member,
         order: _Order,
     ) -> None:
@@ -112,7 +110,7 @@ class Checkers:
             why = f"it only reached {reached}"
             self._world.broken(f"{label} holds {row.name} at {order}, but {why}")
 
-    def _went_back(self, node: "Node", name: str, order: _Order, now: _Order | None) -> None:
+    def _went_back(self, node: Node, name: str, order: _Order, now: _Order | None) -> None:
         """A row is smaller than it was, or gone: right only if it was gone and was forgotten."""
         label = node.host.label
         if now is not None:
@@ -120,14 +118,14 @@ class Checkers:
         elif order[2] < Rank.DEAD:
             self._world.broken(f"{label} forgot {name}, which was not gone")
 
-    def _caps(self, node: "Node", rows: Sequence[Member]) -> None:
+    def _caps(self, node: Node, rows: Sequence[Member]) -> None:
         gone = sum(1 for row in rows if row.rank >= Rank.DEAD)
         if gone > node.options.rows_max:
             self._world.broken(f"{node.host.label} keeps {gone} rows of the gone")
 
     # ── Inputs ───────────────────────────────────────────────────────────────
 
-    def refused(self, node: "Node", before: Sequence[Member], effects: Sequence[Effect]) -> None:
+    def refused(self, node: Node, before: Sequence[Member], effects: Sequence[Effect]) -> None:
         """A core was given bytes that are no packet; its table was `before`. It may only count them."""
         if any(type(effect) is not Note for effect in effects):
             self._world.broken(f"{node.host.label} acted on garbage: {effects!r:.300}")
@@ -136,26 +134,26 @@ class Checkers:
 
     # ── Announcements ────────────────────────────────────────────────────────
 
-    def announced_up(self, node: "Node", member: Member) -> None:
+    def announced_up(self, node: Node, member: Member) -> None:
         """A node announced a member."""
         if member.name in node.counts_on:
             self._world.broken(f"{node.host.label} announced {member.name} up twice")
         node.counts_on[member.name] = None
 
-    def announced_gone(self, node: "Node", member: Member) -> None:
+    def announced_gone(self, node: Node, member: Member) -> None:
         """A node announced that a member is gone."""
         if member.name not in node.counts_on:
             self._world.broken(f"{node.host.label} announced {member.name} gone, who was not up")
         node.counts_on.pop(member.name, None)
 
 
-def agreed(world: "World") -> bool:
+def agreed(world: HasNodes) -> bool:
     """Return whether all living nodes have one digest: quick, for looking often."""
     nodes = world.nodes()
     return all(one.core.digest() == other.core.digest() for one, other in pairwise(nodes))
 
 
-def disagreements(world: "World", *, announced: bool = True) -> list[str]:
+def disagreements(world: HasNodes, *, announced: bool = True) -> list[str]:
     """Return what is not as it must be once all is healed and quiet; empty: all is well.
 
     `announced`: also whether subscribers know; they hear late of a member that came back.
@@ -176,7 +174,7 @@ def disagreements(world: "World", *, announced: bool = True) -> list[str]:
     return wrong[:SUBJECTS_MAX]
 
 
-def _table_differs(node: "Node", truth: "dict[str, Node]") -> list[str]:
+def _table_differs(node: Node, truth: dict[str, Node]) -> list[str]:
     wrong: list[str] = []
     label = node.host.label
     seen = {row.name: row for row in node.core.members()}
@@ -200,7 +198,7 @@ def _table_differs(node: "Node", truth: "dict[str, Node]") -> list[str]:
     return wrong
 
 
-def _announced_differs(node: "Node", living: Sequence[str]) -> list[str]:
+def _announced_differs(node: Node, living: Sequence[str]) -> list[str]:
     label = node.host.label
     others = [name for name in living if name != node.name]
     wrong = [f"{label} has not announced {one}" for one in others if one not in node.counts_on]

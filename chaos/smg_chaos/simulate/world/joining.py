@@ -7,11 +7,13 @@ is no living member. Peers of an earlier life, from the disk, are seeds too.
 """
 
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.base.virtual_clock import CALL, SECOND
-from smg_chaos.simulate.world.host import SNAPSHOT_SEEDS_MAX
+from smg_chaos.simulate.hosts.host import SNAPSHOT_SEEDS_MAX, Node
+from smg_chaos.simulate.hosts.ports import CoreDriver, HasAgenda, HasHosts, HasSeed
+from smg_chaos.simulate.world.streams import Streams
 from smg_mesh.io.discovery.seed_search import (
     AGAIN_S,
     AT_A_TIME,
@@ -22,20 +24,26 @@ from smg_mesh.io.discovery.seed_search import (
 )
 from smg_mesh.swim.messages import Address
 
-if TYPE_CHECKING:
-    from smg_chaos.simulate.world.node import Node
-    from smg_chaos.simulate.world.world import World
-
 _GREET_US: Final = int(GREET_S * SECOND)
 _BACKOFF_MIN_US: Final = int(BACKOFF_MIN_S * SECOND)
 _BACKOFF_MAX_US: Final = int(BACKOFF_MAX_S * SECOND)
 _AGAIN_US: Final = int(AGAIN_S * SECOND)
 
 
+class SearchWorld(HasAgenda, HasHosts, HasSeed, CoreDriver, Protocol):
+    """The world of a node that looks for peers."""
+
+    streams: Streams
+
+    def alone(self, node: Node) -> bool:
+        """Return whether a node knows no other living member."""
+        ...
+
+
 class Search:
     """One node's search, as long as it lives."""
 
-    def __init__(self, world: "World", node: "Node") -> None:
+    def __init__(self, world: SearchWorld, node: Node) -> None:
         self._world = world
         self._node = node
         self._chance: Random = chance(

@@ -7,112 +7,46 @@ once. A stopped process answers when it runs again. Not modelled: bandwidth, and
 """
 
 from collections.abc import Callable
-from random import Random
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, Protocol
 
-from smg_chaos.simulate.base.virtual_clock import ARRIVAL, CALL, MS, SECOND, Agenda
-from smg_chaos.simulate.replicas.exchange_run import SharedConversation
+from smg_chaos.simulate.base.virtual_clock import ARRIVAL, CALL, MS
+from smg_chaos.simulate.hosts.host import Node
+from smg_chaos.simulate.hosts.ports import CoreDriver, HasAgenda, PromiseReport
+from smg_chaos.simulate.world.exchange_run import SharedConversation
+from smg_chaos.simulate.world.tcp_pipes import SETUP_LEGS, Pipes
 from smg_mesh.swim.effects import OpenExchange, StreamAnswer, StreamPing
 from smg_mesh.swim.messages import Address
 from smg_mesh.sync.exchange.exchange_machine import Exchange, ExchangeError, Frame, Opening, Step
 
-if TYPE_CHECKING:
-    from smg_chaos.simulate.world.host import Host
-    from smg_chaos.simulate.world.network import Network
-    from smg_chaos.simulate.world.node import Node
-    from smg_chaos.simulate.world.world import World
-
-_SETUP_LEGS: Final = 4
-"""TCP's handshake and TLS 1.3's: two round trips."""
-_TRIES_MAX: Final = 8
 NO_DOCUMENTS: Final = bytes(8)
 LABEL: Final = "simulated"
 FULL: Final = ("join", "told", "stall", "heal")
 """Reasons for which everything is asked for: who was told wrong things, or was away, wants all of it."""
 
-Reached: TypeAlias = Callable[["Node | None"], None]
-"""Called at the far end with the process there, or with None when there is none."""
 
+class StreamWorld(HasAgenda, PromiseReport, CoreDriver, Protocol):
+    """The world whose nodes call each other."""
 
-class Pipes:
-    """What it takes until something sent over TCP arrives."""
-
-    def __init__(self, agenda: Agenda, network: "Network", chance: Random) -> None:
-        self._agenda = agenda
-        self._network = network
-        self._random = chance.random
-
-    def carry(
-        self, source: "Host", to: Address, reached: Reached, *, until_us: int, legs: int = 1
-    ) -> None:
-        """Bring something from `source` to an address, `legs` segments after one another.
-
-        `reached` is called there, or never if that would be after `until_us`.
-        """
-        self._attempt(source, to, reached, until_us, legs, SECOND if legs > 1 else 200 * MS)
-
-    def _attempt(
-        self,
-        source: "Host",
-        to: Address,
-        reached: Reached,
-        until_us: int,
-        legs: int,
-        again_us: int,
-    ) -> None:
-        now_us = self._agenda.now_us
-        took_us = self._took_us(source, to, legs)
-        if took_us is None:
-            if now_us + again_us <= until_us:
-                waited = (source, to, reached, until_us, legs, 2 * again_us)
-                self._agenda.deed(now_us + again_us, self._attempt, *waited)
-        elif now_us + took_us <= until_us:
-            self._agenda.deed(now_us + took_us, self._arrive, source, to, reached)
-
-    def _arrive(self, source: "Host", to: Address, reached: Reached) -> None:
-        host = self._network.route(source, to).host
-        node = None if host is None else host.node
-        if node is None:
-            reached(None)
-        else:
-            self._agenda.plan(self._agenda.now_us, ARRIVAL, node, reached, (node,))
-
-    def _took_us(self, source: "Host", to: Address, legs: int) -> int | None:
-        """Return how long it takes, or None if nothing gets through now."""
-        there = self._network.route(source, to)
-        if there.host is None:
-            return None
-        back = self._network.route(there.host, source.address)
-        ways = (there, back)
-        took_us = 0
-        for leg in range(legs):
-            _, delay_us, jitter_us, rough = ways[leg % 2]
-            took_us += delay_us + int(self._random() * jitter_us)
-            if rough is not None:
-                again_us = SECOND if legs > 1 and leg < 2 else 200 * MS
-                tries = 0
-                while rough.block or self._random() < rough.loss:
-                    took_us += again_us << tries
-                    tries += 1
-                    if tries == _TRIES_MAX or rough.block:
-                        return None
-        return took_us if not (back.rough and back.rough.block) else None
+    @property
+    def streams(self) -> "Streams":
+        """All calls of the world."""
+        ...
 
 
 class Streams:
     """Calls between nodes, and what becomes of them."""
 
-    def __init__(self, world: "World", pipes: Pipes) -> None:
+    def __init__(self, world: StreamWorld, pipes: Pipes) -> None:
         self._world = world
         self._pipes = pipes
         self.exchanges = 0
         self.failed = 0
 
-    def ping(self, node: "Node", asked: StreamPing) -> None:
+    def ping(self, node: Node, asked: StreamPing) -> None:
         """Ask whether that life is there; the core hears the answer or that there was none in time."""
         _Call(self._world, self._pipes, node, asked).open()
 
-    def exchange(self, node: "Node", asked: OpenExchange) -> None:
+    def exchange(self, node: Node, asked: OpenExchange) -> None:
         """Converse with a member for the core, which hears how it ended."""
         world = self._world
 
@@ -125,19 +59,19 @@ class Streams:
         self.converse(node, asked.address, _over, full=full)
 
     def converse(
-        self, node: "Node", address: Address, over: Callable[[bool], None], *, full: bool
+        self, node: Node, address: Address, over: Callable[[bool], None], *, full: bool
     ) -> None:
         """Open an exchange with whoever is at an address; `over(ok)` is called once."""
         self.exchanges += 1
         kind = _Conversation if node.life is None else SharedConversation
         kind(self._world, self._pipes, node, address, over, full=full).open()
 
-    def opening(self, node: "Node", *, full: bool) -> Opening:
+    def opening(self, node: Node, *, full: bool) -> Opening:
         """Return what the node says of itself at the beginning of an exchange."""
         digest = node.core.digest() + NO_DOCUMENTS
         return Opening(node.name, node.core.boot, LABEL, digest, full)
 
-    def machine(self, node: "Node", *, full: bool, opener: bool) -> Exchange:
+    def machine(self, node: Node, *, full: bool, opener: bool) -> Exchange:
         """Return one side of an exchange of nodes that share state."""
         life = node.life
         assert life is not None
@@ -150,7 +84,7 @@ class Streams:
 class _Call:
     """A ping over TCP; it ends once."""
 
-    def __init__(self, world: "World", pipes: Pipes, node: "Node", asked: StreamPing) -> None:
+    def __init__(self, world: StreamWorld, pipes: Pipes, node: Node, asked: StreamPing) -> None:
         self._world = world
         self._pipes = pipes
         self._node = node
@@ -162,11 +96,11 @@ class _Call:
         """Connect and ask; give up at the deadline."""
         silent = (StreamAnswer.SILENT,)
         self._world.agenda.plan(self._until_us, CALL, self._node, self._end, silent)
-        legs = _SETUP_LEGS + 1
+        legs = SETUP_LEGS + 1
         to = self._asked.address
         self._pipes.carry(self._node.host, to, self._answer, until_us=self._until_us, legs=legs)
 
-    def _answer(self, there: "Node | None") -> None:
+    def _answer(self, there: Node | None) -> None:
         if there is None:
             # Refused: the caller hears it as soon as its loop runs.
             now_us = self._world.agenda.now_us
@@ -175,7 +109,7 @@ class _Call:
             return
         known = there.name == self._asked.name and there.boot == self._asked.boot
 
-        def reached(node: "Node | None") -> None:
+        def reached(node: Node | None) -> None:
             if node is self._node:
                 self._end(StreamAnswer.HERE if known else StreamAnswer.SILENT)
 
@@ -196,9 +130,9 @@ class _Conversation:
 
     def __init__(
         self,
-        world: "World",
+        world: StreamWorld,
         pipes: Pipes,
-        node: "Node",
+        node: Node,
         address: Address,
         over: Callable[[bool], None],
         *,
@@ -219,12 +153,12 @@ class _Conversation:
         """Connect and say who we are; give up at the deadline."""
         self._world.agenda.plan(self._until_us, CALL, self._node, self._end, (False,))
         frames = self._mine.begin()
-        self._send(self._node, self._address, frames, legs=_SETUP_LEGS + 1)
+        self._send(self._node, self._address, frames, legs=SETUP_LEGS + 1)
 
     def _send(
-        self, source: "Node", to: Address, frames: "list[Frame] | tuple[Frame, ...]", *, legs: int
+        self, source: Node, to: Address, frames: list[Frame] | tuple[Frame, ...], *, legs: int
     ) -> None:
-        def reached(there: "Node | None") -> None:
+        def reached(there: Node | None) -> None:
             for frame in frames:
                 if not self._over:
                     self._receive(there, source, frame)
@@ -232,7 +166,7 @@ class _Conversation:
         if frames:
             self._pipes.carry(source.host, to, reached, until_us=self._until_us, legs=legs)
 
-    def _receive(self, there: "Node | None", sender: "Node", frame: Frame) -> None:
+    def _receive(self, there: Node | None, sender: Node, frame: Frame) -> None:
         if sender is self._node:
             self._answer(there, frame)
         elif there is self._node:
@@ -240,7 +174,7 @@ class _Conversation:
             if self._mine.done:
                 self._end(True)
 
-    def _answer(self, there: "Node | None", frame: Frame) -> None:
+    def _answer(self, there: Node | None, frame: Frame) -> None:
         if there is None or (self._peer is not None and there is not self._peer):
             # Nobody listens there any more, or another life that knows nothing of this connection.
             now_us = self._world.agenda.now_us
@@ -252,7 +186,7 @@ class _Conversation:
             self._theirs = Exchange(opening, there.core.rows, opener=False)
         self._take(there, self._theirs, self._node.address, frame)
 
-    def _take(self, node: "Node", machine: Exchange, to: Address, frame: Frame) -> None:
+    def _take(self, node: Node, machine: Exchange, to: Address, frame: Frame) -> None:
         try:
             step: Step = machine.receive(frame)
         except ExchangeError as error:

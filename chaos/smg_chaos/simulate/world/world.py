@@ -24,28 +24,28 @@ from smg_chaos.simulate.base.virtual_clock import (
     TIMER,
     Agenda,
 )
+from smg_chaos.simulate.hosts.core_interface import CoreFactory
+from smg_chaos.simulate.hosts.host import Host, Node, numbered_address
+from smg_chaos.simulate.hosts.network import WIRES, Network
+from smg_chaos.simulate.hosts.packet_replay import Wiretap
 from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory
 from smg_chaos.simulate.replicas.replica_setting import StateSetting
 from smg_chaos.simulate.rights.rights_setting import RightsSetting
 from smg_chaos.simulate.world.announcements import announce
 from smg_chaos.simulate.world.checkers import Checkers
-from smg_chaos.simulate.world.core_interface import CoreFactory
-from smg_chaos.simulate.world.host import Host, numbered_address
 from smg_chaos.simulate.world.joining import Search
-from smg_chaos.simulate.world.network import WIRES, Network
-from smg_chaos.simulate.world.node import Node
-from smg_chaos.simulate.world.packet_replay import Wiretap
-from smg_chaos.simulate.world.streams import Pipes, Streams
+from smg_chaos.simulate.world.streams import Streams
+from smg_chaos.simulate.world.tcp_pipes import Pipes
 from smg_mesh.config import PROFILES, ProfileName, SwimOptions
 from smg_mesh.swim.effects import Effect, Note, OpenExchange, SendDatagram, SetTimer, StreamPing
 from smg_mesh.swim.messages import Address
 
 if TYPE_CHECKING:
+    from smg_chaos.simulate.hosts.sealed_packets import Seal
     from smg_chaos.simulate.replicas.shared_world import Commons
     from smg_chaos.simulate.rights.rights_world import Market
     from smg_chaos.simulate.whole.traffic import Traffic
     from smg_chaos.simulate.whole.traffic_setting import TrafficSetting
-    from smg_chaos.simulate.world.sealed_packets import Seal
 
 _LATE_US: Final = 500
 """How late a loop calls a timer that is due, at most."""
@@ -150,8 +150,8 @@ class World:
         if self.traffic is not None:
             self.traffic.born(node)
         self.react(node, "start", core.start(now_ms=self.now_ms(node)))
-        node.search = Search(self, node)
-        node.search.begin()
+        node.search = search = Search(self, node)
+        search.begin()
         return node
 
     def listen_in(self) -> None:
@@ -388,6 +388,6 @@ def _traffic(world: World, setting: "TrafficSetting") -> "Traffic":
 
 def _sealing(seed: int) -> "Callable[[], Seal]":
     # Imported when it is used: cryptography is slow to load, and most worlds do without.
-    from smg_chaos.simulate.world.sealed_packets import make_sealing
+    from smg_chaos.simulate.hosts.sealed_packets import make_sealing
 
     return make_sealing(seed)

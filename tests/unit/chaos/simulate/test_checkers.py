@@ -3,8 +3,8 @@ from collections.abc import Sequence
 import pytest
 
 from smg_chaos.simulate.base.virtual_clock import MS, SECOND
+from smg_chaos.simulate.hosts.core_interface import CoreFactory
 from smg_chaos.simulate.world.checkers import agreed, disagreements
-from smg_chaos.simulate.world.core_interface import CoreFactory
 from smg_mesh.swim.effects import Effect, Member, MemberDown, MemberUp, Note, SetTimer, Timer
 from smg_mesh.swim.messages import Address, Claim, Rank
 from support.fake_core import FakeCore

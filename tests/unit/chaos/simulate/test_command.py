@@ -15,7 +15,7 @@ from smg_chaos.simulate.random_faults import random_plan
 from smg_chaos.simulate.scenarios.catalogue import SCENARIOS, targets_of
 from smg_chaos.simulate.scenarios.scenario import Target
 from smg_chaos.simulate.table import acceptance_lines, cost_line, figures_table, number
-from smg_chaos.simulate.trial import live
+from smg_chaos.simulate.trials.trial import live
 from support.simulated_world import fake_core
 
 OUTCOMES = [

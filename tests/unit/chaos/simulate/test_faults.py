@@ -21,7 +21,7 @@ from smg_chaos.simulate.faults import (
     described,
     plan_fault,
 )
-from smg_chaos.simulate.world.network import Rough
+from smg_chaos.simulate.hosts.link_faults import Rough
 from smg_chaos.simulate.world.world import World
 from support.simulated_world import core_of, inputs_of, small_world
 

@@ -2,8 +2,9 @@ import pytest
 
 from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.base.virtual_clock import SECOND, Agenda
-from smg_chaos.simulate.world.host import Host, numbered_address
-from smg_chaos.simulate.world.network import Network, Rough, Wire, combined
+from smg_chaos.simulate.hosts.host import Host, numbered_address
+from smg_chaos.simulate.hosts.link_faults import Rough, combined
+from smg_chaos.simulate.hosts.network import Network, Wire
 
 PACKETS = 4_000
 

@@ -8,7 +8,7 @@ from smg_chaos.simulate.random_faults import Plan, random_plan
 from smg_chaos.simulate.replicas.state_events import Deed
 from smg_chaos.simulate.rights.rights_faults import Ruled
 from smg_chaos.simulate.shorten import shortened
-from smg_chaos.simulate.trial import live, try_plan
+from smg_chaos.simulate.trials.trial import live, try_plan
 from smg_chaos.simulate.whole.traffic_events import Trouble
 from support.simulated_world import fake_core
 

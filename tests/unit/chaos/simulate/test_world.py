@@ -1,8 +1,8 @@
 import pytest
 
 from smg_chaos.simulate.base.virtual_clock import MS, SECOND
+from smg_chaos.simulate.hosts.link_faults import Rough
 from smg_chaos.simulate.world.checkers import disagreements
-from smg_chaos.simulate.world.network import Rough
 from smg_mesh.swim.effects import OpenExchange, StreamAnswer, StreamPing
 from support.simulated_world import core_of, inputs_of, small_world
 

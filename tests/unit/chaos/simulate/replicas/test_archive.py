@@ -1,8 +1,8 @@
 import itertools
 
 from smg_chaos.simulate.base.virtual_clock import SECOND
-from smg_chaos.simulate.replicas.disk_archive import BACKUP_APART_US, BACKUPS_MAX, Archive
-from smg_chaos.simulate.replicas.write_ledger import Write
+from smg_chaos.simulate.hosts.disk_archive import BACKUP_APART_US, BACKUPS_MAX, Archive
+from smg_chaos.simulate.hosts.state_write import Write
 
 SURE = {("settings", "k"): Write(("settings", "k"), "a", 1, 0, b"v", 0)}
 

@@ -1,4 +1,5 @@
-from smg_chaos.simulate.replicas.write_ledger import Held, Ledger, Write
+from smg_chaos.simulate.hosts.state_write import Write
+from smg_chaos.simulate.replicas.write_ledger import Held, Ledger
 
 CELL = ("settings", "k")
 

@@ -2,11 +2,11 @@ from collections.abc import Iterator
 from typing import get_args
 
 from smg_chaos.simulate.faults import Pause, Slow, Storm
-from smg_chaos.simulate.replicas.plans import HEAL_MS, TEMPERS, random_state_plan
+from smg_chaos.simulate.plans.replica_plans import HEAL_MS, TEMPERS, random_state_plan
 from smg_chaos.simulate.replicas.replica_setting import StateSetting
 from smg_chaos.simulate.replicas.state_events import Away, Deed, SetClock, described
-from smg_chaos.simulate.replicas.trial import CALM_S
 from smg_chaos.simulate.scenarios.catalogue import SCENARIOS
+from smg_chaos.simulate.trials.replica_trial import CALM_S
 
 PLANS = [random_state_plan(seed, nodes=20) for seed in range(300)]
 

@@ -5,10 +5,10 @@ import pytest
 from smg_chaos.simulate import batch
 from smg_chaos.simulate.batch import real_core
 from smg_chaos.simulate.command import Asked, run
-from smg_chaos.simulate.replicas.plans import random_state_plan
+from smg_chaos.simulate.plans.replica_plans import random_state_plan
 from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory
 from smg_chaos.simulate.shorten import shortened
-from smg_chaos.simulate.trial import live, try_plan
+from smg_chaos.simulate.trials.trial import live, try_plan
 from support.reference_replica import ReferenceReplica
 
 

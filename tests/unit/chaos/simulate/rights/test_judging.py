@@ -6,10 +6,10 @@ import pytest
 
 from smg_chaos.simulate.batch import real_core
 from smg_chaos.simulate.outcome import Outcome
+from smg_chaos.simulate.plans.rights_plans import random_limits_plan
 from smg_chaos.simulate.rights.escrow import RightsFactory
-from smg_chaos.simulate.rights.plans import random_limits_plan
 from smg_chaos.simulate.scenarios.catalogue import SCENARIOS
-from smg_chaos.simulate.trial import live
+from smg_chaos.simulate.trials.trial import live
 from support.simple_rights import (
     CopyingRights,
     FixedRights,

@@ -8,11 +8,11 @@ from typing import Final
 from smg_chaos.simulate.base.virtual_clock import MS, SECOND
 from smg_chaos.simulate.cluster import put_up, settle
 from smg_chaos.simulate.faults import Garbage, Replay, plan_fault
+from smg_chaos.simulate.hosts.core_interface import CoreFactory
 from smg_chaos.simulate.outcome import Figures, Outcome
 from smg_chaos.simulate.random_faults import Plan
 from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory
 from smg_chaos.simulate.world.checkers import disagreements
-from smg_chaos.simulate.world.core_interface import CoreFactory
 from smg_chaos.simulate.world.world import Setting, World
 
 _HELD_DOWN_S: Final = 130.0
@@ -59,19 +59,19 @@ def live(
 
 def _shared(world: World, plan: Plan) -> Figures:
     # Imported when it is used: what nodes share takes a while to load, and most worlds do without.
-    from smg_chaos.simulate.replicas.trial import weathered
+    from smg_chaos.simulate.trials.replica_trial import weathered
 
     return weathered(world, plan)
 
 
 def _limited(world: World, plan: Plan) -> Figures:
-    from smg_chaos.simulate.rights.trial import limited
+    from smg_chaos.simulate.trials.rights_trial import limited
 
     return limited(world, plan)
 
 
 def _whole(world: World, plan: Plan) -> Figures:
-    from smg_chaos.simulate.whole.trial import lived
+    from smg_chaos.simulate.trials.whole_trial import lived
 
     return lived(world, plan)
 

@@ -1,4 +1,7 @@
-"""One life of a member: a core, and as much of a driver's behaviour as decides how it fares.
+"""Host and node: a machine with its clock and disk, and the process of a member that runs on it, if any.
+
+A host is an address, a wall clock that may be wrong, a disk that may be lost, and a life or none. A node is one
+life of a member: a core, and as much of a driver's behaviour as decides how it fares.
 
 Of the driver's loop only this is kept: timers are a little late, a stopped loop reads nothing, and when
 it runs again it says how late it is before anything else. Then come sockets and timers, in either order.
@@ -6,25 +9,94 @@ The driver's tick of 100 ms is not simulated tick by tick: how late it would be 
 loop stopped.
 """
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from smg_chaos.simulate.base.virtual_clock import MS
-from smg_chaos.simulate.world.core_interface import Core
+from smg_chaos.simulate.hosts.core_interface import Core
+from smg_chaos.simulate.hosts.disk_archive import Archive
+from smg_chaos.simulate.hosts.link_faults import Rough
+from smg_chaos.simulate.hosts.node_parts import PeerSearch, RightsLife, SharedLife
+from smg_chaos.simulate.hosts.rights_disk import Vault
 from smg_mesh.config import SwimOptions
+from smg_mesh.swim.boot_numbers import first_boot
 from smg_mesh.swim.messages import Address
 
 if TYPE_CHECKING:
-    from smg_chaos.simulate.replicas.replica_life import ReplicaLife
-    from smg_chaos.simulate.rights.rights_life import Teller
-    from smg_chaos.simulate.world.host import Host
-    from smg_chaos.simulate.world.joining import Search
-    from smg_chaos.simulate.world.sealed_packets import Seal
+    from smg_chaos.simulate.hosts.sealed_packets import Seal
 
+EPOCH_MS: Final = 1_800_000_000_000
+"""Wall clock of a world's beginning; any date would do."""
+PEERS_MAX: Final = 256
+"""Peers that a snapshot remembers."""
+SNAPSHOT_SEEDS_MAX: Final = 64
+"""Remembered peers that act as seeds after a restart."""
 TICK_MS: Final = 100
 _SOCKET_BYTES: Final = 4 * 1024 * 1024
 """Receive buffer of the driver's socket; what does not fit is lost."""
 _SOCKET_OVERHEAD_BYTES: Final = 512
 """What a kernel counts for a datagram beside its bytes."""
+
+
+@dataclass(slots=True)
+class Disk:
+    """What a life leaves to the next one."""
+
+    boot: int = 0
+    peers: dict[str, Address] = field(default_factory=dict)
+    archive: Archive = field(default_factory=Archive)
+    vault: Vault = field(default_factory=Vault)
+
+    def remember(self, name: str, address: Address) -> None:
+        """Keep a peer's address; the one kept longest makes room."""
+        self.peers.pop(name, None)
+        if len(self.peers) >= PEERS_MAX:
+            del self.peers[next(iter(self.peers))]
+        self.peers[name] = address
+
+
+class Host:
+    """Where one member lives. `label` is unique, also where two hosts run the same name."""
+
+    __slots__ = (
+        "address",
+        "clock_wrong_ms",
+        "disk",
+        "label",
+        "lives",
+        "name",
+        "node",
+        "number",
+        "routes",
+        "seeds",
+    )
+
+    def __init__(self, number: int, label: str, name: str, address: Address) -> None:
+        self.number = number
+        self.label = label
+        self.name = name
+        self.address = address
+        self.seeds: tuple[str, ...] = ()
+        """Labels of the hosts that its configuration says to join."""
+        self.disk = Disk()
+        self.clock_wrong_ms = 0
+        self.lives = 0
+        self.node: Node | None = None
+        self.routes: dict[Address, Route] = {}
+
+    def wall_ms(self, now_us: int) -> int:
+        """Return what its wall clock shows."""
+        return EPOCH_MS + now_us // MS + self.clock_wrong_ms
+
+    def next_boot(self, now_us: int, chance: Random) -> int:
+        """Return the boot of a new life, larger than the last one on disk, and keep it there."""
+        self.disk.boot = first_boot(self.wall_ms(now_us), chance, kept=self.disk.boot)
+        return self.disk.boot
+
+    def lose_disk(self) -> None:
+        """Forget everything that earlier lives left."""
+        self.disk = Disk()
 
 
 class Node:
@@ -58,7 +130,7 @@ class Node:
     )
 
     def __init__(
-        self, host: "Host", core: Core, options: SwimOptions, *, boot: int, offset_ms: int
+        self, host: Host, core: Core, options: SwimOptions, *, boot: int, offset_ms: int
     ) -> None:
         self.host = host
         self.name = host.name
@@ -68,10 +140,10 @@ class Node:
         self.offset_ms = offset_ms
         """Its monotonic clock minus the world's: no two nodes' clocks are alike."""
         self.seal: Seal | None = None
-        self.search: Search | None = None
-        self.life: ReplicaLife | None = None
+        self.search: PeerSearch | None = None
+        self.life: SharedLife | None = None
         """Its replicated state, in worlds that have any."""
-        self.teller: Teller | None = None
+        self.teller: RightsLife | None = None
         """Its rights to what is limited, in worlds where anything is."""
         self.alive = True
         self.started_us = 0
@@ -117,3 +189,17 @@ class Node:
         sockets, timers = self.waiting, self.overdue
         self.waiting, self.overdue, self.waiting_bytes = [], [], 0
         return timers + sockets if timers_first else sockets + timers
+
+
+class Route(NamedTuple):
+    """What a link is like now. `host` is None where nobody has the address."""
+
+    host: "Host | None"
+    delay_us: int
+    jitter_us: int
+    rough: Rough | None
+
+
+def numbered_address(number: int) -> Address:
+    """Return the address that belongs to a number."""
+    return Address(f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}", 7946)

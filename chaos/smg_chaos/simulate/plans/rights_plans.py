@@ -17,6 +17,7 @@ from smg_chaos.simulate.faults import (
     Slow,
     Storm,
 )
+from smg_chaos.simulate.hosts.link_faults import Rough
 from smg_chaos.simulate.random_faults import Plan, name_of
 from smg_chaos.simulate.rights.rights_faults import (
     ChangeLimit,
@@ -26,7 +27,6 @@ from smg_chaos.simulate.rights.rights_faults import (
     Ruled,
 )
 from smg_chaos.simulate.rights.rights_setting import Flow, RightsSetting
-from smg_chaos.simulate.world.network import Rough
 from smg_mesh.config import ProfileName
 from smg_mesh.escrow.limit_model import Limit, Mode
 

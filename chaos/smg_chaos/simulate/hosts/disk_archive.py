@@ -3,13 +3,10 @@
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from smg_chaos.simulate.base.virtual_clock import SECOND
-from smg_chaos.simulate.replicas.replica_interface import Cell
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.replicas.write_ledger import Write
+from smg_chaos.simulate.hosts.state_write import Cell, Write
 
 BACKUP_APART_US: Final = 4 * SECOND
 BACKUPS_MAX: Final = 16
@@ -22,7 +19,7 @@ class Backup:
     at_us: int
     files: Mapping[str, bytes]
     wall_ms: int | None
-    sure: "Mapping[Cell, Write]"
+    sure: Mapping[Cell, Write]
 
 
 @dataclass(slots=True)
@@ -32,7 +29,7 @@ class Archive:
     files: dict[str, bytes] = field(default_factory=dict)
     wall_ms: int | None = None
     """What its clock showed when the node last said that it runs."""
-    sure: "Mapping[Cell, Write]" = field(default_factory=dict)
+    sure: Mapping[Cell, Write] = field(default_factory=dict)
     backups: deque[Backup] = field(default_factory=lambda: deque(maxlen=BACKUPS_MAX))
 
     def write(self, name: str, content: bytes) -> None:
@@ -42,7 +39,7 @@ class Archive:
         else:
             self.files.pop(name, None)
 
-    def complete(self, sure: "Mapping[Cell, Write]", *, now_us: int) -> None:
+    def complete(self, sure: Mapping[Cell, Write], *, now_us: int) -> None:
         """All pieces are written: from now on an earlier life's end loses nothing of `sure`."""
         self.sure = sure
         if not self.backups or now_us - self.backups[-1].at_us >= BACKUP_APART_US:

@@ -5,18 +5,15 @@ independent chances, delays add up, one block blocks. What holds for a pair is w
 until a rule comes or goes, so a quiet network costs one look-up and one random number per datagram.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from heapq import heappush
 from random import Random
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from smg_chaos.simulate.base.virtual_clock import DATAGRAM, Agenda
+from smg_chaos.simulate.hosts.host import Host, Route
+from smg_chaos.simulate.hosts.link_faults import Rough, combined
+from smg_chaos.simulate.hosts.packet_replay import Wiretap
 from smg_mesh.swim.messages import Address
-
-if TYPE_CHECKING:
-    from smg_chaos.simulate.world.host import Host
-    from smg_chaos.simulate.world.packet_replay import Wiretap
 
 _REORDERED_US: Final = 20_000
 """How much later a reordered datagram comes, at most."""
@@ -39,39 +36,6 @@ WIRES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rough:
-    """What is wrong with links from `sources` to `targets`; an empty tuple means all hosts."""
-
-    sources: tuple[str, ...] = ()
-    targets: tuple[str, ...] = ()
-    both_ways: bool = False
-    loss: float = 0.0
-    duplicate: float = 0.0
-    reorder: float = 0.0
-    delay_us: int = 0
-    jitter_us: int = 0
-    block: bool = False
-
-    def holds(self, source: str, target: str) -> bool:
-        """Return whether it holds from `source` to `target`, which are labels of hosts."""
-        return self._covers(source, target) or (self.both_ways and self._covers(target, source))
-
-    def _covers(self, source: str, target: str) -> bool:
-        return (not self.sources or source in self.sources) and (
-            not self.targets or target in self.targets
-        )
-
-
-class Route(NamedTuple):
-    """What a link is like now. `host` is None where nobody has the address."""
-
-    host: "Host | None"
-    delay_us: int
-    jitter_us: int
-    rough: Rough | None
-
-
 class Network:
     """All hosts by address, and what is wrong between them."""
 
@@ -87,13 +51,13 @@ class Network:
         self.sent_bytes = 0
         self.wiretap: Wiretap | None = None
 
-    def attach(self, host: "Host") -> None:
+    def attach(self, host: Host) -> None:
         """Make the host reachable at its present address."""
         self._all.append(host)
         self._hosts[host.address] = host
         self._forget_routes()
 
-    def move(self, host: "Host", address: Address) -> None:
+    def move(self, host: Host, address: Address) -> None:
         """Give the host another address; what is sent to the old one is lost."""
         del self._hosts[host.address]
         host.address = address
@@ -117,14 +81,14 @@ class Network:
         self._rough.clear()
         self._forget_routes()
 
-    def route(self, source: "Host", to: Address) -> Route:
+    def route(self, source: Host, to: Address) -> Route:
         """Return what lies between `source` and that address now."""
         found = source.routes.get(to)
         if found is None:
             found = source.routes[to] = self._find(source, to)
         return found
 
-    def send(self, source: "Host", to: Address, packet: bytes, *, kind: int = DATAGRAM) -> None:
+    def send(self, source: Host, to: Address, packet: bytes, *, kind: int = DATAGRAM) -> None:
         """Put a datagram on its way; it may get lost, come twice, or late."""
         self.sent += 1
         self.sent_bytes += len(packet)
@@ -140,14 +104,14 @@ class Network:
         agenda.planned = number = agenda.planned + 1
         heappush(agenda.entries, (due_us, number, kind, host, packet, source.address))
 
-    def inject(self, host: "Host", packet: bytes, sender: Address) -> None:
+    def inject(self, host: Host, packet: bytes, sender: Address) -> None:
         """Let a host receive bytes that no member sent."""
         self._agenda.plan(self._agenda.now_us, DATAGRAM, host, packet, sender)
 
     def _lost(self, rough: Rough) -> bool:
         return rough.block or (rough.loss > 0.0 and self._random() < rough.loss)
 
-    def _delayed(self, rough: Rough, due_us: int, entry: "tuple[int, Host, bytes, Address]") -> int:
+    def _delayed(self, rough: Rough, due_us: int, entry: tuple[int, Host, bytes, Address]) -> int:
         random = self._random
         if rough.duplicate and random() < rough.duplicate:
             twice_us = due_us + int(random() * _REORDERED_US)
@@ -156,7 +120,7 @@ class Network:
             due_us += int(random() * _REORDERED_US)
         return due_us
 
-    def _find(self, source: "Host", to: Address) -> Route:
+    def _find(self, source: Host, to: Address) -> Route:
         host = self._hosts.get(to)
         if host is None:
             return Route(None, 0, 0, None)
@@ -170,22 +134,3 @@ class Network:
     def _forget_routes(self) -> None:
         for host in self._all:
             host.routes.clear()
-
-
-def combined(held: Sequence[Rough]) -> Rough:
-    """Return what several rules mean together for a link on which all of them hold."""
-
-    def either(chances: Sequence[float]) -> float:
-        spared = 1.0
-        for one in chances:
-            spared *= 1.0 - one
-        return 1.0 - spared
-
-    return Rough(
-        loss=either([one.loss for one in held]),
-        duplicate=either([one.duplicate for one in held]),
-        reorder=either([one.reorder for one in held]),
-        delay_us=sum(one.delay_us for one in held),
-        jitter_us=sum(one.jitter_us for one in held),
-        block=any(one.block for one in held),
-    )

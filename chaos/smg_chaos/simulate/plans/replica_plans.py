@@ -17,6 +17,7 @@ from typing import Final, Literal, TypeAlias
 
 from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.faults import Fault, Pause, Restart, Slow, Storm
+from smg_chaos.simulate.hosts.link_faults import Rough
 from smg_chaos.simulate.random_faults import Plan, mortal_fault, name_of
 from smg_chaos.simulate.replicas.replica_setting import StateSetting
 from smg_chaos.simulate.replicas.state_events import (
@@ -36,7 +37,6 @@ from smg_chaos.simulate.replicas.state_events import (
     Spoken,
     TouchKey,
 )
-from smg_chaos.simulate.world.network import Rough
 from smg_mesh.config import ProfileName, StateOptions
 from smg_mesh.state.workers.worker_keys import Listing
 

@@ -8,18 +8,15 @@ when it hears that the answerer has done its part; the answerer as soon as it ha
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from smg_chaos.simulate.base.virtual_clock import ARRIVAL, CALL, MS, SECOND
+from smg_chaos.simulate.hosts.host import Node
+from smg_chaos.simulate.hosts.ports import CoreDriver, HasAgenda, PromiseReport
+from smg_chaos.simulate.world.tcp_pipes import SETUP_LEGS, Pipes
 from smg_mesh.swim.messages import Address
 from smg_mesh.sync.exchange.exchange_machine import Exchange, ExchangeError, Frame, Step
 
-if TYPE_CHECKING:
-    from smg_chaos.simulate.world.node import Node
-    from smg_chaos.simulate.world.streams import Pipes
-    from smg_chaos.simulate.world.world import World
-
-_SETUP_LEGS: Final = 4
 _EXCHANGE_MAX_US: Final = 120 * SECOND
 _WORK_US: Final = 100
 """One piece of work, and what the loop does beside it."""
@@ -35,7 +32,7 @@ _END: Final = _End()
 class _Channel:
     """One direction of a connection: what is sent arrives in that order, or never."""
 
-    def __init__(self, pipes: "Pipes", take: "Callable[[Node | None, Frame | _End], None]") -> None:
+    def __init__(self, pipes: Pipes, take: Callable[[Node | None, Frame | _End], None]) -> None:
         self._pipes = pipes
         self._take = take
         self._sent = 0
@@ -44,9 +41,9 @@ class _Channel:
 
     def send(
         self,
-        source: "Node",
+        source: Node,
         to: Address,
-        frames: "Sequence[Frame | _End]",
+        frames: Sequence[Frame | _End],
         *,
         until_us: int,
         legs: int = 1,
@@ -58,8 +55,8 @@ class _Channel:
                 source.host, to, self._reaching(number, frame), until_us=until_us, legs=legs
             )
 
-    def _reaching(self, number: int, frame: "Frame | _End") -> "Callable[[Node | None], None]":
-        def reached(there: "Node | None") -> None:
+    def _reaching(self, number: int, frame: Frame | _End) -> Callable[[Node | None], None]:
+        def reached(there: Node | None) -> None:
             self._arrived[number] = (there, frame)
             while self._taken in self._arrived:
                 found = self._arrived.pop(self._taken)
@@ -72,7 +69,7 @@ class _Channel:
 class _Side:
     """One node's part: a machine, and the frames that wait until it has worked off the last one."""
 
-    def __init__(self, node: "Node", machine: Exchange) -> None:
+    def __init__(self, node: Node, machine: Exchange) -> None:
         self.node = node
         self.machine = machine
         self.inbox: deque[Frame] = deque()
@@ -80,14 +77,33 @@ class _Side:
         self.over = False
 
 
+class ExchangeStreams(Protocol):
+    """The calls of the world, as far as exchanges are concerned."""
+
+    failed: int
+
+    def machine(self, node: Node, *, full: bool, opener: bool) -> Exchange:
+        """Return one side of an exchange of nodes that share state."""
+        ...
+
+
+class ExchangeWorld(HasAgenda, PromiseReport, CoreDriver, Protocol):
+    """The world of two nodes that exchange their state."""
+
+    @property
+    def streams(self) -> ExchangeStreams:
+        """All calls of the world."""
+        ...
+
+
 class SharedConversation:
     """One exchange: two machines, and the frames between them."""
 
     def __init__(
         self,
-        world: "World",
-        pipes: "Pipes",
-        node: "Node",
+        world: ExchangeWorld,
+        pipes: Pipes,
+        node: Node,
         address: Address,
         over: Callable[[bool], None],
         *,
@@ -109,7 +125,7 @@ class SharedConversation:
     def open(self) -> None:
         """Connect and say who we are; give up when nothing comes, or too much."""
         frames = self._mine.machine.begin()
-        self._send(self._forth, self._node, self._address, frames, legs=_SETUP_LEGS + 1)
+        self._send(self._forth, self._node, self._address, frames, legs=SETUP_LEGS + 1)
         self._wait()
 
     def _wait(self) -> None:
@@ -124,9 +140,9 @@ class SharedConversation:
     def _send(
         self,
         channel: _Channel,
-        source: "Node",
+        source: Node,
         to: Address,
-        frames: "Sequence[Frame | _End]",
+        frames: Sequence[Frame | _End],
         *,
         legs: int = 1,
     ) -> None:
@@ -135,7 +151,7 @@ class SharedConversation:
 
     # ── What arrives ─────────────────────────────────────────────────────────
 
-    def _at_answerer(self, there: "Node | None", frame: "Frame | _End") -> None:
+    def _at_answerer(self, there: Node | None, frame: Frame | _End) -> None:
         assert not isinstance(frame, _End)
         if there is None or (self._theirs is not None and there is not self._theirs.node):
             # Nobody listens there any more, or another life that knows nothing of this connection.
@@ -148,7 +164,7 @@ class SharedConversation:
         self._theirs.inbox.append(frame)
         self._work(self._theirs)
 
-    def _at_opener(self, there: "Node | None", frame: "Frame | _End") -> None:
+    def _at_opener(self, there: Node | None, frame: Frame | _End) -> None:
         if there is not self._node:
             # Nobody, or another life, got it: the connection is gone, and nothing follows on it.
             self._back_broken = True

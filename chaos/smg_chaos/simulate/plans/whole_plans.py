@@ -17,6 +17,7 @@ from smg_chaos.simulate.faults import (
     Slow,
     Storm,
 )
+from smg_chaos.simulate.hosts.link_faults import Rough
 from smg_chaos.simulate.random_faults import Plan, name_of
 from smg_chaos.simulate.replicas.replica_setting import StateSetting
 from smg_chaos.simulate.replicas.state_events import (
@@ -38,7 +39,6 @@ from smg_chaos.simulate.whole.traffic_events import (
     Trouble,
 )
 from smg_chaos.simulate.whole.traffic_setting import KEY, TrafficSetting
-from smg_chaos.simulate.world.network import Rough
 from smg_mesh.config import ProfileName, StateOptions
 from smg_mesh.escrow.limit_model import Limit, Mode
 

@@ -1,0 +1,1 @@
+"""Trials: one plan lived through, from the first node to the last look."""
