@@ -1,4 +1,4 @@
-"""`python -m smg_node`, the same as `smg-node`."""
+"""Main module: `python -m smg_node`, the same as `smg-node`."""
 
 import sys
 

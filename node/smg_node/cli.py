@@ -1,4 +1,5 @@
-"""The `smg-node` command: from a command line to a running node, or to one clear line why not.
+"""CLI of a node, the `smg-node` command: reads the configuration, then runs a node or prints why
+not.
 
 Exit codes: 0 stopped as asked, 1 failed, 2 bad usage or configuration. What is imported grows with
 what is asked for: `--version` needs nothing, `--help` only the settings, a start everything but these:
@@ -250,7 +251,7 @@ def _serve(settings: "Settings") -> int:
 
 
 def _serve_in_processes(settings: "Settings") -> int:
-    """Return the exit code of this process, be it the nursery or one that it forked."""
+    """Return the exit code of this process, be it the supervisor or one that it forked."""
     from smg_node.process_memory import keep
     from smg_node.processes.listen_endpoints import listen_endpoints
     from smg_node.processes.supervisor import Supervisor
@@ -281,7 +282,7 @@ def _loop(running: "Coroutine[Any, Any, int]") -> int:
 
 
 def _one_line(error: BaseException) -> str | None:
-    """What an operator needs to know of a failed start, or None where a traceback says more."""
+    """Return what an operator needs to know of a failed start, or None where a traceback says more."""
     import socket
 
     from smg_node.core.errors import SmgError

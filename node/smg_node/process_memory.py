@@ -1,4 +1,4 @@
-"""What a process does about its memory when it is up: it keeps what will stay, and lets go of the rest.
+"""Process memory after the start: freezes what stays, returns what only the start needed.
 
 Much of what is resident after a start was needed for the start alone. `settle` takes three steps:
 
@@ -6,15 +6,16 @@ Much of what is resident after a start was needed for the start alone. `settle` 
   looks at what is new less often.
 - The C library returns the pages that are free in the middle of its heap (`malloc_trim`, glibc only).
 - Pages of program files that are mapped and unchanged (code, constants) are unmapped. No memory is lost
-  by that and none has to be read from a disk: they stay in the page cache, where they belong to nobody,
+  by that and none has to be read from a disk: they stay in the page cache, where they belong to no process,
   and the ones that are used come back by themselves, at about 1 us for 64 KiB. But they no longer count
   as this process's, and when memory is short they are the first to go. Measured on an idle node: 10 MB
   of 16; with the libraries of a mesh, 23 MB of 33.
 
 Linux only; elsewhere nothing but the collector does anything.
 
-Before that, `without_certificates` keeps out what is never needed: the web framework's client, where a node needs it,
-reads all certificates that the machine trusts when it is imported, twice. Whoever calls anybody over TLS reads them then.
+Before that, `without_certificates` keeps out what is never needed: the web framework's client,
+where a node needs it, reads all certificates that the machine trusts when it is imported, twice. A
+client that connects over TLS reads them then.
 """
 
 import ctypes
@@ -72,7 +73,7 @@ def settle() -> None:
 def trim() -> None:
     """Have the C library return what is free in its heap; takes milliseconds, in any thread.
 
-    For after something large was read: a tokenizer leaves 110 MB behind that nobody uses any more.
+    For after something large was read: a tokenizer leaves 110 MB behind that are not used any more.
     """
     if sys.platform == "linux":
         library = ctypes.CDLL(None)

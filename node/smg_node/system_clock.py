@@ -1,4 +1,4 @@
-"""The real clock and real chance: the one door through which they enter."""
+"""System clock and random numbers: the one place where real time and randomness enter."""
 
 import random
 import secrets
@@ -22,5 +22,5 @@ def system_rng() -> random.Random:
 
 
 def secret_text(characters: int, alphabet: str) -> str:
-    """Return that many characters that nobody can guess: for keys, and for nothing that is to be repeated."""
+    """Return that many unguessable characters: for keys, and for nothing that is to be repeated."""
     return "".join(secrets.choice(alphabet) for _ in range(characters))

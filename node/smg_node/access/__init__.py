@@ -1,1 +1,1 @@
-"""Access."""
+"""Access: API keys and the identity of a request's caller: key, tenant, role."""

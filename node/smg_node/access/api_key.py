@@ -1,7 +1,9 @@
-"""An API key as its owner holds it, `smg-ID-SECRET`, and what others may know of it.
+"""API key as its owner holds it, `smg-ID-SECRET`: text form, SHA-256 digest of the secret,
+fingerprint.
 
-The id says which key it is and is no secret; it finds the record. The secret is compared by its digest:
-it has 256 bits of chance, so nobody finds it from a fast digest, and checking one takes a microsecond.
+The id says which key it is and is no secret; it finds the record. The secret is compared by its
+digest: it has 256 random bits, so it cannot be found from a fast digest, and checking one takes a
+microsecond.
 """
 
 import re
@@ -39,5 +41,5 @@ def digest_of(secret: str) -> bytes:
 
 
 def fingerprint_of(digest: bytes) -> str:
-    """Return 12 hexadecimal digits to tell keys apart by, "" for no digest."""
+    """Return 12 hexadecimal digits by which keys can be told apart, "" for no digest."""
     return blake2b(digest, digest_size=_FINGERPRINT_BYTES).hexdigest() if digest else ""

@@ -1,4 +1,4 @@
-"""Whose request it is: what a key says of the one who sent it, and what that one may do.
+"""Identity of a request's sender: key, tenant and role, found from the API key it came with.
 
 A key is recognised without a cache of secrets and in the same time whether its id is known or not: one
 digest, one comparison in constant time. Other kinds of credentials, such as signed tokens, are another
@@ -20,7 +20,7 @@ RANK: Final[dict[Role, int]] = {role: rank for rank, role in enumerate(ROLES)}
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who asks. `key_id` and `tenant` are empty where nobody had to say."""
+    """The sender of a request. `key_id` and `tenant` are empty where no credential was needed."""
 
     key_id: str
     tenant: str
@@ -36,7 +36,7 @@ LOCAL: Final = Identity("", "", "admin")
 
 
 class Authenticator(Protocol):
-    """Knows credentials."""
+    """Interface that maps credentials to identities."""
 
     @property
     def closed(self) -> bool:
@@ -45,45 +45,49 @@ class Authenticator(Protocol):
 
     @property
     def settled(self) -> bool:
-        """Whether this node knows by now what the cluster knows."""
+        """Whether this node holds the cluster's credentials by now."""
         ...
 
     @property
     def empty(self) -> bool:
-        """Whether there is no credential that could be known."""
+        """Whether no credential exists that could be accepted."""
         ...
 
     @property
     def version(self) -> int:
-        """Another number whenever anything of the above has changed, or whose a credential is, but for the time that passes."""
+        """Another number whenever any of the above or the owner of a credential changes; passing
+        time does not count.
+        """
         ...
 
     def identify(self, credential: str) -> Identity:
-        """Return whose it is; UNAUTHENTICATED for what is not good (any more)."""
+        """Return the identity behind a credential; UNAUTHENTICATED for one that is not or no longer
+        good.
+        """
         ...
 
 
 class KnownKey(Protocol):
-    """What is known of a key. Times are Unix milliseconds, 0 means never."""
+    """Record of one key. Times are Unix milliseconds, 0 means never."""
 
     @property
     def id(self) -> str:
-        """Which one."""
+        """Id of the key."""
         ...
 
     @property
     def tenant(self) -> str:
-        """Whose it is."""
+        """The tenant it belongs to."""
         ...
 
     @property
     def role(self) -> Role:
-        """What it may."""
+        """What its owner may do."""
         ...
 
     @property
     def digest(self) -> bytes:
-        """Of its secret; empty if it is revoked."""
+        """Digest of its secret; empty if it is revoked."""
         ...
 
     @property
@@ -93,7 +97,7 @@ class KnownKey(Protocol):
 
 
 class KeySource(Protocol):
-    """All keys there are."""
+    """Interface to all keys there are."""
 
     @property
     def closed(self) -> bool:
@@ -102,7 +106,7 @@ class KeySource(Protocol):
 
     @property
     def settled(self) -> bool:
-        """Whether this node knows by now what the cluster knows."""
+        """Whether this node holds the cluster's keys by now."""
         ...
 
     @property
@@ -119,12 +123,12 @@ class KeySource(Protocol):
         ...
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of keys."""
         ...
 
 
 class KeyAuthenticator:
-    """Knows API keys."""
+    """Authenticator of API keys."""
 
     def __init__(self, keys: KeySource) -> None:
         self._keys = keys
@@ -139,7 +143,7 @@ class KeyAuthenticator:
 
     @property
     def settled(self) -> bool:
-        """Whether this node knows by now what the cluster knows."""
+        """Whether this node holds the cluster's keys by now."""
         return self._keys.settled
 
     @property
@@ -153,7 +157,9 @@ class KeyAuthenticator:
         return self._keys.version
 
     def identify(self, credential: str) -> Identity:
-        """Return whose key it is; UNAUTHENTICATED, and never a word of the key itself."""
+        """Return the identity behind a key; UNAUTHENTICATED otherwise, with no part of the key in
+        the message.
+        """
         said = read_key_text(credential)
         if said is None:
             raise unknown_key()

@@ -1,1 +1,1 @@
-"""May this request enter now: limits of the whole cluster, charged here, in one step."""
+"""Admission: limits of the whole cluster, charged per request on this node, in one step."""

@@ -1,4 +1,4 @@
-"""Where requests enter: which limits they meet, whether to wait a moment for rights, what a refusal says.
+"""Admission of requests: matches the limits, waits briefly for rights, and builds the refusal.
 
 A share that is empty here may be filled again in a few milliseconds, as long as the owner of the limit has rights
 left. So a request waits for them, not longer than a round trip takes, or up to a second where the owner has plenty;
@@ -50,7 +50,7 @@ class AdmissionOptions:
 
 
 class Admission:
-    """Lets requests in."""
+    """Admits requests: issues tickets that charge the matched limits."""
 
     def __init__(
         self,
@@ -70,12 +70,14 @@ class Admission:
         self._matcher = Matcher(rules, rights, self.tallies, prices=prices)
 
     def retune(self, options: AdmissionOptions, prices: Prices) -> None:
-        """Go by other options and prices from the next request on."""
+        """Use other options and prices from the next request on."""
         self._options = options
         self._matcher.reprice(prices)
 
     def ticket(self, context: RequestContext, model: str) -> Ticket | None:
-        """Return what a request has to show; None if nothing limits it. Who has one settles or voids it."""
+        """Return the ticket of a request, None if nothing limits it. Its holder settles or voids
+        it.
+        """
         matched = self._matcher.find(context.tenant, context.key_id, model)
         if matched is None:
             return None
@@ -137,7 +139,9 @@ class Admission:
         )
 
     def _again_s(self, share: Share, reset_s: float) -> float:
-        """Return after how long there may be more: with the next window, or before if nobody knows of all there is."""
+        """Return in how long there may be more: with the next window, or sooner if what is left
+        elsewhere is unknown.
+        """
         chance = self._rng.random()
         if not share.window_ms:
             return CONCURRENT_RETRY_S * (1 + chance)
@@ -163,7 +167,9 @@ class Admission:
 
 
 def _is_sought(share: Share) -> bool:
-    """Whether there should be an owner, or will be one soon, and nobody has heard of one yet."""
+    """Whether there is, or soon will be, an owner of the limit that this node has not learned of
+    yet.
+    """
     return share.pool < 0 and share.state in ("exact", "standing")
 
 
@@ -173,10 +179,10 @@ def _has_plenty(share: Share, cost: int) -> bool:
 
 
 def _more_ms(share: Share, reset_ms: int) -> int:
-    """Return in how long there is more."""
+    """Return in how many milliseconds there is more."""
     return min(reset_ms, round(SLICE_RETRY_S * 1000)) if _accrues(share) else reset_ms
 
 
 def _accrues(share: Share) -> bool:
-    """Whether some of its window is still to come, though it is not so long that nobody waits for that."""
+    """Whether some of its window is still to come, in windows short enough to be waited for."""
     return SLICE_RETRY_S * 1000 < share.window_ms < QUOTA_FROM_MS

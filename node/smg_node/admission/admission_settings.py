@@ -1,4 +1,4 @@
-"""What admission is told by the settings, and what scrapes read of it."""
+"""Admission settings: options and token prices from the configuration; metrics of admission."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from smg_node.telemetry.metrics.meters import Meters
 
 
 def admission_options(settings: Settings) -> AdmissionOptions:
-    """Return how requests are let in."""
+    """Return the options of admission that these settings give."""
     return AdmissionOptions(wait_max_s=settings.admission.wait_max_s)
 
 
@@ -43,7 +43,7 @@ def watch_admission(meters: Meters, tallies: Tallies) -> None:
 
 
 class Counting:
-    """Counts requests that are over: by model, and by whose they are."""
+    """Counter of finished requests, by model and by tenant."""
 
     def __init__(self, meters: Meters, usage: UsageBook) -> None:
         self._meters = meters

@@ -1,4 +1,4 @@
-"""What a client is told of a limit: its name, what remains, when there is more; and the headers that say so. Pure."""
+"""Header values of limits: name, what remains, time until more; and the headers made of them. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,9 @@ _DURATIONS_KEPT: Final = 4096
 
 
 class HeaderValues(msgspec.Struct, frozen=True):
-    """One limit as of now. `reset_ms` is how long its window goes on, `resets_ms` when it ends by the wall clock."""
+    """One limit as of now. `reset_ms` is how long its window still lasts, `resets_ms` when it ends
+    by the wall clock.
+    """
 
     name: str
     unit: Unit
@@ -56,7 +58,8 @@ class HeaderValues(msgspec.Struct, frozen=True):
 def limit_headers(
     limits: Sequence[HeaderValues], family: Family, *, refused: HeaderValues | None = None
 ) -> dict[str, str]:
-    """Return the headers that tell of these limits: of each kind the tightest, and which one that is of all.
+    """Return the headers of these limits: the tightest of each kind, and which one is tightest of
+    all.
 
     One that `refused` is named in any case.
     """

@@ -1,14 +1,17 @@
-"""The headers that tell a client of its limits, for the same limits again and again: what does not change is made once. Pure.
+"""Headers of limits, cached per set of limits: only the numbers that remain are formatted anew.
+Pure.
 
-Every reply to whoever has a limit has them, and from one to the next there is less left of each limit and nothing else
-is new. So they are put together as `told.limit_headers` does it, and kept beside *rows*: what has to be so that only
-the numbers of what remains are spelled anew. A row goes by
+Every reply to a limited client has them, and from one to the next there is less left of each limit
+and nothing else is new. So they are put together as `header_values.limit_headers` does it, and kept
+beside *rows*: the conditions under which only the numbers of what remains are formatted anew. A row
+goes by
 
     facts      what its share was in: the same window, amount, state and debt
     low, high  while so much remains, the same limit in windows is the tightest of its kind, and of all
 
-A share that is not like its row, or a limit without an owner's word: then all is put together again. What is open at
-a time goes up and down, so whether it is the tightest is reckoned each time. A property holds both equal.
+A share that is not like its row, or a limit whose owner has reported nothing: then all is put
+together again. What is open at a time goes up and down, so whether it is the tightest is computed
+each time. A property test holds both equal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +34,9 @@ _facts_of: Final = attrgetter("window", "amount", "state", "debt", "ends_ms")
 
 
 class Least:
-    """The least of a window that clients were told to remain: UNKNOWN where none was, or it is another window's turn."""
+    """The least that clients were told to remain of a window: UNKNOWN if none was, or if it was
+    another window.
+    """
 
     __slots__ = ("units",)
 
@@ -40,11 +45,11 @@ class Least:
 
 
 class Shown(Protocol):
-    """A limit, as far as its headers need it; see `matching.Measure`."""
+    """Interface of a limit, as far as its headers need it; see `limit_matching.MatchedLimit`."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
         ...
 
     @property
@@ -64,7 +69,7 @@ class Shown(Protocol):
 
     @property
     def least(self) -> Least:
-        """What was told of its window: what remains does not rise."""
+        """The least reported of its window: what remains does not rise."""
         ...
 
     def remains(self) -> int:
@@ -73,7 +78,7 @@ class Shown(Protocol):
 
 
 class _Row(NamedTuple):
-    """A limit in windows, all of which is well; `name` is the header that says what remains, "" for none."""
+    """A limit in windows in its plain state; `name` is the header of what remains, "" for none."""
 
     share: Share
     facts: _Facts
@@ -93,7 +98,7 @@ class _Place(NamedTuple):
 
 
 class LimitHeaders:
-    """Those of one family, for the limits that requests of one kind meet."""
+    """Headers of one family, for the limits that requests of one kind meet."""
 
     __slots__ = (
         "_amount",
@@ -131,7 +136,9 @@ class LimitHeaders:
         self._resets: Sequence[tuple[str, Share]] = ()
 
     def as_of(self, now_ms: int) -> Mapping[str, str] | None:
-        """Return them as of now, until the next time; None where a share sleeps, and nobody knows what it has."""
+        """Return them as of now, until the next call; None where a share sleeps, so that its amount
+        is unknown.
+        """
         if not self._from_ms <= now_ms <= self._to_ms:
             if not self._rows:
                 return self._made_anew(now_ms)
@@ -165,7 +172,7 @@ class LimitHeaders:
         return headers
 
     def _made_anew(self, now_ms: int) -> Mapping[str, str] | None:
-        """Return them, put together from all there is to know, and keep what will be good for longer."""
+        """Return them, put together from everything, and keep what stays valid for longer."""
         self._from_ms, self._to_ms = _NEVER_MS, -1
         self._rows = ()
         measures = self._measures
@@ -238,7 +245,7 @@ class LimitHeaders:
         self._named = ("", "")
 
     def _spell_resets(self, now_ms: int) -> None:
-        """Say how long windows go on; and from when and up to when that is said in the same words."""
+        """Format how long windows go on, and the interval in which that text stays the same."""
         from_ms, to_ms = 0, _NEVER_MS
         for reset, share in self._resets:
             ends_ms = share.ends_ms
@@ -260,7 +267,7 @@ class LimitHeaders:
 
 
 class HeadersByFamily(dict[Family, LimitHeaders]):
-    """Those of each family, for the same limits; made when they are first asked for."""
+    """Headers of each family, for the same limits; made when they are first asked for."""
 
     def __init__(self, measures: Sequence[Shown]) -> None:
         self._measures = measures
@@ -275,7 +282,7 @@ def _named(measure: Shown) -> _Named:
 
 
 def _is_well(measure: Shown) -> bool:
-    """Whether what remains of it is what is left here and what its owner has."""
+    """Whether what remains of it is the sum of what is left here and at its owner."""
     share = measure.share
     if share.pool < 0 or share.state not in HEARD or share.debt > 0 or share.amount <= 0:
         return False
@@ -283,7 +290,9 @@ def _is_well(measure: Shown) -> bool:
 
 
 def _bounded(bounds: tuple[int, int], border: float, amount: int, below: bool) -> tuple[int, int]:
-    """Return how little and how much may remain of an amount, so that it is below a border, or above it, for sure."""
+    """Return the least and the most that may remain of an amount for it to be surely below or above
+    a border.
+    """
     low, high = bounds
     # A product may be rounded, and to be below or above is what the quotient says.
     limit = int(border * amount)

@@ -1,4 +1,5 @@
-"""How long the answers of somebody to some model are: the 95th percentile of the last ones. Pure.
+"""Length estimate of answers per client and model: 95th percentile of the last 512, from a
+histogram. Pure.
 
 Lengths fall into buckets an eighth of their size apart, the last 512 are remembered by bucket, and where the
 percentile lies is moved along with what comes and goes. So answers more cost the same whatever there was before,
@@ -67,7 +68,7 @@ class Answers:
             self.count()
 
     def count(self) -> None:
-        """Let the estimate be one of all answers there were."""
+        """Include the answers that were put aside in the estimate."""
         recent, counts = self._recent, self._counts
         come = array("H", map(_bucket_of, self._late))
         self._late.clear()
@@ -83,7 +84,7 @@ class Answers:
         self._settle()
 
     def heard(self, tokens: int) -> None:
-        """Take note that so many came at once, while an answer went on."""
+        """Take note of tokens that came at once, while an answer went on."""
         if tokens > self.batch:
             self.batch = min(tokens, BATCH_MAX)
 
@@ -100,7 +101,7 @@ class Answers:
 
 
 class Estimates:
-    """Of everybody who asks; those that were not asked for longest are forgotten first."""
+    """Estimates of all clients; those unused for longest are dropped first."""
 
     KEPT_MAX: Final = 4_096
     """Pairs of a client and a model, about 2 KiB each."""
@@ -110,7 +111,7 @@ class Estimates:
         self._answers: dict[tuple[str, str, str], Answers] = {}
 
     def of(self, tenant: str, key_id: str, model: str) -> Answers:
-        """Return what is known of these answers."""
+        """Return the estimate of these answers."""
         who = (tenant, key_id, model)
         answers = self._answers.pop(who, None)
         if answers is None:

@@ -1,7 +1,8 @@
-"""What limits did to requests, counted for whoever scrapes: by limit as it was defined, not by each instance of it.
+"""Limit counters for scrapes: requests by outcome, units charged and owed, per defined limit.
 
-A request that is over has met several limits, and nobody looks at any of them before the next one is. So it is one
-more of those that met the same limits, and these are counted limit by limit when somebody looks.
+Counts are by limit as it was defined, not by each instance of it. A finished request has met
+several limits, and nothing reads them before the next scrape. So it adds one to the group of those
+that met the same limits, and groups are spread over limits when a scrape reads.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,9 @@ OTHER: Final = "other"
 
 
 class Tally:
-    """Of one limit: requests by what became of them, units that were charged, and how many of those were owed."""
+    """Counts of one limit: requests by outcome, units that were charged, and how many of those were
+    owed.
+    """
 
     __slots__ = ("admitted", "charged", "owed", "refused", "waited")
 
@@ -27,15 +30,15 @@ class Tally:
 
 
 class Ended(Protocol):
-    """Requests that met the same limits, and are over."""
+    """Finished requests that met the same limits."""
 
     def tell(self) -> int:
-        """Count those that were not counted yet; return how many they are."""
+        """Count those that were not counted yet; return their number."""
         ...
 
 
 class Tallies:
-    """Of all limits, and how many requests are under way that any of them applies to."""
+    """Counts of all limits, and the number of open requests that any limit applies to."""
 
     def __init__(self) -> None:
         self._tallies: dict[str, Tally] = {}
@@ -54,12 +57,12 @@ class Tallies:
 
     @property
     def open(self) -> int:
-        """How many of them are under way."""
+        """Number of open requests that a limit applies to."""
         self.count()
         return self.begun - self.ended
 
     def of(self, limit: str) -> Tally:
-        """Return the one of that limit."""
+        """Return the counts of that limit."""
         known = self._tallies.get(limit)
         if known is not None:
             return known

@@ -1,4 +1,4 @@
-"""The refusal of a request that a limit does not let in: which limit, why, and when to come again. Pure."""
+"""Limit error of a refused request: the limit, the reason, `retry-after` and headers. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -27,7 +27,7 @@ _WORDS: Final[dict[Unit, str]] = {
 
 
 class LimitedError(SmgError):
-    """A limit does not let a request in. With `hopeless`, asking again will not help soon, or ever."""
+    """A limit refuses a request. With `hopeless`, a retry will not help soon, or ever."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class LimitedError(SmgError):
         self.hopeless = hopeless
 
     def headers(self, family: Family) -> dict[str, str]:
-        """Return the headers that tell of its limits, and of the one that refused."""
+        """Return the headers of its limits, and of the one that refused."""
         return limit_headers(self.limits, family, refused=self.refused)
 
 

@@ -1,8 +1,9 @@
-"""Which limits a request meets: found once for each tenant, key and model, and kept until a definition changes. Pure.
+"""Matched limits of a request: found once per tenant, key and model, kept until a definition
+changes. Pure.
 
-Measure   one limit, as this node meets it: its share, and what clients were told of it
-Tariff    how the tokens of one model count for one of them
-Matched   all that requests of one kind meet, in the order in which they are charged
+MatchedLimit   one limit, as this node meets it: its share, and what clients were told of it
+TokenWeights   how the tokens of one model count for one of them
+Matched        all that requests of one kind meet, in the order in which they are charged
 """
 
 import math
@@ -44,7 +45,7 @@ Kind: TypeAlias = tuple[str, str, str]
 
 
 class MatchedLimit:
-    """One limit; everybody who meets it shares this."""
+    """One limit on this node; all requests that meet it share the object."""
 
     __slots__ = (
         "_amount",
@@ -163,7 +164,7 @@ class TokenWeights:
 
 
 class Matched:
-    """What requests of one kind meet: limits that are charged when they enter, and when their tokens are known."""
+    """The limits of requests of one kind: charged on entry, and once their tokens are known."""
 
     __slots__ = (
         "all_worst",
@@ -210,11 +211,11 @@ class Matched:
         self.look()
 
     def look(self) -> None:
-        """Charge what the measures hold now."""
+        """Charge what the limits hold now."""
         self.entry_shares = tuple(measure.share for measure in self.entry)
 
     def tell(self) -> int:
-        """Count the requests that are over, and return how many; see `tally.Ended`."""
+        """Count the finished requests, and return their number; see `limit_counters.Ended`."""
         over, self.over = self.over, 0
         for measure in self.measures:
             measure.tally.admitted += over
@@ -225,7 +226,7 @@ class Matched:
 
 
 class Matcher:
-    """Finds them."""
+    """Finds the limits of requests, and caches them."""
 
     def __init__(
         self,
@@ -249,7 +250,7 @@ class Matcher:
         self._estimates = Estimates()
 
     def __len__(self) -> int:
-        """Return how many kinds of requests are known."""
+        """Return the number of kinds of requests that are cached."""
         return len(self._kinds)
 
     def find(self, tenant: str, key_id: str, model: str) -> Matched | None:
@@ -276,7 +277,7 @@ class Matcher:
         return matched
 
     def reprice(self, prices: Prices) -> None:
-        """Go by other prices from the next request on."""
+        """Use other prices from the next request on."""
         self._prices = prices
         self.drop()
 

@@ -1,4 +1,4 @@
-"""What admission asks of the cluster: which limits a request meets, and this node's share of each."""
+"""Ports of admission into the cluster: the limits a request matches, and this node's share of each."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, TypeAlias
@@ -11,7 +11,8 @@ State: TypeAlias = Literal["exact", "standing", "borrowed", "alone"]
 
 
 class Share(Protocol):
-    """What this node may spend of one limit now. Whoever charges it takes from `left` and adds to `spent`.
+    """What this node may spend of one limit now. Code that charges it takes from `left` and adds to
+    `spent`.
 
     `window` is the number of the window that `left` belongs to; 0 always for what has no windows, -1 while the
     share sleeps: then `left` is 0, and what comes back late belongs nowhere. `pool` is what the owner had left when
@@ -45,7 +46,7 @@ class Rights(Protocol):
         ...
 
     async def refilled(self, share: Any, cost: int, within_s: float) -> bool:
-        """Wait until so much is left, at most so long; false at once if there is nobody to give any.
+        """Wait until so much is left, at most so long; false at once if no node can give any.
 
         `share` is one that `share` returned: these rights know their own kind of it.
         """
@@ -57,7 +58,7 @@ class Match(Protocol):
 
     @property
     def key(self) -> str:
-        """What its share goes by: scope, unit and window."""
+        """Key of its share: scope, unit and window."""
         ...
 
     @property
@@ -77,17 +78,17 @@ class Match(Protocol):
 
     @property
     def reserve(self) -> Literal["worst_case", "estimate"]:
-        """How much is reserved of an answer nobody knows the length of."""
+        """How much is reserved for an answer of unknown length."""
         ...
 
     @property
     def on_exhausted(self) -> Literal["debt", "finish"]:
-        """What becomes of an answer that has used up all there is."""
+        """What becomes of an answer that has used up what there is."""
         ...
 
     @property
     def cached_weight(self) -> float:
-        """How much a prompt's token counts that the engine had cached."""
+        """How much a prompt token counts that the engine had cached."""
         ...
 
 
@@ -100,5 +101,5 @@ class Rules(Protocol):
         ...
 
     def matching(self, tenant: str, key_id: str, model: str) -> Sequence[Match]:
-        """Return every limit that such a request meets; empty names are those of nobody."""
+        """Return every limit that such a request meets; empty names match no tenant, key or model."""
         ...

@@ -1,4 +1,4 @@
-"""One request that limits apply to: charged when it enters, while its answer goes on, and settled when it is over.
+"""Ticket of a limited request: charged on entry, topped up while it streams, settled at its end.
 
     ticket ──▶ enter ──▶ reserve ──▶ streamed … ──▶ settle      it was worked on; what it did not use goes back
                  │          │                  └──▶ void        nothing was done for it: all goes back
@@ -33,11 +33,11 @@ Attempt: TypeAlias = Callable[[Matched], Short | None]
 
 
 class Door(Protocol):
-    """What a ticket asks of where it comes from."""
+    """What a ticket needs of the admission that issued it."""
 
     @property
     def tallies(self) -> Tallies:
-        """What limits did to requests."""
+        """Counts of what limits did to requests."""
         ...
 
     async def insist(
@@ -45,26 +45,30 @@ class Door(Protocol):
     ) -> tuple[Matched, Short | None]:
         """Try until it works, as long as waiting may help; return what is short in the end.
 
-        The limits it was tried with are returned as well: they may have changed meanwhile. Unless `asking`, nobody
-        came with a request, and what is short is not counted as refused.
+        The limits it was tried with are returned as well: they may have changed meanwhile. Unless
+        `asking`, this is no new request, and what is short is not counted as refused.
         """
         ...
 
     def refuse(self, matched: Matched, short: Short) -> Exception:
-        """Return the error that tells a client of it."""
+        """Return the error for the client."""
         ...
 
     def wake(self, matched: Matched) -> None:
-        """Let no share of these limits sleep."""
+        """Wake the shares of these limits that sleep."""
         ...
 
     def headers(self, matched: Matched, family: Family) -> Mapping[str, str]:
-        """Return the headers that tell clients of these limits now, and may tell others with the next request."""
+        """Return the headers of these limits as of now; the same object may be changed by the next
+        request.
+        """
         ...
 
 
 class Ticket(msgspec.Struct, eq=False):
-    """One of them. `cut` is whether its answer was ended because there was no right to go on."""
+    """Charge of one request. `cut` is whether its answer was ended because there was no right to go
+    on.
+    """
 
     _door: Door
     matched: Matched
@@ -130,7 +134,9 @@ class Ticket(msgspec.Struct, eq=False):
     def short_of(
         self, prompt_tokens: int, most_tokens: int | None = None, answers: int = 1
     ) -> Short | None:
-        """Charge as `reserve` does, if there is enough of everything now; else say what is short, and that is to be awaited."""
+        """Charge as `reserve` does if there is enough of everything now; otherwise return what is
+        short, and `reserve` is to be awaited.
+        """
         matched = self.matched
         tariffs = matched.tariffs
         if not tariffs:
@@ -164,7 +170,7 @@ class Ticket(msgspec.Struct, eq=False):
         await self._insist(attempt)
 
     async def _insist(self, attempt: Attempt) -> None:
-        """Try until it works; if it does not, leave as if nobody had come."""
+        """Try until it works; if it does not, undo the entry."""
         try:
             self.matched, short = await self._door.insist(self.matched, attempt)
             if short is not None:
@@ -198,7 +204,7 @@ class Ticket(msgspec.Struct, eq=False):
 
     @property
     def batch(self) -> int:
-        """So many tokens came at once, at most, as far as it matters; 0 where it does not."""
+        """Note that at most so many tokens came at once, as far as it matters; 0 where it does not."""
         matched = self.matched
         return max(self._batch, matched.answers.batch) if matched.finish else 0
 
@@ -216,7 +222,7 @@ class Ticket(msgspec.Struct, eq=False):
             self._hear(answer_tokens)
 
     def _hear(self, answer_tokens: int) -> None:
-        """Take note of a batch. One that is a whole answer says nothing of others, which may come in pieces."""
+        """Take note of a batch. A whole answer in one batch is ignored: others may come in pieces."""
         batch = answer_tokens - self._tokens
         if batch > self._batch:
             self._batch = batch
@@ -298,7 +304,7 @@ class Ticket(msgspec.Struct, eq=False):
                 measure.tally.charged += 1
 
     def settle_reserved(self) -> None:
-        """End where nobody knows what was used: it counts as what was reserved."""
+        """End with unknown use: it counts as what was reserved."""
         if self._over:
             return
         for charge in self._charges:
@@ -320,7 +326,7 @@ class Ticket(msgspec.Struct, eq=False):
             give_back(share, self._windows[at], 1)
 
     def headers(self, family: Family) -> Mapping[str, str]:
-        """Return the headers that tell of its limits as of now; copied by who keeps them longer."""
+        """Return the headers of its limits as of now; a caller that keeps them longer copies them."""
         return self._door.headers(self.matched, family)
 
     def _wake(self) -> bool:

@@ -1,4 +1,5 @@
-"""What one request holds of one limit on tokens: reserved when it enters, more while it goes on, settled at its end. Pure.
+"""Token reservation of a request on one limit: taken on entry, extended while streaming, then
+settled. Pure.
 
     held    rights that were taken from this node's share, each for the window of its moment
     owed    used without a right: the share's debt, paid from the windows to come
@@ -32,7 +33,8 @@ class Short(NamedTuple):
 
 
 class TokenReservation(msgspec.Struct, eq=False, gc=False):
-    """One of them; `held` begins as what `share` was charged in `window`. Nothing it refers to refers to it.
+    """One reservation; `held` begins as what `share` was charged in `window`. It is part of no
+    reference cycle.
 
     Made by `reserve`: `measure.open` counts it until it is settled.
     """

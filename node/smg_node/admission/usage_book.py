@@ -1,8 +1,9 @@
-"""What requests used, by UTC hour, tenant, key and model: counted when they are over, in whole numbers. Pure.
+"""Usage book: requests, tokens and cost by UTC hour, tenant, key and model, as whole numbers. Pure.
 
-Counts only grow until their hour is over, and each hour's are named by a *part* that no other hour and no other life
-of this node has. So whoever writes them down writes totals: of one part the latest line counts, and one that was
-written twice, or torn, changes nothing. Between two looks at the disk a request costs one look-up and six additions.
+Requests are counted when they are over. Counts only grow until their hour is over, and each hour's
+are named by a *part* that no other hour and no other run of this node has. So what is written are
+totals: of one part the latest line counts, and one that was written twice, or torn, changes
+nothing. Between two looks at the disk a request costs one look-up and six additions.
 
 Only what was worked on has tokens: a request that was refused has none, and neither has one that failed before its
 client got anything. Cost is in millionths of the currency, by the prices of the moment the request was over, and is
@@ -48,7 +49,7 @@ _answer_of: Final = attrgetter("completion_tokens")
 
 
 class Counts:
-    """So much of everything. `cached` is a part of `prompt`."""
+    """Sums of one group. `cached` is a part of `prompt`."""
 
     __slots__ = ("answer", "cached", "cost", "prompt", "refused", "requests")
 
@@ -61,7 +62,7 @@ class Counts:
         self.cost = 0
 
     def add(self, other: "Counts | Line") -> None:
-        """Have so much more."""
+        """Add these amounts."""
         self.requests += other.requests
         self.refused += other.refused
         self.prompt += other.prompt
@@ -71,7 +72,7 @@ class Counts:
 
 
 class Line(msgspec.Struct, frozen=True, array_like=True):
-    """What somebody used in an hour, counted from the Unix epoch, as far as one part knows."""
+    """Use of one owner in an hour, counted from the Unix epoch, as far as one part knows."""
 
     part: str
     hour: int
@@ -87,7 +88,7 @@ class Line(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def who(self) -> Who:
-        """Whose it is."""
+        """The owner: tenant, key and model."""
         return self.tenant, self.key_id, self.model
 
     @property
@@ -132,7 +133,7 @@ class _Hour:
 
 
 class UsageBook:
-    """Counts. `life` is a name that no other life of this node has."""
+    """Counts of used requests and tokens. `life` is a name that no other run of this node has."""
 
     def __init__(self, prices: Prices, *, now_ms: Callable[[], int], life: str) -> None:
         self.life: Final = life
@@ -150,18 +151,18 @@ class UsageBook:
         self._hour = self._begun(now_ms())
 
     def retune(self, prices: Prices) -> None:
-        """Go by other prices from the next request on; what was used before keeps its cost."""
+        """Use other prices from the next request on; what was used before keeps its cost."""
         self._settle()
         self._prices = prices
 
     def tell(self, changed: Callable[[], None]) -> None:
-        """Call this when there is something to write, after there was nothing."""
+        """Set the callback for when there is something to write, after there was nothing."""
         self._changed = changed
 
     # ── Counting ─────────────────────────────────────────────────────────────
 
     def record(self, outcome: Outcome) -> None:
-        """Count a request that is over, however it ended: soon, and before anybody reads the counts."""
+        """Count a finished request, however it ended: soon, and before the counts are read."""
         now_ms = outcome.ended_ms or self._now_ms()
         if now_ms >= self._ends_ms or now_ms < self._begins_ms:
             self._hour = self._begun(now_ms)
@@ -233,7 +234,7 @@ class UsageBook:
     # ── Several processes ────────────────────────────────────────────────────
 
     def drain(self) -> list[Line]:
-        """Return all that is here and is nobody's yet, and know nothing of it any more: another book takes it."""
+        """Return all counts that no other book took, and drop them here: another book takes them."""
         self._dirty = False
         lines = self.lines()
         for hour in self._hours:
@@ -299,7 +300,7 @@ class UsageBook:
 
 
 def _fold(pairs: dict[tuple[str, str], Counts], hour: _Hour) -> None:
-    """Add an hour to what there is by tenant and model; who has a place keeps it."""
+    """Add an hour to the sums by tenant and model; an owner that has a row keeps it."""
     for (tenant, _, model), counts in hour.rows.items():
         pair = (tenant or NONE, model or NONE)
         if pair not in pairs and len(pairs) >= PAIRS_MAX:

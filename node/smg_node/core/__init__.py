@@ -1,1 +1,3 @@
-"""Nouns shared by every room: requests, events, answers, errors, ids and ports."""
+"""Core: nouns shared by every room: requests, events, answers, errors, ids, ports, plug-in
+registry.
+"""

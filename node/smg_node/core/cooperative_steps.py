@@ -1,7 +1,8 @@
-"""Work in steps: whoever does it may look after others in between.
+"""Cooperative steps: long CPU work as a generator, so that its runner can give way to others in
+between.
 
-A generator that yields what each step weighed, in bytes or what takes as long, and returns what came of it. It knows
-neither clock nor loop; how often to give way is for whoever runs it to say.
+A generator that yields what each step weighed, in bytes or what takes as long, and returns what
+came of it. It knows neither clock nor loop; its runner decides how often to give way.
 """
 
 from collections.abc import Generator

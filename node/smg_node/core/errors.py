@@ -1,4 +1,4 @@
-"""The one error of this house: what kind, where, and when to try again.
+"""Error type of the node, `SmgError`: its kind, the place in the request, and when to try again.
 
 Every failure a caller may see is an `SmgError`. Its kind maps totally to an HTTP status and a gRPC
 code; each dialect renders its own envelope from it. Mistakes of ours are assertions, not errors.
@@ -9,7 +9,7 @@ from typing import Final
 
 
 class ErrorKind(Enum):
-    """Who is wrong: the caller (4xx), the world (5xx, breaker), or the load (429, 503)."""
+    """Kinds of failure by origin: the caller (4xx), the world (5xx, breaker), the load (429, 503)."""
 
     INVALID_REQUEST = "invalid_request"
     UNAUTHENTICATED = "unauthenticated"
@@ -74,7 +74,7 @@ DEFAULT_CODE: Final[dict[ErrorKind, str]] = {
 
 
 class SmgError(Exception):
-    """A failure that some caller may be told about.
+    """A failure that may be reported to a caller.
 
     `where` is a JSON path into the caller's body (`messages[2].content`) or None. `code` is the
     machine-readable reason. `status` narrows the HTTP status within the kind (405..431 for

@@ -1,8 +1,8 @@
-"""Identifiers that sort by time and can be seeded.
+"""Identifiers that sort by time and can be seeded: 48 bits of milliseconds, a counter, randomness.
 
-An id is `prefix` + 32 lower-case hex digits: 12 of milliseconds, 4 of a counter, 16 of chance. Two
-ids of one source never collide; ids of two sources collide with probability 2^-64 per pair within
-one millisecond and counter value. Costs well under a microsecond (uuid4 costs 1.7).
+An id is `prefix` + 32 lower-case hex digits: 12 of milliseconds, 4 of a counter, 16 random ones.
+Two ids of one source never collide; ids of two sources collide with probability 2^-64 per pair
+within one millisecond and counter value. Costs well under a microsecond (uuid4 costs 1.7).
 """
 
 import re
@@ -34,7 +34,9 @@ class IdSource:
         return prefix + self.token(self._now_ms())
 
     def token(self, now_ms: int) -> str:
-        """Return the 32 hex digits of a new id, for whoever knows the time, in milliseconds, already."""
+        """Return the 32 hex digits of a new id, for a caller that has the time, in milliseconds,
+        already.
+        """
         ends = self._ends or self._more()
         return f"{now_ms & _MS_MASK:012x}{ends.pop()}"
 

@@ -1,4 +1,4 @@
-"""One request's way through the cluster: who was chosen for it and why, what broke, where it went on.
+"""Journey of one request through the cluster: chosen workers and why, failures, continuations.
 
 These are msgspec structs: one takes 0.05 µs where a frozen dataclass takes 0.5. They travel and rest as arrays, so
 that a field may only be added at the end, with a default.
@@ -31,11 +31,12 @@ class Rated(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Ratings(Sequence[Rated]):
-    """What the candidates of one decision cost, the best first: at most 16, and the chosen one among them.
+    """Costs of the candidates of one decision, the best first: at most 16, and the chosen one among
+    them.
 
-    Whoever decides has no time to make them: `leave` takes the lists that were there anyway, and whoever reads
-    first (the packing of a journey that is over, an operator) has the best ones picked. A policy that knows its
-    best ones appends them.
+    A decision has no time to sort them: `leave` takes the lists that were there anyway, and the
+    first reader (the packing of a journey that is over, an operator) has the best ones picked. A
+    policy that knows its best ones appends them.
     """
 
     __slots__ = ("_left", "_told")
@@ -45,13 +46,15 @@ class Ratings(Sequence[Rated]):
         self._left: _Left | None = None
 
     def append(self, one: Rated) -> None:
-        """Tell of one more candidate, which costs no less than those before it; what is too much is left out."""
+        """Add one more candidate, which costs no less than those before it; beyond the limit it is
+        left out.
+        """
         told = self.told()
         if len(told) < RATED_MAX:
             told.append(one)
 
     def extend(self, several: Iterable[Rated]) -> None:
-        """Tell of several more, as `append` does."""
+        """Add several more, as `append` does."""
         for one in several:
             self.append(one)
 
@@ -63,7 +66,9 @@ class Ratings(Sequence[Rated]):
         overlaps: Sequence[float],
         chosen: int,
     ) -> None:
-        """Tell of all candidates instead of those before; the lists, one entry each, are not to be changed any more."""
+        """Take all candidates instead of those before; the lists, one entry each, must not be
+        changed any more.
+        """
         if len(workers) == 1:
             # There is nothing to pick.
             self._told = [Rated(workers[0], costs_s[0], waits_s[0], overlaps[0])]
@@ -156,7 +161,7 @@ class Broke(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
 
 
 class Journey(msgspec.Struct, array_like=True):
-    """All that is told of one request. Times are wall-clock milliseconds."""
+    """Record of one request. Times are wall-clock milliseconds."""
 
     request_id: str
     node: str

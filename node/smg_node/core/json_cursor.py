@@ -1,4 +1,5 @@
-"""Reads an already decoded JSON object, key by key, and remembers the way to everything it finds wrong.
+"""JSON cursor: reads a decoded JSON object key by key, and records the path of everything wrong in
+it.
 
 A `Cursor` stands on one object of a body. Its getters return the value at a key, checked for type and
 range, or None; explicit null is the same as absent. A wrong value is noted with its JSON path

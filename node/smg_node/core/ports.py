@@ -1,4 +1,4 @@
-"""What pure code asks of the world: time and chance, always passed in."""
+"""Ports of pure code to the world: clock and random numbers, always passed as arguments."""
 
 from typing import Protocol
 
@@ -16,7 +16,7 @@ class Clock(Protocol):
 
 
 class Rng(Protocol):
-    """Chance, as an argument; `random.Random` fits."""
+    """Random numbers, as an argument; `random.Random` fits."""
 
     def getrandbits(self, k: int, /) -> int:
         """Return an integer of `k` random bits."""

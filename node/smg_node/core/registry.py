@@ -1,7 +1,7 @@
-"""One small door for everything that can be plugged in.
+"""Registry of plug-ins: maps the names of one kind of thing to the things, built in or installed.
 
 Built-ins and third parties register the same way: an entry point of group `smg.<thing>` names a
-factory. The registry only keeps names; who loads entry points is the wiring.
+factory. The registry only keeps names; the wiring loads entry points.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""What surrounds one request on its way through the node."""
+"""Request context: caller, deadline, ids and upstream headers of one request on its way through the
+node.
+"""
 
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
@@ -12,14 +14,14 @@ PRIORITIES: Final[tuple[Priority, ...]] = ("system", "interactive", "default", "
 
 
 class RequestContext(msgspec.Struct, frozen=True, gc=False):
-    """Who asks, until when, and under which names the request is known elsewhere.
+    """The caller of a request, its deadline, and the ids under which it is known elsewhere.
 
-    `deadline_s` is on the monotonic clock. `upstream_headers` (traceparent, tracestate, x-request-id)
-    travel to the engine as gRPC metadata; keys are lower case. `caller` is a digest of the credential that
-    came with the request, "" without one; `client` the address it came from. `key_id` and `tenant` are those of
-    the API key, "" where none was needed. `received_ms` is the wall clock when it came, for whoever need not know the
-    time to the millisecond; `token` are 32 hexadecimal digits that no other request of this node has. Both are empty
-    of a request that came by no door.
+    `deadline_s` is on the monotonic clock. `upstream_headers` (traceparent, tracestate,
+    x-request-id) travel to the engine as gRPC metadata; keys are lower case. `caller` is a digest
+    of the credential that came with the request, "" without one; `client` the address it came from.
+    `key_id` and `tenant` are those of the API key, "" where none was needed. `received_ms` is the
+    wall clock when it came, for readers that need no exact time; `token` are 32 hexadecimal digits
+    that no other request of this node has. Both are empty for a request that came from no listener.
     """
 
     request_id: str

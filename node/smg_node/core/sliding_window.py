@@ -1,4 +1,4 @@
-"""How often something happened in the last seconds: a sliding window of a few buckets.
+"""Sliding window counter: how often something happened in the last seconds, in a few buckets.
 
 Time is cut into buckets of equal width; the oldest falls out when a new one begins. So a window of 30 s in
 10 buckets speaks of the last 27 to 30 s. Adding and asking cost well under a microsecond, whatever happened.

@@ -1,4 +1,4 @@
-"""The files a tokenizer is made of, wherever they came from."""
+"""Tokenizer bundle: the files of a tokenizer by name, from wherever they came, and their digest."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

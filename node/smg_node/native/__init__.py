@@ -1,4 +1,6 @@
-"""Loops over bytes and ids that are worth compiling: plain Python, and machine code where a compiler was there."""
+"""Native: loops over bytes and ids that are compiled where a C compiler was there, else plain
+Python.
+"""
 
 from importlib.util import find_spec
 

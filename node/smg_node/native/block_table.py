@@ -1,17 +1,20 @@
-"""Where the hashes of a prefix index lie: a table that grows a little with each hash.
+"""Block table of a prefix index: hash table from block hash to a small value, grown a chain at a
+time.
 
-A *value* is a small number that is never 0; its lowest bit says whether somebody looked for the hash since the
-hand came by. The *hand* goes round over all hashes for ever, a few at a time, and asks for each what shall become
-of it: that is how what is void is swept, and what nobody looks for makes room (the clock algorithm, Corbató 1968).
+A *value* is a small number that is never 0; its lowest bit says whether the hash was looked up
+since the hand came by. The *hand* goes round over all hashes for ever, a few at a time, and decides
+for each what becomes of it: that is how what is void is swept, and what is not looked up makes room
+(the clock algorithm, Corbató 1968).
 
     cells    hash │ next, value │ hash │ next, value │ …      16 bytes each, dense; the hand goes over them in order
     heads    first cell │ first cell │ …                      4 bytes each, as many as there are hashes
 
-Who has the same head is in one chain. For each hash that is added one chain is split in two (linear hashing, Litwin
-1980), so that no moment moves all. Memory is used from the front on, and doubled by copying it: 5 ms on the way to a
-million, and twice as long for each doubling beyond. A dict of a million hashes takes four times as much, and stands
-still for 50 ms whenever it makes room among what was deleted, which under load is every few seconds. Open addressing
-does not do either: behind the hand all is empty, and before it, where all is old, it would be nearly full.
+Hashes of the same head are in one chain. For each hash that is added one chain is split in two
+(linear hashing, Litwin 1980), so that no moment moves all. Memory is used from the front on, and
+doubled by copying it: 5 ms on the way to a million, and twice as long for each doubling beyond. A
+dict of a million hashes takes four times as much, and stands still for 50 ms whenever it makes room
+among what was deleted, which under load is every few seconds. Open addressing does not do either:
+behind the hand all is empty, and before it, where all is old, it would be nearly full.
 """
 
 import mmap
@@ -29,7 +32,8 @@ _MAPPED_FROM: Final = 1 << 16
 
 
 class BlockTable:
-    """Hashes (0 to 2^64 - 1) and their values (1 to 2^32 - 1). Whoever uses it keeps it within its bound.
+    """Hashes (0 to 2^64 - 1) and their values (1 to 2^32 - 1). The caller keeps it within its
+    bound.
 
     A cell is called by its number, from 1 on; 0 is no cell.
     """

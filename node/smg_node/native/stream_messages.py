@@ -1,4 +1,4 @@
-"""Reads the hot messages of a Generate stream, plain chunks and plain ends, without making protobuf's messages of them.
+"""Stream messages of Generate calls: reads plain chunks and plain ends without protobuf objects.
 
 Either is a message in a message, which may begin with the id of its request: ids as one packed field, whose number
 is 1 in every contract, and counts as varints; an end has a reason, too. Whatever is not exactly that (log
@@ -23,7 +23,7 @@ _NONE: Final = -1
 
 
 class MessageReader:
-    """Knows where one contract has what in one kind of message: the numbers of its fields; 0 for none.
+    """Reader of one kind of message of one contract, by the numbers of its fields; 0 for none.
 
     What the last message said is kept in the reader, so it belongs to one thread.
     """
@@ -144,12 +144,12 @@ class MessageReader:
 
 
 class ChunkReader(MessageReader):
-    """Reads chunks."""
+    """Reader of chunks."""
 
     __slots__ = ()
 
     def run(self, batch: Sequence[bytes], at: int) -> Run | None:
-        """Return the chunk at `at`, with those behind it that are like it; None if it is not for here.
+        """Return the chunk at `at`, with those behind it that are like it; None if it is not plain.
 
         Only chunks of one id each come together. A message without tokens of the prompt says nothing of the cache
         either: both are -1 then.
@@ -178,17 +178,19 @@ class ChunkReader(MessageReader):
         return tuple(ids), at, choice, prompt, cached
 
     def is_of_first(self, message: bytes, ids: list[int], cached: int) -> bool:
-        """Append the ids of a chunk of choice 0 to `ids`; False if it is no such one, or says that more was cached."""
+        """Append the ids of a chunk of choice 0 to `ids`; False if it is no such one, or reports
+        more cached tokens.
+        """
         return self._read(message, ids) and self._choice == 0 and self._cached <= cached
 
 
 class EndReader(MessageReader):
-    """Reads a `complete`."""
+    """Reader of a `complete` message."""
 
     __slots__ = ()
 
     def read(self, data: bytes) -> Ended | None:
-        """Return what it says, as `ChunkReader` does; None if it is not for here."""
+        """Return its contents, as `ChunkReader` does; None if it is not plain."""
         ids: list[int] = []
         if not self._read(data, ids):
             return None

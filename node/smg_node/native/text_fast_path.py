@@ -1,4 +1,5 @@
-"""Makes the frames of a stream out of the messages of an engine, where nothing changes between two but a plain text.
+"""Text fast path: SSE frames straight from engine messages, where only plain text changes between
+two.
 
 An answer that is shown as it is goes a long way from message to frame, and every stop on it is there for answers of
 another kind. Once one is known to need none of them, the rest of it can go through here in one step: 0.4 us a token
@@ -17,7 +18,7 @@ ANY_CACHED: Final = 0xFFFF_FFFF
 
 
 class CutThrough:
-    """One choice's, from its first shown text on."""
+    """Fast path of one choice, from its first shown text on."""
 
     __slots__ = (
         "_at_once", "_cached", "_ending", "_head", "_most", "_mute", "_put", "_reader", "_said", "_tail", "_text",
@@ -62,12 +63,16 @@ class CutThrough:
         """Whether who was shown frames asked to be waited for."""
 
     def to(self, put: Callable[[bytes], bool], mute: Callable[[], None]) -> None:
-        """Have `show` tell `put`, whose answer is `behind`; whatever it raises is its end, of which `mute` is told first."""
+        """Have `show` pass frames to `put`, whose answer is `behind`; an exception of it ends the
+        path, and `mute` is called first.
+        """
         self._put = put
         self._mute = mute
 
     def show(self, batch: Sequence[bytes]) -> bool | None:
-        """Tell one wake-up's messages in frames; whether more is wanted, None where one is not for here."""
+        """Pass on one wake-up's messages as frames; whether more is wanted, None where one is not
+        plain.
+        """
         frames = self.take(batch)
         if not frames:
             return None
@@ -82,7 +87,9 @@ class CutThrough:
         return not self.behind
 
     def take(self, batch: Sequence[bytes]) -> bytes:
-        """Return the frames of one wake-up's messages; none, and nothing has happened, where one is not for here."""
+        """Return the frames of one wake-up's messages; none, and nothing has happened, where one is
+        not plain.
+        """
         reader, ending, texts = self._reader, self._ending, self._texts
         known = len(texts)
         ids: list[int] = []

@@ -1,4 +1,4 @@
-"""Token ids as the varints of a protobuf field: what a GenerateRequest carries of a prompt."""
+"""Token ids as the varints of a packed protobuf field: the prompt of a GenerateRequest."""
 
 import sys
 from array import array

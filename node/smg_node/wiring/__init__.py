@@ -1,1 +1,1 @@
-"""Wiring."""
+"""Wiring: builds and connects the parts of each process of a node."""

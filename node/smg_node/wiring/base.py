@@ -1,4 +1,4 @@
-"""What every process of a node stands on, built first and taken down last; and the tasks it runs meanwhile."""
+"""Base of every process of a node: built first, taken down last; and the task group it runs in."""
 
 import asyncio
 import sys
@@ -29,7 +29,7 @@ THREADS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What everything else stands on; one of each per process."""
+    """The parts that everything else depends on; one of each per process."""
 
     clock: Clock
     rng: Rng
@@ -42,7 +42,7 @@ class Base:
 
 
 async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
-    """Build what everything else stands on; `stack` takes it down last."""
+    """Build the parts that everything else depends on; `stack` takes them down last."""
     telemetry = settings.telemetry
     logs, sink = open_logs(
         sys.stderr.buffer, line_format=telemetry.log_format, level=telemetry.log_level
@@ -86,7 +86,9 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
 async def running(
     parts: Mapping[str, Callable[[], Coroutine[Any, Any, None]]],
 ) -> AsyncIterator[None]:
-    """Run the node's own tasks meanwhile, by name; a mistake in one of them ends the node."""
+    """Run the node's own tasks meanwhile, by name; an unexpected error in one of them ends the
+    node.
+    """
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(run(), name=name) for name, run in parts.items()]
         try:

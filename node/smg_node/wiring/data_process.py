@@ -1,11 +1,13 @@
-"""One data process of a node: built, run until its control process or its nursery ends it, taken down in order.
+"""Data process of a node: built, run until its control process or supervisor ends it, taken down in
+order.
 
     link → snapshot → fleet → HTTP server → (told to drain) → drain → last words → end
 
-It is a node without what a node has once: no mesh, no documents, no history, nobody to look after. What it needs of
-them it has from its control process (`processes.node_copy`), and what it does not answer itself is passed on to that.
-It listens only when the workers that members say are up can be called from here: a process that takes the place of
-another one must not turn away what the others would serve.
+It is a node without what a node has once: no mesh, no documents, no history, no workers to probe.
+What it needs of them it has from its control process (`processes.replication.node_copy`), and what
+it does not answer itself is passed on to that. It listens only when the workers that members say
+are up can be called from here: a process that takes the place of another one must not turn away
+what the others would serve.
 """
 
 import asyncio
@@ -71,7 +73,7 @@ _log = logging.getLogger("smg_node")
 
 @dataclass(frozen=True, slots=True)
 class _Process:
-    """What a data process is made of, as far as its life is concerned."""
+    """The parts of a data process, as far as its start and end are concerned."""
 
     base: Base
     fleet: Fleet
@@ -83,7 +85,7 @@ class _Process:
 
 
 async def serve_clients(settings: Settings, role: Role) -> int:
-    """Serve as a data process until told to leave; return the exit code."""
+    """Serve as a data process until ordered to leave; return the exit code."""
     # Every process has its own calls to choose workers for, so each follows what engines have cached.
     settings = with_values(settings, {("kv", "subscribers"): "all"})
     async with AsyncExitStack() as stack:
@@ -170,7 +172,7 @@ def _build(
 
 
 def _build_desks(settings: Settings, base: Base, copy: NodeCopy) -> SharedServices:
-    """Return what answers here; the rest is asked of the control process."""
+    """Return the services that answer here; the rest is asked of the control process."""
     return SharedServices(
         live=build_live(settings, copy),
         settings=ABSENT,
@@ -193,7 +195,7 @@ def _build_rights(base: Base, uplink: Uplink, copy: NodeCopy) -> LeasedRights:
 def _build_usage(
     base: Base, uplink: Uplink, desks: SharedServices
 ) -> tuple[UsageBook, UsageSender]:
-    """Return what counts here, and what carries it to the control process."""
+    """Return the usage book, and what carries it to the control process."""
     life = f"{base.clock.now_ms():x}-{base.rng.getrandbits(32):08x}"
     of_models = desks.live.of_models
     usage = UsageBook(prices(of_models), now_ms=base.clock.now_ms, life=life)
@@ -205,7 +207,7 @@ def _build_usage(
 
 
 def _answer(uplink: Uplink, base: Base, journal: Journal, server: Server) -> None:
-    """Let the control process ask for what only this process knows."""
+    """Answer the control process's questions about what only this process knows."""
 
     async def scrape(question: bytes) -> bytes:
         return scraped(base.meters, question)
@@ -223,7 +225,9 @@ def _answer(uplink: Uplink, base: Base, journal: Journal, server: Server) -> Non
 
 
 def _listen(role: Role, uplink: Uplink, farewell: Shutdown) -> None:
-    """Leave when the control process says so; when the nursery does, there is none any more."""
+    """Leave when the control process says so, or when the supervisor does and there is no control
+    process.
+    """
 
     def leave() -> None:
         farewell.signalled(signal.SIGTERM)

@@ -1,6 +1,7 @@
-"""Wiring, first half: what keeps the node going besides requests.
+"""Fleet parts of a node: fleet, models, placer, and the service that answers the HTTP surface about
+them.
 
-Fleet, models and what chooses workers, and the desk that answers the HTTP surface's questions about them.
+First half of the wiring: what keeps the node going besides requests.
 """
 
 import asyncio
@@ -62,7 +63,7 @@ def build_fleet(
 ) -> Fleet:
     """Return the fleet of these settings; it runs when its `run` does.
 
-    ConfigurationError for a parser that nobody knows.
+    ConfigurationError for an unknown parser.
     """
     bundle_max_bytes = settings.tokens.bundle_max_bytes
     models = Models(
@@ -84,7 +85,7 @@ def build_fleet(
 
 
 def fleet_options(settings: Settings) -> FleetOptions:
-    """Return how workers are looked at, by these settings."""
+    """Return the options of probing workers, by these settings."""
     workers = settings.workers
     return FleetOptions(
         probe_interval_s=workers.probe_interval_s,
@@ -98,12 +99,12 @@ def fleet_options(settings: Settings) -> FleetOptions:
 
 
 def breaker_options(settings: Settings) -> BreakerOptions:
-    """Return when breakers open and close, by these settings."""
+    """Return the thresholds of circuit breakers, by these settings."""
     return BreakerOptions(**dict(settings.breaker))
 
 
 def retry_options(settings: Settings) -> RetryOptions:
-    """Return what retries may cost, by these settings."""
+    """Return the retry budget, by these settings."""
     retry = settings.retry
     return RetryOptions(
         attempts=retry.attempts,
@@ -116,7 +117,7 @@ def retry_options(settings: Settings) -> RetryOptions:
 
 
 def line_options(settings: Settings) -> QueueOptions:
-    """Return what each class of those who wait may have, by these settings."""
+    """Return the bounds of the wait queue by priority class, by these settings."""
     queue = settings.queue
     return QueueOptions(
         {
@@ -135,7 +136,7 @@ def line_options(settings: Settings) -> QueueOptions:
 
 
 def listen_options(settings: Settings) -> ListenOptions:
-    """Return what is listened to, by these settings."""
+    """Return the options of engine subscriptions, by these settings."""
     return ListenOptions(
         events=settings.kv.enabled,
         subscribers=settings.kv.subscribers,
@@ -144,7 +145,7 @@ def listen_options(settings: Settings) -> ListenOptions:
 
 
 def build_prefixes(settings: Settings, fleet: Fleet) -> Prefixes:
-    """Return what is known of the engines' prefix caches; `fleet` hears what they say of them."""
+    """Return the index of the engines' prefix caches; `fleet` feeds it with their KV events."""
     index = PrefixIndex(entries_max=settings.kv.entries_max, block=settings.kv.block)
     prefixes = Prefixes(index, cluster=settings.mesh.label)
     fleet.follow_with(prefixes)
@@ -160,7 +161,7 @@ def build_placer(
     rng: Rng,
     prefixes: Prefixes | None = None,
 ) -> Placer:
-    """Return what chooses workers, by these policies."""
+    """Return the placer that chooses workers, by these policies."""
     routing = settings.routing
     options = PlacerOptions(
         routing.policy,
@@ -303,7 +304,7 @@ class FleetService:
         await self._registry.remove(worker_id, force=force)
 
     async def probe(self, worker_id: str) -> WorkerView:
-        """Look at a worker now, at most 3 s."""
+        """Probe a worker now, at most 3 s."""
         try:
             async with asyncio.timeout(PROBE_NOW_MAX_S):
                 return self._view(await self._fleet.probe(worker_id))
@@ -314,7 +315,7 @@ class FleetService:
             ) from None
 
     async def loads(self) -> Sequence[Mapping[str, Any]]:
-        """Return what each ready worker says of its load, one row a rank."""
+        """Return the load each ready worker reports, one row a rank."""
         asked = [worker for worker in self._fleet.workers() if worker.routable]
         rows = await asyncio.gather(*(_load_rows(worker) for worker in asked))
         return [row for part in rows for row in part]
@@ -368,7 +369,7 @@ class FleetService:
 
 
 def _why_idle(worker: Worker) -> str:
-    """Return why a worker is of no use now; "" where nobody says."""
+    """Return the reason a worker is unusable now; "" where none is given."""
     if worker.routable:
         return f"it is there for {worker.role} only, and no worker that is ready can be its partner"
     return worker.reason

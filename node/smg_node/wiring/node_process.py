@@ -1,4 +1,5 @@
-"""One node in one process: built, run until told to stop, taken down in order.
+"""Node process: one node, or the control process of several; built, run until told to stop, taken
+down.
 
     logs → shared state → fleet → mesh → HTTP server → engines of the demo → (signal) → drain → goodbye → stop
 
@@ -69,7 +70,7 @@ _log = logging.getLogger("smg_node")
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """What a node is made of, as far as its life is concerned."""
+    """The parts of a node, as far as its start and end are concerned."""
 
     base: Base
     fleet: Fleet
@@ -128,7 +129,7 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
 async def _drain(
     settings: Settings, farewell: Shutdown, server: Server, control: "Controlling | None"
 ) -> None:
-    """Say farewell, in all processes at a time, and how far that is."""
+    """Drain and leave, in all processes at a time, and report progress."""
     async with running({"farewell": partial(_say_what_is_open, farewell, control)}):
         if control is None:
             await server.drain()
@@ -138,7 +139,7 @@ async def _drain(
 
 
 async def _say_what_is_open(farewell: Shutdown, control: "Controlling | None") -> None:
-    """Write down what a farewell waits for, again and again, for whoever waits for the node to stop."""
+    """Log what the drain still waits for, again and again, for the operator who waits for the node."""
     while True:
         await asyncio.sleep(SAY_OPEN_S)
         work = await _open_work(farewell, control)
@@ -212,7 +213,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
 
 
 def _watch_engines(base: Base, fleet: Fleet, prefixes: Prefixes) -> None:
-    """Let scrapes read what engines say, and what is known of their caches."""
+    """Let scrapes read what engines report, and the index of their caches."""
     watch_listening(base.meters, fleet, base.clock.monotonic_s)
     watch_prefixes(base.meters, prefixes)
 
@@ -224,7 +225,7 @@ def _build_numbers(
     cluster: ClusterInterface,
     control: "Controlling | None",
 ) -> Numbers:
-    """Return what tells of all that is counted, here by all processes, and elsewhere."""
+    """Return the service of all metrics, of all processes here and of other nodes."""
     return Numbers(
         settings.name,
         __version__,
@@ -243,7 +244,7 @@ def _build_draining(
     farewell: Shutdown,
     control: "Controlling | None",
 ) -> Draining:
-    """Return what tells how far members are that take no new work."""
+    """Return the service that reports how far draining members are."""
     return Draining(
         shared.name,
         cluster.desk.members,
@@ -280,7 +281,7 @@ def _build_control(role: "Role", base: Base, shared: Shared, fleet: Fleet) -> "C
 def _build_history(
     settings: Settings, base: Base, shared: Shared, peers: HistoryPeers
 ) -> LazyHistory:
-    """Return the door to what is remembered; nothing is open yet."""
+    """Return the lazy history; nothing is open yet."""
     return LazyHistory(
         settings,
         clock=base.clock,
@@ -295,7 +296,7 @@ def _build_history(
 def _build_cluster(
     settings: Settings, base: Base, shared: Shared, farewell: Shutdown
 ) -> ClusterInterface:
-    """Return this node's life among others; it has not begun."""
+    """Return this node's part in the cluster; it has not begun."""
     return build_cluster(
         settings,
         farewell,
@@ -320,7 +321,7 @@ async def _open_work(farewell: Shutdown, control: "Controlling | None") -> OpenW
 def _doubts(
     cluster: ClusterInterface, sharing: PrefixSharing | None, history: LazyHistory
 ) -> Callable[[], ReadinessReasons]:
-    """Return what says why this node should not be sent work, or what is not as it should be."""
+    """Return the reasons this node should not be sent work, or is not as it should be."""
     others = cluster.doubts if sharing is None else sharing.after(cluster.doubts)
 
     def all_of_them() -> ReadinessReasons:

@@ -1,4 +1,4 @@
-"""Wiring, second half: what serves requests. The parts of models, the pipeline, the HTTP surface."""
+"""Serving parts of a process, second half of the wiring: model parts, pipeline, HTTP surface."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
 
 def engine_opener(settings: Settings, networks: Networks, meters: Meters) -> OpenEngine:
-    """Return how workers are connected to."""
+    """Return the function that connects to workers."""
     knobs = settings.engine
     options = EngineOptions(
         transport=knobs.transport,
@@ -139,6 +139,20 @@ def model_parts(settings: Settings, base: Base) -> ModelParts:
 
 
 # ── Requests ─────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Pipeline:
+    """The parts that carry generations through."""
+
+    policies: Policies
+    placer: Placer
+    retries: RetryBudgets
+    preparer: Preparer
+    journal: Journal
+    generator: Generator
+    relays: Relays
+    embedder: Embedder
 
 
 def build_http_parts(
@@ -268,8 +282,8 @@ def _build_pipeline(
     prefixes: Prefixes | None,
     admission: Admission | None,
     journal: Journal,
-) -> Pipeline:
-    """Return what carries generations through, watched by scrapes."""
+) -> _Pipeline:
+    """Return the pipeline of generations, watched by scrapes."""
     watch_journal(base.meters, journal)
     policies = build_policies(settings, sticky)
     placer = build_placer(

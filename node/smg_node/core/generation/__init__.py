@@ -1,1 +1,1 @@
-"""Generation."""
+"""Generation: the vocabulary of one generation: request, events, pieces, answer, outcome."""

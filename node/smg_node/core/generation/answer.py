@@ -1,4 +1,4 @@
-"""A whole answer: the event stream, collected."""
+"""Answer: a whole generation, collected from its event stream for an unstreamed reply."""
 
 from collections.abc import Iterable
 from typing import Any

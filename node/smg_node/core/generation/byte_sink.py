@@ -1,4 +1,6 @@
-"""What whoever hears a story says for who could tell a part of it in bytes."""
+"""Byte sink: event listener that also takes finished frames, where only plain text differs between
+them.
+"""
 
 import sys
 from collections.abc import Callable
@@ -6,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 
 class FrameTemplate(NamedTuple):
-    """What stands before and behind a plain text in the open block of a choice, and how a text is spelled there.
+    """Bytes before and behind a plain text in a choice's open block, and the encoding of the text.
 
     `text` spells it as a JSON string. Nothing else is shown of a delta, and none needs to be known to show the next.
     """
@@ -17,7 +19,9 @@ class FrameTemplate(NamedTuple):
 
 
 class TokenAllowance(NamedTuple):
-    """How far somebody may go without being looked at: `tokens` an answer may have, `at_once` may come in one wake-up."""
+    """Tokens that may pass unchecked: `tokens` an answer may have, `at_once` may come in one
+    wake-up.
+    """
 
     tokens: int
     at_once: int
@@ -27,12 +31,16 @@ BOUNDLESS: Final = TokenAllowance(sys.maxsize, sys.maxsize)
 
 
 class ByteSink(Protocol):
-    """Whoever hears, and can take bytes."""
+    """A listener of events that can take bytes."""
 
     def around(self) -> FrameTemplate | None:
-        """Return what is said around a text of the first choice now; None where a delta shows more, or something else."""
+        """Return the frame template of the first choice now; None where a delta shows more, or
+        something else.
+        """
         ...
 
     def put(self, frames: bytes) -> bool:
-        """Take frames, within the wake-up that brought them; true if it is to be waited for before more is asked for."""
+        """Take frames, within the wake-up that brought them; true if the caller is to wait before
+        asking for more.
+        """
         ...

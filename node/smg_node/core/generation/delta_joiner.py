@@ -1,4 +1,5 @@
-"""Joins deltas that may wait for each other, so that many tokens make one event.
+"""Delta joiner: merges text deltas that may wait for each other, so that many tokens make one
+event.
 
 Only deltas of one block are joined, and only between two events of any other kind: text, log probabilities, ids and
 token counts of a block are the same before and after, in the same order, and so is everything that is not a delta.
@@ -17,7 +18,7 @@ HELD_MAX: Final = 512
 
 
 class Joiner:
-    """Keeps the events of one stream until they are asked for."""
+    """Buffer of one stream's events until they are taken."""
 
     __slots__ = ("_held", "_unsaid")
 

@@ -1,10 +1,10 @@
-"""The grammar of an event stream, as a machine that every test can lay over a stream.
+"""Event grammar: state machine that checks an event stream; tests lay it over every stream.
 
     stream = Begin { PromptEcho } { block } ( { Finish } Usage End | Fail )
     block  = BlockStart { Delta } BlockEnd
 
-A Fail may also come before Begin: a generation can break before it starts. A choice that has
-finished says nothing more; on a good end every block is closed and every choice has finished.
+A Fail may also come before Begin: a generation can break before it starts. Nothing of a choice
+follows its Finish; on a good end every block is closed and every choice has finished.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,5 @@
-"""What a generation says, in no dialect's words.
+"""Events of a generation, independent of any dialect: begin, blocks, deltas, finish, usage, end,
+fail.
 
     stream = Begin { block } ( { Finish } Usage End | Fail )
     block  = BlockStart { Delta } BlockEnd

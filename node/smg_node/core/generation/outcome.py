@@ -1,4 +1,4 @@
-"""How a generation went: what telemetry, routing and, later, history are told when it is over."""
+"""Outcome of a generation: what telemetry, routing and history get when it is over."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias

@@ -1,4 +1,4 @@
-"""What parsers say: text, thoughts, and calls with their arguments."""
+"""Pieces that parsers emit: text, reasoning, and calls with their arguments."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -6,14 +6,14 @@ from typing import TypeAlias
 
 @dataclass(slots=True)
 class Text:
-    """Text for the reader."""
+    """Text of the answer itself."""
 
     text: str
 
 
 @dataclass(slots=True)
 class Reasoning:
-    """Text of a thought."""
+    """Text of the model's reasoning."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""What a client wants generated, in no dialect's words.
+"""Request for a generation, independent of any dialect: prompt, sampling, tools, constraint.
 
 A dialect's reader makes a `GenerateRequest`; everything behind it knows only this. All values are
 already checked for type and range: a reader that lets a bad value through is at fault.
@@ -128,7 +128,7 @@ class Thinking:
 
     @property
     def said(self) -> bool:
-        """Whether anything was asked for."""
+        """Whether the client asked for anything here."""
         wishes = (self.effort, self.budget, self.on, self.number)
         return self.adaptive or any(wish is not None for wish in wishes)
 
@@ -190,7 +190,7 @@ class Constraint:
 
 
 class Sampling(msgspec.Struct, frozen=True, gc=False):
-    """How tokens are drawn. None means: not said, the model's own default applies.
+    """How tokens are drawn. None means unset: the model's own default applies.
 
     `logprobs` is None for off, else how many alternatives (0..20) go with each token.
     `where` maps a field name to the client's spelling, for errors (`max_tokens` may have been
