@@ -204,7 +204,7 @@ class Ticket(msgspec.Struct, eq=False):
 
     @property
     def batch(self) -> int:
-        """Note that at most so many tokens came at once, as far as it matters; 0 where it does not."""
+        """Most tokens that came at once so far, as far as it matters; 0 where it does not."""
         matched = self.matched
         return max(self._batch, matched.answers.batch) if matched.finish else 0
 

@@ -1,1 +1,1 @@
-"""How this node is one of several: the mesh, wired to settings, routes, probes, metrics and farewell."""
+"""Cluster: the mesh wired to the node: membership, settings, workers, limits, usage, reports."""

@@ -1,4 +1,4 @@
-"""Admin keys that an operator gives a node by a file: good on nodes that have the file, as long as they do.
+"""Admin key file of an operator: admin keys that hold on the nodes that have the file.
 
 One key a line, `smg-ID-SECRET`; empty lines and what follows a `#` are ignored. The file is read once, at
 start, and never written. Keys of a file cannot be revoked from afar: take the line away and start again.
@@ -20,7 +20,7 @@ _KNOB: Final = "auth.admin_key_file"
 
 @dataclass(frozen=True, slots=True)
 class FileKeys:
-    """What a file says: secrets by id, and what an operator should know of the file."""
+    """Contents of a key file: secrets by id, and what an operator should know of the file."""
 
     secrets: dict[str, str]
     warnings: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The API keys this node goes by: those all nodes share, and those of its own file."""
+"""API keys of this node: those replicated in the cluster, and those of its own admin key file."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -31,10 +31,10 @@ _log = logging.getLogger("smg_node.cluster")
 
 
 class KeyStore(Protocol):
-    """The replicated keys; `smg_mesh.shared` has them."""
+    """Port to the replicated keys; `smg_mesh.shared` has them."""
 
     def get(self, key_id: str) -> KeyRecord | None:
-        """Return a key, also one that is not good any more."""
+        """Return a key, also one that is no longer good."""
         ...
 
     def records(self) -> Sequence[KeyRecord]:
@@ -63,13 +63,13 @@ class KeyStore(Protocol):
         ...
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of keys."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KeyContext:
-    """What keys stand on: the wall clock, chance, and whether this node holds what the cluster knows."""
+    """What keys depend on: wall clock, randomness, and whether this node holds the cluster's state."""
 
     wall_ms: Callable[[], int]
     chance: Chance
@@ -77,7 +77,9 @@ class KeyContext:
 
 
 class ClusterKeys:
-    """The desk and the source of keys. `settled` and `closed` decide whether the node asks for keys at all."""
+    """Service and source of API keys. `settled` and `closed` decide whether the node asks for keys
+    at all.
+    """
 
     def __init__(self, store: KeyStore, ground: KeyContext, file: FileKeys | None = None) -> None:
         self._store = store
@@ -102,7 +104,7 @@ class ClusterKeys:
 
     @property
     def settled(self) -> bool:
-        """Whether this node knows by now what the cluster knows."""
+        """Whether this node holds the cluster's keys by now."""
         return self._ground.held()
 
     def get(self, key_id: str) -> KeyRecord | None:
@@ -153,7 +155,7 @@ class ClusterKeys:
         )
 
     def revoke(self, key_id: str, *, force: bool) -> RevokedKey:
-        """Make a key worthless on all nodes; see `KeyDesk`."""
+        """Make a key worthless on all nodes; see `KeyService`."""
         if key_id in self._own:
             raise SmgError(ErrorKind.CONFLICT, _FILE, where="id", code="key_of_file")
         record = self._store.get(key_id)
@@ -174,7 +176,7 @@ class ClusterKeys:
         return RevokedKey(before, now, opens=last)
 
     def _is_last(self, record: KeyRecord) -> bool:
-        """Whether nobody could administer the cluster by a key any more without this one."""
+        """Whether the cluster could not be administered by a key any more without this one."""
         if record.role != "admin" or self._own:
             return False
         now_ms = self.now_ms()
@@ -205,7 +207,7 @@ class ClusterKeys:
     # ── What the log says ────────────────────────────────────────────────────
 
     def say(self) -> None:
-        """Say whether keys are needed, if that is new: at the start, and when it changes."""
+        """Log whether keys are needed, at the start and when it changes."""
         if self._said is None:
             for warning in self._warnings:
                 _log.warning("%s", warning)

@@ -1,4 +1,4 @@
-"""What a scrape reads of the mesh and of shared state: their counters under the names of the declared metrics.
+"""Cluster meters: counters of the mesh and of shared state, exposed to scrapes as declared metrics.
 
 Both count under short names of their own; `PLACES` and `STATE_PLACES` say where each of them goes. A name
 that is not there goes to `smg_node_mesh_other_total` or `smg_node_state_other_total`, so that nothing is lost.
@@ -28,7 +28,7 @@ _PER_MILLISECOND: Final = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one counter of the mesh is shown."""
+    """The metric and labels under which one counter of the mesh is shown."""
 
     metric: Metric
     labels: tuple[str, ...] = ()
@@ -112,16 +112,16 @@ Counted: TypeAlias = Mapping[tuple[str, str], int]
 
 
 class SharedState(Protocol):
-    """What is read of shared state; `smg_mesh.shared.Shared` has all of it."""
+    """Port to shared state, as far as metrics read it; `smg_mesh.shared.Shared` has all of it."""
 
     @property
     def held(self) -> bool:
-        """Whether the cluster's state is here."""
+        """Whether this node holds the cluster's state."""
         ...
 
     @property
     def unsaved(self) -> int:
-        """How many documents are not on disk."""
+        """How many documents are not on disk yet."""
         ...
 
     def state(self) -> Mapping[str, "NamespaceState"]:
@@ -191,7 +191,7 @@ def _at_rest(places: Mapping[str, Place], metric: Metric) -> dict[tuple[str, ...
 
 
 def _by_tcp(counters: Counted) -> Mapping[tuple[str, ...], float]:
-    """What relays and TCP brought is no direct answer; readings of one metric add up."""
+    """Return probes by way: those relays and TCP answered are no direct ones; readings add up."""
     relayed, tcp = counters.get(("probe_indirect_ok", ""), 0), counters.get(("udp_blocked", ""), 0)
     return {("direct",): -(relayed + tcp), ("tcp",): tcp}
 

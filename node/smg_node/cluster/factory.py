@@ -1,4 +1,6 @@
-"""Builds a node's part in the cluster: a member of the mesh where there is one to be, else a node alone."""
+"""Factory of a node's part in the cluster: a mesh member where a mesh is configured, else
+standalone.
+"""
 
 from collections.abc import Callable
 
@@ -42,7 +44,7 @@ def build_cluster(
     rng: Rng,
     meters: Meters,
 ) -> ClusterInterface:
-    """Return it; nothing is opened yet. Its life is that of `shared` too."""
+    """Return this node's part; nothing is opened yet. It starts and stops `shared` as well."""
     if not settings.mesh.enabled:
         return StandaloneNode(settings.name, farewell, clock, shared)
     # Imported here: a node alone does not hold the transport and the ciphers for peers it cannot have.
@@ -70,7 +72,9 @@ def build_sharing(
     monotonic_s: Callable[[], float],
     meters: Meters,
 ) -> PrefixSharing | None:
-    """Return what shares prefixes with other nodes; None where there are none, or it is not wanted."""
+    """Return the prefix sharing between nodes; None without other nodes, or where it is switched
+    off.
+    """
     if not (settings.mesh.enabled and settings.kv.enabled and settings.kv.share):
         return None
     sharing = PrefixSharing(

@@ -1,4 +1,4 @@
-"""The other nodes, as history sees them: asked over the mesh, and gone when the mesh says so."""
+"""History peers: the other nodes as history uses them: queried over the mesh, with their liveness."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -19,7 +19,9 @@ class HistoryPeers:
         self._life: Final = life
 
     async def ask(self, node: str, topic: str, payload: bytes, *, deadline_s: float) -> bytes:
-        """Return what a member answers; NOT_FOUND for a stranger, else why there is no answer."""
+        """Return a member's answer; NOT_FOUND for an unknown one, else the error that says why
+        there is none.
+        """
         mesh = self._life.mesh
         if mesh is None:
             raise no_member(node)
@@ -31,7 +33,7 @@ class HistoryPeers:
             self._life.mesh.answer(topic, reply)
 
     def gone(self) -> Mapping[str, int]:
-        """Return the names of those who are dead or have left, and since when: Unix time in milliseconds."""
+        """Return the members that are dead or have left, and since when: Unix time in milliseconds."""
         rows = self._life.desk.members()
         return {row.name: row.since_ms for row in rows if row.state in _GONE and not row.me}
 
@@ -40,7 +42,7 @@ class HistoryPeers:
         return {row.name: row.state for row in self._life.desk.members() if not row.me}
 
     def heard(self) -> Mapping[str, PeerContact]:
-        """Return when every other member was heard last that has not left."""
+        """Return when each other member that has not left was last heard from."""
         rows = self._life.desk.members()
         return {
             row.name: PeerContact(
@@ -51,10 +53,12 @@ class HistoryPeers:
         }
 
     def spooling(self) -> Mapping[str, str]:
-        """Return which other members say that they have turns on their disks for the store, and their state."""
+        """Return which other members report turns on their disks for the store, and the members'
+        state.
+        """
         rows = self._life.desk.members()
         return {row.name: row.state for row in rows if not row.me and row.meta.get(SPOOLED)}
 
     def say_spooling(self, *, on: bool) -> None:
-        """Tell the other members whether this node has."""
+        """Report to the other members whether this node has turns on its disk."""
         self._life.say_spooling(on=on)

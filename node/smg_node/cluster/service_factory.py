@@ -1,4 +1,4 @@
-"""Builds what stands between the state that all nodes share and the HTTP surface."""
+"""Service factory: builds the services between replicated state and the HTTP surface."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from smg_node.system_clock import secret_text
 
 
 class FollowedState(Protocol):
-    """What every process follows of the shared state."""
+    """The shared state that every process follows."""
 
     @property
     def settings(self) -> SettingsStore:
@@ -36,17 +36,17 @@ class FollowedState(Protocol):
 
     @property
     def running(self) -> RunningStore:
-        """What each node says that it runs."""
+        """The settings each node reports to run."""
         ...
 
     @property
     def held(self) -> bool:
-        """Whether the cluster's state is here."""
+        """Whether this node holds the cluster's state."""
         ...
 
 
 class SharedState(Holdings, FollowedState, Protocol):
-    """What these desks need of the shared state; `smg_mesh.shared.Shared` has all of it."""
+    """Port to the shared state these services need; `smg_mesh.shared.Shared` has all of it."""
 
     @property
     def name(self) -> str:
@@ -65,13 +65,13 @@ class SharedState(Holdings, FollowedState, Protocol):
 
     @property
     def audit(self) -> AuditStore:
-        """What was changed."""
+        """The replicated audit log."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SharedServices:
-    """`live` is to be run; the others answer the HTTP surface."""
+    """The services. `live` is to be run; the others answer the HTTP surface."""
 
     live: LiveSettings
     settings: SettingsService
@@ -88,7 +88,7 @@ def build_services(
     *,
     wall_ms: Callable[[], int],
 ) -> SharedServices:
-    """Return them; nothing is opened or written. `mesh` is None for a node alone.
+    """Return the services; nothing is opened or written. `mesh` is None for a standalone node.
 
     ConfigurationError for a file of keys that cannot be used.
     """
@@ -105,7 +105,7 @@ def build_services(
 
 
 def build_live(settings: Settings, shared: FollowedState) -> LiveSettings:
-    """Return what of its settings a process takes from the cluster."""
+    """Return the live settings of a process: those it takes from the cluster."""
     policies = tuple(all_policies(settings.policy_plugins))
     choices = {
         f"{place}{knob}": policies
@@ -120,14 +120,14 @@ def build_live(settings: Settings, shared: FollowedState) -> LiveSettings:
 def build_keys(
     settings: Settings, shared: FollowedState, wall_ms: Callable[[], int]
 ) -> ClusterKeys:
-    """Return the keys that a process goes by; ConfigurationError for a file that cannot be used."""
+    """Return the API keys of a process; ConfigurationError for a key file that cannot be used."""
     file = settings.auth.admin_key_file
     ground = KeyContext(wall_ms, secret_text, held=lambda: shared.held)
     return ClusterKeys(shared.keys, ground, None if file is None else read_admin_keys(file))
 
 
 def listen(settings: Settings, shared: Shared, desks: SharedServices) -> None:
-    """Let keys say what is held of them, and rights be audited as far as settings want it."""
+    """Report changes of keys to the log, and audit rights as far as settings want it."""
     shared.watch_held(desks.keys.say)
     shared.rights.audit(on=settings.admission.audit)
     desks.live.watch(("admission",), lambda now: shared.rights.audit(on=now.admission.audit))

@@ -1,7 +1,7 @@
-"""Answers the HTTP surface's questions about the cluster's limits, and writes what an operator wants.
+"""Limit service: answers the limits API: reads, checks and writes rules, sums what nodes spent.
 
-A rule is looked at before it is written, and each mistake names its field. What is spent is asked of every node
-that lives; who does not answer is named, and then no sum is called exact.
+A rule is checked before it is written, and each mistake names its field. What is spent is asked of
+every living node; a node that does not answer is named, and then no sum is called exact.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _ASKED_AT_ONCE_MAX: Final = 16
 
 
 class Rights(Protocol):
-    """What this node knows of the use of limits; `smg_mesh.shared.Shared` has it."""
+    """Port to this node's knowledge of the use of limits; `smg_mesh.shared.Shared` has it."""
 
     def report(self, key: str) -> Report | None:
         """Return what this node can say of a limit."""
@@ -47,7 +47,7 @@ class Rights(Protocol):
 
 
 class Members(Protocol):
-    """Who is there."""
+    """Port to the members."""
 
     def living(self) -> Sequence[str]:
         """Return the names of the living members, this node's own too."""
@@ -98,7 +98,7 @@ class ClusterLimits:
 
     @property
     def fields(self) -> Collection[str]:
-        """What the body of a change may say."""
+        """Return the fields that the body of a change may have."""
         return self._store.fields
 
     def limits(self) -> Sequence[LimitView]:
@@ -177,7 +177,7 @@ class ClusterLimits:
             return "it says nothing that is understood here"
 
     async def _asked(self, payload: bytes, caller: str) -> bytes:
-        """Answer a peer that adds up."""
+        """Answer a peer that sums up."""
         try:
             question = msgspec.json.decode(payload, type=_Question)
         except (msgspec.DecodeError, ValueError, RecursionError):
@@ -211,7 +211,7 @@ class ClusterLimits:
         )
 
     def _book(self, scope: str) -> Sequence[Row]:
-        """Return the rows of a scope, or of everybody of whom its rule speaks."""
+        """Return the rows of a scope, or of every owner that its rule covers."""
         rows = self._rights.rows()
         keys = {key for key in {row.key: None for row in rows} if self._is_of(key, scope)}
         return [row for row in rows if row.key in keys]
@@ -225,7 +225,7 @@ class ClusterLimits:
         yield from own or sorted({row.key for row in book})
 
     def _is_of(self, key: str, scope: str) -> bool:
-        """Whether a key is one of this scope, or of somebody of whom this scope's rule speaks."""
+        """Whether a key is of this scope, or of an owner that this scope's rule covers."""
         if key.rpartition("#")[0] == ("" if scope == "global" else scope):
             return True
         return self._store.speaks_of(scope, key)
@@ -233,7 +233,7 @@ class ClusterLimits:
     # ── Changing ─────────────────────────────────────────────────────────────
 
     def change(self, scope: str, body: Mapping[str, Any], *, version: int | None) -> LimitChange:
-        """Set it everywhere; see `LimitDesk`."""
+        """Set it on all nodes; see `LimitService`."""
         scope = self._scope(scope)
         try:
             rule = self._store.read(scope, body, durable=self._durable)
@@ -247,7 +247,7 @@ class ClusterLimits:
         return LimitChange(_own(before), _view(scope, written))
 
     def unset(self, scope: str, *, version: int | None) -> LimitChange:
-        """Take it away everywhere."""
+        """Remove it on all nodes."""
         scope = self._scope(scope)
         before = self._store.rule(scope)
         strange = scope in {one.key for one in self._store.unreadable()}

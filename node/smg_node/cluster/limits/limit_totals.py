@@ -1,8 +1,8 @@
-"""What is spent of limits in the whole cluster: each node says what it knows, and it is added up.
+"""Limit totals: what is spent of limits in the whole cluster, added up from every node's report.
 
-Only what belongs to the same window is added: a node whose clock lags by a little is shown, and not counted. What
-the owner says of its pool and of whom it gave what counts once, and of two who take themselves for it the later
-term does.
+Only what belongs to the same window is added: a node whose clock lags by a little is shown, and not
+counted. The owner's report of its pool and of what it gave to each node counts once; if two nodes
+take themselves for the owner, the later term counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ _WORST: Final = ("exact", "standing", "borrowed", "alone")
 def add_up(reports: Mapping[str, Sequence[Report]], behind: Sequence[str]) -> list[LimitUse]:
     """Return one row for each key that any node reports, sorted by key.
 
-    `behind` are nodes that go by other definitions than the one that asks.
+    `behind` are nodes that use other definitions than the querying one.
     """
     by_key: dict[str, dict[str, Report]] = {}
     for name in sorted(reports):
@@ -28,7 +28,7 @@ def add_up(reports: Mapping[str, Sequence[Report]], behind: Sequence[str]) -> li
 
 
 def is_complete(use: LimitUse, names: Sequence[str]) -> bool:
-    """Whether all that have a part in it are among `names` and go by the owner's word."""
+    """Whether all nodes with a part in it are among `names` and follow the owner's definition."""
     return use.state == "exact" and bool(use.term) and set(use.nodes) >= set(names)
 
 

@@ -1,1 +1,1 @@
-"""Membership."""
+"""Membership: this node as a member of the mesh: start, drain, leave, and queries between members."""

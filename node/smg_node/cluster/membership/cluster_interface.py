@@ -1,4 +1,4 @@
-"""What the wiring needs of a node's part in the cluster, whether there is a mesh or not."""
+"""Cluster interface: what the wiring needs of a node's part in the cluster, with a mesh or without."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ SPOOLED: Final = "spooled"
 
 @dataclass(frozen=True, slots=True)
 class ReadinessReasons:
-    """What keeps this node from being ready, and what is only worth knowing."""
+    """Reasons that keep this node from being ready, and remarks that do not."""
 
     reasons: Sequence[str] = ()
     degraded: Sequence[str] = ()
 
 
 class ClusterInterface(Protocol):
-    """One node's part in the cluster, from its start to its goodbye."""
+    """One node's part in the cluster, from start to leave."""
 
     @property
     def desk(self) -> Cluster:
-        """What answers the HTTP surface."""
+        """The service behind the HTTP surface."""
         ...
 
     @property
     def mesh(self) -> "MemberQueries | None":
-        """What asks other members; None for a node alone."""
+        """The way to query other members; None for a standalone node."""
         ...
 
     def doubts(self) -> ReadinessReasons:
-        """Say whether the cluster has anything against work being sent here."""
+        """Return the cluster's reasons against sending work here."""
         ...
 
     async def start(self) -> None:
@@ -48,19 +48,19 @@ class ClusterInterface(Protocol):
         ...
 
     def publish(self, http: Address, metrics: Address | None) -> None:
-        """Tell the others where this node is reached."""
+        """Publish to the others where this node is reached."""
         ...
 
     def say_spooling(self, *, on: bool) -> None:
-        """Tell the others whether turns wait on this node's disk for the store that all share."""
+        """Publish whether turns wait on this node's disk for the store that all share."""
         ...
 
     def say_leaving(self) -> None:
-        """Tell the others that this node has begun to leave."""
+        """Publish that this node has begun to leave."""
         ...
 
     async def say_goodbye(self) -> None:
-        """Tell the others that this node is gone; takes at most a second."""
+        """Announce to the others that this node leaves; takes at most a second."""
         ...
 
     async def stop(self) -> None:

@@ -1,7 +1,8 @@
-"""Answers the HTTP surface's questions about the cluster, and carries an operator's wishes to its members.
+"""Cluster service: answers the HTTP surface about members and events, and applies operators'
+changes.
 
-What concerns one member is asked of that member, over the mesh: setting it aside is its own act, seen by
-all in what it tells of itself. What concerns all is asked of all that live.
+What concerns one member is asked of that member, over the mesh: each member drains itself, and all
+see it in the metadata it gossips. What concerns all is asked of all living members.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ _log = logging.getLogger("smg_node.cluster")
 
 
 class ClusterService:
-    """This node's view of the cluster, and its operator's hand in it."""
+    """This node's view of the cluster, and an operator's actions on it."""
 
     def __init__(self, mesh: MeshPort, farewell: Shutdown) -> None:
         self._mesh = mesh
@@ -100,18 +101,20 @@ class ClusterService:
     # ── Changing ─────────────────────────────────────────────────────────────
 
     def join(self, peers: Sequence[str]) -> None:
-        """Try to find these nodes from now on, for ever; INVALID_REQUEST for what cannot be an address."""
+        """Try to find these nodes from now on, without end; INVALID_REQUEST for what cannot be an
+        address.
+        """
         try:
             self._mesh.join(peers)
         except ValueError as error:
             raise invalid(str(error), "peers") from error
 
     def leave(self) -> None:
-        """Begin to drain, say goodbye, and stop; returns at once."""
+        """Begin to drain, leave, and stop; returns at once."""
         self._farewell.leave("asked to leave")
 
     async def set_aside(self, name: str, *, on: bool) -> MemberRow:
-        """Let that member take no new work, or take it again; return what it says of itself now."""
+        """Let that member take no new work, or take it again; return its own report afterwards."""
         row = self.member(name)
         if row.me:
             self._set_aside(on=on)
@@ -128,7 +131,7 @@ class ClusterService:
         self._mesh.set_meta(**{DRAINING: on})
 
     async def forget(self, name: str) -> Mapping[str, str]:
-        """Drop a gone member's row on every node that lives; return member to `ok` or why not."""
+        """Drop a gone member's row on every living node; return member to `ok` or why not."""
         row = self.member(name)
         if row.state in _LIVING:
             raise SmgError(
@@ -181,7 +184,7 @@ class ClusterService:
     # ── Between members ──────────────────────────────────────────────────────
 
     async def _aside_asked(self, payload: bytes, caller: str) -> bytes:
-        """Answer a peer whose operator wants this node set aside, or taken back."""
+        """Answer a peer whose operator drains or undrains this node."""
         if payload not in (_ON, _OFF):
             raise AskError("invalid", "it says neither on nor off")
         _log.info("%s asks to %s this node", caller, "drain" if payload == _ON else "undrain")

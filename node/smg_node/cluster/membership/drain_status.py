@@ -1,7 +1,9 @@
-"""How far a member is with taking no more work, told by that member itself to whoever asks any node.
+"""Drain status of a member, for callers of any node: what is open there, and what it does for
+others.
 
-It is asked, and not gossiped: it changes with every request, and only somebody who waits for it wants to know. A member
-that is told to stop goes on to answer until it says goodbye, so that who waits sees the end.
+It is queried from the member itself, not gossiped: it changes with every request, and only an
+operator who waits for the drain reads it. A member that is told to stop goes on to answer until it
+leaves the mesh, so that the waiting operator sees the end.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,9 +24,10 @@ ASK_S: Final = 2.0
 
 
 class Draining:
-    """Answers for this node, and asks the others. `members` are all there are; no mesh: this node is alone.
+    """Reports this node's drain status, and queries the others'. `members` are all members; without
+    a mesh this node is alone.
 
-    `work` reads what is open in all of its processes, `duties` what it does for the others.
+    `work` reads what is open in all of this node's processes, `duties` what it does for the others.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class Draining:
             mesh.answer(DRAIN, self._asked)
 
     async def draining(self, name: str) -> DrainView:
-        """See `DrainDesk`."""
+        """See `DrainService`."""
         row = next((row for row in self._members() if row.name == name), None)
         if row is None:
             raise no_member(name)
@@ -70,7 +73,7 @@ class Draining:
             ) from error
 
     async def here(self) -> DrainView:
-        """Return how far this node is."""
+        """Return this node's own status."""
         work, server = await self._work(), self._farewell.server
         return DrainView(
             name=self._name,
@@ -91,5 +94,5 @@ class Draining:
         return "draining" if work.left or work.silent else "drained"
 
     async def _asked(self, payload: bytes, caller: str) -> bytes:
-        """Answer a peer whose operator wants to know."""
+        """Answer a peer's query."""
         return msgspec.msgpack.encode(await self.here())

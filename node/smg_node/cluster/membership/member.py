@@ -1,4 +1,6 @@
-"""A node's life as a member of the mesh: opened before HTTP, closed after it, told of what HTTP does."""
+"""Member of the mesh: a node's start, publication, readiness and leave, around its HTTP server's
+life.
+"""
 
 import asyncio
 import logging
@@ -30,10 +32,11 @@ class Member:
         self._security = security
 
     def doubts(self) -> ReadinessReasons:
-        """Say why no work should be sent here yet, and what is not as it should be.
+        """Return why no work should be sent here yet, and what is not as it should be.
 
-        A member that once found the others and holds what they share stays ready when it loses them: its
-        clients can still reach it, and its workers too. Only who does not may have an empty view.
+        A member that once found the others and holds what they share stays ready when it loses
+        them: its clients can still reach it, and its workers too. Only a node that never held it
+        may have an empty view.
         """
         status = self._mesh.status()
         why_not = self._mesh.ready()
@@ -42,7 +45,7 @@ class Member:
         return ReadinessReasons(degraded=status.degraded)
 
     async def start(self) -> None:
-        """Bind the mesh's ports and say so; INTERNAL with the knob's name if that cannot be."""
+        """Bind the mesh's ports and log it; INTERNAL with the knob's name if that cannot be."""
         try:
             await self._mesh.start()
         except (MeshError, OSError, ValueError) as error:
@@ -74,7 +77,7 @@ class Member:
         self._farewell.leave("superseded", code=SUPERSEDED)
 
     def publish(self, http: Address, metrics: Address | None) -> None:
-        """Tell the others where this node is reached: on its mesh address, where it listens on all."""
+        """Publish where this node is reached: on its mesh address, where it listens on all."""
         host, _ = split_host_port(self._mesh.status().address)
         said = {"http": http, "metrics": metrics}
         reached = {
@@ -85,17 +88,17 @@ class Member:
         self._mesh.set_meta(**reached)
 
     def say_spooling(self, *, on: bool) -> None:
-        """Tell the others whether turns wait on this node's disk."""
+        """Publish whether turns wait on this node's disk."""
         # A node that has not begun or has ended has nobody to tell, and turns wait for its next life.
         with suppress(MeshError):
             self._mesh.set_meta(**{SPOOLED: on})
 
     def say_leaving(self) -> None:
-        """Tell the others that this node has begun to leave."""
+        """Publish that this node has begun to leave."""
         self._mesh.set_meta(**{LEAVING: True})
 
     async def say_goodbye(self) -> None:
-        """Tell the others that this node is gone, unless a newer one of its name is there."""
+        """Leave the mesh, unless a newer process of this name is there."""
         if self._farewell.code == SUPERSEDED:
             return
         # Nothing that goes wrong now may keep the node from ending; the others will notice its silence.

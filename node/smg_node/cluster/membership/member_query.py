@@ -1,4 +1,4 @@
-"""A question to one member, and what a caller is told where there is no answer."""
+"""Member query: a question to one member over the mesh, and the caller's error where none answers."""
 
 from collections.abc import Mapping
 from typing import Final, Protocol
@@ -17,10 +17,10 @@ _KINDS: Final[Mapping[str, tuple[ErrorKind, str]]] = {
 
 
 class MemberQueries(Protocol):
-    """How members ask each other; a mesh has it."""
+    """Port to queries between members; a mesh has it."""
 
     async def ask(self, name: str, topic: str, payload: bytes, *, deadline_s: float = 5.0) -> bytes:
-        """Ask a member; LookupError for a stranger, AskError if it refuses or does not answer."""
+        """Ask a member; LookupError for an unknown one, AskError if it refuses or does not answer."""
         ...
 
     def answer(self, topic: str, reply: Answer) -> None:
@@ -31,7 +31,9 @@ class MemberQueries(Protocol):
 async def query_member(
     mesh: MemberQueries, name: str, topic: str, payload: bytes = b"", *, deadline_s: float = ASK_S
 ) -> bytes:
-    """Return what a member answers; NOT_FOUND for a stranger, else why there is no answer."""
+    """Return a member's answer; NOT_FOUND for an unknown one, else the error that says why there is
+    none.
+    """
     # Imported here: a node alone has nobody to ask, and does not hold the transport for it.
     from smg_mesh.mesh import AskError
 

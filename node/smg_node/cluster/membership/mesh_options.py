@@ -1,4 +1,4 @@
-"""From the settings to what the mesh is told."""
+"""Mesh options: translates the node's settings into the options of mesh, SWIM and shared state."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +40,7 @@ def mesh_options(settings: Settings, *, version: str) -> MeshOptions:
 
 
 def state_options(settings: Settings) -> StateOptions:
-    """Return what shared state is told, in a mesh and without one."""
+    """Return the options of shared state, with a mesh and without one."""
     return StateOptions(
         join_grace_ms=round(settings.mesh.join_grace_s * 1000),
         hint_bytes_per_s=settings.kv.share_bytes_per_s,

@@ -1,4 +1,6 @@
-"""What this room asks of the mesh; `smg_mesh.mesh.Mesh` has all of it, and tests have less."""
+"""Mesh port: the part of the mesh that this room uses; `smg_mesh.mesh.Mesh` has all of it, tests
+less.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -25,7 +27,7 @@ class MeshPort(Protocol):
         ...
 
     async def leave(self) -> None:
-        """Say goodbye, at most a second, and stop."""
+        """Announce the leave, at most a second, and stop."""
         ...
 
     async def stop(self) -> None:
@@ -34,11 +36,11 @@ class MeshPort(Protocol):
 
     @property
     def superseded(self) -> asyncio.Event:
-        """Set once a newer process of this name is known to live."""
+        """Event, set once a newer process of this name is known to live."""
         ...
 
     def join(self, peers: Sequence[str]) -> None:
-        """Add seeds, tried for ever; ValueError for what is none."""
+        """Add seeds, tried without end; ValueError for what is none."""
         ...
 
     def members(self) -> "Sequence[MemberView]":
@@ -62,11 +64,11 @@ class MeshPort(Protocol):
         ...
 
     def counters(self) -> Mapping[tuple[str, str], int]:
-        """Return what was counted, by name and detail."""
+        """Return the counters, by name and detail."""
         ...
 
     def set_meta(self, **values: str | int | bool) -> None:
-        """Lay these over what this node tells of itself."""
+        """Set these fields of the metadata that this node gossips."""
         ...
 
     async def ask(self, name: str, topic: str, payload: bytes, *, deadline_s: float = 5.0) -> bytes:
@@ -78,7 +80,7 @@ class MeshPort(Protocol):
         ...
 
     def forget(self, name: str) -> None:
-        """Drop a row; LookupError for a stranger, ValueError for a member that is not gone."""
+        """Drop a row; LookupError for an unknown name, ValueError for a member that is not gone."""
         ...
 
     async def keyring(

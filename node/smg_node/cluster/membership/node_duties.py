@@ -1,4 +1,6 @@
-"""What this node does for all the others: it goes over to them when this one says goodbye, and is counted until then."""
+"""Duties of this node for all others (limits owned, workers probed, turns spooled), shown while it
+drains.
+"""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -25,7 +27,7 @@ class _Workers(Protocol):
 
 
 class Holdings(Protocol):
-    """What these duties follow from; `smg_mesh.shared.Shared` has it."""
+    """Port to the state these duties follow from; `smg_mesh.shared.Shared` has it."""
 
     @property
     def rights(self) -> _Rights:
@@ -39,7 +41,9 @@ class Holdings(Protocol):
 
 
 def duties_of(name: str, shared: Holdings, outlook: SharedVerdicts, cluster: Cluster) -> Duties:
-    """Return of how many limits used lately this node is the owner, at how many workers it looks, and whether turns wait here."""
+    """Return how many recently used limits this node owns, how many workers it probes, and whether
+    turns wait here.
+    """
     keys = islice({row.key: None for row in shared.rights.rows()}, KEYS_MAX)
     reports = (shared.rights.report(key) for key in keys)
     mine = next((row for row in cluster.members() if row.me), None)

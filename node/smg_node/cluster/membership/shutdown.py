@@ -1,7 +1,7 @@
-"""How this node stops working: set aside by an operator, or on its way out.
+"""Shutdown state of this node: serving, drained by an operator, or leaving, with its exit code.
 
-Out leads a signal, an operator's word, or a newer process of the same name. The first of them counts and
-decides the exit code; a signal after that hurries.
+A signal, an operator's command, or a newer process of the same name makes the node leave. The first
+of them counts and decides the exit code; a signal after that hurries.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _log = logging.getLogger("smg_node.cluster")
 
 
 class Shutdown:
-    """Where a node stands between serving and gone. The wiring sets `server` once there is one."""
+    """State of a node between serving and gone. The wiring sets `server` once there is one."""
 
     def __init__(self) -> None:
         self.wanted = asyncio.Event()
@@ -30,7 +30,7 @@ class Shutdown:
 
     @property
     def leaving(self) -> bool:
-        """Whether the node is on its way out."""
+        """Whether the node is leaving."""
         return self.wanted.is_set() or (
             self.server is not None and self.server.phase is not Phase.SERVING
         )
@@ -46,7 +46,7 @@ class Shutdown:
         return self.leaving or self.aside
 
     def set_aside(self, *, on: bool) -> None:
-        """Take no new work, or take it again. CONFLICT once the node is on its way out."""
+        """Take no new work, or take it again. CONFLICT once the node is leaving."""
         if self.leaving or self.server is None:
             raise SmgError(ErrorKind.CONFLICT, "this node is leaving", code=LEAVING_CODE)
         if on is not self.server.aside:

@@ -1,6 +1,7 @@
-"""A node without a mesh: a cluster of one, that says how to become more.
+"""Standalone node, without a mesh: a cluster of one, whose refusals say how to become more.
 
-It keeps what nodes share as the others do, for its own next life, and for the day it joins a mesh.
+It keeps shared state on disk as mesh members do, for its own next start, and for the day it joins a
+mesh.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ _TEACH: Final = (
 
 
 class StandaloneNode:
-    """Its own only member, and its own desk."""
+    """A cluster of this node only, and the service that describes it."""
 
     mesh: Final = None
     """There is none."""
@@ -87,7 +88,7 @@ class StandaloneNode:
         return self.members()[0]
 
     def join(self, peers: Sequence[str]) -> None:
-        """Refuse: without keys nobody is joined."""
+        """Refuse: without keys no node can join."""
         self._refuse()
 
     def leave(self) -> None:
@@ -101,20 +102,20 @@ class StandaloneNode:
         return self.member(name)
 
     async def forget(self, name: str) -> Mapping[str, str]:
-        """Refuse: nobody here is dead."""
+        """Refuse: there are no dead members."""
         self.member(name)
         raise SmgError(ErrorKind.CONFLICT, f"{name} is this node", code="member_not_gone")
 
     async def keyring(self, operation: str, key: str, *, force: bool) -> KeyringView:
-        """Refuse: there is none."""
+        """Refuse: there is no keyring."""
         self._refuse()
 
     def events(self, after: int) -> Sequence[ClusterEvent]:
-        """Return nothing: nothing happens to a node alone."""
+        """Return nothing: a standalone node has no events."""
         return ()
 
     async def watch(self, after: int) -> AsyncIterator[ClusterEvent]:
-        """Wait for ever."""
+        """Wait for ever: no event will come."""
         await asyncio.Event().wait()
         yield ClusterEvent(0, 0, "", "", {})
 
@@ -128,26 +129,26 @@ class StandaloneNode:
         return ReadinessReasons()
 
     async def start(self) -> None:
-        """Read what an earlier life kept; nobody is listened to."""
+        """Read the state that an earlier run kept; no port is opened."""
         await self._shared.open()
 
     async def run(self) -> None:
-        """Keep what changes until cancelled."""
+        """Write changes down until cancelled."""
         await self._shared.run()
 
     def publish(self, http: Address, metrics: Address | None) -> None:
-        """Keep them for the one row there is."""
+        """Keep the addresses for the one row there is."""
         self._meta = {"http": str(http), **({"metrics": str(metrics)} if metrics else {})}
 
     def say_spooling(self, *, on: bool) -> None:
-        """Tell nobody."""
+        """Do nothing: there are no others."""
 
     def say_leaving(self) -> None:
-        """Tell nobody."""
+        """Do nothing: there are no others."""
 
     async def say_goodbye(self) -> None:
-        """Tell nobody."""
+        """Do nothing: there are no others."""
 
     async def stop(self) -> None:
-        """Write down what is not."""
+        """Write down what is not on disk yet."""
         await self._shared.close()

@@ -1,4 +1,4 @@
-"""What sharing prefixes needs: an index, a way through the mesh, and the fleet."""
+"""Hint ports: interfaces of prefix sharing to the index, to the mesh's hints, and to the fleet."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
@@ -8,7 +8,7 @@ from smg_node.routing.kv_index.index_observer import OnCleared
 
 
 class SharedIndex(HintedIndex, Protocol):
-    """The index, as far as sharing it is concerned."""
+    """The prefix index, as far as sharing it is concerned."""
 
     def watch(
         self,
@@ -16,7 +16,7 @@ class SharedIndex(HintedIndex, Protocol):
         on_remove: Callable[[str, int], object],
         on_clear: OnCleared,
     ) -> None:
-        """Tell what engines confirm, and what they have no more."""
+        """Report what engines confirm, and what they have evicted."""
         ...
 
     def held(self, worker: str) -> Sequence[int]:
@@ -24,12 +24,12 @@ class SharedIndex(HintedIndex, Protocol):
         ...
 
     def blocks(self, worker: str) -> int:
-        """Return how many blocks are known of a worker, about; 0 when all of it was forgotten."""
+        """Return about how many blocks of a worker are known; 0 after all of it was forgotten."""
         ...
 
 
 class HintTaker(Protocol):
-    """Where the mesh puts what peers say, see `smg_mesh.crdt.hints.hint_store`."""
+    """Receiver of peers' hints from the mesh, see `smg_mesh.crdt.hints.hint_store`."""
 
     def add(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
         """Take hints in."""
@@ -44,20 +44,20 @@ class HintTaker(Protocol):
         ...
 
     def replace(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
-        """Take these in instead of all that this owner said."""
+        """Take these in instead of all earlier hints of this owner."""
         ...
 
     def drop(self, owner: str, subject: str) -> None:
-        """Drop all that this owner said."""
+        """Drop all hints of this owner."""
         ...
 
     def doubt(self, owner: str, subject: str) -> None:
-        """Take all that this owner said for a guess."""
+        """Treat all hints of this owner as guesses."""
         ...
 
 
 class HintDoor(Protocol):
-    """The mesh's way for hints: `smg_mesh.shared.Hints`."""
+    """The mesh's interface for hints: `smg_mesh.shared.Hints`."""
 
     def connect(
         self,
@@ -67,47 +67,51 @@ class HintDoor(Protocol):
         wanted: Callable[[str, str], bool],
         joined: Callable[[Mapping[str, int]], object],
     ) -> None:
-        """Let `store` hear what peers say, and `joined` who came, and in which life, before they are told anything."""
+        """Deliver peers' hints to `store`, and nodes that came (with their incarnation) to
+        `joined`, before they are sent any hints.
+        """
         ...
 
     def add(self, subject: str, block_hash: int) -> None:
-        """Tell that a worker has a block now."""
+        """Publish that a worker has a block now."""
         ...
 
     def remove(self, subject: str, block_hash: int) -> None:
-        """Tell that it has it no more."""
+        """Publish that it no longer has it."""
         ...
 
     def clear(self, subject: str, /, *, perhaps: bool) -> None:
-        """Tell that it has nothing any more; or that it has it `perhaps`, and nobody hears it here."""
+        """Publish that it has nothing any more; or, with `perhaps`, that it may have it and this
+        node no longer follows it.
+        """
         ...
 
     def mention(self, subject: str, hashes: Iterable[int]) -> None:
-        """Tell what it may have."""
+        """Publish what it may have."""
         ...
 
     def keep_quiet(self, *, quiet: bool) -> None:
-        """Tell nothing but what it may have."""
+        """Publish nothing but guesses from now on, or everything again."""
         ...
 
     def forget(self, subject: str) -> None:
-        """Drop what anybody said of a worker."""
+        """Drop all hints about a worker."""
         ...
 
     def look_again(self) -> None:
-        """Ask all what they have."""
+        """Ask all peers for what they have."""
         ...
 
     def missing(self) -> Sequence[str]:
-        """Return whose hints are not here yet."""
+        """Return the peers whose hints are not here yet."""
         ...
 
     def silent_s(self) -> Mapping[str, float]:
-        """Return for how long nothing was heard of each peer."""
+        """Return for how long nothing was received from each peer."""
         ...
 
     def figures(self) -> Mapping[str, int]:
-        """Return what was counted."""
+        """Return the counters."""
         ...
 
 
@@ -130,5 +134,5 @@ class FollowingFleet(Protocol):
         ...
 
     def following(self, worker_id: str) -> bool:
-        """Whether this node hears what becomes of a worker's cache from its engine."""
+        """Whether this node receives a worker's cache events from its engine."""
         ...

@@ -1,4 +1,4 @@
-"""What peers say of prefix caches, on its way into the index: in order, and never much at once.
+"""Hint queue: peers' prefix hints on their way into the index, in order and in bounded slices.
 
 A few hints go in where they come. A worker's whole cache, which comes in one piece when a node joins, goes in by
 slices, between which the node does other things. What comes meanwhile waits behind it, and what is too much is
@@ -19,22 +19,22 @@ What: TypeAlias = Literal["tell", "untell", "untell_all", "doubt_told", "assume"
 
 
 class HintedIndex(Protocol):
-    """The part of an index that hears peers."""
+    """The part of a prefix index that takes peers' hints."""
 
     def tell(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
-        """Believe a peer that a worker has these."""
+        """Record a peer's statement that a worker has these."""
         ...
 
     def untell(self, worker: str, hashes: Sequence[int]) -> None:
-        """Believe that no longer."""
+        """Withdraw that statement."""
         ...
 
     def untell_all(self, worker: str) -> None:
-        """Believe nothing any more that a peer said of a worker."""
+        """Withdraw all that a peer stated of a worker."""
         ...
 
     def doubt_told(self, worker: str, now_s: float) -> None:
-        """Only guess what a peer said of a worker."""
+        """Turn what a peer stated of a worker into guesses."""
         ...
 
     def assume(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
@@ -44,7 +44,7 @@ class HintedIndex(Protocol):
 
 @dataclass(slots=True)
 class _Item:
-    """Something to be done, and how much of it is."""
+    """One operation, and how much of it is done."""
 
     what: What
     worker: str
@@ -53,7 +53,7 @@ class _Item:
 
 
 class HintQueue:
-    """Puts hints into `index`; of workers that are not `known` any more it drops them."""
+    """Queue of hints into `index`; hints of workers that are not `known` any more are dropped."""
 
     def __init__(
         self, index: HintedIndex, *, known: Callable[[str], bool], monotonic_s: Callable[[], float]
@@ -73,7 +73,7 @@ class HintQueue:
         return not self._items
 
     def put(self, what: What, worker: str, hashes: Sequence[int] = ()) -> None:
-        """Do that, at once if it is little and nothing waits, else in its turn."""
+        """Apply a hint: at once if it is small and nothing waits, else in its turn."""
         if self._items or len(hashes) > SLICE:
             if self.waiting + len(hashes) > WAITING_MAX:
                 self.dropped += len(hashes)

@@ -1,16 +1,18 @@
-"""What nodes tell each other of the engines' prefix caches, so that each may place a prompt as if it had seen all.
+"""Prefix sharing: nodes exchange the engines' cached prefixes, so that each places prompts by all.
 
-Where few nodes are, all follow all engines, and nobody tells anything but what follows from its own requests to
-engines that say nothing of their caches. Where there are more, the nodes that follow an engine tell the others
-what it has, and each of those believes one of them, until that one goes or has nothing of it any more.
+In a small cluster all nodes follow all engines, and a node publishes only what follows from its own
+requests to engines that publish no cache events. In a larger one, the nodes that follow an engine
+publish to the others what it has, and each of those believes one of them, until that one goes or
+has nothing of it any more.
 
     index.watch ──▶ shared.hints ──▶ peers' hints ──▶ PrefixSharing ──▶ HintQueue ──▶ index.tell
-    Beginnings ──▶ assumed ──▶ mentioned ─────────────────────────▶ ──────────────▶ index.assume
+    PromptLookups ──▶ assumed ──▶ mentioned ─────────────────────────▶ ──────────────▶ index.assume
 
-Who is new to an engine knows nothing of it, also where all follow all: engines do not all say what they had before.
-So for some minutes a node believes others about an engine that it follows itself; where all follow all, they tell
-for some minutes after a node came, or came back in another life, from the first word on. And that node takes no
-requests until it has heard what they know, for some seconds at most.
+A node that is new to an engine knows nothing of it, also where all follow all: not every engine
+replays what it had before. So for some minutes a node believes others about an engine that it
+follows itself; where all follow all, they publish for some minutes after a node came, or came back
+as a new process. And that node takes no requests until it has received what they know, for some
+seconds at most.
 
 Wrong hints cost a miss in a cache. Nothing here is in a document, or on a disk.
 """
@@ -39,7 +41,9 @@ TICK_S: Final = 1.0
 
 
 class PrefixSharing:
-    """This node's part in it. `all_follow` says whether every node follows every engine, however many they are."""
+    """This node's part in sharing. `all_follow` is whether every node follows every engine, however
+    many.
+    """
 
     def __init__(
         self,
@@ -52,7 +56,9 @@ class PrefixSharing:
         registered: Callable[[], int],
         monotonic_s: Callable[[], float],
     ) -> None:
-        """Take the index, the mesh's way, and the workers; `registered` is how many the cluster has, known here or not."""
+        """Take the index, the mesh's hints, and the workers; `registered` is how many the cluster
+        has, known here or not.
+        """
         self._registered: Final = registered
         self._hints: Final = hints
         self._fleet: Final = fleet
@@ -85,33 +91,35 @@ class PrefixSharing:
     # ── What peers say ───────────────────────────────────────────────────────
 
     def add(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
-        """Believe a peer that a worker has these, if it is the one to believe."""
+        """Record a peer's hint that a worker has these, if that peer is the one to believe."""
         if self._believes(owner, subject):
             self._put("tell", subject, hashes)
 
     def remove(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
-        """Believe a peer that it has them no more."""
+        """Record a peer's hint that it no longer has them."""
         if self._sources.get(subject) == owner:
             self._put("untell", subject, hashes)
 
     def mention(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
-        """Guess as a peer does, which sent a prompt there."""
+        """Record a peer's guess, from a prompt it sent there."""
         if not self._fleet.following(subject):
             self._put("assume", subject, hashes)
 
     def replace(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
-        """Believe a peer that a worker has these and nothing else."""
+        """Record a peer's hint that a worker has these and nothing else."""
         if self._believes(owner, subject):
             self._told.pop(subject, None)
             self._put("untell_all", subject)
             self._put("tell", subject, hashes)
 
     def drop(self, owner: str, subject: str) -> None:
-        """Believe nothing any more of what a peer said; soon another one may know."""
+        """Withdraw all hints of a peer; soon another one may be believed."""
         self._part(owner, subject, "untell_all")
 
     def doubt(self, owner: str, subject: str) -> None:
-        """Guess for a while what a peer said, which is gone or hears that worker no more; soon another one may know."""
+        """Turn a peer's hints into guesses for a while: it is gone or no longer follows that
+        worker.
+        """
         self._part(owner, subject, "doubt_told")
 
     def _part(self, owner: str, subject: str, what: What) -> None:
@@ -133,13 +141,13 @@ class PrefixSharing:
             self._work.set()
 
     def _wanted(self, owner: str, subject: str) -> bool:
-        """Return whether a peer is to be believed about a worker."""
+        """Whether a peer is to be believed about a worker."""
         if subject not in self._known:
             return False
         return self._wants(subject) and self._sources.get(subject, owner) == owner
 
     def _wants(self, subject: str) -> bool:
-        """Return whether peers may know more of a worker than this node, which may follow it itself."""
+        """Whether peers may know more of a worker than this node, which may follow it itself."""
         since_s = self._followed_s.get(subject)
         return since_s is None or self._monotonic_s() - since_s < YOUNG_S
 
@@ -152,7 +160,9 @@ class PrefixSharing:
     # ── What this node says ──────────────────────────────────────────────────
 
     def assumed(self, worker: str, hashes: Sequence[int], now_s: float) -> None:
-        """Tell peers what a worker may have, because it answered a prompt, unless its engine tells somebody."""
+        """Publish what a worker may have after it answered a prompt, unless its engine publishes
+        events.
+        """
         if worker in self._sources or self._fleet.following(worker) or len(self._living()) < 2:
             return
         fresh = self._guesses.fresh(worker, hashes, now_s)
@@ -163,7 +173,7 @@ class PrefixSharing:
     # ── Time ─────────────────────────────────────────────────────────────────
 
     async def run(self) -> None:
-        """Take in what waits, and look around each second, until cancelled."""
+        """Take in what waits, and check members and workers each second, until cancelled."""
         while True:
             self.look_around()
             next_s = self._monotonic_s() + TICK_S
@@ -180,7 +190,7 @@ class PrefixSharing:
 
     @property
     def waiting(self) -> int:
-        """How many hints are to be taken in."""
+        """How many hints wait to be taken in."""
         return self._queue.waiting
 
     def catch_up(self) -> None:
@@ -207,7 +217,7 @@ class PrefixSharing:
             self._hints.look_again()
 
     def _note_workers(self) -> bool:
-        """Return whether there are workers that were not."""
+        """Whether there are new workers."""
         if self._fleet.version == self._version:
             return False
         self._version = self._fleet.version
@@ -221,7 +231,9 @@ class PrefixSharing:
         return any(worker not in before for worker in self._known)
 
     def _note_following(self, now_s: float) -> bool:
-        """Return whether this node follows some worker no longer; what it knows better by now it believes no one."""
+        """Update which workers this node follows, and drop hints it no longer wants; return whether
+        it stopped following any.
+        """
         before = self._followed_s
         self._followed_s = {
             worker: before.get(worker, now_s)
@@ -233,13 +245,15 @@ class PrefixSharing:
         return any(worker not in self._followed_s for worker in before)
 
     def _note_forgotten(self) -> None:
-        """Hear anew of workers that the index was told to forget, because another engine is there now."""
+        """Ask again for hints of workers that the index forgot, because another engine is there
+        now.
+        """
         if self._queue.empty:
             void = [worker for worker in self._told if not self._index.blocks(worker)]
             self._orphans.update(dict.fromkeys(void))
 
     def joined(self, lives: Mapping[str, int]) -> None:
-        """Learn that nodes came, or came back in another life; what they are told from now on is all there is."""
+        """Take note of nodes that came, or came back as new processes: they are sent everything."""
         now_s = self._monotonic_s()
         if now_s > self._started_s + SETTLED_S or self._has_something():
             self._young_until_s |= dict.fromkeys(lives, now_s + YOUNG_S)
@@ -261,7 +275,7 @@ class PrefixSharing:
     # ── What it is ───────────────────────────────────────────────────────────
 
     def doubts(self) -> ReadinessReasons:
-        """Say whether prefixes of the other nodes are still on their way; never for long."""
+        """Return whether hints of the other nodes are still on their way; never for long."""
         if self._arrived:
             return ReadinessReasons()
         if self._note_workers():
@@ -274,7 +288,7 @@ class PrefixSharing:
         return ReadinessReasons() if self._arrived else ReadinessReasons(reasons=(NOT_HERE,))
 
     def after(self, first: Callable[[], ReadinessReasons]) -> Callable[[], ReadinessReasons]:
-        """Return what asks `first`, and whether prefixes are here when there is nothing else to doubt."""
+        """Return a check that asks `first`, and prefixes when that has nothing to object."""
 
         self._first = first
 

@@ -1,4 +1,4 @@
-"""Which guesses this node has told of late, so that it tells each of them now and then, and not with each request."""
+"""Recent guesses already published by this node, so that each is repeated only now and then."""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias
@@ -20,7 +20,7 @@ class Guesses:
         self._turned_s = now_s
 
     def fresh(self, worker: str, hashes: Sequence[int], now_s: float) -> list[int]:
-        """Return those that were not told of late, and note that they are told now."""
+        """Return those not published lately, and note that they are published now."""
         if now_s - self._turned_s >= AGAIN_S or len(self._new) >= GUESSES_MAX:
             self._old, self._new, self._turned_s = self._new, {}, now_s
         old, new = self._old, self._new

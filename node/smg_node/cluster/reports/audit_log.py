@@ -1,4 +1,4 @@
-"""Who changed what: written down where it happens, replicated, and readable on any node.
+"""Audit log of operators' changes: written on the node that made them, replicated, readable on any.
 
 Nothing secret gets in: a key is only ever `(set)`. A row that cannot be kept is logged instead; no change
 fails for it.
@@ -33,47 +33,47 @@ class AuditRow(Protocol):
 
     @property
     def time_ms(self) -> int:
-        """When, by the clock of its node."""
+        """Time of the change, by the clock of its node."""
         ...
 
     @property
     def node(self) -> str:
-        """Where."""
+        """Node on which the change was made."""
         ...
 
     @property
     def who(self) -> str:
-        """Whose request it was."""
+        """Identity behind the request."""
         ...
 
     @property
     def address(self) -> str:
-        """From where."""
+        """Address the request came from."""
         ...
 
     @property
     def action(self) -> str:
-        """What was done."""
+        """Kind of change."""
         ...
 
     @property
     def subject(self) -> str:
-        """To what."""
+        """What was changed."""
         ...
 
     @property
     def before(self) -> Any:
-        """What there was."""
+        """Value before."""
         ...
 
     @property
     def after(self) -> Any:
-        """What there is."""
+        """Value after."""
         ...
 
     @property
     def request_id(self) -> str:
-        """Under which request id."""
+        """Id of the request."""
         ...
 
 
@@ -122,7 +122,7 @@ class AuditLog:
     def record(
         self, caller: Caller, action: str, subject: str, *, before: Any = None, after: Any = None
     ) -> None:
-        """Write it down on every node, and in this node's log."""
+        """Write a row on every node, and to this node's log."""
         subject = subject[:_SUBJECT_CHARACTERS_MAX]
         said = {"action": action, "subject": printable(subject), "who": caller.who}
         _log.info(

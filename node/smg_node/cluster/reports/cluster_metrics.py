@@ -1,8 +1,9 @@
-"""What every node counts, told by any of them: all living members are asked at once, and who is silent is named.
+"""Cluster metrics: counters of every living node, collected by any of them; silent nodes are named.
 
-Counts are told as they are, since the start of a node, and never as rates: whoever asks twice has those by the
-difference, over whatever time he likes, and no node remembers who asked. A node of several processes tells of all
-of them together. Only the metrics that are asked for are read, which costs about a third of a scrape.
+Counts are returned as they are, since the start of a node, and never as rates: a client that asks
+twice has those by the difference, over whatever time it likes, and no node remembers its clients. A
+node of several processes returns the sum of all of them. Only the metrics that are asked for are
+read, which costs about a third of a scrape.
 """
 
 import asyncio
@@ -36,9 +37,9 @@ Read: TypeAlias = Callable[[Collection[str]], Awaitable[Iterable[Family]]]
 
 
 class Numbers:
-    """Answers for all. `members` are all there are; no mesh: this node is alone.
+    """Collects all nodes' metrics. `members` are all members; without a mesh this node is alone.
 
-    `health` is how this node is, `now_s` its monotonic clock.
+    `health` is this node's health, `now_s` its monotonic clock.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Numbers:
             mesh.answer(NUMBERS, self._asked)
 
     async def numbers(self, names: Collection[str]) -> ClusterNumbers:
-        """See `NumbersDesk`."""
+        """See `MetricsService`."""
         if self._asking >= ASKING_MAX:
             raise SmgError(
                 ErrorKind.OVERLOADED,
@@ -124,7 +125,7 @@ class Numbers:
             return _MISUNDERSTOOD
 
     async def _asked(self, payload: bytes, caller: str) -> bytes:
-        """Answer a peer; of metrics that this version does not have it is told nothing."""
+        """Answer a peer; metrics that this version does not have are left out."""
         try:
             names = msgspec.msgpack.decode(payload, type=frozenset[str])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -138,7 +139,7 @@ class Numbers:
 
 
 def own_numbers(meters: Meters) -> Read:
-    """Return what reads the metrics of this process only."""
+    """Return a reader of this process's metrics only."""
 
     async def read(names: Collection[str]) -> Iterable[Family]:
         return meters.families(names)
@@ -147,7 +148,7 @@ def own_numbers(meters: Meters) -> Read:
 
 
 def rows_of(families: Iterable[Family], names: Collection[str]) -> dict[str, list[NumberRow]]:
-    """Return the series of the metrics of these names, as they are told."""
+    """Return the series of the metrics of these names, as they travel."""
     by_family = {name.removesuffix("_total"): KNOWN[name] for name in names}
     rows: dict[str, list[NumberRow]] = {}
     for family in families:
@@ -167,7 +168,7 @@ def _tallies(metric: Metric, family: Family) -> list[NumberRow]:
 
 
 def _spreads(metric: Metric, family: Family) -> list[NumberRow]:
-    """Put the samples of a histogram together again, which come in the order of their bounds."""
+    """Reassemble the samples of a histogram, which come in the order of their bounds."""
     found: dict[tuple[str, ...], tuple[list[float], list[float]]] = {}
     for one in family.samples:
         labels = tuple(one.labels.get(label, "") for label in metric.labels)
@@ -180,7 +181,7 @@ def _spreads(metric: Metric, family: Family) -> list[NumberRow]:
 
 
 def _halved(said: NodeNumbers) -> NodeNumbers:
-    """Return it without half of the rows of the metric that has most."""
+    """Return it without half of the rows of the largest metric."""
     largest = max(said.rows, key=lambda name: len(said.rows[name]))
     kept = len(said.rows[largest]) // 2
     cut = said.cut + len(said.rows[largest]) - kept

@@ -1,9 +1,9 @@
-"""What became of a request, from whichever node it was: this one's journal, and a question to all others.
+"""Journey search: finds what became of a request, in this node's journal and in all others'.
 
-A request id does not tell which node served it, and a client that tried again elsewhere under the same id
-has a journey on several. So all living members are asked at once, over the mesh, and what they have is put
-together; a member that is silent costs two seconds and is named. With the node's name, which every answer
-carries as a header, only that one is asked.
+A request id does not tell which node served it, and a client that tried again elsewhere under the
+same id has a journey on several. So all living members are asked at once, over the mesh, and what
+they have is put together; a member that is silent costs two seconds and is named. With the node's
+name, which every answer carries as a header, only that one is asked.
 """
 
 import asyncio
@@ -33,7 +33,8 @@ _Said: TypeAlias = tuple[Sequence[Journey], str]
 
 
 class Explanations:
-    """Tells of requests, here and elsewhere. `members` are all there are; no mesh: this node is alone.
+    """Finds journeys, here and elsewhere. `members` are all members; without a mesh this node is
+    alone.
 
     `siblings` asks the other processes of this node, if there are any.
     """
@@ -55,7 +56,7 @@ class Explanations:
             mesh.answer(EXPLAIN, self._asked)
 
     async def explain(self, wanted: str, *, node: str = "") -> Explained:
-        """Return every journey of that request; NOT_FOUND `request_not_found` if nobody knows any.
+        """Return every journey of that request; NOT_FOUND `request_not_found` if no node has any.
 
         `wanted` is the id of a request, or the one that its answer carries.
         """
@@ -75,7 +76,9 @@ class Explanations:
         return Explained(wanted, self._node, tuple(journeys[:SAME_ID_MAX]), silent)
 
     async def _here(self, wanted: str) -> list[Journey]:
-        """Return what this node can tell, all its processes together: newest first, and at most 16."""
+        """Return the journeys this node has, all its processes together: newest first, and at most
+        16.
+        """
         journeys = list(self._journal.get(wanted))
         if self._siblings is not None:
             journeys += await self._siblings(wanted)
@@ -108,13 +111,13 @@ class Explanations:
             return (), _MISUNDERSTOOD
 
     async def _asked(self, payload: bytes, caller: str) -> bytes:
-        """Answer a peer that was asked for a request."""
+        """Answer a peer that asks for a request."""
         wanted = payload[:_ID_CHARACTERS_MAX].decode("utf-8", "replace")
         return msgspec.msgpack.encode([pack(journey) for journey in await self._here(wanted)])
 
 
 async def _nothing(wanted: str) -> list[Journey]:
-    """Return what is told of this node where only another one was asked for."""
+    """Return the empty result of this node where only another one was asked for."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""What replicated state this node holds, and whether the others hold the same."""
+"""State report: replicated state held by this node, and whether the other members hold the same."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,17 +25,17 @@ class NamespaceState(Protocol):
 
     @property
     def entries(self) -> int:
-        """How many live keys."""
+        """Number of live keys."""
         ...
 
     @property
     def size_bytes(self) -> int:
-        """About how much its documents take."""
+        """Approximate size of its documents."""
         ...
 
     @property
     def documents(self) -> int:
-        """How many documents are in use."""
+        """Number of documents in use."""
         ...
 
     @property
@@ -45,15 +45,15 @@ class NamespaceState(Protocol):
 
 
 class Holdings(Protocol):
-    """All replicated state of this node; `smg_mesh.shared.Shared` is it."""
+    """Port to all replicated state of this node; `smg_mesh.shared.Shared` is it."""
 
     @property
     def held(self) -> bool:
-        """Whether what the cluster has is here."""
+        """Whether this node holds the cluster's state."""
         ...
 
     def state(self) -> Mapping[str, NamespaceState]:
-        """Return what there is of each kind, by name."""
+        """Return the state of each kind, by name."""
         ...
 
     def digest(self) -> str:
@@ -66,7 +66,7 @@ class Holdings(Protocol):
 
 
 class StateReport:
-    """Looks at the replicated state, here and with `peers` elsewhere."""
+    """Reports the replicated state, here and with `peers` elsewhere."""
 
     def __init__(self, name: str, shared: Holdings, mesh: MemberQueries | None) -> None:
         self._name = name

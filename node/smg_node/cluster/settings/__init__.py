@@ -1,1 +1,3 @@
-"""Settings."""
+"""Settings of the cluster: replicated values, followed live by each node, and the service to set
+them.
+"""

@@ -1,11 +1,11 @@
-"""What of its configuration this node takes from the cluster, now.
+"""Live settings: the part of its configuration that a node takes from the cluster while it runs.
 
-    what a node runs = the cluster's word, where there is one that this version can read, else its own
+    effective value = the cluster's value, where there is one that this version can read, else the node's own
 
-The cluster's word is replicated and may change at any moment, here or elsewhere. It is read as a whole after
-each change; parts that were built from settings hear of it and take over what is theirs. A word that this
-version cannot read (a setting of a newer release, a value out of its range) is left where it is, not followed,
-and reported: nodes of two releases must not fight over it.
+The cluster's values are replicated and may change at any moment, here or elsewhere. They are read
+as a whole after each change; parts that were built from settings are notified and take over their
+own. A value that this version cannot read (a setting of a newer release, a value out of its range)
+is left where it is, not followed, and reported: nodes of two releases must not fight over it.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ class SettingValue(Protocol):
 
     @property
     def key(self) -> str:
-        """Which one."""
+        """Its key."""
         ...
 
     @property
     def value(self) -> Any:
-        """What was written, as JSON has it."""
+        """Value as written, in JSON types."""
         ...
 
     @property
@@ -58,16 +58,16 @@ class SettingValue(Protocol):
 
     @property
     def time_ms(self) -> int:
-        """When, by that node's clock."""
+        """Time of the write, by that node's clock."""
         ...
 
 
 class Setting(SettingValue, Protocol):
-    """One that counts."""
+    """The winning value of a setting."""
 
     @property
     def conflicts(self) -> Sequence[SettingValue]:
-        """What was written without knowledge of it."""
+        """Values that were written concurrently."""
         ...
 
 
@@ -76,7 +76,7 @@ class Strange(Protocol):
 
     @property
     def key(self) -> str:
-        """Which one."""
+        """Its key."""
         ...
 
     @property
@@ -91,19 +91,19 @@ class Strange(Protocol):
 
     @property
     def detail(self) -> str:
-        """What is wrong with it."""
+        """Why it cannot be read."""
         ...
 
 
 class SettingsStore(Protocol):
-    """The replicated settings; `smg_mesh.shared` has them."""
+    """Port to the replicated settings; `smg_mesh.shared` has them."""
 
     def get(self, key: str) -> Setting | None:
-        """Return the one that counts, None if there is none."""
+        """Return the winning value, None if there is none."""
         ...
 
     def all(self) -> Sequence[Setting]:
-        """Return all that count, sorted by key."""
+        """Return all winning values, sorted by key."""
         ...
 
     def set(self, key: str, value: Any, *, version: int | None) -> SettingValue:
@@ -115,31 +115,31 @@ class SettingsStore(Protocol):
         ...
 
     def unreadable(self) -> Sequence[Strange]:
-        """Return those whose bytes mean nothing here."""
+        """Return those that this version cannot read."""
         ...
 
     def conflicts(self, key: str) -> Sequence[SettingValue]:
-        """Return what was written without knowledge of what counts, newest first."""
+        """Return the values written concurrently with the winning one, newest first."""
         ...
 
     def digest(self) -> str:
-        """Return 16 hexadecimal digits over all that count."""
+        """Return 16 hexadecimal digits over all winning values."""
         ...
 
     def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell `heard` of keys that changed."""
+        """Call `heard` with keys that changed."""
         ...
 
 
 class RunningStore(Protocol):
-    """What nodes say of themselves; `smg_mesh.shared` has it."""
+    """Port to the nodes' reports of the settings they run; `smg_mesh.shared` has it."""
 
     def publish(self, **facts: str) -> object:
-        """Tell the others, from now on."""
+        """Publish this node's report, from now on."""
         ...
 
     def all(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return what each node said, by name."""
+        """Return each node's report, by name."""
         ...
 
 
@@ -171,11 +171,11 @@ class LiveSettings:
     # ── Reading ──────────────────────────────────────────────────────────────
 
     def value(self, key: str) -> Any:
-        """Return what this node runs; LiveError for a key that cannot be."""
+        """Return the effective value; LiveError for an unknown key."""
         return self._followed[key] if key in self._followed else self.own_value(key)
 
     def own_value(self, key: str) -> Any:
-        """Return what default, file, environment and flags of this node say."""
+        """Return the value that default, file, environment and flags of this node give."""
         knob, model = self.table.find(key)
         if not model:
             found: Any = self.own
@@ -186,18 +186,18 @@ class LiveSettings:
         return knob.default if configured is None else getattr(configured, _field(knob))
 
     def source(self, key: str) -> str:
-        """Return whose word counts: cluster, node or default."""
+        """Return the source of the effective value: cluster, node or default."""
         if key in self._followed:
             return CLUSTER
         knob, _ = self.table.find(key)
         return DEFAULT if self.own_value(key) == knob.default else NODE
 
     def ignored(self) -> Mapping[str, str]:
-        """Return the keys whose cluster-wide word this node does not follow, and why."""
+        """Return the keys whose cluster-wide value this node does not follow, and why."""
         return self._ignored
 
     def conflicts(self) -> Sequence[str]:
-        """Return the keys that several nodes wrote without knowing of each other, sorted; reads them all."""
+        """Return the keys that several nodes wrote concurrently, sorted; reads them all."""
         return [said.key for said in self._store.all() if said.conflicts]
 
     def known(self) -> Sequence[str]:
@@ -218,7 +218,7 @@ class LiveSettings:
         return {**own, **followed}
 
     def state(self) -> ConfigState:
-        """Return the hashes of what this node runs."""
+        """Return the hashes of the settings this node runs."""
         digest = self._store.digest()
         if self._ignored:
             digest = _hash([digest, sorted(self._ignored)])
@@ -239,7 +239,7 @@ class LiveSettings:
         self._watchers.append((sections, apply))
 
     def refresh(self) -> None:
-        """Take over what the cluster said since the last time. Nothing happens where nothing changed."""
+        """Take over the cluster's changes since the last time; does nothing where nothing changed."""
         heard, self._unread = self._unread, set()
         before, ignored_before = self._followed, self._ignored
         self._read(heard)
@@ -264,7 +264,7 @@ class LiveSettings:
                 self._tell(apply, changed)
 
     async def run(self) -> None:
-        """Follow the cluster, and tell it what this node runs, until cancelled."""
+        """Follow the cluster, and publish what this node runs, until cancelled."""
         while True:
             self._changed.clear()
             self.refresh()

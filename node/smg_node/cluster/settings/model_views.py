@@ -1,4 +1,6 @@
-"""What is said of models: to the HTTP surface, and by the cluster's settings to the fleet."""
+"""Model views: a model's parsers as the HTTP surface shows them, and live settings applied to
+models.
+"""
 
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.fleet.models.model_registry import Models
@@ -7,7 +9,7 @@ from smg_node.http.ports.node import ParsersView, ParserView
 
 
 def retune_models(models: Models, live: LiveSettings) -> None:
-    """Let `models` take over what the cluster says of them now."""
+    """Apply the cluster's present settings of models to `models`."""
     models.retune(
         live.of_models("aliases"),
         reasoning_parsers=live.of_models("reasoning_parser"),
@@ -16,7 +18,9 @@ def retune_models(models: Models, live: LiveSettings) -> None:
 
 
 def parsers_view(model: ServedModel) -> ParsersView | None:
-    """Show how a model's answers are read, and why so; None where its files are unread: others show it then."""
+    """Show a model's parsers and why they were chosen; None while its files are unread: other nodes
+    show it then.
+    """
     if model.unread is not None:
         return None
     chosen = model.printing.chosen

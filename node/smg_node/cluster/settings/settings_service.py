@@ -1,7 +1,8 @@
-"""Answers the HTTP surface's questions about the cluster's settings, and writes what an operator wants.
+"""Settings service: answers the HTTP surface about the cluster's settings, checks and writes
+changes.
 
-A value is looked at before it is written: what this version cannot read is refused at the door. What another
-node runs is asked of that node.
+A value is checked before it is written: what this version cannot read is refused. What another node
+runs is asked of that node.
 """
 
 from collections.abc import Mapping, Sequence
@@ -69,14 +70,14 @@ class ClusterSettings:
         return [self._view(key, strange.get(key)) for key in sorted(keys)]
 
     def setting(self, key: str) -> SettingView:
-        """Return one, set or not; NOT_FOUND `setting_not_found` for a key that cannot be."""
+        """Return one, set or not; NOT_FOUND `setting_not_found` for an unknown key."""
         self._live.refresh()
         if self._store.get(key) is None and key not in self._live.ignored():
             self._known(key)
         return self._view(key, self._strange(key))
 
     def states(self) -> Mapping[str, ConfigState]:
-        """Return what each living node says that it runs, this one included, sorted by name."""
+        """Return the settings each living node reports to run, this one included, sorted by name."""
         said = {
             name: ConfigState(str(row.get("settings", "")), str(row.get("effective", "")))
             for name, row in self._running.all().items()
@@ -84,7 +85,9 @@ class ClusterSettings:
         return dict(sorted({**said, self._name: self._live.state()}.items()))
 
     async def difference(self, node: str) -> Sequence[SettingDifference]:
-        """Compare what this node was told (left) with the cluster (right), or with what `node` runs."""
+        """Compare this node's own configuration (left) with the cluster (right), or with what
+        `node` runs.
+        """
         self._live.refresh()
         if node in ("", self._name):
             return self._from_cluster()
@@ -124,7 +127,7 @@ class ClusterSettings:
     # ── Changing ─────────────────────────────────────────────────────────────
 
     def change(self, key: str, value: Any, *, version: int | None) -> SettingChange:
-        """Set it everywhere; see `SettingsDesk`."""
+        """Set it on all nodes; see `SettingsService`."""
         self._known(key)
         try:
             read = self._live.table.read(key, value)
@@ -134,7 +137,7 @@ class ClusterSettings:
         return self._write(key, plain(read), version=version)
 
     def unset(self, key: str, *, version: int | None) -> SettingChange:
-        """Go back to each node's own word; NOT_FOUND if it is not set."""
+        """Go back to each node's own value; NOT_FOUND if it is not set."""
         if self._store.get(key) is None and self._strange(key) is None:
             self._known(key)
             raise SmgError(

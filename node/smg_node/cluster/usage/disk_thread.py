@@ -1,7 +1,8 @@
-"""Blocking calls one after the other, in a thread of their own: a disk that hangs keeps no process from its end.
+"""Disk thread: blocking calls one after the other, in a daemon thread that may hang without harm.
 
-The thread is a daemon and is left behind where it hangs. Who waits for a call that never comes back has to give up
-by itself; whoever gave up before its call began is not called for.
+A disk that hangs does not keep the process from ending: the thread is left behind. A caller of a
+call that never returns has to give up by itself; a call whose caller gave up before it began is not
+made.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ T = TypeVar("T")
 
 
 class DiskThread:
-    """It begins with the first call."""
+    """One thread and its queue of calls; it starts with the first call."""
 
     def __init__(self, name: str) -> None:
         self._name: Final = name

@@ -1,4 +1,4 @@
-"""Builds what counts, keeps and sums up what requests use."""
+"""Usage factory: builds the parts that count, keep and sum up what requests use."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from smg_node.telemetry.metrics.meters import Meters
 
 @dataclass(frozen=True, slots=True)
 class UsageParts:
-    """`keeper` is to be run, and closed; `desk` answers the HTTP surface."""
+    """The parts. `keeper` is to be run, and closed; `desk` answers the HTTP surface."""
 
     usage: UsageBook
     keeper: UsageKeeper
@@ -32,7 +32,9 @@ def build_usage(
     rng: Rng,
     meters: Meters,
 ) -> UsageParts:
-    """Return them; nothing is opened yet. What this node keeps lies in a folder of its name; prices are those of now."""
+    """Return the parts; nothing is opened yet. This node's files lie in a folder of its name;
+    prices are the present ones.
+    """
     life = f"{clock.now_ms():x}-{rng.getrandbits(32):08x}"
     usage = UsageBook(prices(live.of_models), now_ms=clock.now_ms, life=life)
     live.watch(("models",), lambda now: usage.retune(prices(live.of_models)))

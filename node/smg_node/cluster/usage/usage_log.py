@@ -1,4 +1,5 @@
-"""What requests used, on the disk: one file a day, a line for each total that has grown, and no file for ever.
+"""Usage log on disk: one JSON Lines file a day, a line for each total that has grown, with
+retention.
 
     usage/NAME/usage-2026-11-22.jsonl    ["part", hour, "tenant", "key", "model", requests, refused, …]
     usage/NAME/lock                      held by the one process that writes
@@ -38,7 +39,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class UsageLog:
-    """The folder of one node. `life` is what the parts of this process begin with."""
+    """Log folder of one node. `life` is what the parts of this process begin with."""
 
     def __init__(self, folder: Path, life: str) -> None:
         self.torn = 0
@@ -141,7 +142,7 @@ class UsageLog:
         return self._folder / f"{_PREFIX}{date.fromordinal(_EPOCH + day).isoformat()}{_SUFFIX}"
 
     def _take_lock(self) -> None:
-        """Be the one that writes; BlockingIOError if another process is."""
+        """Become the one writer; BlockingIOError if another process is."""
         if self._lock is not None:
             return
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)

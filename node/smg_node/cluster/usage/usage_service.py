@@ -1,7 +1,7 @@
-"""What requests used in the whole cluster: every node is asked for its sums, and who does not answer is named.
+"""Usage service: sums what requests used over all nodes; a node that does not answer is named.
 
-A node knows what went through itself, and forgets it for no restart. So nothing is counted twice, and what a dead
-node knows is missing until it is back.
+A node counts what went through itself, and keeps it over a restart. So nothing is counted twice,
+and what a dead node counted is missing until it is back.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ Group: TypeAlias = tuple[int, str, str, str]
 
 
 class Kept(Protocol):
-    """What is on this node's disk."""
+    """Port to the usage on this node's disk."""
 
     async def read(self, first: int, end: int) -> Sequence[Line]:
         """Return the totals of the hours from `first` to before `end`; OSError if they cannot be read."""
@@ -67,7 +67,7 @@ class _Said(msgspec.Struct, frozen=True):
 
 
 class ClusterUsage:
-    """Answers for all. `members` are all there are; no mesh: this node is alone."""
+    """Sums the usage of all nodes. `members` are all members; without a mesh this node is alone."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class ClusterUsage:
             mesh.answer(USAGE, self._asked)
 
     async def usage(self, wish: UsageQuery) -> UsageSums:
-        """See `UsageDesk`."""
+        """See `UsageService`."""
         oldest = (self._now_ms() // HOUR_MS // 24 - DAYS_KEPT) * 24
         question = _Question(
             max(wish.first, oldest),
@@ -127,7 +127,7 @@ class ClusterUsage:
     # ── Here ─────────────────────────────────────────────────────────────────
 
     async def _bounded(self, question: _Question) -> _Said:
-        """Sum up what this node knows; OVERLOADED if it does so for too many already."""
+        """Sum up what this node has; OVERLOADED if too many such sums run already."""
         if self._asking >= ASKING_MAX:
             raise SmgError(
                 ErrorKind.OVERLOADED,
@@ -197,7 +197,7 @@ class ClusterUsage:
 
 
 def selected(lines: Iterable[Line], question: _Question) -> Iterable[Line]:
-    """Yield what is asked for; what belongs to others together is nobody's who is asked for by name."""
+    """Yield what is asked for; rows that stand for several owners match no owner by name."""
     wanted = tuple(
         None if wish is None else "" if wish == NONE else wish
         for wish in (question.tenant, question.key, question.model)
@@ -210,7 +210,7 @@ def selected(lines: Iterable[Line], question: _Question) -> Iterable[Line]:
 
 
 def grouped(lines: Iterable[Line], by: Sequence[Aspect]) -> list[Line]:
-    """Return the sums that are apart by these aspects, sorted."""
+    """Return the sums, grouped by these aspects, sorted."""
     groups: dict[Group, Counts] = {}
     for one in lines:
         groups.setdefault(_group(one, by), Counts()).add(one)
@@ -232,7 +232,7 @@ def _group(one: Line, by: Sequence[Aspect]) -> Group:
 
 
 def _fitting(lines: Sequence[Line], most: int) -> tuple[list[Line], int]:
-    """Return at most so many rows, and how many of the smallest were put together for that."""
+    """Return at most so many rows, and how many of the smallest were merged for that."""
     if len(lines) <= most:
         return list(lines), 0
     by_size = sorted(lines, key=lambda one: (-one.cost, -one.prompt - one.answer, -one.events))

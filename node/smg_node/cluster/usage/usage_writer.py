@@ -1,7 +1,7 @@
-"""Keeps what requests used: written every few seconds while anything is used, and once more at the end.
+"""Usage writer: saves usage every few seconds while any comes, and once more at shutdown.
 
-A node at which nothing happens does not wake up. A disk that fails is said once, and tried again until it works; until
-then everything stays in memory, for two days.
+An idle node does not wake up. A disk that fails is logged once, and tried again until it works;
+until then everything stays in memory, for two days.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class UsageKeeper:
                 await asyncio.sleep(self._retry_s)
 
     async def write(self) -> bool:
-        """Write what is not written yet; return whether that went well."""
+        """Write what is not written yet; whether that went well."""
         async with self._turn:
             lines = self._usage.unwritten()
             try:
@@ -90,7 +90,7 @@ class UsageKeeper:
             raise OSError("the disk does not answer") from None
 
     async def close(self) -> None:
-        """Write what is left, as far as the disk lets us within a few seconds."""
+        """Write what is left, as far as the disk allows within a few seconds."""
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self.write()
@@ -104,7 +104,7 @@ class UsageKeeper:
             self._thread.end()
 
     async def _tidy(self) -> None:
-        """Once a day, remove what is too long ago."""
+        """Once a day, remove the files that are too old."""
         today = self._now_ms() // (24 * HOUR_MS)
         if today != self._tidied:
             await self._call(lambda: self._file.forget(today))

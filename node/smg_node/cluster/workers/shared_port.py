@@ -1,4 +1,6 @@
-"""What the fleet's side needs of the shared state; `smg_mesh.shared.Shared` has all of it, tests have less."""
+"""Shared port: the part of replicated state that the fleet's side uses; `smg_mesh.shared.Shared`
+fits.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class WorkersPort(Protocol):
-    """The workers of the cluster."""
+    """Port to the workers of the cluster."""
 
     def get(self, worker_id: str) -> "WorkerRecord | None":
         """Return one, None if there is none."""
@@ -21,15 +23,15 @@ class WorkersPort(Protocol):
         ...
 
     def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell the ids of workers that came, changed or went."""
+        """Report the ids of workers that came, changed or went."""
         ...
 
     def add(self, worker_id: str, source: Literal["api"], spec: "WorkerSpec") -> "WorkerRecord":
-        """Say that a worker exists."""
+        """Register a worker."""
         ...
 
     def list_own(self, source: Literal["static"], specs: "Mapping[str, WorkerSpec]") -> "Listed":
-        """Say that exactly these are what this node lists itself."""
+        """Publish exactly these as the workers that this node lists itself."""
         ...
 
     def change(self, worker_id: str, **fields: object) -> "WorkerRecord":
@@ -37,7 +39,7 @@ class WorkersPort(Protocol):
         ...
 
     def drain(self, worker_id: str, *, on: bool) -> "WorkerRecord":
-        """Say whether it gets no new work; LookupError for an unknown one."""
+        """Set whether it gets no new work; LookupError for an unknown one."""
         ...
 
     def remove(self, worker_id: str) -> "WorkerRecord":
@@ -45,72 +47,72 @@ class WorkersPort(Protocol):
         ...
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of workers."""
         ...
 
 
 class VerdictPort(Protocol):
-    """What one node said of a worker."""
+    """One node's verdict on a worker."""
 
     @property
     def node(self) -> str:
-        """Who said it."""
+        """The node that gave it."""
         ...
 
     @property
     def up(self) -> bool:
-        """What it said."""
+        """Whether the worker is up."""
         ...
 
     @property
     def reason(self) -> str:
-        """And why."""
+        """The reason."""
         ...
 
     @property
     def age_ms(self) -> int:
-        """How long ago."""
+        """Age of the verdict."""
         ...
 
 
 class VerdictsPort(Protocol):
-    """What the nodes say of the workers they look at."""
+    """Port to the nodes' verdicts on the workers they probe."""
 
     def publish(self, worker_id: str, *, up: bool, reason: str, ttl_ms: int) -> object:
-        """Say what this node saw; it holds for `ttl_ms`."""
+        """Publish this node's verdict; it holds for `ttl_ms`."""
         ...
 
     def forget(self, worker_id: str) -> object:
-        """Say nothing about it any more."""
+        """Withdraw this node's verdict."""
         ...
 
     def of(self, worker_id: str) -> Sequence[VerdictPort]:
-        """Return what is fresh."""
+        """Return the verdicts that are fresh."""
         ...
 
     def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell the ids of workers about which something new was said, or nothing any more."""
+        """Report the ids of workers whose verdicts are new or gone."""
         ...
 
 
 class LoadPort(Protocol):
-    """How much the nodes have open on the workers."""
+    """Port to how much the nodes have open on the workers."""
 
     def publish(self, loads: Mapping[str, tuple[int, int]]) -> object:
-        """Say how many requests and prompt tokens this node has open, by worker."""
+        """Publish how many requests and prompt tokens this node has open, by worker."""
         ...
 
     def other(self, worker_id: str) -> tuple[int, int]:
-        """Return what all others together have open there."""
+        """Return the sum of what all other nodes have open there."""
         ...
 
     def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell the ids of workers on which others have more or less open than before."""
+        """Report the ids of workers on which others have more or less open than before."""
         ...
 
 
 class RowPort(Protocol):
-    """Where a routing key goes; times are wall-clock milliseconds."""
+    """Binding of a routing key to a worker; times are wall-clock milliseconds."""
 
     @property
     def worker(self) -> str:
@@ -119,30 +121,30 @@ class RowPort(Protocol):
 
     @property
     def why(self) -> str:
-        """Why it goes there."""
+        """Why the key is bound to it."""
         ...
 
     @property
     def node(self) -> str:
-        """Who said so last."""
+        """The node that wrote it last."""
         ...
 
     @property
     def time_ms(self) -> int:
-        """When it was said."""
+        """Time of that write."""
         ...
 
     @property
     def expires_ms(self) -> int:
-        """When it is forgotten unless it is used."""
+        """When it expires unless it is used."""
         ...
 
 
 class StickyPort(Bindings, Protocol):
-    """Which worker a key keeps."""
+    """Port to the bindings of routing keys."""
 
     def row(self, key: str) -> RowPort | None:
-        """Return all that is known of a binding."""
+        """Return all fields of a binding."""
         ...
 
 
@@ -161,7 +163,7 @@ class SharedPort(Protocol):
 
     @property
     def verdicts(self) -> VerdictsPort:
-        """What the nodes say of the workers."""
+        """The nodes' verdicts on the workers."""
         ...
 
     @property
@@ -171,12 +173,12 @@ class SharedPort(Protocol):
 
     @property
     def sticky(self) -> StickyPort:
-        """Which worker a key keeps."""
+        """The bindings of routing keys."""
         ...
 
     @property
     def held(self) -> bool:
-        """Whether the cluster's state is here."""
+        """Whether this node holds the cluster's state."""
         ...
 
     def living(self) -> Sequence[str]:
@@ -184,21 +186,21 @@ class SharedPort(Protocol):
         ...
 
     def watch_members(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell who lives whenever that changes."""
+        """Report the living members whenever they change."""
         ...
 
     def watch_forgotten(self, heard: Callable[[], None]) -> None:
-        """Tell when this node had to forget its state, its own listings included."""
+        """Report when this node had to forget its state, its own listings included."""
         ...
 
     def watch_held(self, heard: Callable[[], None]) -> None:
-        """Tell once when the cluster's state is here."""
+        """Report once when the cluster's state is here."""
         ...
 
     def seal(self, secret: str) -> bytes:
-        """Return a secret as only nodes of this cluster can read it."""
+        """Return a secret, encrypted so that only nodes of this cluster can read it."""
         ...
 
     def open_secret(self, sealed: bytes) -> str | None:
-        """Return it, None if this node cannot."""
+        """Return the secret, None if this node cannot decrypt it."""
         ...

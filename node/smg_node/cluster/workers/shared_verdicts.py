@@ -1,7 +1,8 @@
-"""Which nodes look at which worker, and what they say: the fleet's outlook, out of the shared state.
+"""Shared verdicts: health of workers as the probing nodes report it, read out of replicated state.
 
-Who looks follows from who is alive. When a member comes or goes, that is worked out again for the workers
-it concerns, a slice at a time, because there may be thousands and requests are being served meanwhile.
+Which members probe a worker follows from which are alive. When a member comes or goes, that is
+computed again for the workers concerned, a slice at a time, because there may be thousands and
+requests are being served meanwhile.
 """
 
 import asyncio
@@ -21,7 +22,9 @@ _DRAWS_MAX: Final = 2_000
 
 
 class SharedVerdicts:
-    """What other nodes see, see `fleet.outlook.Outlook`. `heard` is told which workers it changed for."""
+    """The other nodes' verdicts, see `fleet.health.peer_verdicts.PeerVerdicts`. `heard` is called
+    with the workers that changed.
+    """
 
     def __init__(self, shared: SharedPort, *, heard: Callable[[Iterable[str]], None]) -> None:
         self.me = shared.name
@@ -34,36 +37,36 @@ class SharedVerdicts:
     # ── What the fleet asks ──────────────────────────────────────────────────
 
     def probers(self, worker_id: str) -> Sequence[str]:
-        """See `Outlook`."""
+        """See `PeerVerdicts`."""
         found = self._probers.get(worker_id)
         if found is None:
             found = self._probers[worker_id] = self._drawn(worker_id)
         return found
 
     def sights(self, worker_id: str) -> Sequence[Sight]:
-        """See `Outlook`."""
+        """See `PeerVerdicts`."""
         return [
             Sight(said.node, said.up, said.reason, said.age_ms)
             for said in self._shared.verdicts.of(worker_id)
         ]
 
     def tell(self, worker_id: str, *, up: bool, reason: str, lasts_s: float) -> None:
-        """See `Outlook`."""
+        """See `PeerVerdicts`."""
         ttl_ms = max(VERDICT_MIN_MS, round(1000 * lasts_s))
         self._shared.verdicts.publish(worker_id, up=up, reason=reason, ttl_ms=ttl_ms)
 
     def fall_silent(self, worker_id: str) -> None:
-        """See `Outlook`."""
+        """See `PeerVerdicts`."""
         self._shared.verdicts.forget(worker_id)
 
     # ── Who comes and goes ───────────────────────────────────────────────────
 
     def forget(self, worker_id: str) -> None:
-        """Drop what was worked out for a worker that is no more."""
+        """Drop what was computed for a removed worker."""
         self._probers.pop(worker_id, None)
 
     async def catch_up(self) -> None:
-        """Work out again who looks, where that may have changed, and tell the fleet."""
+        """Compute the probers again where they may have changed, and notify the fleet."""
         self._note_members()
         slice_max = max(1, _DRAWS_MAX // max(1, len(self._living)))
         while self._doubtful:

@@ -1,4 +1,4 @@
-"""Where the requests of a routing key go, for an operator who wants to know, or to have it decided anew."""
+"""Sticky sessions for operators: shows where a routing key is bound, and removes the binding."""
 
 import re
 from collections.abc import Callable
@@ -13,16 +13,17 @@ _ID: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 class Sessions:
-    """The keys whose worker was written down; all others go where the ring says."""
+    """The keys with a written binding; all others go where the hash ring says."""
 
     def __init__(self, sticky: StickyPort, now_ms: Callable[[], int]) -> None:
         self._sticky = sticky
         self._now_ms = now_ms
 
     def session(self, key: str, *, model: str, tenant: str) -> SessionView:
-        """Return where a key goes, by its name and model, or by its id.
+        """Return the binding of a key, by its name and model, or by its id.
 
-        NOT_FOUND `session_not_found` where nothing is written down: the ring decides, or nobody asked yet.
+        NOT_FOUND `session_not_found` where nothing is written down: the ring decides, or the key
+        was not used yet.
         """
         found = None
         ids = [sticky_id(key, model=model, tenant=tenant), *([key] if _ID.fullmatch(key) else [])]
@@ -47,7 +48,7 @@ class Sessions:
         )
 
     def end_session(self, key: str, *, model: str, tenant: str) -> SessionView:
-        """Forget it on every node, and return what it was; the next request is placed anew."""
+        """Remove it on every node, and return what it was; the next request is placed anew."""
         view = self.session(key, model=model, tenant=tenant)
         self._sticky.release(view.id)
         return view

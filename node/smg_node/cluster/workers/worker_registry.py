@@ -1,11 +1,12 @@
-"""The workers of the cluster, bound to this node's fleet: what is registered anywhere is tended here.
+"""Worker registry of the cluster, bound to this node's fleet: registered on any node, run on all.
 
-    desk ─▶ registry ─▶ shared state ─▶ every node's registry ─▶ its fleet
+    API ─▶ registry ─▶ shared state ─▶ every node's registry ─▶ its fleet
 
-A worker belongs to the cluster. Whatever is said about it (a flag, the API) is written into the shared
-state, and the fleet only ever does what stands there; so a node that dies, leaves or pauses changes
-nothing about workers, and any node can change any worker. What watchers of the shared state hear is noted
-and done in `run`, because they may not write, and because a thousand changes at once are one.
+A worker belongs to the cluster. Every change of it (a flag, the API) is written into the shared
+state, and the fleet only follows that; so a node that dies, leaves or pauses changes nothing about
+workers, and any node can change any worker. Changes that watchers of the shared state report are
+noted and applied in `run`, because watchers may not write, and because a thousand changes at once
+are one.
 """
 
 import asyncio
@@ -45,9 +46,9 @@ _log = logging.getLogger("smg_node.cluster")
 
 
 class ClusterRegistry:
-    """Writes what operators want into the shared state, and lets the fleet do what stands there.
+    """Writes operators' changes into the shared state, and applies that state to the fleet.
 
-    `load` is where open calls are said and heard, where that is not the shared state itself.
+    `load` is where open calls are published and read, where that is not the shared state itself.
     """
 
     def __init__(
@@ -106,10 +107,11 @@ class ClusterRegistry:
         self._list_again()
 
     def add(self, url: WorkerUrl, *, api_key: str | None = None) -> WorkerId:
-        """Register a worker on all nodes; the same again changes nothing, and yet is later than any removal.
+        """Register a worker on all nodes; the same again changes nothing, and yet is later than any
+        removal.
 
-        A key that is not said stays as it is. OVERLOADED beyond 16,384; INVALID_REQUEST for a key that cannot
-        travel.
+        A key that is not given stays as it is. OVERLOADED beyond 16,384; INVALID_REQUEST for a key
+        that cannot travel.
         """
         worker_id = worker_id_of(url)
         workers = self._shared.workers
@@ -130,7 +132,7 @@ class ClusterRegistry:
     def change(
         self, worker_id: str, url: WorkerUrl, *, api_key: str | None, draining: bool | None
     ) -> None:
-        """Make a worker what `url` says beside its address; `api_key` "" takes the key away, None leaves it."""
+        """Set what `url` gives beside the address; `api_key` "" removes the key, None leaves it."""
         worker_id = self.resolve(worker_id)
         found = self._shared.workers.get(worker_id)
         assert found is not None
@@ -207,7 +209,7 @@ class ClusterRegistry:
             await self._rest(self._pulse_s if loads or self._listing is not None else None)
 
     async def _rest(self, most_s: float | None) -> None:
-        """Wait for something to do; a node without anything open, and without workers, sleeps."""
+        """Wait for work; a node without open requests and without workers sleeps."""
         self._resting = most_s is None
         if most_s is None and self._fleet.has_workers():
             most_s = SWEEP_S
@@ -241,7 +243,7 @@ class ClusterRegistry:
         self._changed.update(dict.fromkeys([*listed.added, *listed.removed]))
 
     def _apply(self, worker_ids: Sequence[str]) -> None:
-        """Have the fleet do what the shared state says of these workers."""
+        """Apply the shared state of these workers to the fleet."""
         changes: dict[WorkerId, DeclaredWorker | None] = {}
         for worker_id in worker_ids:
             record = self._shared.workers.get(worker_id)
@@ -332,7 +334,7 @@ def _fields_of(url: WorkerUrl) -> dict[str, Any]:
 
 
 def _taken(noted: dict[str, None], most: int | None = None) -> list[str]:
-    """Return what was noted first, and forget it."""
+    """Return the ids that were noted first, and clear them."""
     taken = list(islice(noted, most))
     for one in taken:
         del noted[one]
@@ -340,7 +342,7 @@ def _taken(noted: dict[str, None], most: int | None = None) -> list[str]:
 
 
 async def _in_slices(noted: dict[str, None], take: Callable[[Sequence[str]], None]) -> None:
-    """Let `take` have all that was noted, some at a time, with turns of the loop for others between."""
+    """Pass all that was noted to `take`, some at a time, giving way to the loop between."""
     while noted:
         take(_taken(noted, SLICE))
         if noted:
@@ -349,7 +351,7 @@ async def _in_slices(noted: dict[str, None], take: Callable[[Sequence[str]], Non
 
 @contextmanager
 def _refusals() -> "Iterator[None]":
-    """Say in the node's words why the shared state refused a write."""
+    """Translate the shared state's refusal of a write into the node's error."""
     from smg_mesh.shared import StateError
 
     try:

@@ -1,4 +1,4 @@
-"""What operators say of a worker, and what they are shown of one, between the HTTP surface and the fleet."""
+"""Worker views: reads operators' requests about a worker, and shows a worker on the HTTP surface."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from smg_node.http.ports.node import (
 
 
 def requested_worker(wish: WorkerRequest) -> WorkerUrl:
-    """Return a worker as it is wished for: its URL with what is said beside it, which wins. Checked as one."""
+    """Return the requested worker: its URL, overlaid with the fields beside it, and checked."""
     said = parse_worker_url(wish.url)
     return _checked(
         replace(
@@ -95,13 +95,13 @@ def worker_view(worker: Worker, sights: Sequence[Sight], *, now_s: float) -> Wor
 
 
 def _meets(worker: Worker) -> bool:
-    """Whether others come to that worker to share a request with it."""
+    """Whether engines connect to that worker to share a request with it."""
     pairing = worker.pairing
     return worker.role == "prefill" and pairing is not None and pairing.style in ("room", "minted")
 
 
 def _breaker(worker: Worker, now_s: float) -> dict[str, Any]:
-    """Return what this node's breaker makes of the calls it sent there of late."""
+    """Return the state of this node's circuit breaker for it."""
     view = worker.breaker.view(now_s)
     return {
         "state": view.state,
@@ -115,7 +115,9 @@ def _breaker(worker: Worker, now_s: float) -> dict[str, Any]:
 
 
 def _busy(worker: Worker, now_s: float) -> dict[str, Any]:
-    """Return what the ranks of its engine say of their load together, and what this node makes of it."""
+    """Return the load that the ranks of its engine report together, and this node's judgement of
+    it.
+    """
     load, sampled = worker.load, worker.sampled.values()
     said = [one.load for one in sampled]
     told: dict[str, Any] = {}
@@ -148,7 +150,7 @@ def _summed(values: Iterable[float | None]) -> float | None:
 
 
 def cluster_view(worker: Worker, outlook: PeerVerdicts) -> ClusterWorkerView:
-    """Return a worker with what each node says of it."""
+    """Return a worker with each node's view of it."""
     declared, load = worker.declared, worker.load
     return ClusterWorkerView(
         id=worker.id,
