@@ -1,1 +1,3 @@
-"""One node in several processes: one that controls, and those that serve."""
+"""Processes of one node: a supervisor, one control process, several data processes, and what they
+share.
+"""

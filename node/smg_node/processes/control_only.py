@@ -1,10 +1,10 @@
-"""Stands in a data process for what only its control process has, and what is asked there."""
+"""Control-only stand-in in a data process, for parts that only its control process has."""
 
 from typing import Any, Final, NoReturn
 
 
 class ControlOnly:
-    """Whatever it is asked, the request should have been passed on: that is a mistake of ours."""
+    """Raises on every use: the request should have been passed on, which is a mistake of ours."""
 
     def __getattr__(self, name: str) -> Any:
         def ask(*_of: object, **_with: object) -> NoReturn:

@@ -1,7 +1,8 @@
-"""What a control process has besides what any node has: the bus, and its part of all that its data processes share.
+"""Control process: the bus to the data processes, and its part of all that they share.
 
-Built before most parts of the node, which have to do with other processes through `elsewhere`, `load` and `siblings`;
-joined to its HTTP surface (`join`), and opened when the node can be asked.
+It has this besides what any node has. It is built before most parts of the node, which reach other
+processes through `elsewhere`, `load` and `siblings`; joined to its HTTP surface (`join`), and
+opened when the node can be asked.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ _log = logging.getLogger("smg_node.processes")
 
 
 class Controlling:
-    """One per control process."""
+    """The control side of a node of several processes; one per control process."""
 
     def __init__(self, role: Role, shared: Shared, meters: Meters, clock: Clock) -> None:
         self._role: Final = role
@@ -88,7 +89,7 @@ class Controlling:
 
     @property
     def address(self) -> Address:
-        """Where clients find the node."""
+        """The address on which clients reach the node."""
         return self._role.place.address
 
     def join(
@@ -99,9 +100,11 @@ class Controlling:
         doubts: Callable[[], ReadinessReasons],
         aside: Callable[[], bool],
     ) -> None:
-        """Let this node's HTTP surface speak for all processes, and what all use be counted in one book.
+        """Let this node's HTTP surface speak for all processes, and count the use of all in one
+        book.
 
-        It listens where requests are passed on to it. `doubts` and `aside` are what data processes are told.
+        It listens where requests are passed on to it. `doubts` and `aside` are sent to data
+        processes.
         """
         self._doubts, self._aside = doubts, aside
         parts.scrape = self._scrape.page
@@ -115,7 +118,7 @@ class Controlling:
     # ── Its life ─────────────────────────────────────────────────────────────
 
     async def open(self, leave: Callable[[], None]) -> None:
-        """Let data processes come; `leave` is called for every signal to the node."""
+        """Let data processes connect; `leave` is called for every signal to the node."""
 
         def ordered() -> None:
             if self._leaving:
@@ -127,14 +130,16 @@ class Controlling:
         await self.bus.open()
 
     async def serving(self, processes: int) -> None:
-        """Return when so many data processes listen, or after some time without; and say that the start succeeded."""
+        """Return when so many data processes listen, or after some time without; and report the
+        start as done.
+        """
         await self._until(lambda: len(self._serving) >= processes, SERVING_PATIENCE_S)
         if len(self._serving) < processes:
             _log.warning("%d of %d data processes listen by now", len(self._serving), processes)
         self._role.orders.say(UP)
 
     async def drained(self, within_s: float) -> None:
-        """Let all data processes say farewell; return when they are gone."""
+        """Let all data processes drain and leave; return when they are gone."""
         self._leaving = True
         self._role.orders.say(LEAVING)
         self.bus.tell_all(DRAIN, b"")
@@ -151,7 +156,7 @@ class Controlling:
             return
 
     def _node(self) -> Node:
-        """Return what data processes are told of the node as a whole."""
+        """Return the node's state as data processes receive it."""
         doubts = self._doubts()
         return Node(
             held=self._shared.held,

@@ -1,4 +1,6 @@
-"""Where the processes of one node meet: a folder for their sockets, and the port that all of them listen on."""
+"""Listen endpoints of a node's processes: a folder for their sockets, and the port they all listen
+on.
+"""
 
 import os
 import socket

@@ -1,9 +1,9 @@
-"""What a forked process is to be, and what it and its nursery say to each other: one byte at a time.
+"""Process role of a forked process, and the one-byte orders between it and the supervisor.
 
-nursery ──▶ LEAVE      as good as a signal; the second one hurries
-        ──▶ (end)      the nursery is gone
-process ──▶ UP         the start has succeeded: from now on, whoever ends without a word is replaced
-        ──▶ LEAVING    it ends for good, and everything with it
+supervisor ──▶ LEAVE      as good as a signal; the second one hurries
+           ──▶ (end)      the supervisor is gone
+process    ──▶ UP         the start has succeeded: from now on, it is replaced if it ends without LEAVING
+           ──▶ LEAVING    it ends for good, and everything with it
 """
 
 import asyncio
@@ -24,7 +24,7 @@ Kind = Literal["control", "data"]
 
 
 class Orders:
-    """The process's end of that talk; used in the loop's thread only."""
+    """The process's end of that line; used in the loop's thread only."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line: Final = line
@@ -32,16 +32,16 @@ class Orders:
         """Whether the nursery is gone."""
 
     def listen(self, leave: Callable[[], None]) -> None:
-        """Call `leave` for each order to leave, and when the nursery is gone."""
+        """Call `leave` for each order to leave, and when the supervisor is gone."""
         self._line.setblocking(False)
         asyncio.get_running_loop().add_reader(self._line, self._hear, leave)
 
     def say(self, word: bytes) -> None:
-        """Say something; nothing happens where nobody listens."""
+        """Send one byte; nothing happens where the supervisor is gone."""
         try:
             self._line.send(word)
         except OSError:
-            # The nursery is gone, which is heard of elsewhere.
+            # The supervisor is gone, which is noticed elsewhere.
             return
 
     def _hear(self, leave: Callable[[], None]) -> None:
@@ -61,7 +61,9 @@ class Orders:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the processes of a node meet: sockets in a folder of their own, and the address that clients know."""
+    """Endpoints of a node's processes: sockets in a folder of their own, and the address clients
+    know.
+    """
 
     folder: Path
     address: Address
@@ -79,7 +81,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What this process is. `living` are the data processes that it finds; `after` is what became of the one before."""
+    """Role of this process. `living` are the data processes that it finds; `after` is how its
+    predecessor ended.
+    """
 
     kind: Kind
     name: str
@@ -90,7 +94,7 @@ class Role:
 
 
 def is_alive(name: str) -> bool:
-    """Whether a data process of that name lives; its nursery sees at once when one does not any more."""
+    """Whether a data process of that name lives; its supervisor notices its end at once."""
     pid = int(name.rpartition("-")[2])
     try:
         os.kill(pid, 0)

@@ -1,16 +1,18 @@
-"""The process that a node of several processes is started as: it forks them, and replaces those that die.
+"""Supervisor of a multi-process node: forks control and data processes, replaces those that exit.
 
-    start ─▶ nursery ─┬▶ control
-                      ├▶ data 1
-                      └▶ data 2
+    start ─▶ supervisor ─┬▶ control
+                         ├▶ data 1
+                         └▶ data 2
 
-It has imported everything and has neither loop nor threads nor channels, so forking it is safe at any time, takes
-milliseconds, and what it has is shared by all. `run` returns in every process: in a forked one with what that is to be,
-in the nursery with an exit code, when the control process has ended for good.
+It has imported everything and has neither loop nor threads nor channels, so forking it is safe at
+any time, takes milliseconds, and what it has is shared by all. `run` returns in every process: in a
+forked one with what that is to be, in the supervisor with an exit code, when the control process
+has ended for good.
 
-A signal for the node comes here, and is passed on to the control process, which sees to the farewell of all. A process
-that ends without having said so is replaced at once; one that keeps dying is waited for longer and longer. A
-control process that never came up ends the node: then something is wrong with what it was started with.
+A signal for the node comes here, and is passed on to the control process, which makes all of them
+drain and leave. A process that ends without LEAVING is replaced at once; one that keeps dying is
+replaced after growing pauses. A control process that never came up ends the node: then something is
+wrong with what it was started with.
 """
 
 import os
@@ -48,7 +50,7 @@ class _Child:
 
 @dataclass(slots=True)
 class _Post:
-    """A place that one process has at a time; 0 is the control process's."""
+    """A slot that one process has at a time; 0 is the control process's."""
 
     number: int
     due_s: float
@@ -57,7 +59,7 @@ class _Post:
 
 
 class Supervisor:
-    """One per node. `data` is how many data processes there are to be."""
+    """Supervisor of one node. `data` is how many data processes there are to be."""
 
     def __init__(self, data: int, place: Place, monotonic_s: Callable[[], float]) -> None:
         self._place: Final = place
@@ -71,7 +73,9 @@ class Supervisor:
         self._woken, self._waker = socket.socketpair()
 
     def run(self) -> Role | int:
-        """Fork and replace until the node ends; see above for what is returned where."""
+        """Fork and replace until the node ends; the module's docstring says what is returned in
+        which process.
+        """
         self._woken.setblocking(False)
         self._waker.setblocking(False)
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
@@ -90,7 +94,7 @@ class Supervisor:
     # ── Forking ──────────────────────────────────────────────────────────────
 
     def _fill(self) -> Role | None:
-        """Fork whoever is missing; return what to be in a process that was forked."""
+        """Fork missing processes; in a forked one return its role."""
         if self._ends_s is not None or self._signals:
             return None
         taken = {child.number for child in self._children.values()}
@@ -119,7 +123,9 @@ class Supervisor:
         return None
 
     def _become_child(self, ours: socket.socket) -> None:
-        """Forget what is the nursery's: signals are its business, and so are the lines to the others."""
+        """Release what belongs to the supervisor: signal handlers, and the lines to the other
+        processes.
+        """
         signal.set_wakeup_fd(-1)
         for number in _SIGNALS:
             # A terminal and a service manager send theirs to all processes, and the nursery passes them on.
@@ -156,7 +162,7 @@ class Supervisor:
         select.select([self._woken, *lines], [], [], timeout_s)
 
     def _pass_on(self) -> None:
-        """Hear what woke us."""
+        """Drain the wake-up pipe, and read what the processes reported."""
         # Nothing is there where it was something else.
         with suppress(BlockingIOError):
             self._woken.recv(1024)
@@ -201,7 +207,7 @@ class Supervisor:
         post.after = f"signal {-code}" if code < 0 else f"exit code {code}"
 
     def _end(self) -> int:
-        """Let nobody outlive the node, and return its exit code."""
+        """End all processes of the node, and return its exit code."""
         for pid in self._children:
             os.kill(pid, signal.SIGKILL)
         for pid, child in self._children.items():

@@ -1,12 +1,13 @@
-"""The control process's end of the bus: all its data processes, by name.
+"""Control bus: the control process's end of the links to all its data processes, by name.
 
     bus = Bus(path, expected=("1-4711",), alive=…)
     bus.on("open calls", take)
     await bus.open()
     await bus.run()
 
-A process is `"NUMBER-PID"`: one that takes another's place has another name. `expected` are those that lived when this control
-process began, and may come with all they hold. A link that is cut says nothing about its process; `died` does.
+A process is `"NUMBER-PID"`: one that takes another's place has another name. `expected` are those
+that lived when this control process began, and may come with all they hold. A link that is cut does
+not mean that its process ended; `died` does.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ _log = logging.getLogger("smg_node.processes")
 
 
 class Bus:
-    """One per control process; `alive` says whether a process of that name lives."""
+    """The bus of one control process; `alive` says whether a process of that name lives."""
 
     def __init__(
         self, path: str, *, expected: Sequence[str] = (), alive: Callable[[str], bool]
@@ -61,12 +62,12 @@ class Bus:
         return tuple(sorted(self._missing))
 
     def on(self, name: str, taker: Taker) -> None:
-        """Give `taker` what is told under that name, and by whom."""
+        """Call `taker` with each message of that name and its sender."""
         assert name not in self._takers, "one name, one taker"
         self._takers[name] = taker
 
     def answer(self, name: str, answerer: Answerer) -> None:
-        """Let `answerer` answer what is asked under that name."""
+        """Let `answerer` answer the questions of that name."""
         assert name not in self._answerers, "one name, one answerer"
         self._answerers[name] = answerer
 
@@ -83,13 +84,13 @@ class Bus:
         self._died.append(heard)
 
     def tell(self, process: str, name: str, payload: bytes) -> None:
-        """Tell one; nothing happens where it is not linked."""
+        """Send a message to one; nothing happens where it is not linked."""
         link = self._links.get(process)
         if link is not None:
             link.tell(name, payload)
 
     def tell_all(self, name: str, payload: bytes) -> None:
-        """Tell all that are linked."""
+        """Send a message to all that are linked."""
         for process in self.processes:
             self._links[process].tell(name, payload)
 
@@ -103,11 +104,11 @@ class Bus:
     # ── Its life ─────────────────────────────────────────────────────────────
 
     async def open(self) -> None:
-        """Listen, where nobody but this node's user can come."""
+        """Listen on a socket that only this node's user can open."""
         self._server = await listen(f"{UNIX}{self._path}", lambda: Link(self), reuse_port=False)
 
     async def run(self) -> None:
-        """Answer, and find out who died, until cancelled."""
+        """Answer, and detect processes that died, until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group

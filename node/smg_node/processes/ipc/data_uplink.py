@@ -1,10 +1,12 @@
-"""A data process's end of the bus: linked to whatever control process there is, again and again.
+"""Data uplink: a data process's end of the bus, linked to the present control process, again and
+again.
 
     uplink.on("snapshot", take)
     await uplink.run()        # links, and links anew when the link is cut, until cancelled
 
-Control processes come and go. Who wants to know hears `opened`, which comes before anything is heard by the new link, and
-`closed`. What is told while there is no link is told to nobody: whoever tells says all of it anew when a link opens.
+Control processes come and go. Parts register for `opened`, which is called before anything arrives
+by the new link, and for `closed`. A message sent while there is no link is lost: its sender sends
+everything anew when a link opens.
 """
 
 import asyncio
@@ -26,7 +28,7 @@ _log = logging.getLogger("smg_node.processes")
 
 
 class Uplink:
-    """The one of a data process called `process`; the bus listens at `path`."""
+    """Uplink of the data process called `process`; the bus listens at `path`."""
 
     def __init__(self, path: str, process: str) -> None:
         self.process: Final = process
@@ -45,12 +47,12 @@ class Uplink:
         return self._link is not None and self._link.open
 
     def on(self, name: str, taker: Taker) -> None:
-        """Give `taker` what is told under that name."""
+        """Call `taker` with each message of that name."""
         assert name not in self._takers, "one name, one taker"
         self._takers[name] = taker
 
     def answer(self, name: str, answerer: Answerer) -> None:
-        """Let `answerer` answer what is asked under that name."""
+        """Let `answerer` answer the questions of that name."""
         assert name not in self._answerers, "one name, one answerer"
         self._answerers[name] = answerer
 
@@ -63,7 +65,7 @@ class Uplink:
         self._closed.append(heard)
 
     def tell(self, name: str, payload: bytes) -> None:
-        """Tell the control process; nothing happens where there is none."""
+        """Send a message to the control process; nothing happens where there is none."""
         if self._link is not None:
             self._link.tell(name, payload)
 

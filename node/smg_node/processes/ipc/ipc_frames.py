@@ -1,9 +1,11 @@
-"""What travels between a control process and a data process, as bytes: frames of a length and a few words. Pure.
+"""IPC frames between control and data processes: length-prefixed msgpack [kind, number, name,
+payload]. Pure.
 
     frame = length (4 bytes, of what follows) · msgpack [kind, number, name, payload]
 
-Payloads are bytes of whoever uses a name, so that a frame is read without knowing what it is about. Both ends are
-processes of one node and one version; what cannot be read is a mistake of ours, and ends the link.
+Payloads are opaque bytes, defined by the user of a name, so that a frame is read without knowing
+what it is about. Both ends are processes of one node and one version; what cannot be read is a
+mistake of ours, and ends the link.
 """
 
 from collections.abc import Iterator
@@ -24,7 +26,7 @@ class FrameError(ValueError):
 
 
 class Kind(IntEnum):
-    """What a frame is."""
+    """Kind of a frame."""
 
     TELL = 0
     ASK = 1
@@ -34,7 +36,7 @@ class Kind(IntEnum):
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One of them. `number` names a question; 0 for what is only told."""
+    """One frame. `number` names a question; 0 for a message without answer."""
 
     kind: Kind
     number: Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]
@@ -55,18 +57,20 @@ def pack(kind: Kind, number: int, name: str, payload: bytes) -> bytes:
 
 
 class FrameReader:
-    """Makes frames of bytes, however these are cut."""
+    """Reassembles frames from bytes, however these are cut."""
 
     def __init__(self) -> None:
         self._unread = bytearray()
 
     @property
     def held_bytes(self) -> int:
-        """How much is here of a frame whose end is not."""
+        """Bytes held of a frame that is not complete."""
         return len(self._unread)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Yield the frames that are whole now. FrameError for what is none: then there is no use in reading on."""
+        """Yield the frames that are complete now. FrameError for what is none: then reading on is
+        of no use.
+        """
         unread = self._unread
         unread += data
         at = 0

@@ -1,11 +1,13 @@
-"""One connection between a control process and a data process: told, asked and answered, in order.
+"""IPC link between a control process and a data process: messages and questions with answers, in
+order.
 
-    tell ──▶ on(name)         nobody waits
+    tell ──▶ on(name)         no answer
     ask  ──▶ answer(name)     ──▶ bytes, or why not
 
-Both ends are the same. Nothing is lost or turned round as long as the link lasts; when it is cut, by either end or by
-the death of a process, who waits for an answer hears so. An end that does not read is cut, when so much waits for it
-that it cannot catch up: it comes back, and begins anew with a snapshot.
+Both ends are the same. Nothing is lost or reordered as long as the link lasts; when it is cut, by
+either end or by the death of a process, callers that wait for an answer get an error. An end that
+does not read is cut when so much waits for it that it cannot catch up: it comes back, and begins
+anew with a snapshot.
 """
 
 import asyncio
@@ -33,18 +35,18 @@ class AnswerError(Exception):
 
 
 class Ends(Protocol):
-    """What an end does with what comes by a link."""
+    """Interface of an end: takes what comes by a link."""
 
     def made(self, link: "Link") -> None:
         """Take a link that has begun."""
         ...
 
     def told(self, link: "Link", name: str, payload: bytes) -> None:
-        """Take what is told."""
+        """Take a message."""
         ...
 
     def asked(self, link: "Link", name: str, payload: bytes) -> Coroutine[Any, Any, bytes]:
-        """Return what will answer; LookupError for what nobody answers here."""
+        """Return the coroutine that will answer; LookupError for a name that has no answerer."""
         ...
 
     def spawn(self, answering: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -52,12 +54,12 @@ class Ends(Protocol):
         ...
 
     def cut(self, link: "Link") -> None:
-        """Take that it is over."""
+        """Take note that the link is over."""
         ...
 
 
 class Link(asyncio.Protocol):
-    """One of them. Used in the loop's thread only."""
+    """One link. Used in the loop's thread only."""
 
     def __init__(self, ends: Ends) -> None:
         self.process = ""
@@ -71,11 +73,11 @@ class Link(asyncio.Protocol):
 
     @property
     def open(self) -> bool:
-        """Whether it can be spoken by."""
+        """Whether messages can be sent by it."""
         return self._transport is not None and not self._transport.is_closing()
 
     def tell(self, name: str, payload: bytes) -> None:
-        """Say something, in order; nothing happens where the link is cut."""
+        """Send a message, in order; nothing happens where the link is cut."""
         self._write(pack(Kind.TELL, 0, name, payload))
 
     async def ask(self, name: str, payload: bytes) -> bytes:
@@ -92,7 +94,7 @@ class Link(asyncio.Protocol):
             self._asked.pop(number, None)
 
     def close(self) -> None:
-        """Cut it, when what was said has left."""
+        """Cut it, when what was sent has left."""
         if self._transport is not None:
             self._transport.close()
 
@@ -113,7 +115,7 @@ class Link(asyncio.Protocol):
             self._abort()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Let everybody know who waits."""
+        """Fail all calls that wait."""
         self._transport = None
         for waiting in self._asked.values():
             if not waiting.done():

@@ -1,4 +1,4 @@
-"""What one data process has of one limit, as its control process counts. Pure.
+"""Lease account: what one data process holds of one limit, as its control process counts it. Pure.
 
 What is lent was charged to the node's share in the window of that moment: it is spent, until it comes back in the
 same one. A limit without windows has one term as long as the link lasts: what is open there counts on.
@@ -16,7 +16,7 @@ _NEVER_MS: Final = -(1 << 62)
 
 
 class Lease:
-    """One of them."""
+    """Account of one process and one limit."""
 
     __slots__ = ("lent", "recalled", "recalled_ms", "share", "term", "window")
 
@@ -50,20 +50,22 @@ class Lease:
         self.lent += amount
 
     def take_back(self, amount: int) -> None:
-        """Let so much have come back; no more than was lent."""
+        """Book the return of so much; no more than was lent."""
         amount = min(amount, self.lent)
         self.lent -= amount
         give_back(self.share, self.window, amount)
 
     def adopt(self, held: int) -> None:
-        """Let so much be open there, whatever was counted: that is a fact, and not a wish."""
+        """Set what is open there, whatever was counted: the process's report is authoritative."""
         share, more = self.share, held - self.lent
         share.left -= more
         share.spent += more
         self.lent = held
 
     def word(self, given: int, *, answers: bool = True, dry: bool = False) -> LeaseGrant:
-        """Return what is said of it now. Where it is `dry`, there is nothing for who asked, here or elsewhere."""
+        """Return its present grant. Where it is `dry`, nothing is left for the asking process, here
+        or elsewhere.
+        """
         share = self.share
         pool = share.pool
         if dry:
@@ -86,7 +88,7 @@ class Lease:
         )
 
     def recall(self, now_ms: int) -> LeaseGrant:
-        """Return the word that asks for what is not in use."""
+        """Return the grant that asks for what is not in use."""
         self.recalled = True
         self.recalled_ms = now_ms
         return msgspec.structs.replace(self.word(0, answers=False), recall=True)

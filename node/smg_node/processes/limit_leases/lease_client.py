@@ -1,8 +1,9 @@
-"""All limits as a data process holds them: what may be charged here, what to ask its control process for. Pure.
+"""Lease client of a data process: its part of all limits, and what to ask its control process for.
+Pure.
 
     share(key, …)      what may be charged now, without a wait
-    look(…)            what is to be said now: questions, what goes back, what is owed
-    hear(…)            what the control process said
+    look(…)            what is to be sent now: questions, what goes back, what is owed
+    hear(…)            takes what the control process sent
     begin_anew, cut    a link has opened; it is gone
 
 A process spends what its control process has charged to the node's own share before it was given. So what all of them
@@ -24,7 +25,7 @@ _UNLINKED_MS: Final = 20
 
 
 class Waits(NamedTuple):
-    """Who waits for a key: what the first one needs, and what all of them need."""
+    """Waiting requests of a key: what the first one needs, and what all of them need."""
 
     first: int = 0
     waits: int = 0
@@ -38,7 +39,7 @@ class Limit(NamedTuple):
 
 
 class LeaseClient:
-    """One per data process. `waits` says who waits for a key."""
+    """Lease client; one per data process. `waits` returns the waiting requests of a key."""
 
     def __init__(self, waits: Callable[[str], Waits]) -> None:
         self._waits: Final = waits
@@ -48,7 +49,7 @@ class LeaseClient:
         self._linked = False
 
     def __len__(self) -> int:
-        """Return of how many limits something is known."""
+        """Return the number of limits of which something is known."""
         return len(self._loans)
 
     def share(self, key: str, limit: Limit, *, now_ms: int, wall_ms: int) -> LeasedShare:
@@ -73,14 +74,14 @@ class LeaseClient:
         return None if loan is None else loan.share
 
     def want(self, key: str, now_ms: int) -> None:
-        """Let the next look ask for a key at once: somebody waits."""
+        """Let the next look ask for a key at once: a request waits for it."""
         loan = self._loans.get(key)
         if loan is not None:
             loan.due_ms = now_ms
             loan.used_ms = now_ms
 
     def look(self, now_ms: int, wall_ms: int) -> list[LeaseAsk]:
-        """Return what is to be said now; nothing while there is no link."""
+        """Return what is to be sent now; nothing while there is no link."""
         asks, self._late = self._late, []
         gone = []
         for key, loan in self._loans.items():
@@ -108,7 +109,7 @@ class LeaseClient:
     # ── The link ─────────────────────────────────────────────────────────────
 
     def hear(self, told: LeaseGrants, *, now_ms: int, wall_ms: int) -> Sequence[str]:
-        """Go by what the control process said; return the keys of which it said something."""
+        """Apply the control process's grants; return their keys."""
         for word in told.words:
             loan = self._loans.get(word.key)
             if loan is not None:
@@ -132,7 +133,7 @@ class LeaseClient:
         return open_here
 
     def cut(self) -> None:
-        """Learn that the link is gone: what is here is all there is, until its window ends."""
+        """Note that the link is gone: what is held here is all there is, until its window ends."""
         self._linked = False
         self._late.clear()
         for loan in self._loans.values():

@@ -1,13 +1,15 @@
-"""The rights of a data process: what admission asks for here comes from the control process, over a link.
+"""Lease client loop: the rights of a data process, which asks its control process for them over a
+link.
 
     rights = LeasedRights(limits, clock=…)
-    rights.link(tell)          # what carries words to the control process; whatever was held before is void
+    rights.link(tell)          # what sends to the control process; all that was held before is void
     rights.hear(content)       # what comes from there
     rights.cut()               # it is gone
 
-What is charged is a number of this process. Questions are asked when somebody waits, and every few milliseconds where
-a limit is used fast; while none is used there is no wake-up. Without a control process what is here may be used until
-its window ends, and those who find too little wait as they do for a limit that has no owner.
+What is charged is a number of this process. Questions are asked when a request waits, and every few
+milliseconds where a limit is used fast; while none is used there is no wake-up. Without a control
+process what is here may be used until its window ends, and requests that find too little wait as
+they do for a limit that has no owner.
 """
 
 import asyncio
@@ -32,17 +34,17 @@ class Defined(Protocol):
 
     @property
     def amount(self) -> int:
-        """How much of it there is."""
+        """Its amount."""
         ...
 
     @property
     def window_ms(self) -> int:
-        """In windows of this length, 0 for what is open at a time."""
+        """Length of its windows, 0 for what is open at a time."""
         ...
 
 
 class LimitsHere(Protocol):
-    """The definitions, as this process knows them."""
+    """Port to the definitions, as this process knows them."""
 
     def get(self, key: str) -> Defined | None:
         """Return the limit of that key; None if there is none."""
@@ -81,8 +83,8 @@ class LeasedRights:
     async def refilled(self, share: Any, cost: int, within_s: float) -> bool:
         """Ask for rights at once, and return whether there was room for `cost` in time; charges nothing.
 
-        Who is told that there is nothing does not wait on. Who is told nothing waits for `within_s`, and for half a
-        second at least.
+        A caller stops waiting when the answer is that there is nothing. Without an answer it waits
+        for `within_s`, and for half a second at least.
         """
         now_ms = self._now_ms()
         self._borrower.want(share.key, now_ms)
@@ -93,19 +95,19 @@ class LeasedRights:
     # ── The link ─────────────────────────────────────────────────────────────
 
     def link(self, tell: Tell) -> None:
-        """Ask this control process from now on, which has to hear first what is open here."""
+        """Ask this control process from now on, after a report of what is open here."""
         self._tell = tell
         now_ms = self._now_ms()
         tell(pack(LeaseReport((), self._borrower.begin_anew(now_ms))))
         self._at(now_ms)
 
     def cut(self) -> None:
-        """Learn that nobody answers any more."""
+        """Note that no control process answers any more."""
         self._tell = None
         self._borrower.cut()
 
     def hear(self, content: bytes) -> None:
-        """Take what the control process says; ValueError for what it cannot have said."""
+        """Take a message of the control process; ValueError for one it cannot have sent."""
         now_ms = self._now_ms()
         heard = self._borrower.hear(
             read_grants(content), now_ms=now_ms, wall_ms=self._clock.now_ms()

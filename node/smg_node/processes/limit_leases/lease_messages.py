@@ -1,9 +1,10 @@
-"""What a data process and its control process say to each other about rights. Values only.
+"""Lease messages between a data process and its control process: asks, grants, reports. Values
+only.
 
-A *term* is one stay of one key in one window, numbered by the control process: what is given in a term counts in it
-alone, and what comes back for another one is nobody's any more. Between two words of a link nothing is lost and
-nothing is turned round, so amounts are what is *new*; when a link is cut, all of that ends, and a new one begins with
-a `Hello`.
+A *term* is one stay of one key in one window, numbered by the control process: what is given in a
+term counts in it alone, and what comes back for another one is void. Between two messages of a link
+nothing is lost or reordered, so amounts are what is *new*; when a link is cut, all of that ends,
+and a new one begins with a `Hello`.
 """
 
 from typing import Final
@@ -18,7 +19,7 @@ WORD: Final = "lease.word"
 
 
 class LeaseAsk(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """What a data process says of one key."""
+    """Message of a data process about one key."""
 
     key: str
     term: int
@@ -40,7 +41,7 @@ class LeaseAsk(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
 
 
 class LeaseGrant(msgspec.Struct, frozen=True, array_like=True):
-    """What the control process says of one key."""
+    """Message of the control process about one key."""
 
     key: str
     term: int
@@ -63,14 +64,16 @@ class LeaseGrant(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LeaseReport(msgspec.Struct, frozen=True, array_like=True):
-    """All that a data process says at a time. The first of a link says what it has open of limits without windows."""
+    """All messages of a data process at one time. The first of a link reports what it has open of
+    limits without windows.
+    """
 
     asks: tuple[LeaseAsk, ...]
     open: dict[str, int] | None = None
 
 
 class LeaseGrants(msgspec.Struct, frozen=True, array_like=True):
-    """All that the control process says at a time."""
+    """All messages of the control process at one time."""
 
     words: tuple[LeaseGrant, ...]
 
@@ -86,7 +89,7 @@ def pack(words: LeaseReport | LeaseGrants) -> bytes:
 
 
 def read_report(content: bytes) -> LeaseReport:
-    """Return what a data process said; ValueError for anything else."""
+    """Return the report of a data process; ValueError for anything else."""
     try:
         return _said(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -94,7 +97,7 @@ def read_report(content: bytes) -> LeaseReport:
 
 
 def read_grants(content: bytes) -> LeaseGrants:
-    """Return what the control process said; ValueError for anything else."""
+    """Return the grants of the control process; ValueError for anything else."""
     try:
         return _told(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -1,12 +1,13 @@
-"""What a control process lends of its node's rights to its data processes, in small slices. Pure.
+"""Lease server: lends slices of the node's rights to its data processes, and recalls them. Pure.
 
-    ask ──▶ enough here ──▶ lent: charged to the node's share, then told
-        └─▶ too little ──▶ recalled from the other processes, asked for in the cluster ──▶ lent, or told that it is dry
+    ask ──▶ enough here ──▶ lent: charged to the node's share, then sent
+        └─▶ too little ──▶ recalled from the other processes, asked for in the cluster ──▶ lent, or answered that it is dry
 
-A slice is what is waited for and, of what the cluster has left then, no more than an equal part of half for everybody:
-so slices shrink with what there is, and the last right goes to whoever asks for it. Where there is plenty, the cluster is
-asked for all that is of use, so that at a thousand requests a second there are twenty questions. Who finds nothing is
-answered when all others have given back what they have not in use, and the cluster was asked.
+A slice is what is waited for and, of what the cluster has left then, no more than an equal part of
+half for every process: so slices shrink with what there is, and the last right goes to the process
+that asks for it. Where there is plenty, the cluster is asked for all that is of use, so that at a
+thousand requests a second there are twenty questions. A process for which there is nothing is
+answered when all others have given back what they do not use, and the cluster was asked.
 
 A process that dies has spent what it had of windows; of limits without windows it has nothing open any more. A link
 that is cut means neither: the process says what it has open when it is back. As long as one that lives has not done
@@ -29,14 +30,14 @@ _SWEEP_EVERY: Final = 1_024
 
 
 class Refill(NamedTuple):
-    """Somebody waits for rights that the cluster may have: `cost` of them."""
+    """Rights a process waits for and the cluster may have: `cost` of them."""
 
     key: str
     cost: int
 
 
 class Tell(NamedTuple):
-    """A word for one process."""
+    """A message for one process."""
 
     process: str
     word: LeaseGrant
@@ -51,7 +52,9 @@ class _Wish(NamedTuple):
 
 
 class LeaseServer:
-    """One per control process. `share_of` returns the node's share of a key, awake; None if there is no such limit."""
+    """Lease server; one per control process. `share_of` returns the node's share of a key, awake;
+    None if there is no such limit.
+    """
 
     def __init__(self, share_of: Callable[[str], Share | None]) -> None:
         self._share_of: Final = share_of
@@ -68,7 +71,7 @@ class LeaseServer:
         self._made = 0
 
     def told(self) -> Sequence[Tell]:
-        """Return what is to be told to processes, once."""
+        """Return the messages to be sent to processes, once."""
         said, self._said = self._said, []
         return said
 
@@ -84,11 +87,13 @@ class LeaseServer:
     # ── Processes ────────────────────────────────────────────────────────────
 
     def expect(self, processes: Iterable[str]) -> None:
-        """Learn which data processes live already, from before this control process began."""
+        """Take the names of data processes that live already, from before this control process
+        began.
+        """
         self._expected.update(dict.fromkeys(processes))
 
     def closed(self, process: str, *, gone: bool, now_ms: int) -> None:
-        """Learn that a link is cut; with `gone`, that its process has ended."""
+        """Note that a link is cut; with `gone`, that its process has ended."""
         self._linked.pop(process, None)
         if gone:
             self._expected.pop(process, None)
@@ -110,7 +115,7 @@ class LeaseServer:
         self._serve_all(now_ms)
 
     def hear(self, process: str, said: LeaseReport, *, now_ms: int) -> None:
-        """Take what a process says."""
+        """Take the report of a process."""
         if said.open is not None:
             self._greet(process, said.open)
             self._serve_all(now_ms)
@@ -118,7 +123,7 @@ class LeaseServer:
             self._take(process, ask, now_ms)
 
     def refilled(self, key: str, *, now_ms: int) -> None:
-        """Learn that what was asked of the cluster has come, or will not."""
+        """Note that what was asked of the cluster has come, or will not."""
         self._refilling.pop(key, None)
         self._serve(key, now_ms)
 
@@ -165,7 +170,7 @@ class LeaseServer:
         self._serve(key, now_ms)
 
     def _refuse(self, process: str, ask: LeaseAsk) -> None:
-        """Answer who asks for a limit that there is no more: it hears of that in another way."""
+        """Answer an ask for a limit that is gone: its process learns of that in another way."""
         word = LeaseGrant(ask.key, ask.term, 0, 0, 0, 0, 0, 0, "exact", 0)
         self._said.append(Tell(process, word))
 
@@ -184,7 +189,7 @@ class LeaseServer:
             self._serve(key, now_ms)
 
     def _serve(self, key: str, now_ms: int) -> None:
-        """Answer everybody who wants something of a key and whose answer is known, in order."""
+        """Answer every waiting process of a key whose answer is known, in order."""
         wishes = self._wishes.get(key)
         if not wishes:
             self._wishes.pop(key, None)
@@ -209,7 +214,9 @@ class LeaseServer:
             del self._wishes[key]
 
     def _hopes(self, key: str, process: str, share: Share, wish: _Wish) -> bool:
-        """Whether something may still come for who gets too little now; the cluster is asked once for each of them."""
+        """Whether more may still come for a process that gets too little now; the cluster is asked
+        once for each.
+        """
         left, pool = share.left, share.pool
         lacks = wish.least > left
         plenty = pool >= _PLENTY * wish.wants
@@ -247,7 +254,7 @@ class LeaseServer:
         return lease
 
     def _sweep(self, kept: str) -> None:
-        """Forget windows that are over, and what nobody has anything of."""
+        """Forget windows that are over, and limits of which no process holds anything."""
         for key, leases in list(self._leases.items()):
             for process, lease in list(leases.items()):
                 over = lease.window != lease.share.window

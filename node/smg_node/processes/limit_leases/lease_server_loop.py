@@ -1,7 +1,9 @@
-"""What lends a control process's rights to its data processes: the loop around `lender`.
+"""Lease server loop: runs `lease_server` in a control process: sends its grants, waits for the
+cluster.
 
-Words go out as soon as they are known, those for one process together. What a data process waits for and this node
-has not, it waits for in the cluster as a request of its own would; `run` owns those waits.
+Messages go out as soon as they are known, those for one process together. What a data process waits
+for and this node has not, is waited for in the cluster as a request of this node would; `run` owns
+those waits.
 """
 
 import asyncio
@@ -27,7 +29,9 @@ TellProcess = Callable[[str, bytes], None]
 
 
 class LendingRights:
-    """One per control process. `tell` carries words to a data process, or loses them if that is gone."""
+    """Loop of one control process. `tell` sends messages to a data process, or drops them if that
+    is gone.
+    """
 
     def __init__(self, rights: Rights, tell: TellProcess, *, clock: Clock) -> None:
         self._rights: Final = rights
@@ -49,16 +53,18 @@ class LendingRights:
         return self._lender.lent(key)
 
     def expect(self, processes: Iterable[str]) -> None:
-        """Learn which data processes live already, from before this control process began."""
+        """Take the names of data processes that live already, from before this control process
+        began.
+        """
         self._lender.expect(processes)
 
     def hear(self, process: str, content: bytes) -> None:
-        """Take what a data process says; ValueError for what it cannot have said."""
+        """Take a message of a data process; ValueError for one it cannot have sent."""
         self._lender.hear(process, read_report(content), now_ms=self._now_ms())
         self._say()
 
     def closed(self, process: str, *, gone: bool) -> None:
-        """Learn that the link of a process is cut; with `gone`, that it has ended."""
+        """Note that the link of a process is cut; with `gone`, that it has ended."""
         self._lender.closed(process, gone=gone, now_ms=self._now_ms())
         self._say()
 

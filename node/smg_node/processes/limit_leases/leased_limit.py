@@ -1,13 +1,14 @@
-"""One limit as a data process holds it: how fast it is used, what to ask for, what to give back. Pure.
+"""Leased limit of a data process: measures its use, decides what to ask for and to give back. Pure.
 
-    short       somebody waits: it asks at once, for him and a little more
+    short       a request waits: it asks at once, for that and a little more
     low         less than 25 ms of demand is left: it asks for 60 ms of demand
     idle        nothing was used for 200 ms: all of it goes back; where it is little of what is left, after 2 s
     too much    what would not be used within 200 ms, as answers that are over give back: that goes as well
     recalled    another process has nothing: all that is not in use goes back at once
     over        its window has ended: nothing is left, and nothing comes back
 
-Only one question is under way at a time. Who was told that there is nothing asks again after 20 ms at the earliest.
+Only one question is under way at a time. After the answer that there is nothing, it asks again
+after 20 ms at the earliest.
 """
 
 from typing import Final
@@ -39,7 +40,7 @@ _NEVER_MS: Final = 1 << 62
 
 
 class LeasedLimit:
-    """One of them; `share` is what admission sees of it, another one after each term."""
+    """One limit; `share` is the part that admission charges, another one after each term."""
 
     __slots__ = (
         "_asked_ms",
@@ -85,7 +86,7 @@ class LeasedLimit:
         return bool(share.window_ms) and share.window != ASLEEP and wall_ms >= share.ends_ms
 
     def turn(self) -> None:
-        """End this term of a limit with windows: nothing is left, and nobody knows what there is."""
+        """End this term of a limit with windows: nothing is left, and what there is is unknown."""
         old = self.share
         new = LeasedShare(old.key, amount=old.amount, window_ms=old.window_ms)
         # What is owed is owed in every window, and what was offered has still to be told.
@@ -98,7 +99,7 @@ class LeasedLimit:
         self.recalled = False
 
     def cut(self) -> None:
-        """Learn that nobody answers any more; what is here may still be used until its window ends."""
+        """Note that the link is gone; what is here may still be used until its window ends."""
         self.share.pool = UNKNOWN
         self._asked_ms = -_NEVER_MS
         self.recalled = False
@@ -115,7 +116,7 @@ class LeasedLimit:
         return self.share.spent
 
     def measure(self, now_ms: int) -> None:
-        """Learn how fast it is used."""
+        """Update the rate at which it is used."""
         passed = now_ms - self._measured_ms
         if passed <= 0:
             return
@@ -132,7 +133,9 @@ class LeasedLimit:
     # ── What it says ─────────────────────────────────────────────────────────
 
     def ask(self, now_ms: int, wall_ms: int, *, first: int, waits: int) -> LeaseAsk | None:
-        """Return what is to be said now, if anything. The first who waits needs `first`, all who do need `waits`."""
+        """Return what is to be sent now, if anything. The first waiting request needs `first`, all
+        of them `waits`.
+        """
         self.measure(now_ms)
         share, recalled = self.share, self.recalled
         back = self._back(now_ms, waits)
@@ -167,7 +170,7 @@ class LeasedLimit:
         )
 
     def take(self, word: LeaseGrant, *, now_ms: int, wall_ms: int) -> None:
-        """Go by what was said."""
+        """Apply a grant."""
         if word.answers:
             self._asked_ms = -_NEVER_MS
         if word.window_ms and word.ends_ms <= wall_ms:
@@ -194,18 +197,20 @@ class LeasedLimit:
         self.due_ms = now_ms
 
     def refresh(self, now_ms: int) -> None:
-        """Let it be asked for again where it was not just said that there is nothing: others may give something back."""
+        """Allow asking again some time after there was nothing: others may have given something
+        back.
+        """
         if self.share.pool == 0 and now_ms >= self._dry_ms:
             self.share.pool = 1
 
     def forgettable(self, now_ms: int) -> bool:
-        """Whether nobody has used it for long, and nothing is to be said of it."""
+        """Whether it was unused for long, and nothing is to be sent about it."""
         share = self.share
         kept = share.left or share.spent or share.debt != self._debt_mark
         return not kept and not self.recalled and now_ms - self.used_ms >= FORGET_MS
 
     def _back(self, now_ms: int, waits: int) -> int:
-        """Return how much is not needed here; of what those who wait need, all if it is needed elsewhere."""
+        """Return how much is not needed here; after a recall that is all that is left."""
         left = self.share.left
         if left <= 0 or not self.term:
             return 0
@@ -219,11 +224,13 @@ class LeasedLimit:
         return max(0, left - max(little, self._spare()))
 
     def _little(self) -> int:
-        """Return what nobody will miss for a while."""
+        """Return an amount small enough to be kept for a while."""
         return max(0, self.share.pool // LITTLE)
 
     def _spare(self) -> int:
-        """Return what will be used soon, and a little: an answer that ends gives back what the next one takes."""
+        """Return what will be used soon, and a little: an answer that ends gives back what the next
+        one takes.
+        """
         return 2 * int(self._demand * IDLE_MS) + 1
 
     def _may_ask(self, now_ms: int, least: int) -> bool:

@@ -1,4 +1,4 @@
-"""What a data process may charge of one limit: all that admission sees of it, as `admission.ports.Share` says."""
+"""Leased share: the part of one limit that a data process may charge, as `admission.ports.Share`."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ UNKNOWN: Final = -1
 
 
 class LeasedShare:
-    """A part of its node's share. Whoever charges it takes from `left` and adds to `spent`."""
+    """A part of its node's share. Code that charges it takes from `left` and adds to `spent`."""
 
     __slots__ = (
         "amount",
@@ -46,7 +46,7 @@ class LeasedShare:
         self.wanted = 0
 
     def retire(self) -> None:
-        """Let nothing be charged to it any more, and nothing come back; whoever holds it asks for another one."""
+        """End it: nothing may be charged or come back; its holders ask for another one."""
         self.left = self.low = 0
         self.window = ASLEEP
         self.wants_more = False

@@ -1,6 +1,7 @@
-"""What members say of workers, have open there, and where keys go: as a data process was told, and what it says itself.
+"""Copied ports of a data process: verdicts, load and sticky keys, from its control process's
+messages.
 
-The ports of `cluster.shared_port`, each over what the control process told last.
+The ports of `cluster.workers.shared_port`, each over what the control process sent last.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ TOUCH_MS: Final = 1_500_000
 
 
 class CopiedVerdicts:
-    """What members say; `hold` says whether that still counts."""
+    """Members' verdicts; `hold` says whether they still count."""
 
     def __init__(self, hold: Callable[[], bool]) -> None:
         self._hold: Final = hold
@@ -30,12 +31,12 @@ class CopiedVerdicts:
         self._watching: list[Heard] = []
 
     def replace(self, sights: Mapping[str, tuple[Sight, ...]]) -> None:
-        """Know exactly this."""
+        """Hold exactly these."""
         before, self._of = self._of, {}
         self.change({**dict.fromkeys(before, ()), **sights})
 
     def change(self, sights: Mapping[str, tuple[Sight, ...]]) -> None:
-        """Know this of these workers, and tell who watches."""
+        """Take these workers' new verdicts, and notify watchers."""
         for worker_id, said in sights.items():
             if said:
                 self._of[worker_id] = said
@@ -44,7 +45,7 @@ class CopiedVerdicts:
         self._tell(sorted(sights))
 
     def tell_all(self) -> None:
-        """Tell who watches that nothing may be as it was."""
+        """Notify watchers that any verdict may have changed."""
         self._tell(sorted(self._of))
 
     def _tell(self, worker_ids: Sequence[str]) -> None:
@@ -53,22 +54,22 @@ class CopiedVerdicts:
                 heard(worker_ids)
 
     def of(self, worker_id: str) -> Sequence[Sight]:
-        """Return what is fresh."""
+        """Return the verdicts that are fresh."""
         return self._of.get(worker_id, ()) if self._hold() else ()
 
     def watch(self, heard: Heard) -> None:
-        """Tell the ids of workers about which something new was said, or nothing any more."""
+        """Report the ids of workers whose verdicts are new or gone."""
         self._watching.append(heard)
 
     def publish(self, worker_id: str, *, up: bool, reason: str, ttl_ms: int) -> None:
-        """Say nothing: members look, and a data process is none."""
+        """Do nothing: members give verdicts, and a data process is none."""
 
     def forget(self, worker_id: str) -> None:
-        """Do nothing: nothing was said."""
+        """Do nothing: nothing was published."""
 
 
 class CopiedLoad:
-    """What all others have open, and what this process has."""
+    """Open calls of all others, and those of this process."""
 
     def __init__(self, uplink: Uplink) -> None:
         self._uplink: Final = uplink
@@ -78,12 +79,12 @@ class CopiedLoad:
         uplink.opened(self._say)
 
     def replace(self, loads: Mapping[str, tuple[int, int]]) -> None:
-        """Know exactly this of the others."""
+        """Hold exactly these of the others."""
         before, self._others = self._others, {}
         self.change({**dict.fromkeys(before, (0, 0)), **loads})
 
     def change(self, loads: Mapping[str, tuple[int, int]]) -> None:
-        """Know this of these workers, and tell who watches."""
+        """Take the others' new load on these workers, and notify watchers."""
         for worker_id, load in loads.items():
             if any(load):
                 self._others[worker_id] = load
@@ -95,7 +96,7 @@ class CopiedLoad:
                 heard(worker_ids)
 
     def publish(self, loads: Mapping[str, tuple[int, int]]) -> None:
-        """Say what this process has open, where that is new."""
+        """Report what this process has open, where that is new."""
         if loads != self._own:
             self._own = dict(loads)
             self._say()
@@ -104,16 +105,18 @@ class CopiedLoad:
         self._uplink.tell(OPEN_CALLS, write(OpenCalls(dict(self._own))))
 
     def other(self, worker_id: str) -> tuple[int, int]:
-        """Return what all others together have open there."""
+        """Return the sum of what all others have open there."""
         return self._others.get(worker_id, (0, 0))
 
     def watch(self, heard: Heard) -> None:
-        """Tell the ids of workers on which others have more or less open than before."""
+        """Report the ids of workers on which others have more or less open than before."""
         self._watching.append(heard)
 
 
 class CopiedSticky:
-    """Which worker a key keeps. What is said here counts here at once, and elsewhere a moment later."""
+    """Bindings of routing keys. A change made here counts here at once, and elsewhere a moment
+    later.
+    """
 
     def __init__(self, uplink: Uplink, now_ms: Callable[[], int]) -> None:
         self._uplink: Final = uplink
@@ -122,13 +125,13 @@ class CopiedSticky:
         self._counts: dict[str, int] = {}
 
     def replace(self, bindings: Sequence[Binding]) -> None:
-        """Know exactly these."""
+        """Hold exactly these."""
         self._rows.clear()
         self._counts.clear()
         self.change(bindings)
 
     def change(self, bindings: Sequence[Binding]) -> None:
-        """Know these as they are now."""
+        """Hold these as they are now."""
         for binding in bindings:
             self._put(binding)
 
@@ -151,7 +154,7 @@ class CopiedSticky:
         self._uplink.tell(STICK, write(binding))
 
     def row(self, key: str) -> Binding | None:
-        """Return all that is known of a binding."""
+        """Return all fields of a binding."""
         found = self._rows.get(key)
         if found is not None and found.expires_ms and found.expires_ms <= self._now_ms():
             return None
@@ -173,7 +176,7 @@ class CopiedSticky:
         self._say(binding)
 
     def touch(self, key: str) -> None:
-        """Note that a bound key is in use; that is said seldom."""
+        """Note that a bound key is in use; that is reported seldom."""
         found, now_ms = self.row(key), self._now_ms()
         if found is not None and now_ms - found.time_ms >= TOUCH_MS:
             touched = Binding(key, found.worker, found.why, found.node, now_ms, found.expires_ms)
@@ -188,10 +191,10 @@ class CopiedSticky:
 
 
 class CopiedRunning:
-    """What nodes say that they run: the control process says it for all of this one's."""
+    """Reports of the settings nodes run: the control process reports for this one's data processes."""
 
     def publish(self, **facts: str) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def all(self) -> Mapping[str, Mapping[str, Any]]:
         """Return nothing: that is asked of the control process."""

@@ -1,8 +1,10 @@
-"""What data processes found in the files of models, told to the control process, which reads them only when it must.
+"""Model load results of data processes, reported to the control process, which loads models only if
+it must.
 
     data ──▶ model.finding      one model: read, or why not; all of them anew with each link
 
-So its `/workers` shows a vocabulary that it has not read, and a worker whose tokenizer nobody can read as what it is.
+So its `/workers` shows a vocabulary that it has not read, and a worker whose tokenizer no process
+can read as failed.
 """
 
 from typing import Final
@@ -18,7 +20,7 @@ FINDING: Final = "model.finding"
 
 
 def tell_findings(uplink: Uplink, models: Models) -> None:
-    """Tell every control process what is found here, now and later."""
+    """Report to every control process the results found here, now and later."""
 
     def told(finding: Finding) -> None:
         uplink.tell(FINDING, write(finding))
@@ -32,7 +34,7 @@ def tell_findings(uplink: Uplink, models: Models) -> None:
 
 
 def hear_findings(bus: Bus, fleet: Fleet) -> None:
-    """Go by what data processes find, and have the workers concerned looked after at once."""
+    """Take the data processes' results, and have the workers concerned checked at once."""
 
     def heard(_process: str, content: bytes) -> None:
         model = fleet.models.hear(read(content, Finding))

@@ -1,4 +1,5 @@
-"""A namespace of the shared state as a data process holds it: a copy, kept up to date by its control process. Pure.
+"""Namespace copy: a namespace of the shared state in a data process, updated by its control
+process. Pure.
 
 It is read through the same views as the original, so that what a worker, a setting, a key or a limit is, is decided by
 the same code in all processes. Nothing is written here: what operators want is answered by the control process.
@@ -14,7 +15,7 @@ _DIGEST_BYTES: Final = 8
 
 
 class CopiedNamespace:
-    """See `smg_mesh.crdt.namespace.Namespace`, of which this is one."""
+    """Read-only copy; see `smg_mesh.crdt.namespace.Namespace`, of which this is one."""
 
     def __init__(self, name: str) -> None:
         self._name: Final = name
@@ -30,7 +31,7 @@ class CopiedNamespace:
         self.change({**gone, **{key: row for key, row in rows.items() if self._is_new(key, row)}})
 
     def change(self, rows: Mapping[str, Row | None]) -> None:
-        """Hold these as they are now, and tell who watches."""
+        """Hold these as they are now, and notify watchers."""
         for key, row in rows.items():
             before = self._held.pop(key, None)
             self._live -= before is not None and before.value is not None
@@ -50,7 +51,7 @@ class CopiedNamespace:
 
     @property
     def name(self) -> str:
-        """Which one."""
+        """Its name."""
         return self._name
 
     def get(self, key: str) -> Held | None:
@@ -72,11 +73,11 @@ class CopiedNamespace:
         return ()
 
     def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell `heard` of every change from now on."""
+        """Call `heard` with every change from now on."""
         self._watching.append(heard)
 
     def digest(self) -> bytes:
-        """Return what is no digest: nobody compares the copy of a process with anything."""
+        """Return a constant: the copy of a process is never compared."""
         return bytes(_DIGEST_BYTES)
 
     def __len__(self) -> int:

@@ -1,12 +1,14 @@
-"""The shared state as a data process has it: what its control process told, behind the views all processes use.
+"""Node copy: the shared state in a data process, as its control process sent it, behind the usual
+views.
 
     copy = NodeCopy(node, uplink, …)
     await copy.arrived.wait()
 
-It is a `cluster.shared_port.SharedPort`, so that the registry, the outlook and the fleet of a data process are those
-of any node. A data process has a name that is no member's: so it is never in charge of looking at a worker, and goes by
-what members say. Without a control process it goes on with what it was told last; after `VERDICTS_HOLD_S` what was
-said of workers does not count any more, and it looks itself.
+It is a `cluster.workers.shared_port.SharedPort`, so that the registry, the verdicts and the fleet
+of a data process are those of any node. A data process has a name that is no member's: so it is
+never chosen to probe a worker, and follows the members' verdicts. Without a control process it goes
+on with what it received last; after `VERDICTS_HOLD_S` the verdicts do not count any more, and it
+probes workers itself.
 """
 
 import asyncio
@@ -42,7 +44,7 @@ _log = logging.getLogger("smg_node.processes")
 
 
 class NodeCopy:
-    """One per data process. `node` is the node's name."""
+    """Copy of one data process. `node` is the node's name."""
 
     def __init__(self, node: str, uplink: Uplink, clock: Clock) -> None:
         self.name: Final = f"{node}/{uplink.process}"
@@ -130,7 +132,7 @@ class NodeCopy:
 
     @property
     def node(self) -> Node:
-        """What was said last of the node as a whole."""
+        """The last report of the node as a whole."""
         return self._node
 
     @property
@@ -149,22 +151,22 @@ class NodeCopy:
         return self._node.living
 
     def digest(self) -> str:
-        """Return nothing: a process compares what it holds with nobody's."""
+        """Return nothing: a process's copy is never compared."""
         return ""
 
     def watch_node(self, heard: Callable[[Node], None]) -> None:
-        """Tell `heard` whenever the node as a whole is something else than before."""
+        """Call `heard` whenever the node as a whole has changed."""
         self._nodes.append(heard)
 
     def watch_members(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell who lives whenever that changes."""
+        """Report the living members whenever they change."""
         self._members.append(heard)
 
     def watch_forgotten(self, heard: Callable[[], None]) -> None:
         """Do nothing: a data process lists no workers itself."""
 
     def watch_held(self, heard: Callable[[], None]) -> None:
-        """Tell once when the cluster's state is here."""
+        """Report once when the cluster's state is here."""
         self._waiting.append(heard)
 
     def seal(self, secret: str) -> bytes:
@@ -172,7 +174,7 @@ class NodeCopy:
         self._refuse()
 
     def open_secret(self, sealed: bytes) -> str | None:
-        """Return what the control process could open."""
+        """Return a secret that the control process could decrypt."""
         return self._secrets.get(sealed)
 
     def _refuse(self) -> NoReturn:
@@ -180,7 +182,7 @@ class NodeCopy:
 
 
 def why_not_ready(copy: NodeCopy) -> Sequence[str]:
-    """Return what keeps a data process from being ready, besides its workers and its own farewell."""
+    """Return the reasons a data process is not ready, besides its workers and its own shutdown."""
     alone_s = copy.alone_s
     if alone_s is not None and alone_s > SERVES_ALONE_S:
         return (f"there has been no control process for {int(alone_s)} s",)

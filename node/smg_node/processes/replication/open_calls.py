@@ -1,7 +1,8 @@
-"""What the processes of this node have open at each worker, so that several balance like one. Pure.
+"""Open calls of all processes of this node at each worker, summed so that several balance like one.
+Pure.
 
-Every process says what it has open, all of it; the node says the sum to other nodes, and each process hears what all
-others have, in this node and elsewhere.
+Every process reports all it has open; the node publishes the sum to other nodes, and each process
+receives what all others have, in this node and elsewhere.
 """
 
 from collections.abc import Mapping
@@ -21,11 +22,13 @@ class OpenCalls:
 
     @property
     def total(self) -> Mapping[str, Load]:
-        """What all processes together have open, by worker."""
+        """Sum over all processes, by worker."""
         return self._sums
 
     def set(self, process: str, loads: Mapping[str, Load]) -> list[str]:
-        """Take what a process has open now; return the workers for which that changed anything, sorted."""
+        """Take what a process has open now; return the workers for which that changed anything,
+        sorted.
+        """
         before = self._of.get(process, {})
         changed = sorted(
             worker

@@ -1,7 +1,8 @@
-"""What a control process tells its data processes of the shared state, and hears from them. Values only.
+"""State messages between the control process and data processes: snapshot, changes, reports. Values
+only.
 
-A link begins with a `Snapshot`, and then what changed follows, each number one more than the one before: a
-gap is a mistake, and who finds one asks for all of it again by linking anew.
+A link begins with a `Snapshot`, and then what changed follows, each number one more than the one
+before: a gap is a mistake, and a process that finds one asks for all of it again by linking anew.
 """
 
 from typing import Final, TypeVar
@@ -32,7 +33,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Sight(msgspec.Struct, frozen=True, array_like=True):
-    """What a node says of a worker."""
+    """One node's verdict on a worker."""
 
     node: str
     up: bool
@@ -41,7 +42,7 @@ class Sight(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Binding(msgspec.Struct, frozen=True, array_like=True):
-    """Where a routing key goes. An empty worker: nowhere in particular any more."""
+    """Binding of a routing key. An empty worker: the key is not bound any more."""
 
     key: str
     worker: str
@@ -52,7 +53,7 @@ class Binding(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Node(msgspec.Struct, frozen=True, array_like=True):
-    """What is told of the node as a whole."""
+    """Report on the node as a whole."""
 
     held: bool = False
     living: tuple[str, ...] = ()
@@ -63,7 +64,7 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Changes(msgspec.Struct, frozen=True, array_like=True):
-    """What is new since the number before. A key whose row is None is forgotten."""
+    """Changes since the number before. A key whose row is None is forgotten."""
 
     number: int
     rows: dict[str, dict[str, Row | None]] = {}
@@ -85,7 +86,7 @@ class OpenCalls(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Serving(msgspec.Struct, frozen=True, array_like=True):
-    """A data process listens now, there."""
+    """Report that a data process listens now, at this address."""
 
     host: str
     port: int

@@ -1,7 +1,7 @@
-"""What the control process tells its data processes of the shared state: all of it first, then what changes.
+"""State publisher: sends data processes the shared state: a snapshot first, then what changes.
 
-Watchers of the state may not write, and a thousand changes at once are one: so what changed is noted, and told
-a few milliseconds later, read as it is then.
+Watchers of the state may not write, and a thousand changes at once are one: so what changed is
+noted, and sent a few milliseconds later, read as it is then.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ ME: Final = "control"
 
 
 class Publishing:
-    """One per control process; `node` says what the node is as a whole."""
+    """Publisher of one control process; `node` returns the state of the node as a whole."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Publishing:
         return note
 
     async def run(self) -> None:
-        """Tell what changes until cancelled."""
+        """Send changes until cancelled."""
         while True:
             try:
                 async with asyncio.timeout(LOOK_S):
@@ -98,7 +98,7 @@ class Publishing:
     # ── Telling ──────────────────────────────────────────────────────────────
 
     def _begin(self, process: str) -> None:
-        """Tell a process that is new all there is."""
+        """Send a new process everything."""
         shared, node = self._shared, self._node_now()
         rows = {name: self._all_rows(name) for name in NAMESPACES}
         worker_ids = [record.id for record in shared.workers.records()]
@@ -192,7 +192,7 @@ class Publishing:
         return self._others(ME, worker_id)
 
     def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell `heard` of the workers on which others have more or less open than before."""
+        """Call `heard` with the workers on which others have more or less open than before."""
         self._watching_loads.append(heard)
         self._shared.load.watch(heard)
 

@@ -1,1 +1,1 @@
-"""Reports."""
+"""Reports of data processes to their control process: metrics, usage, journeys, open work."""

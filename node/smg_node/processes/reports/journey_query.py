@@ -1,7 +1,7 @@
-"""What a control process tells of requests that its data processes served, so that somebody can ask why.
+"""Journey query: the control process finds journeys of requests that its data processes served.
 
-Each process keeps the journeys of its own requests. Who asks a node asks all its processes at once, and waits for none
-longer than a second; what a process that died knew is gone with it.
+Each process keeps the journeys of its own requests. A query to a node asks all its processes at
+once, and waits for none longer than a second; the journeys of a process that died are gone with it.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ _log: Final = logging.getLogger("smg_node.processes")
 
 
 def journeys_reply(journal: Journal, question: bytes) -> bytes:
-    """Return what this process tells of a request, as the control process takes it."""
+    """Return this process's journeys of a request, encoded for the control process."""
     wanted = question[:_ID_CHARACTERS_MAX].decode("utf-8", "replace")
     return msgspec.msgpack.encode([pack(journey) for journey in journal.get(wanted)])
 
 
 class Journeys:
-    """Asks the data processes; `processes` are those that can be asked now."""
+    """Asks the data processes; `processes` are those that are linked now."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Journeys:
         self._patience_s: Final = patience_s
 
     async def find(self, wanted: str) -> list[Journey]:
-        """Return every journey that a data process can tell of a request."""
+        """Return every journey that data processes have of a request."""
         question = wanted.encode("utf-8", "replace")
         found = await asyncio.gather(*(self._find(one, question) for one in self._processes()))
         return list(chain.from_iterable(found))

@@ -1,4 +1,4 @@
-"""What one process counts, as it travels to whoever puts the page together. Values only."""
+"""Metric series of one process, as they travel to the process that renders the page. Values only."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -12,7 +12,7 @@ LAST: Final = "metrics.last"
 
 
 class Series(msgspec.Struct, frozen=True, array_like=True):
-    """One number and what it is called: of a histogram there is one for each bound, a sum and a count."""
+    """One number with name and labels: a histogram has one for each bound, a sum and a count."""
 
     name: str
     labels: dict[str, str]
@@ -20,7 +20,7 @@ class Series(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def key(self) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """What is the same in every process that counts the same."""
+        """Key that is the same in every process that counts the same."""
         return self.name, tuple(self.labels.items())
 
 
@@ -38,7 +38,7 @@ _decode: Final = msgspec.msgpack.Decoder(list[Counted]).decode
 
 
 def counted(families: Iterable[Family]) -> list[Counted]:
-    """Return what a registry has collected."""
+    """Return the metrics that a registry has collected."""
     return [
         Counted(
             family.name,
@@ -53,7 +53,7 @@ def counted(families: Iterable[Family]) -> list[Counted]:
 def family_of(
     metric: Counted, values: Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 ) -> Family:
-    """Return what a page is made of, with these values in their order."""
+    """Return the Prometheus family with these values in their order."""
     family = Family(metric.name, metric.meaning, metric.kind)
     for (name, labels), value in values.items():
         family.add_sample(name, dict(labels), value)
@@ -66,7 +66,7 @@ def pack_counted(metrics: list[Counted]) -> bytes:
 
 
 def read_counted(content: bytes) -> list[Counted]:
-    """Return what a process counts; ValueError for anything else."""
+    """Return the metrics of a process; ValueError for anything else."""
     try:
         return _decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

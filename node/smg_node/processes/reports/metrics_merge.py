@@ -1,10 +1,10 @@
-"""One page of metrics for a node of several processes: what all of them count, put together. Pure.
+"""Metrics merge: one page for a node of several processes, from what all of them count. Pure.
 
-    counter, histogram   add up; a process that died goes on to count as it last said, so that they never fall
-    gauge                as its declaration says: the sum, the largest, or what the control process says
+    counter, histogram   add up; those of a process that died stay as last reported, so that they never fall
+    gauge                by its declaration: the sum, the largest, or the control process's value
 
-Of what is said of processes themselves (`process_*`, `python_gc_*`) time, memory and files add up, so that pages
-that they share are counted more than once.
+Of the metrics of processes themselves (`process_*`, `python_gc_*`) time, memory and files add up,
+so that pages that they share are counted more than once.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ Values: TypeAlias = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 class Merging:
-    """Knows what each process said last, and what those counted that are gone."""
+    """Keeps each process's last report, and the counts of those that are gone."""
 
     def __init__(self) -> None:
         self._said: dict[str, dict[str, Counted]] = {}
@@ -39,11 +39,11 @@ class Merging:
         """Of processes that are gone, by metric: only what never falls."""
 
     def heard(self, process: str, metrics: Sequence[Counted]) -> None:
-        """Learn what a process counts now: all, or some of it; what it does not say is as it said last."""
+        """Take a process's report: all metrics, or some; the others stay as last reported."""
         self._said.setdefault(process, {}).update({metric.name: metric for metric in metrics})
 
     def gone(self, process: str) -> None:
-        """Learn that a process has ended: what it counted stays, what it was is over."""
+        """Note that a process has ended: its counters stay, its gauges go."""
         for metric in self._said.pop(process, {}).values():
             if metric.kind not in _GROWS:
                 continue
@@ -57,9 +57,9 @@ class Merging:
     def families(
         self, own: Iterable[Family], wanted: Collection[str] | None = None
     ) -> Iterator[Family]:
-        """Yield all metrics with what all processes count; `own` is what this one does.
+        """Yield all metrics, merged over all processes; `own` are this one's.
 
-        `wanted` are the families to be told of, None for all.
+        `wanted` are the families to be returned, None for all.
         """
         named: dict[str, list[Counted]] = {}
         mine = counted(own)
@@ -79,7 +79,7 @@ class Merging:
 
 
 def _merged(found: Sequence[Counted], *, controls: bool) -> Values:
-    """Return one metric's values; the first is the control process's where that `controls`, as it does all it has."""
+    """Return one metric's values; the first is the control process's where that `controls`."""
     first, *others = found
     rule: Merge = "sum" if first.kind in _GROWS else _RULES.get(first.name, "sum")
     values: Values = {}

@@ -1,6 +1,6 @@
-"""The page of metrics of a node of several processes: every process is asked, and nobody is waited for long.
+"""Metrics scrape of a node of several processes: asks every process, and waits for none long.
 
-Who does not answer within 300 ms is on the page with what it said last.
+A process that does not answer within 300 ms is on the page with its last report.
 """
 
 import asyncio
@@ -30,7 +30,9 @@ _log: Final = logging.getLogger("smg_node.processes")
 
 
 def scraped(meters: Meters, question: bytes = ALL) -> bytes:
-    """Return what this process counts, as the control process takes it; nothing where it is asked for no names."""
+    """Return this process's metrics, encoded for the control process; nothing where no names are
+    asked for.
+    """
     if question == ALL:
         return pack_counted(counted(meters.registry.collect()))
     try:
@@ -42,7 +44,9 @@ def scraped(meters: Meters, question: bytes = ALL) -> bytes:
 
 
 class Scrape:
-    """One per control process. `meters` are its own, `processes` are those that can be asked now."""
+    """Scrape of one control process. `meters` are its own, `processes` are those that are linked
+    now.
+    """
 
     def __init__(
         self,
@@ -73,14 +77,14 @@ class Scrape:
         return self._merging.families(self._meters.families(names), wanted)
 
     def heard(self, process: str, content: bytes) -> None:
-        """Take what a process counts; what nobody understands changes nothing."""
+        """Take a process's metrics; an unreadable report changes nothing."""
         try:
             self._merging.heard(process, read_counted(content))
         except ValueError as error:
             _log.error("process %s: %s", process, error)
 
     def gone(self, process: str) -> None:
-        """Learn that a process has ended: what it counted goes on to count."""
+        """Note that a process has ended: its counters go on to count."""
         self._merging.gone(process)
 
     async def _hear_all(self, question: bytes) -> None:
@@ -96,7 +100,7 @@ class Scrape:
 
 
 class _Whole(Collector):
-    """What is on a page, once."""
+    """Collector of one page's families, read once."""
 
     def __init__(self, families: Iterable[Family]) -> None:
         self._families: Final = families

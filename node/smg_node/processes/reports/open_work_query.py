@@ -1,6 +1,7 @@
-"""What is open in all processes of a node, as its control process hears it from each when somebody wants to know.
+"""Open work query: the control process asks each process what it has open, and sums the answers.
 
-Who does not answer within a second is named: nobody may take a node for empty of which a part did not say so.
+A process that does not answer within a second is named: a node must not be taken for empty while
+one of its processes has not reported.
 """
 
 import asyncio
@@ -21,7 +22,9 @@ AskProcess = Callable[[str, bytes], Awaitable[bytes]]
 
 
 class OpenWorkOfAll:
-    """Asks the data processes; `processes` are those that can be asked now, `own` is what this process has open."""
+    """Asks the data processes; `processes` are those that are linked now, `own` is this process's
+    open work.
+    """
 
     def __init__(
         self,
@@ -49,12 +52,14 @@ class OpenWorkOfAll:
 
 
 def open_work_reply(work: OpenWork) -> bytes:
-    """Return what one process says, as the control process takes it."""
+    """Return this process's open work, encoded for the control process."""
     return msgspec.msgpack.encode(work)
 
 
 def together(works: Iterable[OpenWork]) -> OpenWork:
-    """Return the sum; of who asks in several processes the latest counts. New work is taken as long as any takes it."""
+    """Return the sum; of probers seen by several processes the latest counts. New work is taken as
+    long as any process takes it.
+    """
     requests = streams = background = 0
     taking, settle_left_s = False, 0.0
     cuts_s: list[float] = []

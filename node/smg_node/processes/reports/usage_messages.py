@@ -1,4 +1,6 @@
-"""What data processes say of what their requests used: rows that are new, every tenth of a second while there are any."""
+"""Usage messages of data processes: new rows of usage, sent every tenth of a second while there are
+any.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,7 +22,7 @@ def pack_used(lines: Sequence[Line]) -> bytes:
 
 
 def read_used(content: bytes) -> list[Line]:
-    """Return what was used; ValueError for anything else, nothing negative among it."""
+    """Return the rows of usage; ValueError for anything else, and for negative numbers."""
     try:
         lines = _decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""What carries what requests of a data process used to its control process, which counts and keeps it.
+"""Usage sender: carries a data process's usage to its control process, which counts and keeps it.
 
 Requests are counted where they end; what has come together is sent a tenth of a second after the first of it. So a
 process that dies takes no more than that with it. While there is no control process, rows grow, and wait.
@@ -15,7 +15,7 @@ EVERY_S: Final = 0.1
 
 
 class UsageSender:
-    """One per data process. `usage` is its book, which is empty again after each sending."""
+    """Sender of one data process. `usage` is its book, which is empty again after each sending."""
 
     def __init__(self, usage: UsageBook, *, every_s: float = EVERY_S) -> None:
         self._usage: Final = usage
@@ -30,11 +30,11 @@ class UsageSender:
         self.send()
 
     def cut(self) -> None:
-        """Keep what comes until there is a link again."""
+        """Keep rows until there is a link again."""
         self._tell = None
 
     def send(self) -> None:
-        """Send what there is, now: before this process ends as well."""
+        """Send what there is, now: also before this process ends."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
