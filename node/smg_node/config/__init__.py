@@ -1,1 +1,1 @@
-"""Every knob, declared once."""
+"""Config: settings tree, addresses and worker URLs; every knob is declared once."""

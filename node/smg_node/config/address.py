@@ -1,4 +1,4 @@
-"""Where a socket listens: a host and a port, read from and written as `host:port`."""
+"""Address of a listening socket: host and port, parsed from and written as `host:port`."""
 
 import re
 from dataclasses import dataclass

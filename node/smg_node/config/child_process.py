@@ -1,4 +1,4 @@
-"""Something done in a child process, for its result alone; the memory it took goes with the child.
+"""Child process that computes one result; the memory it took goes with the child.
 
 Meanwhile this process can do something else: the child has a core of its own where there is one. Call
 it before threads are started, and before anything is written to a buffer that both would flush.
@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 
 class ChildProcess(Generic[T]):
-    """One child at work. `work` returns what is sent here, or an exit code if there is nothing to send.
+    """One child at work. `work` returns what is sent here, or an exit code if there is nothing to
+    send.
 
     What it writes to stdout and stderr is seen as if this process wrote it.
     """

@@ -1,8 +1,8 @@
-"""Settings as plain values: what is kept of them by the process that serves.
+"""Frozen settings: plain values of the settings tree, without pydantic, for the serving process.
 
-The libraries that read and check a configuration weigh 11 MB and have nothing to do afterwards, so they
-stay in the process that reads it (`apart.py`). This is what leaves that process: the same names and the
-same frozen values, without the models behind them.
+The libraries that read and check a configuration weigh 11 MB and have nothing to do afterwards, so
+they stay in the process that reads it (`child_process.py`). This is what leaves that process: the
+same names and the same frozen values, without the models behind them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -78,7 +78,7 @@ def _with(section: Any, values: Mapping[tuple[str, ...], object]) -> Any:
 
 
 def is_section(value: object) -> "TypeIs[BaseModel]":
-    """Whether `value` is a section, plain or a model; either iterates over its knobs."""
+    """Whether `value` is a section, plain or a model; both iterate over their knobs."""
     # Told by its marks, because importing what it may be an instance of is what is saved here.
     return isinstance(value, PlainSection) or hasattr(value, "__pydantic_fields__")
 
@@ -102,7 +102,7 @@ def _changed(section: Any, values: Mapping[str, object]) -> Any:
 
 
 def _properties(model: "BaseModel") -> list[str]:
-    """The names of what the sections themselves derive, not of what their library brings."""
+    """Return the names of what the sections themselves derive, not of what their library brings."""
     ours = [kind for kind in type(model).__mro__ if not kind.__module__.startswith("pydantic")]
     return [
         name for kind in ours for name, member in vars(kind).items() if isinstance(member, property)

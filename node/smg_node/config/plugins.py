@@ -1,8 +1,10 @@
-"""What installed packages bring along for this node to use: their entry points, by name."""
+"""Plug-ins of installed packages: entry points of a group, by name."""
 
 
 def installed(group: str) -> tuple[tuple[str, str], ...]:
-    """Return the entry points of a group as names and `module:object`, sorted; nothing of them is imported."""
+    """Return the entry points of a group as names and `module:object`, sorted; imports none of
+    them.
+    """
     # Imported here: it weighs, and only the process that reads the configuration asks.
     from importlib.metadata import entry_points
 

@@ -1,4 +1,4 @@
-"""The whole tree of settings: one frozen value that the wiring reads and nobody changes."""
+"""Settings tree: every knob of a node as one frozen value, read by the wiring and never changed."""
 
 import re
 import socket
@@ -41,7 +41,7 @@ ModelName = Annotated[str, AfterValidator(check_model_name)]
 
 
 def _host_name() -> str:
-    """The machine's name in lower case, with whatever a node's name cannot hold replaced."""
+    """Return the machine's name in lower case, with what a node's name cannot hold replaced."""
     name = re.sub(r"[^a-z0-9_.-]", "-", socket.gethostname().lower()).lstrip(".-")
     return name[:_NAME_MAX_CHARACTERS] or "smg-node"
 
@@ -49,7 +49,7 @@ def _host_name() -> str:
 class Settings(BaseSettings):
     """Every knob of a node. Values given to the constructor are all there is: no environment is read.
 
-    Files, environment and flags are read by `load.py`, which knows where each value came from.
+    Files, environment and flags are read by `loader.py`, which knows where each value came from.
     """
 
     model_config = SettingsConfigDict(
@@ -115,7 +115,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the one source there is: what `load.py` merged, in the order it documents.
+        """Return the one source there is: what `loader.py` merged, in the order it documents.
 
         The library's own readers stay out, because they forget where a value came from and pass over
         unknown names.

@@ -1,4 +1,4 @@
-"""How an operator names a worker: `grpc://host:port?role=…&model=…&contract=…&label.zone=a`.
+"""Worker URL: `grpc://host:port?role=…&model=…&contract=…&label.zone=a`, parsed and written.
 
 `grpcs://host:port` is the same over TLS, `http://host:port` one that speaks the OpenAI API; of a plain `host:port` it is found out what it speaks.
 `bootstrap_port=8998` is another spelling of `label.bootstrap_port=8998`.
@@ -80,18 +80,18 @@ class WorkerUrl:
 
     @property
     def endpoint(self) -> str:
-        """The URL without what is said about it: `grpc://host:port`."""
+        """The URL without its parameters: `grpc://host:port`."""
         return f"{self.scheme}://{self.address}" if self.scheme else self.address
 
     @property
     def bootstrap_port(self) -> int | None:
-        """Where the engine meets its partners, as far as the operator says."""
+        """Port where the engine meets its partners, as far as the operator gives it."""
         port = self.labels.get(BOOTSTRAP_PORT_LABEL)
         return None if port is None else int(port)
 
     @property
     def bootstrap_host(self) -> str:
-        """Where its partners find the engine: its own host, unless the operator says another one."""
+        """Host where its partners find the engine: its own, unless the operator gives another one."""
         return self.labels.get(BOOTSTRAP_HOST_LABEL, self.host)
 
     def __str__(self) -> str:
@@ -107,7 +107,9 @@ class WorkerUrl:
 
 
 def parse_worker_url(text: str) -> WorkerUrl:
-    """Return what `text` says; INVALID_REQUEST `invalid_worker_url` in an operator's words otherwise."""
+    """Return the worker URL in `text`; INVALID_REQUEST `invalid_worker_url` in an operator's words
+    otherwise.
+    """
     try:
         return _parse(text)
     except ValueError as error:
@@ -279,6 +281,6 @@ def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
 
 
 def _shown(text: str) -> str:
-    """The URL for an error message: short, printable, and without a password somebody put in."""
+    """Return the URL for an error message: short, printable, and without a password."""
     shown = re.sub(r"//[^/@]*@", "//…@", text[:120])
     return repr(shown)

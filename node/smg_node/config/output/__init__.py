@@ -1,1 +1,1 @@
-"""Output."""
+"""Output of the configuration: help, effective configuration, reference page, start-up banner."""

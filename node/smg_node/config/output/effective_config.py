@@ -1,4 +1,4 @@
-"""The effective configuration as a YAML file that could be given back, with the origin of each value."""
+"""Effective configuration as YAML that could be given back, with the origin of each value."""
 
 import re
 from collections.abc import Iterator, Mapping

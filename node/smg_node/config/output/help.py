@@ -1,4 +1,4 @@
-"""What `smg-node --help` and `--help-all` print."""
+"""Help pages of `smg-node`: `--help` and `--help-all`."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -141,7 +141,7 @@ class _Page:
 
 
 def _essential(schema: Schema) -> list[Knob]:
-    """The knobs with a short flag: workers first, for without one there is nothing to serve."""
+    """Return the knobs with a short flag: workers first, for without one there is nothing to serve."""
     found = [knob for knob in schema.knobs if knob.short]
     return sorted(found, key=lambda knob: (knob.path[0] != "workers", len(knob.path) == 1))
 

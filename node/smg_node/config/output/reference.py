@@ -1,6 +1,7 @@
-"""`deploy/reference/configuration.md`, made from the declarations: `python -m smg_node.config.output.reference`.
+"""Reference page `deploy/reference/configuration.md`, made from the declarations of the knobs.
 
-Prints the page, or with `--write FILE` writes it. A test compares the file with what this prints.
+`python -m smg_node.config.output.reference` prints the page, or with `--write FILE` writes it. A
+test compares the file with what this prints.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What a node says about itself when it starts: where it listens, what it serves, what is open."""
+"""Startup banner: where the node listens, what it serves, and to whom it is open."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -27,7 +27,7 @@ _SEEDS_SHOWN_MAX: Final = 8
 
 
 def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
-    """Return what a node starts with, label to words, in reading order."""
+    """Return the facts a node starts with, label to words, in reading order."""
     settings = loaded.settings
     urls = settings.workers.listed
     more = f" and {len(urls) - _WORKERS_SHOWN_MAX} more" if len(urls) > _WORKERS_SHOWN_MAX else ""
@@ -51,14 +51,14 @@ def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
 
 
 def _say_access(auth: Auth) -> str:
-    """Who may use the data API, as far as the configuration says."""
+    """Return in words who may use the data API, as far as the configuration says."""
     if auth.data == "auto" and auth.admin_key_file is not None:
         return _DATA_FILE
     return _DATA[auth.data]
 
 
 def _say_mesh(mesh: MeshSection) -> str:
-    """Where this node meets its peers, or what to do to have any."""
+    """Return in words where this node meets its peers, or how to get any."""
     if not mesh.enabled:
         return _ALONE
     how = "in PLAIN TEXT (--insecure-mesh)" if mesh.insecure else f"encrypted with {mesh.key_file}"

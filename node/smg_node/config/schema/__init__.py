@@ -1,1 +1,1 @@
-"""Schema."""
+"""Schema of the settings: declaration of a knob, table of all knobs, live settings, value parser."""

@@ -1,4 +1,4 @@
-"""How a knob is declared: its default, what it does, its bounds and the reason for them, its flags.
+"""Declaration of a knob: default, help text, bounds and their reason, flags.
 
 One line in a section is the only place a knob exists. Flag, environment name, YAML path, check, help
 text and reference are all read out of it (`knob.py`), so the words here are what operators see.

@@ -1,4 +1,4 @@
-"""The table of all knobs, read out of the settings tree.
+"""Knob table: all knobs and their groups, read out of the settings tree.
 
 Everything that speaks of knobs (flags, environment, file, help, reference, printing) walks this
 table, so a knob that is declared exists everywhere and one that is not exists nowhere.
@@ -138,7 +138,7 @@ class Schema:
         return self._places.get(path) or self._places.get(_general(path, self._places))
 
     def suggest(self, path: KnobPath) -> str | None:
-        """Return the dotted path of the knob or group somebody probably meant by `path`."""
+        """Return the dotted path of the knob or group that `path` most likely means."""
         known = {place.dotted: place for place in self._places.values() if place.path}
         same_leaf = [place.dotted for place in self.knobs if place.path[-1] == path[-1]]
         if same_leaf and ".".join(path) not in same_leaf:
@@ -181,7 +181,7 @@ def format_value(value: object) -> str:
 
 
 def _general(path: KnobPath, places: Mapping[KnobPath, Knob | Group]) -> KnobPath:
-    """The path with the name below a mapping replaced by ANY_NAME."""
+    """Return the path with the name below a mapping replaced by ANY_NAME."""
     for depth in range(len(path)):
         if (*path[:depth], ANY_NAME) in places:
             return (*path[:depth], ANY_NAME, *path[depth + 1 :])

@@ -1,10 +1,11 @@
-"""Which settings may be changed for the whole cluster while its nodes run, and what each of them may be.
+"""Live settings: the knobs that may be changed for the whole cluster at run time, and their values.
 
 `LIVE` names them, once each; type, range, default and help come from the declaration of the knob. Only what
 truly takes effect without a restart stands here. A knob outside of named things has the key of its path
 (`routing.policy`), one of a model is `models/NAME/policy`: names of models have dots and slashes themselves.
 
-The process that serves has no declarations (`plain.py`): it gets this table with its settings.
+The process that serves has no declarations (`frozen_settings.py`): it gets this table with its
+settings.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -241,7 +242,7 @@ class LiveKnob:
 
 
 class LiveTable:
-    """All that may be set: from keys to knobs, and from what somebody wrote to values."""
+    """Table of live knobs: from keys to knobs, and from written texts to values."""
 
     def __init__(
         self,
@@ -251,7 +252,8 @@ class LiveTable:
     ) -> None:
         """Take the knobs, some of them with the only values that this node knows, such as policies.
 
-        `checks` say what is wrong with a text, "" if nothing; they are asked only about a value that somebody set.
+        `checks` return what is wrong with a text, "" if nothing; they are called only for a value
+        that was set.
         """
         said = choices or {}
         self._checks = checks or {}
@@ -364,7 +366,7 @@ _NEEDS: Final[Mapping[str, str]] = {
 
 
 def _limited(knob: LiveKnob, choices: Sequence[str]) -> LiveKnob:
-    """The knob of a text, with the only texts it may be."""
+    """Return the knob of a text, with the only texts it may be."""
     assert knob.kind == "text"
     return replace(knob, kind="choice", choices=tuple(choices), bounds=" | ".join(choices))
 

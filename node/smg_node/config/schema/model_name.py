@@ -1,4 +1,4 @@
-"""What can be a model's name, for whoever reads one: the configuration, and settings changed while running."""
+"""Model name check, shared by the configuration and by settings changed at run time."""
 
 
 def check_model_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in lines an operator can act on."""
+"""Problems of a configuration, as lines an operator can act on, and the error that carries them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _VALUE_MAX_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong: with which knob (or word), what, and where it was said."""
+    """One problem: the knob (or word), what is wrong with it, and where it was given."""
 
     subject: str
     message: str

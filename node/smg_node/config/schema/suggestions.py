@@ -1,4 +1,4 @@
-"""The known name somebody probably meant."""
+"""Suggestions for a misspelled name: the nearest known one, as `did you mean`."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ _LIKENESS_MIN = 0.65
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the entry of `known` that looks most like `name`, or None when nothing is close."""
+    """Return the entry of `known` that is nearest to `name`, or None when nothing is close."""
     # Imported here: only a refusal needs it, and `smg-node` pays for every import at every start.
     from difflib import get_close_matches
 

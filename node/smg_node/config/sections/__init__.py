@@ -1,1 +1,1 @@
-"""The knobs, one module a section."""
+"""Sections of the settings tree: the knobs, one module a section."""

@@ -1,4 +1,4 @@
-"""Knobs of how requests are let in where limits of the cluster apply to them."""
+"""Admission knobs: how long a request waits for rights of a cluster limit, and the audit of rights."""
 
 from smg_node.config.schema.declaration import Section, number, switch
 

@@ -1,4 +1,4 @@
-"""Knobs of who may ask: API keys of a file, and whether data needs one."""
+"""Auth knobs: admin key file, and whether the data API needs a key."""
 
 from pathlib import Path
 from typing import Literal

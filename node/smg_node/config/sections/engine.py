@@ -1,4 +1,4 @@
-"""Knobs of the calls to engines."""
+"""Engine knobs: transport, deadlines and TLS of calls to engines."""
 
 from pathlib import Path
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Knobs of what is remembered of a chat, for how long, and how much of it is read again."""
+"""History knobs: retention, how much of a chat is read again, background responses."""
 
 from typing import Literal
 

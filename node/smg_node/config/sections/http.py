@@ -1,4 +1,4 @@
-"""Knobs of the public HTTP surface."""
+"""HTTP knobs: listener, sizes, time-outs and connection limits of the public surface."""
 
 import re
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Knobs of what is known of the engines' prefix caches."""
+"""KV knobs: what the node follows and keeps of the engines' prefix caches."""
 
 from typing import Literal
 

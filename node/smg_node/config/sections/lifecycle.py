@@ -1,4 +1,4 @@
-"""Knobs of starting and stopping: when the node counts as ready, how it leaves."""
+"""Lifecycle knobs: readiness after the start, drain before the end."""
 
 from smg_node.config.schema.declaration import Section, number
 

@@ -1,4 +1,4 @@
-"""Knobs of how much one request may ask for; over each of them the answer is 400 and names the limit."""
+"""Limits on one request, as knobs; over each of them the answer is 400 and names the limit."""
 
 from smg_node.config.schema.declaration import Section, number
 

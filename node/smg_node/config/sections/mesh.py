@@ -1,4 +1,4 @@
-"""Knobs of the mesh: how this node finds its peers, and how soon it doubts one.
+"""Mesh knobs: how this node finds its peers, its keys, and the timers of failure detection.
 
 Every timer comes from the profile; a knob that is set outweighs it. The mesh opens no port unless it
 has a keyring, or was told to do without.

@@ -1,4 +1,4 @@
-"""Knobs of one model: what it is also called, and what overrides the engine's own word."""
+"""Model knobs: aliases of one model, and overrides of what its engine reports."""
 
 from pathlib import Path
 

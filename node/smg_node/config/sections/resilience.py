@@ -1,4 +1,4 @@
-"""Knobs of what happens when workers fail or are full: breaker, retries, overload, the line of those who wait."""
+"""Resilience knobs: circuit breaker, retries, overload, wait queue."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Knobs of the choice of a worker."""
+"""Routing knobs: policy and costs of the choice of a worker."""
 
 import re
 from typing import Literal

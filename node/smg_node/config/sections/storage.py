@@ -1,4 +1,6 @@
-"""Knobs of where chats are remembered, how the store is used, and what is kept while it is away."""
+"""Storage knobs: the store of chats, its pool, table mapping and quotas, and the spool while it is
+away.
+"""
 
 import re
 from collections.abc import Mapping

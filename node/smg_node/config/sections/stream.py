@@ -1,4 +1,4 @@
-"""Knobs of streamed answers."""
+"""Stream knobs: start, keep-alive and back-pressure of streamed answers."""
 
 from smg_node.config.schema.declaration import Section, number
 

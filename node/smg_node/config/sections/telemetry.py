@@ -1,4 +1,4 @@
-"""Knobs of logs, traces and metrics."""
+"""Telemetry knobs: log format and level, access log, traces."""
 
 from typing import Literal
 from urllib.parse import urlsplit

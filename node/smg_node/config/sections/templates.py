@@ -1,4 +1,4 @@
-"""Knobs of chat templates, which are programs somebody else wrote."""
+"""Templates knobs: time and size limits of chat templates, which are programs from outside."""
 
 from smg_node.config.schema.declaration import Section, number, switch
 

@@ -1,4 +1,4 @@
-"""Knobs of tokenizers and their caches."""
+"""Tokens knobs: tokenizers and their caches."""
 
 from typing import Literal
 

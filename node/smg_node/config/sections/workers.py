@@ -1,4 +1,4 @@
-"""Knobs of the fleet: which engines there are, and how their health is judged."""
+"""Workers knobs: the engines behind this node, and how their health is probed."""
 
 from ipaddress import ip_network
 
@@ -142,7 +142,9 @@ class Workers(Section):
 
 
 def _as_role(role: str, urls: tuple[str, ...]) -> tuple[str, ...]:
-    """These URLs with that role, any for regular; ValueError for the first that cannot be."""
+    """Return these URLs with that role, any for regular; ValueError for the first that cannot have
+    it.
+    """
     try:
         read = [parse_worker_url(url) for url in urls]
         if role == "regular":

@@ -1,4 +1,4 @@
-"""Settings from the command line.
+"""Command line source: flags and their values, read along the schema of knobs.
 
 Every knob has a long flag (`--http.body-max-bytes`, hyphens or underscores), some have short names or
 names that users of other gateways know; all of them come from the declaration. Values follow after a
@@ -39,7 +39,7 @@ class Half:
 
 @dataclass(slots=True)
 class CommandLine:
-    """What a command line says, and what is wrong with it."""
+    """Parsed command line, and what is wrong with it."""
 
     action: str = ""
     config: str | None = None
@@ -59,7 +59,7 @@ def all_flags(schema: Schema) -> dict[str, Knob]:
 
 
 def parse_flags(argv: Sequence[str], schema: Schema) -> CommandLine:
-    """Return what `argv` (without the program's name) says; never raises."""
+    """Return the parsed `argv` (without the program's name); never raises."""
     return _Parser(schema, argv).parse()
 
 
@@ -116,7 +116,7 @@ class _Parser:
         return (named, path) if isinstance(named, Knob) and ANY_NAME in named.path else None
 
     def _find_off(self, spelled: str) -> Knob | None:
-        """The switch that `--no-…` turns off."""
+        """Return the switch that `--no-…` turns off."""
         canonical = _canonical(spelled)
         knob = self._flags.get("--" + canonical.removeprefix("--no-"))
         is_switch = knob is not None and knob.kind == "switch"
@@ -144,7 +144,7 @@ class _Parser:
         self._asked.entries = [*kept, Entry(path, raw, place)]
 
     def _one(self, spelled: str, value: str | None) -> str | None:
-        """The value of a flag that takes one; None, and a problem, where there is none."""
+        """Return the value of a flag that takes one; None, and a problem, where there is none."""
         if value is None and self._left and not self._left[-1].startswith("--"):
             value = self._left.pop()
         if value is None:

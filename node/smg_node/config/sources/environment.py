@@ -1,4 +1,4 @@
-"""Settings from the environment: `SMG_` and the path, `__` between levels.
+"""Environment source: variables of `SMG_` and the path of a knob, `__` between levels.
 
 Lists are separated by commas or blanks, or are JSON. `SMG_MODELS` is a JSON object. A name that begins
 with `SMG_` and means nothing is refused: a typo must not become a default in silence.

@@ -1,8 +1,8 @@
-"""From default, file, environment and flags, in this order of precedence, to one frozen tree of settings.
+"""Loader of settings: merges default, file, environment and flags, in this order of precedence.
 
-Everything that was said keeps its place, so that a refusal can name it and `--print-config` can show it.
-All that can be found wrong is found in one go: unknown names, values of the wrong shape, values out of
-bounds.
+The result is one frozen tree. Every given value keeps its origin, so that a refusal can name it and
+`--print-config` can show it. All that can be found wrong is found in one go: unknown names, values
+of the wrong shape, values out of bounds.
 """
 
 import os
@@ -27,7 +27,7 @@ from smg_node.config.sources.yaml_file import read_file
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings, and where each value that was said comes from."""
+    """Settings, and the origin of each given value."""
 
     settings: Settings
     origins: Mapping[KnobPath, str]
@@ -97,7 +97,7 @@ def _with_half(below: str, half: Half) -> str:
 def _settle(
     said: Mapping[KnobPath, Entry], schema: Schema, problems: list[Problem]
 ) -> Settings | None:
-    """The settings made of `said`, or None when there are problems; adds those it finds."""
+    """Return the settings made of `said`, or None when there are problems; adds those it finds."""
     tree: dict[str, Any] = {}
     for path, entry in said.items():
         knob = schema.at(path)
@@ -143,7 +143,9 @@ def _place_of(path: KnobPath, said: Mapping[KnobPath, Entry]) -> str:
 
 
 def _message(detail: ErrorDetails, knob: Knob | None) -> str:
-    """The library's finding in our words; total, because new kinds of findings fall through to its own."""
+    """Return the library's finding in our words; total, because new kinds of findings fall through
+    to its own.
+    """
     kind, value = detail["type"], detail["input"]
     if knob is not None and kind in ("greater_than_equal", "less_than_equal", "finite_number"):
         number = format_number(value) if isfinite(value) else str(value)

@@ -1,4 +1,4 @@
-"""Settings from a YAML file, each with the line it stands on.
+"""YAML file source: settings from a file, each with the line it stands on.
 
 The file is read as a graph of nodes, not as values: that keeps line numbers, shows keys that are given
 twice (YAML libraries let the last one win in silence), and bounds what anchors can unfold to. Only the
