@@ -1,1 +1,1 @@
-"""What the node says about itself: metrics, traces, logs."""
+"""Telemetry of a node: metrics, traces, logs; alerts and dashboards made from them."""

@@ -1,4 +1,4 @@
-"""Admission knobs: how long a request waits for rights of a cluster limit, and the audit of rights."""
+"""Admission knobs: wait for rights where a cluster limit has too little left, audit of rights."""
 
 from smg_node.config.schema.declaration import Section, number, switch
 

@@ -1,4 +1,4 @@
-"""The dashboards of what nodes share: limits and what tenants use of them, who is alive, and shared state."""
+"""Cluster dashboards: limits and tenants' use of them, membership, shared state."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Every dashboard, once, and every metric that is in none of them, with the reason."""
+"""Dashboards: the list of all, and every metric that is in none of them, with the reason."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The files for Grafana, made from the declared dashboards.
+"""Files for Grafana: JSON made from the declared dashboards.
 
 `python -m smg_node.telemetry.grafana.files NAME` prints one of them; `tools/reference.sh` keeps them below
 `deploy/grafana/dashboards`. They are what Grafana itself exports, so they can be imported by hand as well.

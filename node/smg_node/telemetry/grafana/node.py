@@ -1,4 +1,4 @@
-"""The dashboards of what a node keeps and what it is made of: history, and its processes."""
+"""Node dashboards: history and its store, and the processes of a node."""
 
 from typing import Final
 

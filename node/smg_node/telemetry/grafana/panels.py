@@ -1,4 +1,4 @@
-"""What a dashboard is made of: sections of panels, each with queries; and how queries are written.
+"""Panels of a dashboard: boards, sections, panels and queries, and functions that write PromQL.
 
 Queries are made of declared metrics, never of their names, and every one of them goes by the job and the nodes that
 are chosen above the dashboard.
@@ -23,7 +23,7 @@ WIDTH: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One expression in PromQL, and what its series are called: a text with `{{label}}` in it."""
+    """One PromQL expression, and the name of its series: a text with `{{label}}` in it."""
 
     expression: str
     legend: str
@@ -31,7 +31,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One panel. `meaning` says what is seen, and when it is worth a look; it stands behind the panel's question mark."""
+    """One panel. `meaning` is what it shows, and when it is worth a look; it stands behind the
+    panel's question mark.
+    """
 
     title: str
     meaning: str
@@ -53,7 +55,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """One dashboard; `name` is its file's, and part of its address."""
+    """One dashboard; `name` is its file's name, and part of its address."""
 
     name: str
     title: str
@@ -82,7 +84,7 @@ def rate(metric: Metric, *by: str, **wanted: str) -> Query:
 
 
 def quantile(metric: Metric, part: float, *by: str) -> Query:
-    """Return what such a part of a histogram was not above, by these labels."""
+    """Return this quantile of a histogram, by these labels."""
     series = f"rate({metric.name}_bucket{{{CHOSEN}}}[{SPAN}])"
     legend = " ".join((f"p{100 * part:g}", *(f"{{{{{label}}}}}" for label in by)))
     expression = f"histogram_quantile({part:g}, sum by ({', '.join(('le', *by))}) ({series}))"
@@ -90,7 +92,7 @@ def quantile(metric: Metric, part: float, *by: str) -> Query:
 
 
 def mean(total_of: Metric, number_of: Metric, *by: str, **wanted: str) -> Query:
-    """Return what was added up, divided by how often; `wanted` labels are those of the number."""
+    """Return the sum of a histogram divided by its count; `wanted` labels are those of the number."""
     return ratio(rate(total_of, *by), rate(number_of, *by, **wanted), "mean", *by)
 
 
@@ -111,7 +113,7 @@ def called(query: Query, legend: str) -> Query:
 
 
 def or_zero(query: Query) -> Query:
-    """Return the query with a zero where it brings nothing; only for one without labels."""
+    """Return the query with a zero where it has no result; only for one without labels."""
     return Query(f"{query.expression} or vector(0)", query.legend)
 
 

@@ -1,4 +1,4 @@
-"""The dashboard of what clients are served: the whole cluster at a glance."""
+"""Requests dashboard: what clients are served, the whole cluster at a glance."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The dashboard of how requests find engines, and of how these are."""
+"""Routing dashboard: how requests are placed on engines, and the state of these."""
 
 from typing import Final
 

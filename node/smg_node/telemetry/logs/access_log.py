@@ -1,4 +1,4 @@
-"""The access log: one line per answered request, written in batches.
+"""Access log: one line per answered request, written in batches.
 
 A line costs its request one append: what it is made of is put aside, and made into lines together. The sink's thread does
 the writing.
@@ -16,7 +16,7 @@ AT_ONCE: Final = 64
 
 
 class AccessLine(msgspec.Struct, omit_defaults=True, tag_field="log", tag="access"):
-    """What an operator wants to know about one request; never a header, a key or a body."""
+    """Facts of one request for operators; never a header, a key or a body."""
 
     time_ms: int
     request_id: str
@@ -35,7 +35,7 @@ class AccessLine(msgspec.Struct, omit_defaults=True, tag_field="log", tag="acces
 
 
 class Lines(Protocol):
-    """Takes finished lines."""
+    """Port to the sink that takes finished lines."""
 
     def put(self, line: bytes, /) -> None:
         """Take a line, or several, line feeds included."""
@@ -72,11 +72,13 @@ class AccessLog:
             sink.draw(self.hand_over)
 
     def turn(self, *, on: bool) -> None:
-        """Write from now on, or no more."""
+        """Turn writing on or off from now on."""
         self.enabled = on and self._sink is not None
 
     def reads(self, lines_of: Callable[[Sequence[Any]], Iterable[AccessLine]]) -> None:
-        """Make lines of what is recorded from now on with `lines_of`, a line each; it may be called in another thread."""
+        """Make lines of later records with `lines_of`, a line each; it may be called in another
+        thread.
+        """
         self._lines_of = lines_of
 
     def record(self, ended: object) -> None:
@@ -89,7 +91,7 @@ class AccessLog:
             self._move(len(aside))
 
     def _move(self, waiting: int) -> None:
-        """Let the first one wait no longer than the sink does, and no more wait than are spelled together."""
+        """Bound the wait of the first record to the sink's, and the number of records to one batch."""
         if waiting == 1:
             self._wake()
         elif waiting:

@@ -1,7 +1,8 @@
-"""Where finished lines go: a bounded buffer and one thread that writes it.
+"""Line sink of the logs: a bounded buffer and one thread that writes it, so that the loop never
+blocks.
 
-Writing to a pipe whose reader has stopped blocks, and a blocked event loop stops every stream of the
-node. So nobody but this thread writes: lines are put into a list, the thread writes the list at most
+Writing to a pipe whose reader has stopped blocks, and a blocked event loop stops every stream of
+the node. So only this thread writes: lines are put into a list, the thread writes the list at most
 ten times a second, and when 8 MiB wait, further lines are dropped and counted.
 """
 
@@ -43,7 +44,9 @@ class LineSink:
             self._wake.set()
 
     def draw(self, source: Callable[[], None]) -> None:
-        """Call `source`, in the writing thread, before anything is written: it may put what it has kept back."""
+        """Call `source`, in the writing thread, before anything is written: it may put what it has
+        kept back.
+        """
         self._sources.append(source)
 
     def wake(self) -> None:

@@ -1,4 +1,4 @@
-"""Log lines: one JSON object or one readable line each, with the request they belong to.
+"""Logs: one JSON object or one readable line per record, with the ids of its request.
 
 Everything goes through the standard library's loggers. What is passed as `extra={"fields": {…}}`
 becomes keys of the JSON line. Whatever looks like a credential is blanked in the last step, so that a

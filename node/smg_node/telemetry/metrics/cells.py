@@ -1,8 +1,9 @@
-"""What the node counts, as plain numbers: added to where something happens, put on the page when somebody scrapes.
+"""Cells of metrics: counters, gauges and histograms as plain numbers, rendered when a scrape reads.
 
-A cell belongs to the loop: nobody else writes to it, so it needs no lock, and whoever holds one may add to `value`
-himself (0.03 µs, where the counter of a Prometheus client takes 0.3 and its histogram 0.9). Cells are looked up once
-and kept, because finding one by its labels costs more than adding to it.
+A cell belongs to the loop: no other thread writes to it, so it needs no lock, and code that holds
+one may add to `value` directly (0.03 µs, where the counter of a Prometheus client takes 0.3 and its
+histogram 0.9). Cells are looked up once and kept, because finding one by its labels costs more than
+adding to it.
 """
 
 from bisect import bisect_right
@@ -25,7 +26,7 @@ LATE_MAX: Final = 128
 
 
 class Tally:
-    """One number: of a counter it only grows."""
+    """Cell of a counter or gauge: one number; of a counter it only grows."""
 
     __slots__ = ("value",)
 
@@ -39,11 +40,11 @@ class Tally:
 
 
 class Spread:
-    """How often a quantity fell between which bounds, and its sum.
+    """Cell of a histogram: counts by bucket, and the sum.
 
-    `bounds` are upper ones, with one more number of what is above all. Amounts are counted in together, a hundred in
-    sorted order for less than five one by one: whoever holds a cell may append to `late` himself, and settles it when
-    `LATE_MAX` wait there.
+    `bounds` are upper ones, with one more number of what is above all. Amounts are counted in
+    together, a hundred in sorted order for less than five one by one: code that holds a cell may
+    append to `late` directly, and settles it when `LATE_MAX` wait there.
     """
 
     __slots__ = ("_counts", "_sum", "bounds", "late")
@@ -69,7 +70,7 @@ class Spread:
             self.settle()
 
     def settle(self) -> None:
-        """Count in what is late."""
+        """Count the amounts in `late` in."""
         late, counts = self.late, self._counts
         # In the order in which they came: a sum of floats depends on it.
         self._sum = sum(late, self._sum)
@@ -86,13 +87,13 @@ class Spread:
 
     @property
     def counts(self) -> Sequence[int]:
-        """How many fell where."""
+        """Counts by bucket."""
         self.settle()
         return self._counts
 
     @property
     def sum(self) -> float:
-        """All of them together."""
+        """Sum of all amounts."""
         self.settle()
         return self._sum
 
@@ -108,10 +109,11 @@ class Spread:
 
 
 class Cells(Collector):
-    """The cells of the metrics that are pushed, by their labels, in the order in which those were declared.
+    """Cells of the pushed metrics, by their labels, in the order in which those were declared.
 
-    A metric without labels is there from the start, at zero; one with labels has a cell as soon as somebody asked.
-    Whoever adds to them later than things happen does so in `before`, which is called before anybody reads.
+    A metric without labels is there from the start, at zero; one with labels has a cell from its
+    first look-up. Code that adds to them later than things happen does so in `before`, which is
+    called before every read.
     """
 
     def __init__(self, metrics: Iterable[Metric], *, before: Callable[[], None]) -> None:
@@ -154,7 +156,7 @@ class Cells(Collector):
         return self._spreads[metric]
 
     def describe(self) -> list[Family]:
-        """Name nothing ahead of time; see `metrics`."""
+        """Name nothing ahead of time; see `meters`."""
         return []
 
     def collect(self) -> Iterator[Family]:

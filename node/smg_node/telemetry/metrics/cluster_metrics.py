@@ -1,6 +1,7 @@
-"""What an operator watches while it happens: the metrics that nodes tell each other of when nobody names any.
+"""Cluster metrics: the default set that a node returns to its peers when no names are asked for.
 
-Those of the process are not ours, and are declared here for whoever reads them by name.
+An operator watches them live. Those of the process are the client library's, and are declared here
+for readers that name them.
 """
 
 from typing import Final

@@ -1,6 +1,7 @@
-"""How long everything stood still while Python looked for unused objects, as a metric.
+"""GC pauses: time the process stood still for Python's garbage collector, as a metric.
 
-Python calls back before and after each look; what is added up is the time between the two, on the monotonic clock.
+Python calls back before and after each collection; what is added up is the time between the two, on
+the monotonic clock.
 """
 
 import gc
@@ -23,7 +24,9 @@ class GcPauses:
         self._seconds: Final = [0.0] * _GENERATIONS
 
     def called(self, phase: str, said: Mapping[str, int]) -> None:
-        """Take what Python says: `start` before a look and `stop` after it, with its `generation`."""
+        """Take a callback of Python's collector: `start` or `stop` of a collection, with its
+        `generation`.
+        """
         if phase == "start":
             self._began_s = self._now_s()
         elif self._began_s is not None:

@@ -1,4 +1,4 @@
-"""How late the event loop is, because one slow callback delays every stream of it.
+"""Loop lag: how late the event loop runs its timers, because a slow callback delays every stream.
 
 A timer is set ten times a second; how long after its time it fires is the lag. Over 20 ms is logged,
 at most once a second; over 100 ms is counted as a stall as well.
@@ -25,7 +25,7 @@ _log = logging.getLogger("smg_node.telemetry")
 
 
 class LagJudge:
-    """Decides what one observed lag means; knows no loop."""
+    """Decides whether an observed lag is logged or counted; independent of any loop."""
 
     def __init__(self, meters: Meters) -> None:
         self._meters = meters

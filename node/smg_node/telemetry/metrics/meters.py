@@ -1,4 +1,4 @@
-"""What the node counts, and how a scrape reads it.
+"""Meters of a node: all its metric series, the methods that count into them, and the scrape page.
 
 Series live in one registry object that the wiring makes and passes around; nothing is global. Label
 children are looked up once and kept, because `labels()` costs more than the increment it leads to.
@@ -79,7 +79,7 @@ class _Model:
 
 
 class _Pulled(Collector):
-    """Reads the pulled metrics when somebody scrapes."""
+    """Collector of the pulled metrics, read at scrape time."""
 
     def __init__(self, failed: Callable[[Metric], None]) -> None:
         self._readings: dict[Metric, list[Reading]] = {}
@@ -165,7 +165,9 @@ class Meters:
         self._pulled.add(metric, read)
 
     def generation(self, outcome: Outcome) -> None:
-        """Count one finished generation, its tokens and its times: soon, and before anybody reads the counts."""
+        """Count one finished generation, its tokens and its times: soon, and before the counts are
+        read.
+        """
         self._over.append(outcome)
         if len(self._over) >= AT_ONCE:
             self._count_generations()
@@ -249,7 +251,7 @@ class Meters:
         self._joined.inc(count)
 
     def store_operation(self, operation: str, outcome: str, duration_s: float) -> None:
-        """Count what was asked of the store; both words are of a few of our own."""
+        """Count one operation of the store; both words are of a few of our own."""
         key = (operation, outcome)
         series = self._stores.get(key)
         if series is None:
@@ -260,12 +262,12 @@ class Meters:
         series[1].observe(duration_s)
 
     def store_asked(self, operation: str, outcome: str, duration_s: float) -> None:
-        """Count what was asked of the node that holds a thread; both words are of a few of our own."""
+        """Count one query to the node that holds a thread; both words are of a few of our own."""
         self.cells.tally(store_metrics.STORE_ASKED, operation, outcome).inc()
         self.cells.spread(store_metrics.STORE_ASKED_SECONDS, operation).observe(duration_s)
 
     def chain_depth(self, depth: int) -> None:
-        """Observe how many responses another one goes on from."""
+        """Observe how many responses precede one in its chain."""
         self.cells.spread(store_metrics.STORE_CHAIN_DEPTH).observe(depth)
 
     def loop_lag(self, lag_s: float) -> None:

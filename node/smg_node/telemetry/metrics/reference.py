@@ -1,4 +1,4 @@
-"""The operator's page about metrics, made from the declarations.
+"""Reference page of the metrics for operators, made from the declarations.
 
 `python -m smg_node.telemetry.metrics.reference` prints it; `deploy/reference/metrics.md` is its output.
 """

@@ -1,1 +1,1 @@
-"""Prometheus."""
+"""Prometheus rules: alerts and recordings, declared in code and rendered to rule files."""

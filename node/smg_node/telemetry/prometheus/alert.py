@@ -1,4 +1,4 @@
-"""What an alert is: when it fires, what that means, and what to do about it."""
+"""Alert declaration: expression, meaning, what to do about it, and the examples that test it."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -9,7 +9,7 @@ Severity: TypeAlias = Literal["critical", "warning"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """Series by which an alert is tried: names with labels, and what is seen once a minute.
+    """Series that test an alert: names with labels, and values once a minute.
 
     Values are in the notation of `promtool test rules`: `0+1x30` is 0, 1, 2 … 30.
     """
@@ -20,7 +20,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One alert. `expression` is PromQL, `wait_s` how long it must hold before anybody is told."""
+    """One alert. `expression` is PromQL, `wait_s` how long it must hold before the alert fires."""
 
     name: str
     severity: Severity

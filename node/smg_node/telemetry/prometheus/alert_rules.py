@@ -1,4 +1,4 @@
-"""The rules, their tests and their page, made from the declared alerts.
+"""Alert rules for Prometheus, their tests and the operator's page, made from the declared alerts.
 
 `python -m smg_node.telemetry.prometheus.alert_rules rules|tests|page` prints one of them; `tools/reference.sh` keeps the files.
 """
@@ -31,7 +31,9 @@ def render_rules() -> str:
 
 
 def render_rule_tests() -> str:
-    """Return a file for `promtool test rules`: of each alert, that it fires and that it keeps quiet."""
+    """Return a file for `promtool test rules`: of each alert, that it fires and that it stays
+    silent.
+    """
     tests = [
         _rule_test(alert, series, fires=fires)
         for alert in ALERTS

@@ -1,4 +1,6 @@
-"""Every alert, once: the rules for Prometheus, their tests and the operator's page are made from this list."""
+"""Alerts, each declared once: the Prometheus rules, their tests and the operator's page come from
+here.
+"""
 
 from smg_node.telemetry.prometheus.alert import Alert, Example
 

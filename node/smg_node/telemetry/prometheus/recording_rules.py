@@ -1,4 +1,4 @@
-"""The rule file for Prometheus, made from the declared recordings.
+"""Recording rules: the rule file for Prometheus, made from the declared recordings.
 
 `python -m smg_node.telemetry.prometheus.recording_rules` prints it; `deploy/prometheus/recording.yaml` is its output.
 """

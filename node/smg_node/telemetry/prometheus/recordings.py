@@ -1,6 +1,8 @@
-"""What Prometheus works out ahead of time, declared once: what dashboards of the whole cluster and autoscalers read.
+"""Recordings: series Prometheus precomputes for dashboards of the whole cluster and for
+autoscalers.
 
-Names are those of the house `smg:WHAT:HOW`, by job: a cluster is asked, and its nodes come and go.
+Names have the form `smg:WHAT:HOW`. Series are by job: a cluster is queried, and its nodes come and
+go.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,9 @@
-"""Which request is being served here: what logs and child spans need to know without being told.
+"""Request scope: context variable with the current request's ids and trace, for logs and child
+spans.
 
 A context variable, not a global: every task has its own, and a task starts with a copy of its
-parent's. It is the one thing in this house that is not passed by hand, because a log line or a span
-five calls down belongs to the request whatever the functions between them know.
+parent's. It is the one thing in this code base that is not passed as an argument, because a log
+line or a span five calls down belongs to the request whatever the functions between them know.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ class Span:
     __slots__ = ()
 
     def set(self, name: str, value: str | int | float | bool) -> None:
-        """Remember a fact about the work."""
+        """Attach a fact about the work."""
 
     def headers(self) -> dict[str, str]:
         """Return the headers that make a callee's spans children of this one."""
@@ -39,7 +40,7 @@ NO_SPAN: Final = Span()
 
 
 class Trace:
-    """One request's place in a trace; this one is in none, or in one nobody wants recorded."""
+    """One request's place in a trace; this class is for no trace, or for one that is not sampled."""
 
     __slots__ = ("_upstream", "sampled", "trace_id")
 
@@ -58,7 +59,7 @@ class Trace:
         return NO_SPAN
 
     def set(self, name: str, value: str | int | float | bool) -> None:
-        """Remember a fact about the request."""
+        """Attach a fact about the request."""
 
     def end(self, status: int, error_code: str = "") -> None:
         """Close the request's own span; later children of it still belong to it."""

@@ -1,7 +1,8 @@
-"""The W3C trace context: read from two headers, tolerant of anything in them.
+"""Trace context of the W3C: parsed from `traceparent` and `tracestate`, tolerant of malformed
+values.
 
 Follows "Trace Context" (W3C Recommendation, 2021): a `traceparent` that is not exactly right is as
-good as none, and a `tracestate` nobody can trust is dropped while the trace goes on.
+good as none, and a malformed `tracestate` is dropped while the trace goes on.
 """
 
 import re
@@ -20,7 +21,7 @@ _NO_SPAN_ID: Final = "0" * 16
 
 @dataclass(frozen=True, slots=True)
 class TraceContext:
-    """Where a request stands in somebody's trace. Ids are lower-case hex; `state` may be empty."""
+    """A request's place in its caller's trace. Ids are lower-case hex; `state` may be empty."""
 
     trace_id: str
     span_id: str

@@ -1,4 +1,4 @@
-"""Traces: who is sampled is decided before any span exists.
+"""Tracer: decides sampling before any span exists, and exports sampled traces by OpenTelemetry.
 
 A span costs 12 to 79 us, a decision 0.2. So `Tracer.begin` first looks at the caller's `traceparent`
 (its sampled flag decides) or draws against the ratio, and only a sampled request gets spans at all.
@@ -114,7 +114,7 @@ class _SampledSpan(Span):
         self._span = span
 
     def set(self, name: str, value: str | int | float | bool) -> None:
-        """Remember a fact about the work."""
+        """Attach a fact about the work."""
         self._span.set_attribute(name, value)
 
     def headers(self) -> dict[str, str]:
@@ -154,7 +154,7 @@ class _SampledTrace(Trace):
         return _SampledSpan(self._tracer.start_span(name, set_span_in_context(self._span)))
 
     def set(self, name: str, value: str | int | float | bool) -> None:
-        """Remember a fact about the request."""
+        """Attach a fact about the request."""
         self._span.set_attribute(name, value)
 
     def end(self, status: int, error_code: str = "") -> None:

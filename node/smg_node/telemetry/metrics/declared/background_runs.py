@@ -1,4 +1,4 @@
-"""Every metric of responses that outlive who asked for them, declared once."""
+"""Background run metrics: responses that are made after their client has gone."""
 
 from typing import Final
 

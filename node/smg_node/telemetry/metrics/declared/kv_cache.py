@@ -1,4 +1,4 @@
-"""Every metric of what engines say by themselves: what they have cached, and how busy they are."""
+"""KV cache metrics: what engines report by themselves, their cached blocks and their load."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Every metric of limits on requests, declared once; all are read when somebody scrapes."""
+"""Limits metrics: requests by outcome, units charged and owed; all are read at scrape time."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Every metric of the mesh, declared once; all of them are read from the mesh when somebody scrapes."""
+"""Mesh metrics: members, probes, datagrams, streams; all are read from the mesh at scrape time."""
 
 from typing import Final
 

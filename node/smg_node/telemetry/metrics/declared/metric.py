@@ -1,4 +1,4 @@
-"""What a metric is: its declaration, from which its series and its line in the reference are made."""
+"""Metric declaration, from which its series and its line in the reference are made."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -12,8 +12,8 @@ Merge: TypeAlias = Literal["sum", "max", "control"]
 class Metric:
     """One metric. Counters end in `_total`; units are part of the name.
 
-    A *pulled* metric has no series of its own: its value is read from the part that owns it when
-    somebody scrapes.
+    A *pulled* metric has no series of its own: its value is read from the part that owns it at
+    scrape time.
     """
 
     name: str

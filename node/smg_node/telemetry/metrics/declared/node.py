@@ -1,7 +1,9 @@
-"""Every metric of the node, declared once: name, type, labels, buckets and meaning.
+"""Node metrics, declared once: requests, generations, engines, workers, HTTP, with labels and
+buckets.
 
-`metrics.py` makes the series out of these, `reference.py` the operator's page. Those of the mesh are in
-`mesh_metrics.py`, those of shared state in `state_metrics.py`, those of what engines say in `kv_metrics.py`.
+`metrics/meters.py` makes the series out of these, `metrics/reference.py` the operator's page. The
+modules beside this one have the metrics of the other topics, such as `mesh.py`, `shared_state.py`
+and `kv_cache.py`.
 """
 
 from typing import Final

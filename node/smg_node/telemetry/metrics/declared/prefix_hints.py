@@ -1,4 +1,4 @@
-"""Every metric of what nodes tell each other of the engines' prefix caches."""
+"""Prefix hints metrics: what nodes exchange about the engines' prefix caches."""
 
 from typing import Final
 

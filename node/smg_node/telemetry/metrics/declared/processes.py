@@ -1,4 +1,4 @@
-"""Metrics of the processes of a node, where it has several, declared once; read when somebody scrapes."""
+"""Processes metrics of a node that has several: linked and lost ones; all are read at scrape time."""
 
 from typing import Final
 

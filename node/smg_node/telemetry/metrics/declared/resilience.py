@@ -1,4 +1,4 @@
-"""Every metric of what happens when workers fail or are full, declared once; all are read when somebody scrapes."""
+"""Resilience metrics: breakers, retries, overload and the wait queue; all are read at scrape time."""
 
 from typing import Final
 

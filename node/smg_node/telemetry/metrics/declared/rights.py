@@ -1,4 +1,6 @@
-"""Every metric of what nodes tell each other of rights to spend limits; all are read when somebody scrapes."""
+"""Rights metrics: packets, saves and refusals of rights to spend limits; all are read at scrape
+time.
+"""
 
 from typing import Final
 

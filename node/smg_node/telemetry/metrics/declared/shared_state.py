@@ -1,4 +1,6 @@
-"""Every metric of the state that nodes share, declared once; all are read when somebody scrapes."""
+"""Shared state metrics: entries, documents, saves and upkeep of replicated state; all are read at
+scrape time.
+"""
 
 from typing import Final
 

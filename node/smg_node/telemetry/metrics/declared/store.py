@@ -1,4 +1,4 @@
-"""Every metric of the store that remembers chats, declared once."""
+"""Store metrics: operations of the history store, their times, rows and depth of chains."""
 
 from typing import Final
 

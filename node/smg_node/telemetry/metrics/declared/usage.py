@@ -1,4 +1,4 @@
-"""Every metric of what tenants used, declared once; all are read when somebody scrapes."""
+"""Usage metrics: failed writes and lost counts of what tenants used; all are read at scrape time."""
 
 from typing import Final
 
