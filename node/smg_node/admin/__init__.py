@@ -1,1 +1,3 @@
-"""The `smg-admin` command: the operator's view over the admin API."""
+"""Admin command line `smg-admin`: the operator's view of a node and its cluster, over the admin
+API.
+"""

@@ -1,4 +1,5 @@
-"""The `smg-admin` command: an operator's view of a node, over its admin API.
+"""CLI of operators, the `smg-admin` command: parses arguments and loads the sub-command that is
+asked for.
 
 Exit codes: 0 ok, 1 failed, 2 bad usage. Only typer is imported to show a help text: what speaks HTTP or
 draws tables is imported by the command that needs it.

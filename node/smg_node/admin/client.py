@@ -1,4 +1,4 @@
-"""The admin API over HTTP: one request, one answer, and a clear line for everything that can go wrong.
+"""Client of the admin API over HTTP: one request, one answer, and one clear line for every failure.
 
 The standard library's client is enough for this and starts fast. Proxies of the environment are not
 used: the admin API answers loopback and trusted networks, which no proxy should see.
@@ -21,7 +21,7 @@ _MESSAGE_MAX_CHARACTERS: Final = 2_000
 
 
 class AdminError(Exception):
-    """What went wrong, in one line for an operator."""
+    """A failure, as one line for an operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class AdminClient:
-    """Speaks with one node. `url` is its base, `key` empty or an admin key."""
+    """Client of one node. `url` is its base, `key` empty or an admin key."""
 
     url: str
     key: str
@@ -76,7 +76,7 @@ class AdminClient:
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> Answer:
-        """Return the answer whatever its status; AdminError where there is none that can be understood.
+        """Return the answer whatever its status; AdminError where there is none that can be read.
 
         `path` are segments, percent-encoded here.
         """
@@ -95,7 +95,7 @@ class AdminClient:
 
     @contextmanager
     def _troubles(self, patience_s: float) -> Iterator[None]:
-        """Put whatever goes wrong with a connection into one line."""
+        """Turn any failure of a connection into an AdminError of one line."""
         import http.client
 
         try:
@@ -156,7 +156,7 @@ class AdminClient:
 
 
 def _base(url: str) -> SplitResult:
-    """The parts of the node's URL; AdminError where it is none."""
+    """Return the parts of the node's URL; AdminError where it is none."""
     try:
         base = urlsplit(url)
         whole = base.scheme in ("http", "https") and bool(base.hostname) and base.port != 0
@@ -178,7 +178,9 @@ def _connection(base: SplitResult, timeout_s: float) -> "HTTPConnection":
 
 
 def _message(body: Any) -> str:
-    """The message of an error body, in either envelope this house has; empty if there is none."""
+    """Return the message of an error body, in either envelope that nodes use; empty if there is
+    none.
+    """
     error = body.get("error") if isinstance(body, dict) else None
     message = error.get("message") if isinstance(error, dict) else error
     return message[:_MESSAGE_MAX_CHARACTERS] if isinstance(message, str) else ""

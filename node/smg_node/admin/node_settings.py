@@ -1,4 +1,4 @@
-"""What a node of this configuration would be told: for commands that need no node to run."""
+"""Node settings for commands that run without a node: the configuration a node would read here."""
 
 import os
 from typing import TYPE_CHECKING, Annotated
@@ -29,7 +29,7 @@ NodeName = Annotated[
 def settings_of(
     *, store: str = "", config: str = "", data_dir: str = "", name: str = ""
 ) -> "Settings":
-    """Return its settings; AdminError says what is wrong with them."""
+    """Return the node's settings; AdminError with what is wrong with them."""
     from smg_node.config.schema.knob import Schema
     from smg_node.config.schema.problems import ConfigurationError
     from smg_node.config.settings import Settings

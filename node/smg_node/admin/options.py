@@ -1,4 +1,4 @@
-"""What holds for every sub-command: whom to ask, as whom, how long to wait, in which form to answer."""
+"""Options of every sub-command: node URL, admin key, time-out, form of the output."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

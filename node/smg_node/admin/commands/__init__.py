@@ -1,1 +1,1 @@
-"""Commands."""
+"""Commands of `smg-admin`, one module each."""

@@ -1,4 +1,6 @@
-"""`smg-admin audit`: who changed what, on any node; and `smg-admin sessions`: where routing keys go."""
+"""Audit commands: `smg-admin audit` lists who changed what; `smg-admin sessions` shows routing
+keys.
+"""
 
 from typing import Annotated, Any, Final
 

@@ -1,4 +1,4 @@
-"""`smg-admin cluster`: who is in the cluster, what happened to whom, and how a node leaves the work."""
+"""Cluster commands, `smg-admin cluster`: members, events, join, leave, drain, keyring."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""`smg-admin completion`: the script that lets a shell complete sub-commands and flags."""
+"""Completion command, `smg-admin completion`: prints the shell script that completes its arguments."""
 
 from enum import Enum
 from typing import Annotated, Final

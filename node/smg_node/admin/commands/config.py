@@ -1,4 +1,6 @@
-"""`smg-admin config`: the settings of the whole cluster, seen and changed while it runs."""
+"""Config commands, `smg-admin config`: settings of the whole cluster, read and changed while it
+runs.
+"""
 
 import json
 from collections.abc import Mapping, Sequence

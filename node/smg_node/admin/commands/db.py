@@ -1,4 +1,4 @@
-"""`smg-admin db`: the tables of history, looked at and brought up to date. No node has to run for it.
+"""Database commands, `smg-admin db`: status and migration of the history tables, without a node.
 
 Where they are is what a node of the same configuration would be told: by its file, the environment, or here.
 """

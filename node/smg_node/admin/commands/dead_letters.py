@@ -1,4 +1,4 @@
-"""`smg-admin db dead`: turns that the store did not take, shown, given back to the spool, or dropped.
+"""Dead letter commands, `smg-admin db dead`: turns the store refused, listed, retried or dropped.
 
 They are files of one node, so this runs on its machine; the node itself need not run. One that does finds within
 seconds what was given back.

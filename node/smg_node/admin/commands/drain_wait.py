@@ -1,4 +1,5 @@
-"""`smg-admin cluster drain`: a member takes no new work, and whoever waits sees how much is still open there.
+"""Drain with wait, `smg-admin cluster drain`: drains a member and reports how much is still open
+there.
 
     looks, twice a second ──▶ what the member says ──▶ a line of progress, or the outcome
 
@@ -34,7 +35,7 @@ View: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """What came of waiting: the last that the member said, and what went wrong with the last look."""
+    """Result of waiting: the member's last status, and the failure of the last look."""
 
     outcome: Outcome
     waited_s: float
@@ -119,7 +120,7 @@ def waited_for(
 
 
 def outcome_of(first: View, last: View, *, trouble: str, blind: bool, late: bool) -> Outcome | None:
-    """Return what came of it, or None while there is something to wait for.
+    """Return the outcome, or None while there is something to wait for.
 
     `trouble`: the last look failed, `blind`: so did all for a while, `late`: the time is up.
     """
@@ -164,7 +165,7 @@ def outcome_text(node: str, waited: Waited) -> str:
 
 
 def _handed_over(view: View) -> str:
-    """What goes over to others when it is stopped."""
+    """Return in words what goes over to other nodes when it is stopped."""
     duties = view["duties"]
     kept = [
         *([_some(duties["limits"], "limit")] if duties["limits"] else []),
@@ -242,7 +243,7 @@ class _Progress:
 
 
 def _printable(text: str) -> str:
-    """What a prober calls itself must not steer the terminal."""
+    """Return a prober's name without characters that steer the terminal."""
     return "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in text)
 
 

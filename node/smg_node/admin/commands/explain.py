@@ -1,4 +1,6 @@
-"""`smg-admin explain`: why a request went where it went, and what became of it."""
+"""Explain command, `smg-admin explain`: why a request was placed where it was, and what became of
+it.
+"""
 
 import json
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
-"""`smg-admin cluster keyring`: keys made, and carried to every member in three safe steps.
+"""Keyring commands, `smg-admin cluster keyring`: makes keys, and rotates them over all members in
+three steps.
 
-A rotation is `install` (everybody can read the new key), `use` (everybody writes with it), `remove` (the old
-one is gone). A step that not every member took is refused, so that nobody is cut off.
+A rotation is `install` (all members can read with the new key), `use` (all write with it), `remove`
+(the old one is gone). A step that not every member took is refused, so that no member is cut off.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""`smg-admin keys`: API keys of the whole cluster, made, listed and revoked."""
+"""Key commands, `smg-admin keys`: API keys of the whole cluster, made, listed and revoked."""
 
 import os
 import re

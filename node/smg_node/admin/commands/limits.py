@@ -1,4 +1,6 @@
-"""`smg-admin limits`: what tenants, keys and models may spend in the whole cluster, set, and seen while it is spent."""
+"""Limit commands, `smg-admin limits`: limits of tenants, keys and models in the cluster, and their
+use.
+"""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`smg-admin status`, `models` and `loads`: how a node and what it serves are doing."""
+"""Overview commands, `smg-admin status`, `models` and `loads`: state of a node and what it serves."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final

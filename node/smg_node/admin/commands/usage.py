@@ -1,4 +1,4 @@
-"""`smg-admin usage`: what tenants, keys and models used in the whole cluster, and what it cost."""
+"""Usage command, `smg-admin usage`: requests, tokens and cost of tenants, keys and models."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""`smg-admin workers`: see, add, drain and remove the engines behind a node."""
+"""Worker commands, `smg-admin workers`: lists, adds, drains and removes the engines of the cluster."""
 
 import time
 from collections.abc import Mapping

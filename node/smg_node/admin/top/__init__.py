@@ -1,1 +1,1 @@
-"""`smg-admin top`: the whole cluster as it works, seen through any of its nodes."""
+"""Top: `smg-admin top`, a live screen of the whole cluster, seen through any of its nodes."""

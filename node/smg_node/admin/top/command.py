@@ -1,4 +1,4 @@
-"""The command `smg-admin top`: what may be typed, and in which form the cluster is shown."""
+"""Top command, `smg-admin top`: its arguments, and the form of output: screen, text or JSON."""
 
 import json
 import shutil

@@ -1,4 +1,6 @@
-"""What is on the screen: what somebody wants to see of a view, drawn into so many lines and columns. Pure."""
+"""Frame of the screen: draws a view, as the operator chose it, into so many lines and columns.
+Pure.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -35,7 +37,9 @@ _PAGE: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class ViewOptions:
-    """What somebody wants to see. `sorts` has the column of each pane that is not sorted as at first."""
+    """The operator's choice of what is shown. `sorts` has the column of each pane that is not in
+    its first order.
+    """
 
     pane: int = 0
     sorts: dict[str, str] = field(default_factory=dict)
@@ -48,7 +52,7 @@ class ViewOptions:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What there is to be seen: the last view, whom it is from, when that was, and what went wrong since."""
+    """What can be drawn: the last view, its node and time, and the failure since."""
 
     view: View | None
     time: str
@@ -57,9 +61,9 @@ class Scene:
 
 
 def pressed(wish: ViewOptions, key: str, rows: int = 0) -> ViewOptions:
-    """Return what somebody wants who pressed a key; one without a meaning changes nothing.
+    """Return the options after a key press; a key without a meaning changes nothing.
 
-    `rows` are in the longest table of the pane: below the last one there is nothing to be seen.
+    `rows` is the number in the longest table of the pane, which bounds scrolling.
     """
     if key.isdigit() and 1 <= int(key) <= len(PANES):
         return replace(wish, pane=int(key) - 1, offset=0, keys=False)
@@ -125,7 +129,7 @@ def draw(scene: Scene, wish: ViewOptions, width: int, height: int) -> list[Line]
 
 
 def draw_all(scene: Scene, panes: Sequence[Pane], width: int) -> list[Line]:
-    """Return all there is of these panes, for whoever reads without a terminal."""
+    """Return these panes in full, for output without a terminal."""
     lines: list[Line] = list(_head(scene))
     for pane in panes:
         for section in pane.sections:
@@ -192,7 +196,7 @@ def _tabs(wish: ViewOptions, scene: Scene) -> Line:
 
 
 def _notes(scene: Scene) -> list[Line]:
-    """Return what is wrong: with asking, else with the first node that has something to say."""
+    """Return the problems: of the query, else of the first node that reports one."""
     if scene.trouble:
         return [[Span(printable(scene.trouble), "bad")]]
     noted = [] if scene.view is None else [node for node in scene.view.nodes if node.note]

@@ -1,11 +1,11 @@
-"""What happened between two snapshots: rates of counters, and how long things took. Pure.
+"""Interval between two snapshots: rates of counters, and quantiles of times from histograms. Pure.
 
-Every node is reckoned with by its own clock, so that an answer that was late makes no rate wrong. A counter that is
-lower than before began anew with its node, and all of it is new. Of a node that was not there before nothing can
-be said yet.
+Every node's rates are by its own clock, so that a late answer makes no rate wrong. A counter that
+is lower than before began anew with its node, and all of it is new. A node that was not there
+before has no rates yet.
 
-Whatever is asked for is told of all groups at a time, `by` the value of a label, by node, or all in one: a cluster
-with a thousand tenants is gone through once a number, and not once a tenant.
+Every result is for all groups at a time, `by` the value of a label, by node, or all in one: a
+cluster with a thousand tenants is gone through once a number, and not once a tenant.
 """
 
 from bisect import bisect_left
@@ -47,7 +47,9 @@ class Interval:
         return found
 
     def largest(self, name: str, by: str = TOGETHER, **wanted: str) -> dict[str, float]:
-        """Return the largest values of a gauge that several nodes were told by the same third."""
+        """Return the largest value of each group, of a gauge that several nodes get from one
+        source.
+        """
         found: dict[str, float] = {}
         for group, value in self._values(name, by, wanted):
             found[group] = max(value, found.get(group, value))
@@ -65,7 +67,7 @@ class Interval:
         return found
 
     def spreads(self, name: str, by: str = TOGETHER, **wanted: str) -> dict[str, list[float]]:
-        """Return how many of what a histogram is of were not above each bound, of those that ended in between."""
+        """Return the counts of a histogram up to each bound, of what was added in between."""
         found: dict[str, list[float]] = {}
         width = len(self.bounds(name)) + 1
         for before, counts in self._pairs:
@@ -95,7 +97,7 @@ class Interval:
     def _group(
         self, name: str, by: str, counts: NodeCounts, labels: Labels, wanted: Mapping[str, str]
     ) -> str | None:
-        """Return which group a series belongs to; None for none."""
+        """Return the group of a series; None for none."""
         names = self.now.metrics[name].labels if name in self.now.metrics else ()
         for label, value in wanted.items():
             if label not in names or labels[names.index(label)] != value:

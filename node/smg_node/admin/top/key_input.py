@@ -1,4 +1,4 @@
-"""What a terminal sends when keys are pressed, as names of keys. Pure: bytes in, names out, however they are cut."""
+"""Key input of a terminal: turns bytes into names of keys, however the bytes are cut. Pure."""
 
 from typing import Final
 
@@ -17,7 +17,9 @@ _SEQUENCE_MAX_BYTES: Final = 16
 
 
 class Keys:
-    """Reads keys. A sequence that is cut is read when its rest comes; what means nothing is left out."""
+    """Parser of keys. A sequence that is cut is read when its rest comes; unknown ones are left
+    out.
+    """
 
     def __init__(self) -> None:
         self._rest = b""

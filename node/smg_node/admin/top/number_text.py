@@ -1,4 +1,4 @@
-"""Numbers as a table has them: three digits that say something, and a unit. What is not known is a dash."""
+"""Number text in tables: three significant digits and a unit; a dash for what is unknown."""
 
 from typing import Final
 

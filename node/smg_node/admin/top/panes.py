@@ -1,4 +1,4 @@
-"""The four panes: which tables each has, and which columns matter most. Pure."""
+"""Panes of the screen: the four of them, the tables of each, and the rank of their columns. Pure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -182,7 +182,9 @@ def _shown(line: LimitLine, amount: int) -> float:
 
 
 def _say_left(amount: float | None) -> str:
-    """Return what is left; unknown to a node that spends what stands with it and hears of no more."""
+    """Return what is left as text; unknown at a node that spends its own part and receives no
+    reports.
+    """
     return format_number(None if amount is None or amount < 0 else amount)
 
 

@@ -1,7 +1,9 @@
-"""Looks at the cluster through one of its nodes, and through another one when that does not answer.
+"""Poller of the cluster: reads it through one node, and through another one when that does not
+answer.
 
-Whom it may ask are the nodes it was told of, and all that those named as living: an operator goes on to see the
-cluster while the node he began with dies. A node that refuses is not passed over, as the others would say the same.
+It may ask the nodes given to it, and all that those named as living: an operator goes on to see the
+cluster while the first node dies. A node that refuses is not passed over, as the others would
+refuse as well.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +24,7 @@ _BROKEN: Final = 500
 
 
 class Poller:
-    """`client` says as whom to ask and how long to wait; `urls` are the nodes to begin with."""
+    """Poller; `client` has the key and the time-out, `urls` are the nodes to begin with."""
 
     def __init__(self, client: AdminClient, urls: Sequence[str]) -> None:
         assert urls, "there is one node to begin with"
@@ -80,4 +82,4 @@ class Poller:
 
 
 class _AwayError(Exception):
-    """This node cannot be asked now; another one may."""
+    """This node does not answer now; another one may."""

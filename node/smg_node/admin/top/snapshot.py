@@ -1,4 +1,4 @@
-"""What a node said of the whole cluster at one moment, read. Pure."""
+"""Snapshot of the whole cluster at one moment, parsed from a node's answers. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ _MISUNDERSTOOD: Final = "the node says nothing that is understood here; is it of
 
 
 class SnapshotError(ValueError):
-    """What was said is not what a node says; the message is for an operator."""
+    """The answers have not the form of a node's; the message is for an operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """How a metric is to be read: the names of its labels, and of a histogram its bounds."""
+    """Form of a metric: the names of its labels, and of a histogram its bounds."""
 
     labels: Sequence[str] = ()
     buckets: Sequence[float] = ()
@@ -24,7 +24,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class NodeCounts:
-    """One node. `silent` says why it tells nothing; then there are no `rows`.
+    """One node. `silent` is why it reports nothing; then there are no `rows`.
 
     `at_s` is its own clock. `cut` says that some rows are missing, as they were too many.
     """
@@ -45,7 +45,7 @@ class NodeCounts:
 
 @dataclass(frozen=True, slots=True)
 class WorkerCard:
-    """One worker, as the node that was asked has it. `url` is what metrics call it."""
+    """One worker, as the queried node has it. `url` is its name in metrics."""
 
     url: str
     model: str
@@ -79,7 +79,7 @@ class Snapshot:
 
 
 def read_snapshot(numbers: Any, workers: Any | None = None, limits: Any | None = None) -> Snapshot:
-    """Return what the three answers say; SnapshotError where they say something else."""
+    """Return the snapshot in the three answers; SnapshotError where they have another form."""
     try:
         metrics = {
             str(name): Metric(tuple(map(str, said["labels"])), tuple(map(float, said["buckets"])))

@@ -1,4 +1,6 @@
-"""A table that fits: what matters least goes first when there is no room, and names are cut before numbers are. Pure."""
+"""Table layout for a narrow terminal: drops columns by rank first, then cuts names, never numbers.
+Pure.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A terminal while something is watched on it: its keys one by one, its screen as a whole, and all of it given back."""
+"""Terminal control: single keys, full-screen drawing, and the restored state at the end."""
 
 import os
 import select
@@ -25,7 +25,7 @@ _LOCAL_FLAGS: Final = 3
 
 
 def is_terminal() -> bool:
-    """Return whether somebody sits at both ends, at something that can draw."""
+    """Whether input and output are terminals, and the output can be drawn on."""
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
@@ -40,7 +40,7 @@ class Terminal:
 
     @property
     def size(self) -> tuple[int, int]:
-        """How many columns and lines there are now."""
+        """Present number of columns and lines."""
         width, height = shutil.get_terminal_size()
         return width, height
 
@@ -57,7 +57,7 @@ class Terminal:
     def pressed(self, within_s: float) -> list[str]:
         """Return the keys that are pressed, as soon as there are any, or none after that time.
 
-        A terminal that is gone has its user press `ctrl-d`.
+        A terminal that is gone reads as `ctrl-d`.
         """
         readable, _, _ = select.select([self._fd], [], [], within_s)
         if not readable:

@@ -1,4 +1,4 @@
-"""Lines of a terminal: spans of text in a style, as wide as they will be there. Pure."""
+"""Terminal lines: styled spans, measured, cut and padded by display width. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ Line: TypeAlias = Sequence[Span]
 
 
 def printable(text: str) -> str:
-    """Return text that steers no terminal: names are what tenants and engines say they are."""
+    """Return text without control characters: names come from tenants and engines."""
     if text.isprintable():
         return text
     return "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in text)

@@ -1,6 +1,7 @@
-"""What is shown of an interval: the cluster in a few numbers, and a line for every node, model, worker, tenant, limit.
+"""View of an interval: totals of the cluster, and a line for every node, model, worker, tenant,
+limit.
 
-Pure. None is what is not known, as a rate before the second look.
+None stands for the unknown, such as a rate before the second look. Pure.
 """
 
 from collections import Counter
@@ -35,7 +36,7 @@ STALLS: Final = "smg_node_loop_stalls_total"
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What went through, in a second; times in seconds, `cached` a part of the prompts' tokens.
+    """Traffic per second; times in seconds, `cached` a part of the prompts' tokens.
 
     `requests` are generations: what probes, scrapes and operators ask for is no work.
     """
@@ -123,7 +124,7 @@ class LimitLine:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All of it. `workers` and `limits` are None where they were not asked for."""
+    """The whole view. `workers` and `limits` are None where they were not asked for."""
 
     node: str
     total: Flow
@@ -139,7 +140,7 @@ class View:
 
 
 def view_of(interval: Interval) -> View:
-    """Return what is shown of it."""
+    """Return the view of an interval."""
     now = interval.now
     status = {"status": "ready"}
     here = now.node
@@ -167,7 +168,7 @@ def _inflight(interval: Interval) -> dict[str, float]:
 
 
 def _flows(interval: Interval, by: str) -> Callable[[str], Flow]:
-    """Return what tells of one group what went through it."""
+    """Return a function from a group to its traffic."""
     requests = _rates(interval, GENERATIONS, by)
     failed = _rates(interval, GENERATIONS, by, outcome="failed")
     refused = _rates(interval, GENERATIONS, by, outcome="refused")
@@ -192,7 +193,7 @@ def _flows(interval: Interval, by: str) -> Callable[[str], Flow]:
 
 
 def _rates(interval: Interval, name: str, by: str, **wanted: str) -> Callable[[str], float | None]:
-    """Return what tells of one group how much a counter grew in a second: not at all where it has no series."""
+    """Return a function from a group to its rate of a counter: None where it has no series."""
     known, rates = interval.seen_twice, interval.rates(name, by, **wanted)
 
     def rate(group: str) -> float | None:

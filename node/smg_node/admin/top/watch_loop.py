@@ -1,4 +1,6 @@
-"""The loop behind `smg-admin top`: looks again and again, and never keeps a key waiting for a node."""
+"""Watch loop of `smg-admin top`: polls again and again, and answers keys without waiting for a
+node.
+"""
 
 import time
 from collections import deque
@@ -23,14 +25,14 @@ _ENOUGH: Final = 0.75
 
 
 class Past:
-    """The latest snapshots, and what is shown of them."""
+    """The latest snapshots, and the view of them."""
 
     def __init__(self, interval_s: float) -> None:
         self._interval_s: Final = interval_s
         self._kept: Final[deque[tuple[float, Snapshot]]] = deque(maxlen=_KEPT)
 
     def seen(self, snapshot: Snapshot, now_s: float) -> View:
-        """Return what is shown now: over the time since the latest snapshot that is about an interval old."""
+        """Return the present view: since the latest snapshot that is about an interval old."""
         old = [one for at_s, one in self._kept if now_s - at_s >= _ENOUGH * self._interval_s]
         before = old[-1] if old else self._kept[0][1] if self._kept else None
         self._kept.append((now_s, snapshot))
@@ -38,7 +40,7 @@ class Past:
 
 
 class Looking:
-    """One look, taken beside the loop. A thread of its own: nothing waits for it at the end."""
+    """One poll, in a thread of its own beside the loop: nothing waits for it at the end."""
 
     def __init__(self, look: Callable[[], Snapshot]) -> None:
         self._look: Final = look
@@ -54,7 +56,7 @@ class Looking:
 
 
 def watch(reading: Poller, terminal: Terminal, interval_s: float, wish: ViewOptions) -> None:
-    """Show the cluster until somebody has seen enough; what goes wrong is shown, and tried again."""
+    """Show the cluster until the operator quits; failures are shown, and the poll tried again."""
     past, scene = Past(interval_s), Scene(None, "", interval_s)
     looking: Looking | None = None
     due_s = 0.0

@@ -1,4 +1,4 @@
-"""Settings of the cluster as an operator reads them."""
+"""Config views: settings of the cluster as rows and facts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from smg_node.admin.views.value_text import format_time, format_value
 
 
 def show_setting(options: Options, view: Mapping[str, Any]) -> None:
-    """Print one setting with all that is known of it."""
+    """Print one setting with all fields."""
     if options.as_json:
         print_json(view)
         return
@@ -31,7 +31,7 @@ def show_setting(options: Options, view: Mapping[str, Any]) -> None:
 
 
 def warn_of(view: Mapping[str, Any]) -> None:
-    """Say on the side what an operator should know about a setting."""
+    """Print warnings about a setting to stderr."""
     if view["ignored"]:
         tell(f"{view['key']} is not followed by this node: {view['ignored']}")
     for rival in view["conflicts"]:

@@ -1,4 +1,4 @@
-"""A journey as an operator reads it: a story in the order of time, with the reasons in words.
+"""Journey view: a request's journey as text, in the order of time, with the reasons in words.
 
 Where a policy computes costs, the candidates stand in a table and one sentence says what decided; where it
 does not, the sentence says by which rule it chooses instead.
@@ -34,7 +34,7 @@ _HALF_A_MS_S: Final = 0.0005
 
 
 def draw_explained(told: Mapping[str, Any]) -> str:
-    """Return all journeys that a node told of one request, and who could not be asked."""
+    """Return all journeys of one request, and the nodes that did not answer."""
     journeys: Sequence[Mapping[str, Any]] = told["journeys"]
     parts = [_journey(journey, told["workers"]) for journey in journeys]
     if len(parts) > 1:
@@ -166,7 +166,7 @@ def _candidates(step: Mapping[str, Any], urls: Mapping[str, str]) -> list[str]:
 
 
 def _reason(step: Mapping[str, Any]) -> str:
-    """What decided, in a sentence."""
+    """Return in a sentence what decided."""
     if step["why"] == "target":
         return "The client named this worker; no other was considered."
     if step["policy"] == _PROBE:
@@ -223,7 +223,7 @@ def _cost(seconds: float | None) -> str:
 
 
 def _span(seconds: float) -> str:
-    """A span of time to three digits, or in two units from a minute on."""
+    """Return a span of time to three digits, or in two units from a minute on."""
     if seconds >= 60:
         return format_span(seconds)
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"

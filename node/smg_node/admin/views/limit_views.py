@@ -1,4 +1,4 @@
-"""Limits as an operator types and reads them."""
+"""Limit views: limits as they are typed by operators, and as rows and facts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
@@ -45,7 +45,7 @@ def read_amount(unit: str, text: str) -> Mapping[str, Any]:
 
 
 def format_limits(view: Mapping[str, Any]) -> list[str]:
-    """Return each thing that a rule limits, as it could be typed."""
+    """Return each amount of a rule, as it could be typed."""
     return [
         *(
             f"{_number(one['unit'], one['amount'])} {one['unit']}/{one['window']}"
@@ -89,7 +89,7 @@ def draw_limit(shown: Mapping[str, Any]) -> str:
 
 
 def warn_of(view: Mapping[str, Any]) -> None:
-    """Say on the side what an operator should know about a limit."""
+    """Print warnings about a limit to stderr."""
     for rival in view["conflicts"]:
         limits = ", ".join(format_limits(rival)) or "a removal"
         tell(

@@ -1,4 +1,4 @@
-"""What an operator sees: tables for eyes, JSON for scripts."""
+"""Output of `smg-admin`: tables and facts for people, JSON for scripts."""
 
 import json
 import sys
@@ -87,7 +87,7 @@ def format_span(seconds: float) -> str:
 
 
 def tell(line: str) -> None:
-    """Say something on the side, where it does not disturb what is piped."""
+    """Print a remark to stderr, where it does not disturb what is piped."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""What an operator typed, as values; and values, changes and times as an operator reads them."""
+"""Value text: parses values an operator typed, and formats values, changes and times."""
 
 import json
 import sys
@@ -67,7 +67,7 @@ def format_time(time_ms: int) -> str:
 
 
 def format_change(before: Any, after: Any) -> str:
-    """Return what changed: of two objects the fields that differ, else both sides."""
+    """Return the change: of two objects the fields that differ, else both sides."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         names = sorted({*before, *after})
         changed = [name for name in names if before.get(name) != after.get(name)]

@@ -1,4 +1,4 @@
-"""`--watch`: the same picture again and again, until somebody has seen enough."""
+"""Watch loop of `--watch`: prints the same picture again and again, until Ctrl-C."""
 
 import sys
 import time
@@ -17,7 +17,7 @@ Watch: TypeAlias = Annotated[
 
 
 def watched(draw: Callable[[], str], *, interval_s: float = INTERVAL_S) -> None:
-    """Show `draw()` every `interval_s` until Ctrl-C; what goes wrong is shown, and tried again.
+    """Show `draw()` every `interval_s` until Ctrl-C; failures are shown, and it is tried again.
 
     A terminal shows one picture that changes, a pipe gets one after the other.
     """

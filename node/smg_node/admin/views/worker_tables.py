@@ -1,4 +1,4 @@
-"""Workers as an operator sees them: in tables, and one of them with all there is to say of it."""
+"""Worker tables: workers as rows, and one worker with all its fields."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -54,7 +54,7 @@ def worker_row(row: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def cluster_row(row: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return the cells of what each node says of one worker."""
+    """Return the cells of each node's verdict on one worker."""
     sights: Mapping[str, Mapping[str, Any]] = row["sights"]
     up = sorted(node for node, sight in sights.items() if sight["up"])
     down = sorted(node for node, sight in sights.items() if not sight["up"])
@@ -74,7 +74,7 @@ def cluster_row(row: Mapping[str, Any]) -> tuple[object, ...]:
 def print_worker(
     options: Options, view: Mapping[str, Any], cluster: Mapping[str, Any] | None
 ) -> None:
-    """Print one worker, and what the cluster says of it."""
+    """Print one worker, and each node's verdict on it."""
     if options.as_json:
         print_json(view if cluster is None else {**view, "cluster": cluster})
         return
