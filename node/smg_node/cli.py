@@ -1,5 +1,4 @@
-"""CLI of a node, the `smg-node` command: reads the configuration, then runs a node or prints why
-not.
+"""CLI of a node, the `smg-node` command: reads the configuration, then runs or prints why not.
 
 Exit codes: 0 stopped as asked, 1 failed, 2 bad usage or configuration. What is imported grows with
 what is asked for: `--version` needs nothing, `--help` only the settings, a start everything but these:
@@ -42,7 +41,7 @@ _LISTEN_ERRORS: Final = frozenset(
 
 
 class _Start(NamedTuple):
-    """What a node is started with: its settings, and what it says of itself before it is up."""
+    """Parameters of a start: the settings, and what the node logs before it is up."""
 
     settings: "Settings"
     introduction: str
@@ -61,11 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _guarded(run: Callable[[], int]) -> int:
     try:
         code = run()
-        # Here and not at exit, where nobody could catch it.
+        # Here and not at exit, where it could not be caught.
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # `smg-node --help-all | head`: nobody reads on. What is buffered must not be flushed at exit.
+        # `smg-node --help-all | head`: the reader is gone. What is buffered must not be flushed at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
@@ -228,7 +227,7 @@ def _import_framework() -> None:
     from smg_node.process_memory import without_certificates
 
     with without_certificates():
-        import aiohttp  # noqa: F401 - only to have it, before anybody imports it with them
+        import aiohttp  # noqa: F401 - only to have it, before other code imports it with them
 
 
 def _import_for_workers() -> None:

@@ -66,7 +66,7 @@ def settle() -> None:
     library = ctypes.CDLL(None)
     library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     for start, length in _unchanged():
-        # Refused for memory that somebody has locked; then it stays, which does no harm.
+        # Refused for memory that is locked; then it stays, which does no harm.
         library.madvise(start, length, mmap.MADV_DONTNEED)
 
 
@@ -102,7 +102,7 @@ def _unchanged() -> Iterable[tuple[int, int]]:
         with open(_SMAPS, encoding="utf-8", errors="replace") as lines:
             return list(unchanged_mappings(lines))
     except OSError:
-        # A kernel or a sandbox that does not tell.
+        # A kernel or a sandbox that does not show it.
         return ()
 
 

@@ -1,5 +1,4 @@
-"""API key as its owner holds it, `smg-ID-SECRET`: text form, SHA-256 digest of the secret,
-fingerprint.
+"""API key as its owner holds it, `smg-ID-SECRET`: text form, SHA-256 of the secret, fingerprint.
 
 The id says which key it is and is no secret; it finds the record. The secret is compared by its
 digest: it has 256 random bits, so it cannot be found from a fast digest, and checking one takes a

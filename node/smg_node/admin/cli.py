@@ -1,5 +1,4 @@
-"""CLI of operators, the `smg-admin` command: parses arguments and loads the sub-command that is
-asked for.
+"""CLI of operators, the `smg-admin` command: parses arguments and loads the chosen sub-command.
 
 Exit codes: 0 ok, 1 failed, 2 bad usage. Only typer is imported to show a help text: what speaks HTTP or
 draws tables is imported by the command that needs it.
@@ -136,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         tell(f"{PROGRAM}: {error}")
         return _FAILED
     except BrokenPipeError:
-        # `smg-admin workers list | head`: nobody reads on. What is buffered must not be flushed at exit.
+        # `smg-admin workers list | head`: the reader is gone. What is buffered must not be flushed at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
     except SystemExit as end:

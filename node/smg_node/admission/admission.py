@@ -1,8 +1,9 @@
 """Admission of requests: matches the limits, waits briefly for rights, and builds the refusal.
 
-A share that is empty here may be filled again in a few milliseconds, as long as the owner of the limit has rights
-left. So a request waits for them, not longer than a round trip takes, or up to a second where the owner has plenty;
-where it said that there is nothing left, it is refused at once. None of it costs a right.
+A share that is empty here may be filled again in a few milliseconds, as long as the owner of the
+limit has rights left. So a request waits for them, not longer than a round trip takes, or up to a
+second where the owner has plenty; where it reported that there is nothing left, it is refused at
+once. None of it costs a right.
 """
 
 from collections.abc import Mapping
@@ -174,7 +175,7 @@ def _is_sought(share: Share) -> bool:
 
 
 def _has_plenty(share: Share, cost: int) -> bool:
-    """Whether the owner said that it has so much left that several nodes may ask for as much at the same time."""
+    """Whether the owner reported so much left that several nodes may ask for as much at once."""
     return bool(share.window_ms) and share.pool >= PLENTY * cost
 
 

@@ -58,14 +58,13 @@ class HeaderValues(msgspec.Struct, frozen=True):
 def limit_headers(
     limits: Sequence[HeaderValues], family: Family, *, refused: HeaderValues | None = None
 ) -> dict[str, str]:
-    """Return the headers of these limits: the tightest of each kind, and which one is tightest of
-    all.
+    """Return the headers of these limits: the tightest of each kind, and the tightest of all.
 
     One that `refused` is named in any case.
     """
     if not limits:
         return {}
-    # One look at each: every reply to whoever has a limit has these headers.
+    # One look at each: every reply to a limited client has these headers.
     groups_of = _GROUPS_OF[family]
     tightest: dict[str, HeaderValues] = {}
     least: dict[str, float] = {}

@@ -1,5 +1,4 @@
-"""Headers of limits, cached per set of limits: only the numbers that remain are formatted anew.
-Pure.
+"""Headers of limits, cached per set of limits: only changing numbers are formatted anew. Pure.
 
 Every reply to a limited client has them, and from one to the next there is less left of each limit
 and nothing else is new. So they are put together as `header_values.limit_headers` does it, and kept
@@ -73,7 +72,7 @@ class Shown(Protocol):
         ...
 
     def remains(self) -> int:
-        """Return what a client is told to remain now."""
+        """Return what is reported to a client as remaining now."""
         ...
 
 
@@ -89,7 +88,9 @@ class _Row(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A limit on what is open at a time: no header says what remains, it may only be the one that is named."""
+    """A limit on what is open at a time: it has no header of what remains, it may only be the one
+    named.
+    """
 
     share: Share
     facts: _Facts

@@ -1,5 +1,4 @@
-"""Matched limits of a request: found once per tenant, key and model, kept until a definition
-changes. Pure.
+"""Matched limits of a request: found once per tenant, key and model, then cached. Pure.
 
 MatchedLimit   one limit, as this node meets it: its share, and what clients were told of it
 TokenWeights   how the tokens of one model count for one of them
@@ -75,10 +74,11 @@ class MatchedLimit:
         """Of the window that was told of last."""
 
     def told(self, now_ms: int, *, most: int | None = None) -> HeaderValues:
-        """Return what a client is told of it now; what remains is at most `most`.
+        """Return what is reported to a client now; what remains is at most `most`.
 
-        In a window it does not rise; in a long one, not from what an owner's word made known. What only this node
-        knows is told there, and forgotten: it may be nothing while most of a day's budget is there.
+        In a window it does not rise; in a long one, not from what an owner reported. What only this
+        node knows is reported there, and forgotten: it may be nothing while most of a day's budget
+        is there.
         """
         share = self.share
         remaining = self.remains(most=most)
@@ -94,13 +94,13 @@ class MatchedLimit:
         )
 
     def remains(self, *, most: int | None = None) -> int:
-        """Return what a client is told to remain now; as `told`."""
+        """Return what is reported to a client as remaining now; as `told`."""
         share = self.share
         heard = share.pool >= 0 and share.state in HEARD
         remaining = share.left + share.pool if heard else share.left
         if share.debt > 0:
-            # Paid from what its owner has left, or from the windows to come. Had it been told as nothing, nothing would
-            # be told until the window ends, though a day's budget may be there.
+            # Paid from what its owner has left, or from the windows to come. Had it been reported as nothing, nothing would
+            # be reported until the window ends, though a day's budget may be there.
             remaining = remaining - share.debt if heard and share.pool else 0
         if most is not None:
             remaining = min(remaining, most)
@@ -110,12 +110,14 @@ class MatchedLimit:
         return self._fallen(remaining, heard=heard, refused=most is not None)
 
     def _fallen(self, remaining: int, *, heard: bool, refused: bool) -> int:
-        """Return what remains of this window, which is no more than was told before, unless the limit was raised."""
+        """Return what remains of this window: no more than was reported before, unless the limit
+        was raised.
+        """
         share, short = self.share, self.window_ms <= _SHORT_MS
         # One that sleeps says nothing of windows: it may wake up in the same one.
         if share.window not in (self._window, _ASLEEP) or share.amount > self._amount:
             self._window = share.window
-            # Whoever still goes by the former one finds nothing in it.
+            # Code that still holds the former one finds nothing in it.
             self.least.units = UNKNOWN
             self.least = Least()
         self._amount = share.amount

@@ -14,9 +14,10 @@ class Share(Protocol):
     """What this node may spend of one limit now. Code that charges it takes from `left` and adds to
     `spent`.
 
-    `window` is the number of the window that `left` belongs to; 0 always for what has no windows, -1 while the
-    share sleeps: then `left` is 0, and what comes back late belongs nowhere. `pool` is what the owner had left when
-    it last said so, -1 if it never did. `ends_ms` is when the window ends, by the wall clock.
+    `window` is the number of the window that `left` belongs to; 0 always for what has no windows,
+    -1 while the share sleeps: then `left` is 0, and what comes back late belongs nowhere. `pool` is
+    what the owner had left at its last report, -1 if there was none. `ends_ms` is when the window
+    ends, by the wall clock.
     """
 
     key: str

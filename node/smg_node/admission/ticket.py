@@ -184,8 +184,9 @@ class Ticket(msgspec.Struct, eq=False):
     def streamed(self, prompt_tokens: int, answer_tokens: int) -> bool:
         """Take note that there are so many tokens by now. False if the answer must have more rights to go on.
 
-        Where a limit ends answers, that is so before more comes than there is a right to: what an engine has said
-        is spent. So there has to be room for one more batch as large as any so far.
+        Where a limit ends answers, that is so before more comes than there is a right to: what an
+        engine has generated is spent. So there has to be room for one more batch as large as any so
+        far.
         """
         enough, next_tokens = True, answer_tokens
         if self.matched.finish:
@@ -259,7 +260,7 @@ class Ticket(msgspec.Struct, eq=False):
         *,
         complete: bool = False,
     ) -> None:
-        """End with so much used. An answer that is `complete` tells how long the next ones may be."""
+        """End with so much used. An answer that is `complete` counts for the length estimate."""
         if self._over:
             return
         self._over = True

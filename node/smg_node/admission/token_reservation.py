@@ -1,5 +1,5 @@
-"""Token reservation of a request on one limit: taken on entry, extended while streaming, then
-settled. Pure.
+"""Token reservation of a request on one limit: taken on entry, extended while it streams, settled.
+Pure.
 
     held    rights that were taken from this node's share, each for the window of its moment
     owed    used without a right: the share's debt, paid from the windows to come
@@ -51,7 +51,7 @@ class TokenReservation(msgspec.Struct, eq=False, gc=False):
         tariff, spare = self.tariff, self.held + self.owed - used
         if spare >= tariff.early:
             return True
-        # Where little is left, nobody may hold what others need to come to their end.
+        # Where little is left, no request may hold what others need to come to their end.
         measure = tariff.measure
         fair = (measure.share.left + max(0, measure.share.pool)) // measure.open
         fair = max(fair, tariff.least)

@@ -265,7 +265,7 @@ class UsageBook:
         return [one for hour in self._hours for one in hour.lines()]
 
     def unwritten(self) -> list[Line]:
-        """Return what is to be written; what is counted from now on is told again."""
+        """Return what is to be written; what is counted from now on is returned again."""
         self._dirty = False
         self._settle()
         return [one for hour in self._hours for one in hour.unwritten()]

@@ -59,7 +59,7 @@ class KeyStore(Protocol):
         ...
 
     def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell the ids of keys that came, changed or went."""
+        """Report the ids of keys that came, changed or went."""
         ...
 
     def __len__(self) -> int:

@@ -28,7 +28,7 @@ class HistoryPeers:
         return await query_member(mesh, node, topic, payload, deadline_s=deadline_s)
 
     def answer(self, topic: str, reply: Answer) -> None:
-        """Answer what members ask about `topic`."""
+        """Register the answerer of members' questions about `topic`."""
         if self._life.mesh is not None:
             self._life.mesh.answer(topic, reply)
 

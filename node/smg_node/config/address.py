@@ -54,7 +54,7 @@ def split_host_port(text: str) -> tuple[str, int]:
 
 
 def split_peer(text: str) -> tuple[str, int | None]:
-    """Return host (lower-case, no brackets) and port of `HOST[:PORT]`; None where no port is said.
+    """Return host (lower-case, no brackets) and port of `HOST[:PORT]`; None where no port is given.
 
     Raises ValueError with words for an operator.
     """

@@ -59,7 +59,7 @@ def _work_and_leave(work: Callable[[], T | int], reader: int, writer: int) -> No
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException:
-        # A door: nothing may leave this frame, or the program would run twice from here on.
+        # A boundary: nothing may leave this frame, or the program would run twice from here on.
         code = 1
         sys.excepthook(*sys.exc_info())
         sys.stderr.flush()

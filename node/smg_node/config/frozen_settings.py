@@ -79,7 +79,7 @@ def _with(section: Any, values: Mapping[tuple[str, ...], object]) -> Any:
 
 def is_section(value: object) -> "TypeIs[BaseModel]":
     """Whether `value` is a section, plain or a model; both iterate over their knobs."""
-    # Told by its marks, because importing what it may be an instance of is what is saved here.
+    # Recognised by its attributes, because importing what it may be an instance of is what is saved here.
     return isinstance(value, PlainSection) or hasattr(value, "__pydantic_fields__")
 
 

@@ -49,14 +49,14 @@ _LABELS_MAX = 32
 _VALUE_MAX_CHARACTERS = 256
 _LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _PORT_MAX: Final = 65_535
-_NO_PORT: Final = "none"  # what other gateways are told where there is no bootstrap port
+_NO_PORT: Final = "none"  # what other gateways accept where there is no bootstrap port
 _HOST = re.compile(r"[A-Za-z0-9._:\[\]-]{1,253}", re.ASCII)
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerUrl:
-    """One worker endpoint and what the operator says about it.
+    """One worker endpoint with its parameters.
 
     `scheme` is "" where it is to be found out what answers. `host` is lower-case and without brackets. `model` and `contract` are None where the engine is to
     be asked. Two URLs of one `endpoint` mean the same worker. `labels` is sorted and read-only. `priority` and

@@ -1,5 +1,4 @@
-"""Cooperative steps: long CPU work as a generator, so that its runner can give way to others in
-between.
+"""Cooperative steps: long CPU work as a generator, so that its runner can give way to others.
 
 A generator that yields what each step weighed, in bytes or what takes as long, and returns what
 came of it. It knows neither clock nor loop; its runner decides how often to give way.

@@ -1,5 +1,4 @@
-"""JSON cursor: reads a decoded JSON object key by key, and records the path of everything wrong in
-it.
+"""JSON cursor: reads a decoded JSON object key by key, and records the path of every mistake.
 
 A `Cursor` stands on one object of a body. Its getters return the value at a key, checked for type and
 range, or None; explicit null is the same as absent. A wrong value is noted with its JSON path

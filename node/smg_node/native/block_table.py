@@ -1,5 +1,4 @@
-"""Block table of a prefix index: hash table from block hash to a small value, grown a chain at a
-time.
+"""Block table of a prefix index: hash table of block hashes, grown by linear hashing.
 
 A *value* is a small number that is never 0; its lowest bit says whether the hash was looked up
 since the hand came by. The *hand* goes round over all hashes for ever, a few at a time, and decides

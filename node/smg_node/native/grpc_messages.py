@@ -1,7 +1,8 @@
 """gRPC messages in HTTP/2 DATA frames: finds frames of one whole message each, in runs of one call.
 
-An engine that says eight tokens at once sends eight such frames, and Python looks at each for a microsecond and a half; a
-run of them costs 0.1 us each where this is compiled. Whatever is not exactly such a frame ends the run and is the caller's.
+An engine that emits eight tokens at once sends eight such frames, and Python looks at each for a
+microsecond and a half; a run of them costs 0.1 us each where this is compiled. Whatever is not
+exactly such a frame ends the run and is the caller's.
 """
 
 from typing import Final

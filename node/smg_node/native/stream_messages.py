@@ -25,7 +25,7 @@ _NONE: Final = -1
 class MessageReader:
     """Reader of one kind of message of one contract, by the numbers of its fields; 0 for none.
 
-    What the last message said is kept in the reader, so it belongs to one thread.
+    The contents of the last message are kept in the reader, so it belongs to one thread.
     """
 
     __slots__ = (

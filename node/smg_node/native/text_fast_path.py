@@ -1,5 +1,4 @@
-"""Text fast path: SSE frames straight from engine messages, where only plain text changes between
-two.
+"""Text fast path: SSE frames straight from engine messages, where only plain text changes.
 
 An answer that is shown as it is goes a long way from message to frame, and every stop on it is there for answers of
 another kind. Once one is known to need none of them, the rest of it can go through here in one step: 0.4 us a token
@@ -42,9 +41,11 @@ class CutThrough:
     ) -> None:
         """Begin; `said` and `told` are the choice's ids and texts so far, and grow here.
 
-        `texts` is what each id prints, None where it is not whole characters on its own; ids of `ending` may end the
-        choice, which has at most `most` ids here, and no more than `at_once` of one wake-up. A frame is `head`, a text as a JSON string, `tail`; `text` makes such a
-        string of any text. More tokens of the prompt than `cached` were not said to be in the engine's cache so far.
+        `texts` is what each id prints, None where it is not whole characters on its own; ids of
+        `ending` may end the choice, which has at most `most` ids here, and no more than `at_once`
+        of one wake-up. A frame is `head`, a text as a JSON string, `tail`; `text` makes such a
+        string of any text. More tokens of the prompt than `cached` were not reported to be in the
+        engine's cache so far.
         """
         self._reader = reader
         self._texts = texts if type(texts) is list else list(texts)

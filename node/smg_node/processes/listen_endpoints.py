@@ -45,7 +45,7 @@ def _held(address: Address) -> Iterator[Address]:
     )[0]
     with socket.socket(family, kind, protocol) as probe:
         # Sharing a port needs the word of all who share it, and gives it to any node of this user:
-        # so first a look without it, which finds whoever listens there already.
+        # so first a look without it, which finds a process that listens there already.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         _bind(probe, where)
         port = probe.getsockname()[1]

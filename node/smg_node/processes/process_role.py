@@ -101,6 +101,6 @@ def is_alive(name: str) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        # Somebody else's has that number now.
+        # A process of another user has that number now.
         return False
     return True

@@ -128,7 +128,7 @@ class Supervisor:
         """
         signal.set_wakeup_fd(-1)
         for number in _SIGNALS:
-            # A terminal and a service manager send theirs to all processes, and the nursery passes them on.
+            # A terminal and a service manager send theirs to all processes, and the supervisor passes them on.
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for one in (ours, self._woken, self._waker, *(c.line for c in self._children.values())):

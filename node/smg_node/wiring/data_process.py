@@ -1,7 +1,6 @@
-"""Data process of a node: built, run until its control process or supervisor ends it, taken down in
-order.
+"""Data process of a node: built, run until control process or supervisor ends it, taken down.
 
-    link → snapshot → fleet → HTTP server → (told to drain) → drain → last words → end
+    link → snapshot → fleet → HTTP server → (ordered to drain) → drain → last reports → end
 
 It is a node without what a node has once: no mesh, no documents, no history, no workers to probe.
 What it needs of them it has from its control process (`processes.replication.node_copy`), and what
@@ -106,7 +105,7 @@ async def serve_clients(settings: Settings, role: Role) -> int:
             await process.server.start()
             _announce(role, uplink, process.server)
         await farewell.wanted.wait()
-        # Whoever ended by itself from now on is not replaced.
+        # A process that ends by itself from now on is not replaced.
         role.orders.say(LEAVING)
         await process.server.drain()
         process.sender.send()
@@ -274,7 +273,9 @@ def patience_s(role: Role) -> float:
 async def _workers_ready(
     process: _Process, copy: NodeCopy, farewell: Shutdown, within_s: float
 ) -> None:
-    """Return when every worker that members say is up can be called from here, or when that takes too long."""
+    """Return when every worker that members report as up can be called from here, or when that
+    takes too long.
+    """
     ends_s = process.base.clock.monotonic_s() + within_s
     while not farewell.wanted.is_set() and process.base.clock.monotonic_s() < ends_s:
         ready = {worker.id for worker in process.fleet.workers() if worker.routable}
@@ -286,7 +287,7 @@ async def _workers_ready(
 
 
 def _announce(role: Role, uplink: Uplink, server: Server) -> None:
-    """Say that this process serves, now and to every control process that comes."""
+    """Report that this process serves, now and to every control process that comes."""
     keep()
     role.orders.say(UP)
     address = server.address

@@ -1,5 +1,4 @@
-"""Demo engines: two simulated engines for `--demo`, in a process of their own that ends with the
-node.
+"""Demo engines: two simulated engines for `--demo`, in a child process that ends with the node.
 
 The node may not import the simulator (imports point down), and an engine in the node's own process
 would make every figure of the demo a lie; so it is started the way an operator would start it.

@@ -1,4 +1,4 @@
-"""Fleet parts of a node: fleet, models, placer, and the service that answers the HTTP surface about
+"""Fleet parts: builds fleet, models and placer, and the service that tells the HTTP surface of
 them.
 
 First half of the wiring: what keeps the node going besides requests.
@@ -260,7 +260,7 @@ class FleetService:
         return self._view(self._fleet.get(worker_id))
 
     def cluster_workers(self) -> Sequence[ClusterWorkerView]:
-        """Return every worker with what each node says of it, sorted by id."""
+        """Return every worker with each node's verdict on it, sorted by id."""
         outlook = self._registry.outlook
         return [cluster_view(worker, outlook) for worker in self._fleet.workers()]
 
@@ -279,7 +279,7 @@ class FleetService:
         return self.worker(self._registry.add(url, api_key=wish.api_key))
 
     def change(self, worker_id: str, change: WorkerChange) -> WorkerView:
-        """Change what is said of a worker, on all nodes; return it as it is then."""
+        """Change the settings of a worker, on all nodes; return it as it is then."""
         worker = self._fleet.get(worker_id)
         self._registry.change(
             worker.id,

@@ -1,10 +1,9 @@
-"""Node process: one node, or the control process of several; built, run until told to stop, taken
-down.
+"""Node process: one node, or the control process of several; built, run until stopped, taken down.
 
-    logs → shared state → fleet → mesh → HTTP server → engines of the demo → (signal) → drain → goodbye → stop
+    logs → shared state → fleet → mesh → HTTP server → engines of the demo → (signal) → drain → leave → stop
 
-What this node shares is built first, because workers, settings and routes live by it, and opened by its part
-in the cluster: from then on it may be written to, and what the disk kept of it counts.
+What this node shares is built first, because workers, settings and routes depend on it, and opened
+by its part in the cluster: from then on it may be written to, and what the disk kept of it counts.
 
 The first SIGTERM or SIGINT drains, a second one cuts what is left. An operator's `leave`, or a newer
 process of the same name, is as good as a signal. Whatever fails on the way up takes down again what was
@@ -269,7 +268,7 @@ def _build_registry(
 
 
 def _build_control(role: "Role", base: Base, shared: Shared, fleet: Fleet) -> "Controlling":
-    # Imported here: a node in one process has nobody to talk to.
+    # Imported here: a node in one process has no other processes.
     from smg_node.processes.control_process import Controlling
     from smg_node.processes.replication.model_load_results import hear_findings
 
@@ -313,7 +312,7 @@ async def _open_work(farewell: Shutdown, control: "Controlling | None") -> OpenW
     own = OpenWork() if farewell.server is None else farewell.server.work()
     if control is None:
         return own
-    # Nobody comes to this process but through the others: how far those are is what counts.
+    # Clients reach this process only through the others: how far those are is what counts.
     passed_on = msgspec.structs.replace(own, taking=False, settle_left_s=0.0, cut_left_s=None)
     return await control.open_work(passed_on)
 
@@ -363,7 +362,7 @@ def _signals(take: Callable[[signal.Signals], None]) -> Iterator[None]:
 
 
 def _announce(address: Address, metrics_address: Address | None) -> None:
-    """Say where the node listens; scripts and tests wait for these words."""
+    """Log where the node listens; scripts and tests wait for this line."""
     settle()
     if metrics_address is not None:
         _log.info("metrics on http://%s", metrics_address)

@@ -1,5 +1,4 @@
-"""Drain with wait, `smg-admin cluster drain`: drains a member and reports how much is still open
-there.
+"""Drain with wait, `smg-admin cluster drain`: drains a member and shows what is still open there.
 
     looks, twice a second ──▶ what the member says ──▶ a line of progress, or the outcome
 

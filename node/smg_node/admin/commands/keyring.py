@@ -1,5 +1,4 @@
-"""Keyring commands, `smg-admin cluster keyring`: makes keys, and rotates them over all members in
-three steps.
+"""Keyring commands, `smg-admin cluster keyring`: make keys, rotate them over all members.
 
 A rotation is `install` (all members can read with the new key), `use` (all write with it), `remove`
 (the old one is gone). A step that not every member took is refused, so that no member is cut off.

@@ -80,7 +80,7 @@ def top(
                     return
         names = [one.name for one in PANES]
         wish = ViewOptions(pane=0 if pane is None else names.index(pane.value))
-        # Whoever cannot be asked at all is said where it can be read afterwards.
+        # A cluster that cannot be asked at all is reported where it can be read afterwards.
         reading.look(workers=False, limits=False)
         with opened() as terminal:
             watch(reading, terminal, interval_s, wish)

@@ -115,7 +115,7 @@ class Interval:
         for labels, values in counts.rows.get(name, {}).items():
             was = old.get(labels)
             if was is None:
-                # It may have been there, among what was too much to tell.
+                # It may have been there, among what was cut as too much.
                 if not before.cut:
                     yield labels, values
             elif any(map(float.__lt__, values, was)):

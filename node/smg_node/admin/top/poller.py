@@ -1,5 +1,4 @@
-"""Poller of the cluster: reads it through one node, and through another one when that does not
-answer.
+"""Poller of the cluster: reads it through one node, and through another when that is silent.
 
 It may ask the nodes given to it, and all that those named as living: an operator goes on to see the
 cluster while the first node dies. A node that refuses is not passed over, as the others would

@@ -1,5 +1,4 @@
-"""View of an interval: totals of the cluster, and a line for every node, model, worker, tenant,
-limit.
+"""View of an interval: cluster totals, and a line for every node, model, worker, tenant, limit.
 
 None stands for the unknown, such as a rate before the second look. Pure.
 """
@@ -80,7 +79,7 @@ class ModelLine:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLine:
-    """One worker: what all nodes together have open there, and what its engine says of itself."""
+    """One worker: what all nodes together have open there, and what its engine reports."""
 
     worker: str
     model: str
@@ -161,7 +160,7 @@ def view_of(interval: Interval) -> View:
 
 
 def _inflight(interval: Interval) -> dict[str, float]:
-    """Return what each node is answering, without this very question to the one that was asked."""
+    """Return what each node is answering, without this very query at the queried node."""
     found = interval.sums(INFLIGHT, NODE)
     here = interval.now.node
     return found | ({here: max(0.0, found[here] - 1)} if here in found else {})
@@ -241,7 +240,7 @@ def _model_lines(interval: Interval) -> Iterator[ModelLine]:
 
 def _worker_lines(interval: Interval, cards: Sequence[WorkerCard]) -> Iterator[WorkerLine]:
     inflight = interval.sums("smg_node_worker_inflight", "worker")
-    # All nodes were told the same by an engine, some of them earlier.
+    # All nodes got the same from an engine, some of them earlier.
     running = interval.largest("smg_node_engine_running_requests", "worker")
     waiting = interval.largest("smg_node_engine_waiting_requests", "worker")
     kv_usage = interval.largest("smg_node_engine_kv_usage_ratio", "worker")

@@ -37,7 +37,9 @@ _NODES: Final = (
 
 
 def read_amount(unit: str, text: str) -> Mapping[str, Any]:
-    """Return the amount that `60/minute` says; cost is in the currency and may have a fraction. ValueError."""
+    """Return the amount in `60/minute`; cost is in the currency and may have a fraction.
+    ValueError.
+    """
     said, slash, window = text.partition("/")
     if not slash or not window:
         raise ValueError(f"{text[:64]!r} is not AMOUNT/WINDOW, such as 60/minute or 5/10s")

@@ -43,7 +43,9 @@ def read_file(file: str) -> str:
 
 
 def read_key(file: str) -> str:
-    """Return the key in the first line of a file that says anything; AdminError if there is none."""
+    """Return the key in the first line of a file that has more than a comment; AdminError without
+    one.
+    """
     lines = (line.partition("#")[0].strip() for line in read_file(file).splitlines())
     key = next((line for line in lines if line), None)
     if key is None:

@@ -38,7 +38,7 @@ class Rights(Protocol):
     """Port to this node's knowledge of the use of limits; `smg_mesh.shared.Shared` has it."""
 
     def report(self, key: str) -> Report | None:
-        """Return what this node can say of a limit."""
+        """Return this node's report of a limit."""
         ...
 
     def rows(self) -> Sequence[Row]:

@@ -1,5 +1,4 @@
-"""Cluster service: answers the HTTP surface about members and events, and applies operators'
-changes.
+"""Cluster service: answers the HTTP surface about members and events, applies operators' changes.
 
 What concerns one member is asked of that member, over the mesh: each member drains itself, and all
 see it in the metadata it gossips. What concerns all is asked of all living members.
@@ -152,7 +151,7 @@ class ClusterService:
                     return error.message
             return "ok"
 
-        # The others first: whoever still has the row would tell this node of it again.
+        # The others first: a node that still has the row would send it to this node again.
         said = await asyncio.gather(*map(tell, others))
         mine = {view.name: self._forget(name) for view in living if view.me}
         return dict(sorted({**dict(zip(others, said, strict=True)), **mine}.items()))

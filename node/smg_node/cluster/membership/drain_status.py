@@ -1,5 +1,4 @@
-"""Drain status of a member, for callers of any node: what is open there, and what it does for
-others.
+"""Drain status of a member, served by any node: what is open there, and its duties for others.
 
 It is queried from the member itself, not gossiped: it changes with every request, and only an
 operator who waits for the drain reads it. A member that is told to stop goes on to answer until it

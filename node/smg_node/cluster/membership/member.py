@@ -89,7 +89,7 @@ class Member:
 
     def say_spooling(self, *, on: bool) -> None:
         """Publish whether turns wait on this node's disk."""
-        # A node that has not begun or has ended has nobody to tell, and turns wait for its next life.
+        # A node that has not begun or has ended cannot publish, and turns wait for its next start.
         with suppress(MeshError):
             self._mesh.set_meta(**{SPOOLED: on})
 

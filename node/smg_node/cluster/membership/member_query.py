@@ -24,7 +24,7 @@ class MemberQueries(Protocol):
         ...
 
     def answer(self, topic: str, reply: Answer) -> None:
-        """Answer what members ask about `topic`."""
+        """Register the answerer of members' questions about `topic`."""
         ...
 
 
@@ -34,7 +34,7 @@ async def query_member(
     """Return a member's answer; NOT_FOUND for an unknown one, else the error that says why there is
     none.
     """
-    # Imported here: a node alone has nobody to ask, and does not hold the transport for it.
+    # Imported here: a standalone node has no members to ask, and does not load the transport for it.
     from smg_mesh.mesh import AskError
 
     try:

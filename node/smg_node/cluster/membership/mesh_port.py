@@ -76,7 +76,7 @@ class MeshPort(Protocol):
         ...
 
     def answer(self, topic: str, reply: Answer) -> None:
-        """Answer what members ask about `topic`."""
+        """Register the answerer of members' questions about `topic`."""
         ...
 
     def forget(self, name: str) -> None:

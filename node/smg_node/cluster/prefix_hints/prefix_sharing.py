@@ -199,17 +199,17 @@ class PrefixSharing:
             pass
 
     def look_around(self) -> None:
-        """Take in who came and went, workers and nodes."""
+        """Take note of workers and nodes that came or went."""
         now_s = self._monotonic_s()
         if self._first is not None and not self._arrived and not self._first().reasons:
-            # A node that was there before the others waits for none of them, whoever asks and when.
+            # A node that was there before the others waits for none of them.
             self.doubts()
         self._speak_or_not(now_s)
         look = self._note_workers()
         look = self._note_following(now_s) or look
         self._note_forgotten()
         for subject in self._orphans:
-            # Others may have told it too and were not listened to: they are heard anew.
+            # Others may have sent it too and were ignored: their hints are asked for anew.
             self._hints.forget(subject)
             look = True
         self._orphans.clear()

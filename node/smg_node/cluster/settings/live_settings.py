@@ -273,7 +273,7 @@ class LiveSettings:
             await self._changed.wait()
 
     def _heard(self, keys: Sequence[str]) -> None:
-        # Told in the middle of a merge: what follows from it may wait for the loop's next turn.
+        # Called in the middle of a merge: what follows from it may wait for the loop's next turn.
         if self._unread is not None:
             self._unread.update(keys)
         self._changed.set()
@@ -315,7 +315,7 @@ class LiveSettings:
         try:
             apply(self.effective)
         except Exception:
-            # A door: one part that chokes on a change must not keep the others from following.
+            # A boundary: one part that fails on a change must not keep the others from following.
             _log.exception("a change of %s was not taken over", ", ".join(map(printable, changed)))
 
 

@@ -1,5 +1,4 @@
-"""Settings service: answers the HTTP surface about the cluster's settings, checks and writes
-changes.
+"""Settings service: answers the HTTP surface about cluster settings, checks and writes changes.
 
 A value is checked before it is written: what this version cannot read is refused. What another node
 runs is asked of that node.

@@ -44,9 +44,9 @@ class DiskThread:
             try:
                 result = work()
             except Exception as error:
-                # A door between threads: whatever it is, the caller gets it.
+                # A boundary between threads: whatever it is, the caller gets it.
                 failure = error
-            # A loop that was closed meanwhile has nobody who waits.
+            # On a loop that was closed meanwhile no caller waits.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(tell, result, failure)
 

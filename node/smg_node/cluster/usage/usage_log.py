@@ -1,12 +1,12 @@
-"""Usage log on disk: one JSON Lines file a day, a line for each total that has grown, with
-retention.
+"""Usage log on disk: one JSON Lines file a day, a line per total that has grown, with retention.
 
     usage/NAME/usage-2026-11-22.jsonl    ["part", hour, "tenant", "key", "model", requests, refused, …]
     usage/NAME/lock                      held by the one process that writes
 
-Lines are totals, so that the latest of a part counts and nothing is wrong with one that is there twice. One that is
-torn is skipped, and the next begins on a line of its own. A file that has grown much is written anew with one line
-for each total; what earlier lives of the node wrote becomes one part. It is there whole or as it was before.
+Lines are totals, so that the latest of a part counts and nothing is wrong with one that is there
+twice. One that is torn is skipped, and the next begins on a line of its own. A file that has grown
+much is written anew with one line for each total; what earlier runs of the node wrote becomes one
+part. It is there whole or as it was before.
 
 Everything here blocks: call it in a thread, one call at a time.
 """

@@ -123,7 +123,7 @@ class ClusterRegistry:
                 sealed = found.spec.sealed_key
             else:
                 sealed = self._sealed(api_key) if api_key else b""
-            # Written also where it says nothing new: a removal that this node has not heard of yet may be
+            # Written also where it changes nothing: a removal that this node has not received yet may be
             # on its way, and what was accepted here must not go with it.
             workers.add(worker_id, "api", _spec_of(url, sealed))
         self._apply([worker_id])

@@ -21,7 +21,7 @@ _MASK: Final = "**********"
 
 
 def render_settings(settings: "BaseModel", origins: "Mapping[KnobPath, str]") -> str:
-    """Return all knobs with their values; a comment names where one that was said comes from.
+    """Return all knobs with their values; a comment names the origin of each that was given.
 
     Reading it back gives equal settings, except for what is masked: secrets, and user names,
     passwords and the like in URLs. Unset knobs are left out.

@@ -66,7 +66,7 @@ def render_help(schema: Schema, *, version: str, width: int) -> str:
     )
     shown = dict(_sections(schema))
     for group in shown:
-        # What lies below another section is told of there, and by --help-all.
+        # What lies below another section is described there, and by --help-all.
         if not any(
             group.path[: len(other.path)] == other.path for other in shown if other != group
         ):

@@ -26,7 +26,7 @@ _OTHERS: Final = frozenset(
 _OF_TESTS: Final = "SMG_TEST_"
 
 # Kubernetes describes every Service of a namespace to its pods; one called `smg-node` or `smg` gives
-# SMG_NODE_SERVICE_HOST, SMG_NODE_PORT_30000_TCP_ADDR and so on. They are nobody's typo.
+# SMG_NODE_SERVICE_HOST, SMG_NODE_PORT_30000_TCP_ADDR and so on. They are no typos.
 _SERVICE_LINK: Final = re.compile(
     r"SMG_(?:[A-Z0-9]+_)*?"
     r"(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)"
@@ -36,7 +36,7 @@ _SERVICE_LINK: Final = re.compile(
 def read_environment(
     environ: Mapping[str, str], schema: Schema
 ) -> tuple[list[Entry], list[Problem]]:
-    """Return what the environment says, sorted by name, and what is wrong with it."""
+    """Return what the environment sets, sorted by name, and what is wrong with it."""
     by_name = {knob.environment: knob for knob in schema.knobs if ANY_NAME not in knob.path}
     mappings = {
         knob.environment: knob.path[: knob.path.index(ANY_NAME)]

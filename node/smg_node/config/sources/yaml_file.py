@@ -23,10 +23,10 @@ _SEQUENCE: Final = "tag:yaml.org,2002:seq"
 
 
 def read_file(path: Path, schema: Schema, *, named_by: str) -> tuple[list[Entry], list[Problem]]:
-    """Return what the file says, in its order, and what is wrong with it.
+    """Return what the file sets, in its order, and what is wrong with it.
 
-    Raises ConfigurationError where nothing can be read at all: no such file, not YAML. `named_by` says
-    who asked for it.
+    Raises ConfigurationError where nothing can be read at all: no such file, not YAML. `named_by`
+    is where the file was named.
     """
     # Imported here: a node without a file does not pay for it.
     import yaml

@@ -1,11 +1,11 @@
-"""Delta joiner: merges text deltas that may wait for each other, so that many tokens make one
-event.
+"""Delta joiner: merges text deltas that may wait for each other: many tokens become one event.
 
 Only deltas of one block are joined, and only between two events of any other kind: text, log probabilities, ids and
 token counts of a block are the same before and after, in the same order, and so is everything that is not a delta.
 Between choices order is free: their blocks interleave anyhow, and a joined delta stands where its first part stood.
 
-What may not wait is said by `take`: whatever is no delta, the first text of a block, and what would be too much to keep.
+`take` returns whether events may not wait: any other event than a delta, the first text of a block,
+and what would be too much to keep.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,4 @@
-"""Events of a generation, independent of any dialect: begin, blocks, deltas, finish, usage, end,
-fail.
+"""Events of a generation, independent of dialects: begin, blocks, deltas, finish, usage, end, fail.
 
     stream = Begin { block } ( { Finish } Usage End | Fail )
     block  = BlockStart { Delta } BlockEnd
@@ -49,8 +48,9 @@ class TokenLogprob(msgspec.Struct, frozen=True, gc=False):
 class Begin(msgspec.Struct, frozen=True, gc=False):
     """A generation starts; sent once, when its first token or its end is known.
 
-    `id` is 32 hex digits; a presenter puts its dialect's prefix before it. `prompt_tokens` counts all
-    prompts together. `temperature` and `top_p` are what it is drawn with, said by the client or not.
+    `id` is 32 hex digits; a presenter puts its dialect's prefix before it. `prompt_tokens` counts
+    all prompts together. `temperature` and `top_p` are what it is drawn with, given by the client
+    or not.
     """
 
     id: str

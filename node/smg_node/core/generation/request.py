@@ -114,9 +114,10 @@ Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh",
 class Thinking:
     """How much the model should think before it answers.
 
-    `on` is whether it should at all; None leaves that to the effort, of which `none` is off. `number` is an
-    effort for templates that take one as a number. `budget` is in tokens. `adaptive` leaves it to the model
-    where it can. None is where nothing was said; `where` is the JSON path of what was.
+    `on` is whether it should at all; None leaves that to the effort, of which `none` is off.
+    `number` is an effort for templates that take one as a number. `budget` is in tokens. `adaptive`
+    leaves it to the model where it can. None is where nothing was given; `where` is the JSON path
+    of what was.
     """
 
     effort: Effort | None = None

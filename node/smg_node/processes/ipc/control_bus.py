@@ -140,11 +140,11 @@ class Bus:
     # ── What links say ───────────────────────────────────────────────────────
 
     def made(self, link: Link) -> None:
-        """Wait for its name."""
+        """Wait for the name of the process."""
         self._unnamed.add(link)
 
     def told(self, link: Link, name: str, payload: bytes) -> None:
-        """Give it to who takes it."""
+        """Pass it to its taker."""
         if not link.process:
             if name == HELLO:
                 self._welcome(link, payload.decode(errors="replace"))
@@ -166,7 +166,7 @@ class Bus:
         return self._group.create_task(answering)
 
     def cut(self, link: Link) -> None:
-        """Know that it is over, and see what has become of its process."""
+        """Note that the link is over, and check whether its process has ended."""
         self._unnamed.discard(link)
         process = link.process
         if not process or self._links.get(process) is not link:

@@ -1,5 +1,4 @@
-"""Data uplink: a data process's end of the bus, linked to the present control process, again and
-again.
+"""Data uplink: a data process's end of the bus, linked again to every new control process.
 
     uplink.on("snapshot", take)
     await uplink.run()        # links, and links anew when the link is cut, until cancelled
@@ -105,7 +104,7 @@ class Uplink:
     # ── What the link says ───────────────────────────────────────────────────
 
     def made(self, link: Link) -> None:
-        """Say who this is, and let everybody know."""
+        """Send this process's name, and notify all that registered for it."""
         self._link = link
         link.process = "control"
         link.tell(HELLO, self.process.encode())
@@ -113,7 +112,7 @@ class Uplink:
             heard()
 
     def told(self, link: Link, name: str, payload: bytes) -> None:
-        """Give it to who takes it; what nobody takes is nobody's business."""
+        """Pass it to its taker; a message without one is ignored."""
         taker = self._takers.get(name)
         if taker is not None:
             taker(payload)
@@ -131,7 +130,7 @@ class Uplink:
         return self._group.create_task(answering)
 
     def cut(self, link: Link) -> None:
-        """Know that there is no control process, as far as this one knows."""
+        """Note that there is no control process, as far as this one knows."""
         if self._link is not link:
             return
         self._link = None

@@ -1,5 +1,4 @@
-"""IPC link between a control process and a data process: messages and questions with answers, in
-order.
+"""IPC link between control and data process: messages, and questions with answers, in order.
 
     tell ──▶ on(name)         no answer
     ask  ──▶ answer(name)     ──▶ bytes, or why not
@@ -145,7 +144,7 @@ class Link(asyncio.Protocol):
         try:
             self._ends.told(self, frame.name, frame.payload)
         except Exception:
-            # A door: a mistake in one part must not cut what all others are told by.
+            # A boundary: a mistake in one part must not cut the link that all others use.
             _log.exception("what another process of this node told of %s was not taken", frame.name)
 
     def _answer(self, frame: Frame) -> None:
@@ -165,7 +164,7 @@ class Link(asyncio.Protocol):
         try:
             answer = await work
         except Exception as error:
-            # A door: who asked is told, and nothing else suffers.
+            # A boundary: the asking end gets the error, and nothing else is affected.
             _log.exception("a question of another process failed: %s", frame.name)
             self._fail(frame.number, f"{type(error).__name__}: {error}")
             return

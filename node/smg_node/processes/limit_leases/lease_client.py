@@ -1,5 +1,4 @@
-"""Lease client of a data process: its part of all limits, and what to ask its control process for.
-Pure.
+"""Lease client of a data process: its part of all limits, and what to ask for. Pure.
 
     share(key, …)      what may be charged now, without a wait
     look(…)            what is to be sent now: questions, what goes back, what is owed

@@ -1,5 +1,4 @@
-"""Lease client loop: the rights of a data process, which asks its control process for them over a
-link.
+"""Lease client loop: the rights of a data process, asked of its control process over a link.
 
     rights = LeasedRights(limits, clock=…)
     rights.link(tell)          # what sends to the control process; all that was held before is void

@@ -1,5 +1,4 @@
-"""Lease messages between a data process and its control process: asks, grants, reports. Values
-only.
+"""Lease messages between data and control process: asks, grants, reports. Values only.
 
 A *term* is one stay of one key in one window, numbered by the control process: what is given in a
 term counts in it alone, and what comes back for another one is void. Between two messages of a link

@@ -1,5 +1,4 @@
-"""Lease server loop: runs `lease_server` in a control process: sends its grants, waits for the
-cluster.
+"""Lease server loop: runs `lease_server`, sends its grants, waits for rights of the cluster.
 
 Messages go out as soon as they are known, those for one process together. What a data process waits
 for and this node has not, is waited for in the cluster as a request of this node would; `run` owns

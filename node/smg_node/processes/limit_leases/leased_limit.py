@@ -89,7 +89,7 @@ class LeasedLimit:
         """End this term of a limit with windows: nothing is left, and what there is is unknown."""
         old = self.share
         new = LeasedShare(old.key, amount=old.amount, window_ms=old.window_ms)
-        # What is owed is owed in every window, and what was offered has still to be told.
+        # What is owed is owed in every window, and what was offered has still to be reported.
         new.debt, new.offered, new.state = old.debt, old.offered, old.state
         old.debt = 0
         old.retire()

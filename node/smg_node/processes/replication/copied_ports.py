@@ -1,5 +1,4 @@
-"""Copied ports of a data process: verdicts, load and sticky keys, from its control process's
-messages.
+"""Copied ports of a data process: verdicts, load and sticky keys, sent by its control process.
 
 The ports of `cluster.workers.shared_port`, each over what the control process sent last.
 """

@@ -1,5 +1,4 @@
-"""Model load results of data processes, reported to the control process, which loads models only if
-it must.
+"""Model load results of data processes, reported to the control process, which seldom loads models.
 
     data ──▶ model.finding      one model: read, or why not; all of them anew with each link
 

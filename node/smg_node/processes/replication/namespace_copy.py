@@ -1,5 +1,4 @@
-"""Namespace copy: a namespace of the shared state in a data process, updated by its control
-process. Pure.
+"""Namespace copy: a namespace of shared state in a data process, kept current by control. Pure.
 
 It is read through the same views as the original, so that what a worker, a setting, a key or a limit is, is decided by
 the same code in all processes. Nothing is written here: what operators want is answered by the control process.

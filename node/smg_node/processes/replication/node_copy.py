@@ -1,5 +1,4 @@
-"""Node copy: the shared state in a data process, as its control process sent it, behind the usual
-views.
+"""Node copy: shared state in a data process, sent by its control process, behind the usual views.
 
     copy = NodeCopy(node, uplink, …)
     await copy.arrived.wait()

@@ -1,5 +1,4 @@
-"""Open calls of all processes of this node at each worker, summed so that several balance like one.
-Pure.
+"""Open calls of all this node's processes per worker, summed so that they balance as one. Pure.
 
 Every process reports all it has open; the node publishes the sum to other nodes, and each process
 receives what all others have, in this node and elsewhere.

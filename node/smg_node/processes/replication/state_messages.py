@@ -1,5 +1,4 @@
-"""State messages between the control process and data processes: snapshot, changes, reports. Values
-only.
+"""State messages between control and data processes: snapshot, changes, reports. Values only.
 
 A link begins with a `Snapshot`, and then what changed follows, each number one more than the one
 before: a gap is a mistake, and a process that finds one asks for all of it again by linking anew.

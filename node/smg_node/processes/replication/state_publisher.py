@@ -57,7 +57,7 @@ class Publishing:
         self._numbers: dict[str, int] = {}
         """What each process was told last."""
         self._wake: Final = asyncio.Event()
-        # Dicts as ordered sets: what changed since it was told.
+        # Dicts as ordered sets: what changed since it was last sent.
         self._keys: dict[str, dict[str, None]] = {name: {} for name in NAMESPACES}
         self._said: dict[str, None] = {}
         self._loads: dict[str, None] = {}
@@ -145,7 +145,9 @@ class Publishing:
         return self._rows(name, keys)
 
     def _rows(self, name: str, keys: Sequence[str]) -> dict[str, Row | None]:
-        """Return these entries, and for parts of a worker what was said of it as a whole: it may be a removal."""
+        """Return these entries, and for parts of a worker the entry of the whole worker: it may be
+        a removal.
+        """
         namespace = self._shared.namespace(name)
         wanted = [*keys, *(key.partition("/")[0] for key in keys if name == "workers")]
         return {key: row_of(namespace.latest(key)) for key in wanted}

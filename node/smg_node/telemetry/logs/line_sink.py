@@ -1,5 +1,4 @@
-"""Line sink of the logs: a bounded buffer and one thread that writes it, so that the loop never
-blocks.
+"""Line sink of the logs: a bounded buffer and one thread that writes it; the loop never blocks.
 
 Writing to a pipe whose reader has stopped blocks, and a blocked event loop stops every stream of
 the node. So only this thread writes: lines are put into a list, the thread writes the list at most
@@ -82,5 +81,5 @@ class LineSink:
             self._stream.write(b"".join(lines))
             self._stream.flush()
         except (OSError, ValueError):
-            # Nobody reads any more; there is nowhere left to say so but the counter.
+            # The reader is gone; there is nowhere left to report it but the counter.
             self.dropped += len(lines)

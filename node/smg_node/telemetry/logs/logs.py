@@ -117,7 +117,7 @@ class _ToSink(logging.Handler):
         try:
             self._sink.put((self.format(record) + "\n").encode("utf-8", "backslashreplace"))
         except Exception:
-            # A door: a message that cannot be formatted must not break what it talks about.
+            # A boundary: a message that cannot be formatted must not break the code that logs it.
             self.handleError(record)
 
 

@@ -111,7 +111,7 @@ class _Pulled(Collector):
                 for labels, value in read().items():
                     totals[labels] = totals.get(labels, 0.0) + value
             except Exception:
-                # A door: one part that cannot say how it is must not blind the operator to the rest.
+                # A boundary: one part that cannot be read must not hide the rest from the operator.
                 _log.exception("metric %s cannot be read", metric.name)
                 self._failed(metric)
         make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
@@ -134,7 +134,7 @@ class Meters:
         version: str,
         known_model: Callable[[str], bool] = lambda name: True,
     ) -> None:
-        # Creation times would double the number of series and nobody reads them.
+        # Creation times would double the number of series, and they are not read.
         disable_created_metrics()  # type: ignore[no-untyped-call] # it has no annotations
         self.registry = registry
         self.cells: Final = Cells(declared.METRICS, before=self._count_generations)

@@ -1,5 +1,4 @@
-"""Recordings: series Prometheus precomputes for dashboards of the whole cluster and for
-autoscalers.
+"""Recordings: series that Prometheus precomputes for cluster dashboards and for autoscalers.
 
 Names have the form `smg:WHAT:HOW`. Series are by job: a cluster is queried, and its nodes come and
 go.

@@ -1,5 +1,4 @@
-"""Request scope: context variable with the current request's ids and trace, for logs and child
-spans.
+"""Request scope: context variable with the current request's ids and trace, for logs and spans.
 
 A context variable, not a global: every task has its own, and a task starts with a copy of its
 parent's. It is the one thing in this code base that is not passed as an argument, because a log

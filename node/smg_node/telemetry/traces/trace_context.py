@@ -1,5 +1,4 @@
-"""Trace context of the W3C: parsed from `traceparent` and `tracestate`, tolerant of malformed
-values.
+"""Trace context of the W3C, read from `traceparent` and `tracestate`; tolerates malformed values.
 
 Follows "Trace Context" (W3C Recommendation, 2021): a `traceparent` that is not exactly right is as
 good as none, and a malformed `tracestate` is dropped while the trace goes on.

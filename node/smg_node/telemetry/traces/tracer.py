@@ -69,7 +69,7 @@ class Tracer:
 
     @property
     def recording(self) -> bool:
-        """Whether any trace may be sampled; once it says no it never says yes again."""
+        """Whether any trace may be sampled; once false, it stays false."""
         return self._tracer is not None
 
     def set_ratio(self, ratio: float) -> None:

@@ -1,5 +1,4 @@
-"""Node metrics, declared once: requests, generations, engines, workers, HTTP, with labels and
-buckets.
+"""Node metrics, declared once: HTTP, generations, engines, workers; with labels and buckets.
 
 `metrics/meters.py` makes the series out of these, `metrics/reference.py` the operator's page. The
 modules beside this one have the metrics of the other topics, such as `mesh.py`, `shared_state.py`
