@@ -281,7 +281,7 @@ def _loop(running: "Coroutine[Any, Any, int]") -> int:
 
 
 def _one_line(error: BaseException) -> str | None:
-    """Return what an operator needs to know of a failed start, or None where a traceback says more."""
+    """Return what an operator needs to know of a failed start, None if a traceback says more."""
     import socket
 
     from smg_node.core.errors import SmgError

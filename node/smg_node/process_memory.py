@@ -6,7 +6,7 @@ Much of what is resident after a start was needed for the start alone. `settle` 
   looks at what is new less often.
 - The C library returns the pages that are free in the middle of its heap (`malloc_trim`, glibc only).
 - Pages of program files that are mapped and unchanged (code, constants) are unmapped. No memory is lost
-  by that and none has to be read from a disk: they stay in the page cache, where they belong to no process,
+  by that and none has to be read from a disk: they stay in the page cache, no process owns them,
   and the ones that are used come back by themselves, at about 1 us for 64 KiB. But they no longer count
   as this process's, and when memory is short they are the first to go. Measured on an idle node: 10 MB
   of 16; with the libraries of a mesh, 23 MB of 33.

@@ -60,7 +60,7 @@ def take(share: Share, most: int) -> int:
 
 
 def give_back(share: Share, window: int, amount: int) -> None:
-    """Put back what was charged to that window and not used; nothing happens if the window is over."""
+    """Put back what was charged to that window and not used; does nothing if the window is over."""
     if share.window == window:
         share.left += amount
         share.spent -= amount

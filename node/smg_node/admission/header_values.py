@@ -1,4 +1,4 @@
-"""Header values of limits: name, what remains, time until more; and the headers made of them. Pure."""
+"""Header values of limits: name, what remains, time until more; and their headers. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence

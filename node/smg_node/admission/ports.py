@@ -1,4 +1,4 @@
-"""Ports of admission into the cluster: the limits a request matches, and this node's share of each."""
+"""Ports of admission into the cluster: limits that a request matches, this node's shares."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, TypeAlias
@@ -102,5 +102,5 @@ class Rules(Protocol):
         ...
 
     def matching(self, tenant: str, key_id: str, model: str) -> Sequence[Match]:
-        """Return every limit that such a request meets; empty names match no tenant, key or model."""
+        """Return every limit that such a request meets; empty names match no tenant, key, model."""
         ...

@@ -223,7 +223,7 @@ class Ticket(msgspec.Struct, eq=False):
             self._hear(answer_tokens)
 
     def _hear(self, answer_tokens: int) -> None:
-        """Take note of a batch. A whole answer in one batch is ignored: others may come in pieces."""
+        """Take note of a batch. A whole answer in one batch is ignored: others may be split."""
         batch = answer_tokens - self._tokens
         if batch > self._batch:
             self._batch = batch
@@ -327,7 +327,7 @@ class Ticket(msgspec.Struct, eq=False):
             give_back(share, self._windows[at], 1)
 
     def headers(self, family: Family) -> Mapping[str, str]:
-        """Return the headers of its limits as of now; a caller that keeps them longer copies them."""
+        """Return the headers of its limits as of now; to be copied if they are kept longer."""
         return self._door.headers(self.matched, family)
 
     def _wake(self) -> bool:

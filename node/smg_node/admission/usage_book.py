@@ -234,7 +234,7 @@ class UsageBook:
     # ── Several processes ────────────────────────────────────────────────────
 
     def drain(self) -> list[Line]:
-        """Return all counts that no other book took, and drop them here: another book takes them."""
+        """Return all counts that no other book took, and drop them here: another one takes them."""
         self._dirty = False
         lines = self.lines()
         for hour in self._hours:

@@ -69,7 +69,7 @@ class KeyStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KeyContext:
-    """What keys depend on: wall clock, randomness, and whether this node holds the cluster's state."""
+    """What keys depend on: wall clock, randomness, whether this node holds the cluster's state."""
 
     wall_ms: Callable[[], int]
     chance: Chance

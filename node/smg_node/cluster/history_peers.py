@@ -1,4 +1,4 @@
-"""History peers: the other nodes as history uses them: queried over the mesh, with their liveness."""
+"""History peers: the other nodes as history uses them, queried over the mesh."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -33,7 +33,7 @@ class HistoryPeers:
             self._life.mesh.answer(topic, reply)
 
     def gone(self) -> Mapping[str, int]:
-        """Return the members that are dead or have left, and since when: Unix time in milliseconds."""
+        """Return members that are dead or have left, and since when: Unix time in milliseconds."""
         rows = self._life.desk.members()
         return {row.name: row.since_ms for row in rows if row.state in _GONE and not row.me}
 

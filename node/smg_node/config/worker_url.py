@@ -91,7 +91,7 @@ class WorkerUrl:
 
     @property
     def bootstrap_host(self) -> str:
-        """Host where its partners find the engine: its own, unless the operator gives another one."""
+        """Host where its partners find the engine: its own, unless another one is given."""
         return self.labels.get(BOOTSTRAP_HOST_LABEL, self.host)
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 
 class ErrorKind(Enum):
-    """Kinds of failure by origin: the caller (4xx), the world (5xx, breaker), the load (429, 503)."""
+    """Kinds of failure by origin: caller (4xx), world (5xx, breaker), load (429, 503)."""
 
     INVALID_REQUEST = "invalid_request"
     UNAUTHENTICATED = "unauthenticated"

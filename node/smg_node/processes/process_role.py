@@ -2,7 +2,7 @@
 
 supervisor ──▶ LEAVE      as good as a signal; the second one hurries
            ──▶ (end)      the supervisor is gone
-process    ──▶ UP         the start has succeeded: from now on, it is replaced if it ends without LEAVING
+process    ──▶ UP         the start has succeeded: it is replaced if it ends without LEAVING
            ──▶ LEAVING    it ends for good, and everything with it
 """
 

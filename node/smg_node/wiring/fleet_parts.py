@@ -1,5 +1,4 @@
-"""Fleet parts: builds fleet, models and placer, and the service that tells the HTTP surface of
-them.
+"""Fleet parts: builds fleet, models, placer, and the service that answers the HTTP surface.
 
 First half of the wiring: what keeps the node going besides requests.
 """

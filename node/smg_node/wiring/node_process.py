@@ -138,7 +138,7 @@ async def _drain(
 
 
 async def _say_what_is_open(farewell: Shutdown, control: "Controlling | None") -> None:
-    """Log what the drain still waits for, again and again, for the operator who waits for the node."""
+    """Log what the drain still waits for, again and again, for the waiting operator."""
     while True:
         await asyncio.sleep(SAY_OPEN_S)
         work = await _open_work(farewell, control)

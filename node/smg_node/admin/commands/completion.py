@@ -1,4 +1,4 @@
-"""Completion command, `smg-admin completion`: prints the shell script that completes its arguments."""
+"""Completion command, `smg-admin completion`: prints the shell script that completes arguments."""
 
 from enum import Enum
 from typing import Annotated, Final

@@ -1,4 +1,4 @@
-"""Overview commands, `smg-admin status`, `models` and `loads`: state of a node and what it serves."""
+"""Overview commands, `smg-admin status`, `models` and `loads`: the state of a node."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final

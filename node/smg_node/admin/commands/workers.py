@@ -1,4 +1,4 @@
-"""Worker commands, `smg-admin workers`: lists, adds, drains and removes the engines of the cluster."""
+"""Worker commands, `smg-admin workers`: list, add, drain and remove engines of the cluster."""
 
 import time
 from collections.abc import Mapping

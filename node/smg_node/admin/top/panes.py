@@ -1,4 +1,4 @@
-"""Panes of the screen: the four of them, the tables of each, and the rank of their columns. Pure."""
+"""Panes of the screen: all four, the tables of each, and the rank of their columns. Pure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Membership: this node as a member of the mesh: start, drain, leave, and queries between members."""
+"""Membership: this node as a member of the mesh: start, drain, leave, queries to members."""

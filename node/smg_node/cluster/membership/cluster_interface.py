@@ -1,4 +1,4 @@
-"""Cluster interface: what the wiring needs of a node's part in the cluster, with a mesh or without."""
+"""Cluster interface: a node's part in the cluster, as the wiring uses it, mesh or not."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Member query: a question to one member over the mesh, and the caller's error where none answers."""
+"""Member query: a question to one member over the mesh, and the error where none answers."""
 
 from collections.abc import Mapping
 from typing import Final, Protocol
@@ -20,7 +20,7 @@ class MemberQueries(Protocol):
     """Port to queries between members; a mesh has it."""
 
     async def ask(self, name: str, topic: str, payload: bytes, *, deadline_s: float = 5.0) -> bytes:
-        """Ask a member; LookupError for an unknown one, AskError if it refuses or does not answer."""
+        """Ask a member; LookupError for an unknown one, AskError if it refuses or is silent."""
         ...
 
     def answer(self, topic: str, reply: Answer) -> None:

@@ -1,6 +1,6 @@
 """Live settings: the part of its configuration that a node takes from the cluster while it runs.
 
-    effective value = the cluster's value, where there is one that this version can read, else the node's own
+    effective value = the cluster's, where there is one that this version can read, else the node's own
 
 The cluster's values are replicated and may change at any moment, here or elsewhere. They are read
 as a whole after each change; parts that were built from settings are notified and take over their
@@ -239,7 +239,7 @@ class LiveSettings:
         self._watchers.append((sections, apply))
 
     def refresh(self) -> None:
-        """Take over the cluster's changes since the last time; does nothing where nothing changed."""
+        """Take over the cluster's changes since the last time, if there are any."""
         heard, self._unread = self._unread, set()
         before, ignored_before = self._followed, self._ignored
         self._read(heard)

@@ -76,7 +76,7 @@ class ClusterSettings:
         return self._view(key, self._strange(key))
 
     def states(self) -> Mapping[str, ConfigState]:
-        """Return the settings each living node reports to run, this one included, sorted by name."""
+        """Return the settings each living node, this one included, reports to run, by name."""
         said = {
             name: ConfigState(str(row.get("settings", "")), str(row.get("effective", "")))
             for name, row in self._running.all().items()

@@ -1,4 +1,4 @@
-"""Worker views: reads operators' requests about a worker, and shows a worker on the HTTP surface."""
+"""Worker views: reads operators' requests about a worker, shows one on the HTTP surface."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -141,7 +141,7 @@ class _Page:
 
 
 def _essential(schema: Schema) -> list[Knob]:
-    """Return the knobs with a short flag: workers first, for without one there is nothing to serve."""
+    """Return the knobs with a short flag: workers first, as without one nothing is served."""
     found = [knob for knob in schema.knobs if knob.short]
     return sorted(found, key=lambda knob: (knob.path[0] != "workers", len(knob.path) == 1))
 

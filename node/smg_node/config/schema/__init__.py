@@ -1,1 +1,1 @@
-"""Schema of the settings: declaration of a knob, table of all knobs, live settings, value parser."""
+"""Schema of the settings: declaration of a knob, table of all knobs, live settings, parser."""

@@ -1,4 +1,4 @@
-"""Value parser: text or YAML to the type of a knob; bounds are checked by the settings themselves."""
+"""Value parser: text or YAML to the type of a knob; bounds are checked by the settings."""
 
 import re
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One given value: the knob, the value, and its origin ("flag --http", "file x.yaml, line 3")."""
+    """One given value: knob, value, and its origin ("flag --http", "file x.yaml, line 3")."""
 
     path: KnobPath
     raw: object

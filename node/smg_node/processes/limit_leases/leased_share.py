@@ -1,4 +1,4 @@
-"""Leased share: the part of one limit that a data process may charge, as `admission.ports.Share`."""
+"""Leased share: the part of one limit a data process may charge, as `admission.ports.Share`."""
 
 from typing import Final
 

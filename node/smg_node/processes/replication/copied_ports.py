@@ -190,7 +190,7 @@ class CopiedSticky:
 
 
 class CopiedRunning:
-    """Reports of the settings nodes run: the control process reports for this one's data processes."""
+    """Reports of the settings nodes run: the control process reports for its data processes."""
 
     def publish(self, **facts: str) -> None:
         """Do nothing."""

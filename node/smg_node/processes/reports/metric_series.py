@@ -1,4 +1,4 @@
-"""Metric series of one process, as they travel to the process that renders the page. Values only."""
+"""Metric series of one process, as they travel to the process that renders the page. Values."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

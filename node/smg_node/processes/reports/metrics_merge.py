@@ -1,6 +1,6 @@
 """Metrics merge: one page for a node of several processes, from what all of them count. Pure.
 
-    counter, histogram   add up; those of a process that died stay as last reported, so that they never fall
+    counter, histogram   add up; those of a dead process stay as last reported, so that they never fall
     gauge                by its declaration: the sum, the largest, or the control process's value
 
 Of the metrics of processes themselves (`process_*`, `python_gc_*`) time, memory and files add up,

@@ -92,7 +92,7 @@ def quantile(metric: Metric, part: float, *by: str) -> Query:
 
 
 def mean(total_of: Metric, number_of: Metric, *by: str, **wanted: str) -> Query:
-    """Return the sum of a histogram divided by its count; `wanted` labels are those of the number."""
+    """Return the sum of a histogram divided by its count; `wanted` labels are of the number."""
     return ratio(rate(total_of, *by), rate(number_of, *by, **wanted), "mean", *by)
 
 

@@ -91,7 +91,7 @@ class AccessLog:
             self._move(len(aside))
 
     def _move(self, waiting: int) -> None:
-        """Bound the wait of the first record to the sink's, and the number of records to one batch."""
+        """Bound the wait of the first record to the sink's, and their number to one batch."""
         if waiting == 1:
             self._wake()
         elif waiting:

@@ -1,1 +1,1 @@
-"""Metrics of a node: cells that are counted into, meters that scrapes read, and the reference page."""
+"""Metrics of a node: cells that are counted into, meters that scrapes read, reference page."""

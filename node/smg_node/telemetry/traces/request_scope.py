@@ -39,7 +39,7 @@ NO_SPAN: Final = Span()
 
 
 class Trace:
-    """One request's place in a trace; this class is for no trace, or for one that is not sampled."""
+    """One request's place in a trace; this class is for no trace, or an unsampled one."""
 
     __slots__ = ("_upstream", "sampled", "trace_id")
 

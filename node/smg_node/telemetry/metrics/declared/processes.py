@@ -1,4 +1,4 @@
-"""Processes metrics of a node that has several: linked and lost ones; all are read at scrape time."""
+"""Processes metrics of a node that has several: linked and lost ones; read at scrape time."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Resilience metrics: breakers, retries, overload and the wait queue; all are read at scrape time."""
+"""Resilience metrics: breakers, retries, overload, wait queue; all are read at scrape time."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Usage metrics: failed writes and lost counts of what tenants used; all are read at scrape time."""
+"""Usage metrics: failed writes and lost counts of tenants' use; all are read at scrape time."""
 
 from typing import Final
 
