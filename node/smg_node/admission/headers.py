@@ -146,7 +146,7 @@ class LimitHeaders:
             self._spell_resets(now_ms)
         headers, remaining = self._headers, 0
         for share, facts, low, high, least, name in self._rows:
-            # `Measure.remains` where all is well.
+            # `MatchedLimit.remains` where all is well.
             pool = share.pool
             remaining = share.left + pool
             if remaining > least.units:
