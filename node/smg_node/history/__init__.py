@@ -1,1 +1,1 @@
-"""What was said before: read into a request, kept when it is over, shown to whoever asks for it again."""
+"""History: loads stored conversations into a request, commits new turns, serves stored responses."""

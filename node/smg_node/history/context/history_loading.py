@@ -1,11 +1,12 @@
-"""What a request brings to mind: one read of the store, and its own input made whole.
+"""History loading: reads a chain or conversation in one store call and resolves item references.
 
     chain of responses, or newest items of a conversation  →  items, oldest first
     references  →  the items they stand for
     new items   →  ids of the thread they belong to
 
-Everything that can be wrong with a history is found here, before anything is sent anywhere. A history is never cut
-quietly: one that is longer than what is read of it is refused, unless the request wants it cut.
+Every error of a history is found here, before anything is sent to a worker. A history is never
+truncated silently: one that is longer than what is read of it is refused, unless the request asks
+for truncation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,18 +62,18 @@ class LoadedHistory:
 
     @property
     def items(self) -> tuple[ItemDoc, ...]:
-        """All of it, oldest first."""
+        """History and own input, oldest first."""
         return (*self.history, *self.ask.items)
 
     @property
     def new_from(self) -> int:
-        """Where the request's own input begins in `items`."""
+        """Index in `items` at which the request's own input begins."""
         return len(self.history)
 
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """What came before a request."""
+    """Items that precede a request."""
 
     items: tuple[ItemDoc, ...] = ()
     depth: int = 0
@@ -80,7 +81,7 @@ class _Past:
 
 
 class HistoryLoader:
-    """Reads what requests continue."""
+    """Loads the history that a request continues, and resolves its references."""
 
     def __init__(
         self,
@@ -98,16 +99,17 @@ class HistoryLoader:
         self._options = options
 
     def thread(self, ask: ResponseRequest) -> str:
-        """Return the thread to which what comes of a request belongs."""
+        """Return the thread to which the request's response belongs."""
         return self.threads.thread(ask.previous_response_id or ask.conversation_id)
 
     async def load(
         self, ask: ResponseRequest, access: Access, *, thread: str = ""
     ) -> LoadedHistory:
-        """Return the request with all it continues, in this `thread` if that is known already.
+        """Return the request with all that it continues, in this `thread` if that is known already.
 
-        INVALID_REQUEST `previous_response_not_found`, `history_too_long`, `item_not_found` or for calls without
-        their outputs; NOT_FOUND `conversation_not_found`; OVERLOADED `store_unavailable`.
+        INVALID_REQUEST `previous_response_not_found`, `history_too_long`, `item_not_found`, or for
+        tool calls without their outputs; NOT_FOUND `conversation_not_found`; OVERLOADED
+        `store_unavailable`.
         """
         with asking_store():
             past = await self._past(ask, access)
@@ -138,10 +140,11 @@ class HistoryLoader:
         same_stay: bool = False,
         where: str = "input",
     ) -> tuple[ItemDoc, ...]:
-        """Return items with references resolved and ids given; StoreError as the store says.
+        """Return items with references resolved and ids assigned; StoreError from the store.
 
-        A client's own id is looked up only where it is going to be `kept`; one that is taken is replaced, except, where
-        the `same_stay`, if the very same item has it. `where` is the place of the items in the request.
+        A client's own id is looked up only where it is going to be `kept`; an id already in use is
+        replaced, except, with `same_stay`, when the identical item has it. `where` is the place of
+        the items in the request.
         """
         references = [item.id for item in items if item.type == ITEM_REFERENCE]
         own = [item.id for item in items if item.id and item.type != ITEM_REFERENCE]
@@ -227,9 +230,11 @@ def _stored(document: bytes, item_id: str) -> ItemDoc:
 
 
 def _usable(past: _Past, items_max: int) -> tuple[ItemDoc, ...]:
-    """Return what of the past can be shown to a model: the newest items, and no call that was cut off.
+    """Return the part of the history that can be shown to a model: the newest items, and no tool
+    call that was cut off.
 
-    A cut may go through a turn. Its rest, with outputs whose calls are gone, is left out too.
+    A cut may go through a turn. The rest of that turn, with outputs whose calls are gone, is left
+    out too.
     """
     items = past.items[-items_max:] if items_max else ()
     if not past.complete or len(items) < len(past.items):
@@ -274,7 +279,7 @@ def _too_long(options: HistoryOptions) -> SmgError:
 
 
 def conversation_full(items_max: int) -> SmgError:
-    """Return the error for a conversation that takes no more."""
+    """Return the error for a conversation that has reached its maximum number of items."""
     return invalid(
         f"the conversation has {items_max} items, as many as there may be; begin a new one",
         "conversation",

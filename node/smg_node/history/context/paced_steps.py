@@ -1,7 +1,7 @@
-"""How long work on a large history holds the loop: the streams of others go on while it is done.
+"""Paced steps: runs long work on a large history in slices on the event loop.
 
-Work in slices on the loop, not in a thread: what takes long here is Python's own, so a thread would make the loop wait
-for the interpreter instead, five milliseconds at a time, at each of its turns.
+Slices on the loop, not a thread: the work is pure Python, so a thread would hold the interpreter
+lock, and the loop would wait up to five milliseconds for it at each of its turns.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 async def paced(steps: Steps[T]) -> T:
-    """Do it, giving way after every slice, and return what came of it."""
+    """Run the steps, yielding to the loop after every slice, and return their result."""
     left = SLICE_WEIGHT
     while True:
         try:

@@ -1,4 +1,4 @@
-"""How long prompts are: rendered and encoded exactly as a generation does it, where anybody here can."""
+"""Prompt length in tokens: renders and encodes a prompt exactly as a generation does."""
 
 from smg_node.core.errors import SmgError, unsupported
 from smg_node.core.generation.request import Prompt
@@ -9,7 +9,7 @@ from smg_node.pipeline.prompt.preparation import Preparer
 
 
 class ModelMeasure:
-    """One served model."""
+    """One served model whose tokenizer this node has."""
 
     def __init__(self, model: ServedModel, context: int | None, preparer: Preparer) -> None:
         self.name = model.name
@@ -18,7 +18,7 @@ class ModelMeasure:
         self._preparer = preparer
 
     def check(self, where: str) -> None:
-        """Return: its tokenizer is here."""
+        """Return: this node has its tokenizer."""
 
     async def count(self, prompt: Prompt) -> int:
         """Return how many tokens a prompt has."""
@@ -26,14 +26,14 @@ class ModelMeasure:
 
 
 class RelayedMeasure:
-    """A model whose workers speak HTTP and keep its tokenizer to themselves."""
+    """A model served only by HTTP workers, whose tokenizer this node does not have."""
 
     def __init__(self, model: RelayedModel) -> None:
         self.name = model.name
         self.context = None
 
     def check(self, where: str) -> None:
-        """Raise: nobody here can count its tokens."""
+        """Raise: this node cannot count its tokens."""
         raise self._uncounted(where)
 
     async def count(self, prompt: Prompt) -> int:
@@ -56,7 +56,7 @@ class ModelMeasures:
         self._preparer = preparer
 
     async def of(self, model: str, *, deadline_s: float) -> Measure:
-        """Return the model of that name or alias; NOT_FOUND or OVERLOADED as a generation would be."""
+        """Return the model of that name or alias; NOT_FOUND or OVERLOADED as for a generation."""
         found = await self._placer.known(model, deadline_s=deadline_s)
         if isinstance(found, RelayedModel):
             return RelayedMeasure(found)

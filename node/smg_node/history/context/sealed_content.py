@@ -1,8 +1,9 @@
-"""Content that clients carry for us: sealed for one tenant and one model, opened for nobody else.
+"""Sealed content: encrypts reasoning that a client carries back, for one tenant and one model.
 
-A client that keeps no history here still has to send back what the model thought. It gets that sealed with the
-cluster's keyring, together with whose it is, so that any node opens it and no other tenant's request can bring it.
-Nodes without a keyring have nothing to seal with: theirs is only wrapped.
+A client that keeps no history on the cluster still has to send back the model's reasoning. It gets
+that sealed with the cluster's keyring, together with its tenant and model, so that any node can
+open it and no other tenant's request can use it. A node without a keyring cannot encrypt: its
+content is only encoded.
 """
 
 import base64
@@ -28,7 +29,7 @@ _decode: Final = msgspec.json.Decoder(_Sealed).decode
 
 
 def sealer(vault: Vault, *, tenant: str, model: str) -> Callable[[str], str]:
-    """Return what seals texts for a tenant and a model."""
+    """Return the function that seals texts for a tenant and a model."""
 
     def seal(text: str) -> str:
         said = _encode(_Sealed(tenant, model, text)).decode()

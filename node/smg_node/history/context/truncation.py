@@ -1,9 +1,10 @@
-"""What to leave out of a history that is longer than its model's context: pure.
+"""Truncation of a history to its model's context: leaves out whole groups of items, oldest first.
+Pure.
 
-Whole groups go, the oldest first. System and developer messages stay, and so do the request's own input, whatever
-belongs to one group with it, and the newest group. How many tokens a selection has is known only once it was
-rendered and encoded, so the largest one that fits is searched for: bytes predict tokens well, which makes it about
-five renderings for any length of history, none of them much longer than what fits.
+System and developer messages stay, and so do the request's own input, everything in one group with
+it, and the newest group. How many tokens a selection has is known only once it was rendered and
+encoded, so the largest one that fits is searched for: bytes predict tokens well, which makes it
+about five renderings for any length of history, none of them much longer than what fits.
 """
 
 from collections.abc import Sequence
@@ -23,26 +24,26 @@ _BYTES_A_TOKEN: Final = 8.0
 
 
 def budget_of(context: int, answer_tokens: int | None) -> int:
-    """Return how many tokens a prompt may have, so that there is room for its answer."""
+    """Return the maximum tokens of a prompt that leaves room for its answer."""
     reserve = min(_RESERVE_TOKENS, context // _RESERVE_PART)
     return context - (reserve if answer_tokens is None else answer_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Places of items: those that stay, and groups that may go, the newest first."""
+    """Indexes of items: those that stay, and groups that may be left out, newest first."""
 
     stay: tuple[int, ...]
     may_go: tuple[tuple[int, ...], ...]
 
     def places(self, count: int) -> tuple[int, ...]:
-        """Return the places of what stays and of so many groups, in order."""
+        """Return the indexes of the items that stay and of the `groups` newest groups, in order."""
         kept = [place for group in self.may_go[:count] for place in group]
         return tuple(sorted([*self.stay, *kept]))
 
 
 def layout_of(items: Sequence[ItemDoc], *, new_from: int) -> Layout:
-    """Return what may go; items from `new_from` on are the request's own."""
+    """Return which items may be left out; items from `new_from` on are the request's own input."""
     groups = groups_of(items)
     newest = next((group for group in reversed(groups) if not group.pinned), None)
     stay: list[int] = []
@@ -56,10 +57,11 @@ def layout_of(items: Sequence[ItemDoc], *, new_from: int) -> Layout:
 
 
 class Search:
-    """Finds the largest number of groups whose prompt has at most `budget` tokens.
+    """Search for the largest number of groups whose prompt has at most `budget` tokens.
 
-    Ask with `wanted`, answer with `measured`, until `wanted` is None; `best` is the number then, None if even without
-    any of them the prompt is too long. `sizes` are bytes: of what stays, then of each group from the newest on.
+    Measure the number `wanted`, report it with `measured`, until `wanted` is None; `best` is the
+    number then, None if the prompt is too long even without any of them. `sizes` are bytes: of what
+    stays, then of each group from the newest on.
     """
 
     def __init__(self, sizes: Sequence[int], budget: int) -> None:
@@ -74,12 +76,12 @@ class Search:
 
     @property
     def best(self) -> int | None:
-        """The largest number that is known to fit."""
+        """The largest number of groups that is known to fit."""
         return self._low if self._low >= 0 else None
 
     @property
     def wanted(self) -> int | None:
-        """Return which number to measure next; None when the search is over."""
+        """Return which number of groups to measure next; None when the search is over."""
         low, high = self._low, self._high
         if high - low <= 1:
             return None
@@ -89,7 +91,7 @@ class Search:
         return min(max(self._guess(), low + 1), high - 1)
 
     def measured(self, count: int, tokens: int) -> None:
-        """Take how many tokens the prompt with so many groups has."""
+        """Record how many tokens the prompt with so many groups has."""
         assert self._low < count < self._high, "this was known already"
         self._asked += 1
         self.shortest = tokens if self.shortest is None else min(tokens, self.shortest)
@@ -100,7 +102,9 @@ class Search:
             self._high = count
 
     def _guess(self) -> int:
-        """Return the number whose bytes come nearest to the budget, by what is known of bytes and tokens."""
+        """Return the number whose bytes come nearest to the budget, by the ratio of bytes to tokens
+        seen so far.
+        """
         affordable = self._budget / self._rate
         return sum(size <= affordable for size in self._bytes) - 1
 

@@ -1,1 +1,1 @@
-"""Store."""
+"""Store: history store with circuit breaker, operator hooks, local spool and retention."""

@@ -1,4 +1,4 @@
-"""From settings to a store: its URL, its numbers, and what tables are called in somebody's own database."""
+"""Opening of the history store from settings: URL, timeouts, pool sizes, table and column names."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,7 @@ def open_history(settings: Settings, now_us: Callable[[], int]) -> "HistoryStore
 
 
 def store_url(settings: Settings) -> "StoreUrl":
-    """Return where history is; a file that is not named in full lies in the data directory."""
+    """Return the URL of the history store; a relative file path lies in the data directory."""
     from msgspec.structs import replace
 
     from smg_storage.open import known_stores
@@ -37,7 +37,7 @@ def store_url(settings: Settings) -> "StoreUrl":
 
 
 def store_options(settings: Settings) -> StoreOptions:
-    """Return how the store is used."""
+    """Return the options with which the store is opened."""
     storage = settings.storage
     pool, memory = storage.pool, storage.memory
     return StoreOptions(
@@ -63,7 +63,7 @@ def store_options(settings: Settings) -> StoreOptions:
 
 
 def schema_names(settings: Settings) -> SchemaNames:
-    """Return what tables and columns are called."""
+    """Return the names of tables and columns."""
     storage = settings.storage
     return SchemaNames(
         owner=storage.owner,

@@ -1,11 +1,12 @@
-"""The store as a node uses it: a store around the store, that knows when the one inside is away.
+"""Resilient store: circuit breaker, reconnection and local spool around the history store.
 
-Nothing is asked of a store that is known to be away, and whatever is asked is counted. It is opened by `run`, in the
-background and for as long as it takes; who asks before the first try is over waits for that.
+A store that is known to be unavailable is not called, and every call is counted. It is opened by
+`run`, in the background and for as long as it takes; callers that come before the first attempt is
+over wait for that.
 
-A turn that the store does not take now is put on this node's disk, and counts as kept: it will be written. Until then
-whoever asks for anything of its thread waits a moment and then hears that the store is away, never that there is
-nothing; and turns that come after it in its thread go the same way.
+A turn that the store does not take now is put on this node's disk, and counts as kept: it will be
+written. Until then a caller that asks for anything of its thread waits a moment and then gets
+UNAVAILABLE, never "not found"; and later turns of the same thread go to the disk as well.
 """
 
 import asyncio
@@ -44,15 +45,15 @@ _log: Final = logging.getLogger("smg_node.history")
 
 
 class Observe(Protocol):
-    """What counts operations."""
+    """Counter of store operations."""
 
     def __call__(self, operation: str, outcome: str, duration_s: float, /) -> None:
-        """Count one."""
+        """Count one operation."""
         ...
 
 
 class ResilientStore(StoreWrapper):
-    """The node's history: a store, whose every operation may say at once that it is away."""
+    """The node's history store, whose operations fail at once while the store is unavailable."""
 
     def __init__(
         self,
@@ -66,9 +67,10 @@ class ResilientStore(StoreWrapper):
         observe: Observe,
         wait_s: float,
     ) -> None:
-        """Take how the store is made, in a thread; `wait_s` is how long who comes first waits for it to be open.
+        """Take how the store is made, in a thread; early callers wait up to `wait_s` for it to be
+        open.
 
-        With `strict` nothing new is put on the disk.
+        With `strict` no new turn is put on the disk.
         """
         super().__init__(NoStore())
         self._open_store: Final = open_store
@@ -95,17 +97,17 @@ class ResilientStore(StoreWrapper):
 
     @property
     def kind(self) -> str:
-        """Which store it is, open or not."""
+        """Kind of the store, open or not."""
         return self._kind
 
     @property
     def store(self) -> HistoryStore:
-        """Where everything is read, and written that can be written again by whoever asked."""
+        """Store for all reads, and for writes that their caller can repeat."""
         return self
 
     @property
     def failed_s_ago(self) -> float:
-        """How many seconds ago the store did not answer this node last, 0 while it is away."""
+        """Seconds since the store last failed to answer this node, 0 while it is unavailable."""
         return self._now_s() - self._health.failed_s
 
     async def commit(self, access: Access, turn: Turn) -> Kept:
@@ -137,7 +139,9 @@ class ResilientStore(StoreWrapper):
         return Kept(positions=done.positions)
 
     def check_can_keep(self) -> None:
-        """Return if a turn that begins now can be kept when it is over, as far as is known; else UNAVAILABLE."""
+        """Return if a turn that begins now can be kept when it is over, as far as is known; else
+        UNAVAILABLE.
+        """
         if self._strict and self._tried.is_set() and self._health.away:
             message = self._health.trouble or "the store is away"
             raise StoreError(StoreErrorKind.UNAVAILABLE, message)
@@ -156,7 +160,7 @@ class ResilientStore(StoreWrapper):
         return await self._timed(call.operation, run)
 
     async def _until_written(self, call: Call, access: Access) -> None:
-        """Return when no turn waits that what is asked may be about."""
+        """Return when no spooled turn concerns the ids that a call asks for."""
         tenant, of_all = access.tenant, call.of_all
         if not self._spool.waits(tenant, call.ids, any_of_them=of_all):
             return
@@ -171,7 +175,9 @@ class ResilientStore(StoreWrapper):
             raise StoreError(StoreErrorKind.UNAVAILABLE, message) from None
 
     async def unwritten(self, tenant: str, ids: Sequence[str], *, any_of_them: bool) -> bool:
-        """Return whether turns that may write these ids wait on this node's disk, after a moment in which they may be written."""
+        """Return whether turns that may write these ids are spooled here, after a moment in which
+        they may be written.
+        """
         if not self._looked:
             return True
         if any(
@@ -192,7 +198,7 @@ class ResilientStore(StoreWrapper):
         return False
 
     def tell_spooling(self, tell: Callable[[bool], None]) -> None:
-        """Call this when turns begin to wait on the disk, and when none does any more."""
+        """Set the callback for when the first turn is spooled, and when none is any more."""
         self._spool.filled = tell
 
     async def _write_again(self, one: SpooledTurn) -> None:
@@ -245,12 +251,12 @@ class ResilientStore(StoreWrapper):
     # ── Its life ─────────────────────────────────────────────────────────────
 
     def reasons(self) -> tuple[str, ...]:
-        """Return why work should not be sent here on account of history."""
+        """Return why this node should get no work on account of history."""
         told = self._health.old_tables
         return (told,) if told else ()
 
     def degraded(self) -> tuple[str, ...]:
-        """Return what of history is not as it should be."""
+        """Return which parts of history are degraded."""
         told = () if self._health.old_tables else self._health.words()
         told += tuple(f"store: {warning}" for warning in self._warnings)
         spool = self._spool
@@ -263,7 +269,9 @@ class ResilientStore(StoreWrapper):
         return told
 
     async def run(self) -> None:
-        """Open the store, write what waits, and see to it that all goes on after the store was away; until cancelled."""
+        """Open the store, write spooled turns, and reopen the store after an outage; until
+        cancelled.
+        """
         try:
             await self._spool.adopt()
         except OSError as error:
@@ -288,7 +296,7 @@ class ResilientStore(StoreWrapper):
             self._spool.hurry()
 
     def store_changed(self) -> None:
-        """Hear that the store has come or gone."""
+        """React to the store becoming available or unavailable."""
         self._unwell.set()
 
     async def _open(self) -> None:
@@ -326,7 +334,7 @@ class ResilientStore(StoreWrapper):
         self._spool.hurry()
 
     async def _until_well(self) -> None:
-        """Look at a store that is away, as often as that is of use, until it answers."""
+        """Probe a store that is unavailable, at the breaker's interval, until it answers."""
         while self._health.away:
             await asyncio.sleep(min(max(self._health.next_look_s(), 0.05), 5.0))
             try:
@@ -336,7 +344,7 @@ class ResilientStore(StoreWrapper):
             _log.warning("history: the store answers again", extra=_event("store_back"))
 
     async def close(self) -> None:
-        """End in order: what was acknowledged is kept."""
+        """Close in order: acknowledged turns are kept."""
         self._health.started = False
         for name, close in (("store", self.inner.close), ("spool", self._spool.close)):
             try:
@@ -348,7 +356,7 @@ class ResilientStore(StoreWrapper):
 
 
 async def _nobody_else(access: Access, turn: Turn) -> None:
-    """Tell nobody: there is no other node that could go on with it."""
+    """Tell no other node: a node alone has no peers."""
 
 
 def _event(name: str) -> dict[str, dict[str, str]]:

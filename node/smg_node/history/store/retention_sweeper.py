@@ -1,7 +1,7 @@
-"""Removes what is over from the store: one node for all that share it, and never for more than a tenth of the time.
+"""Retention sweeper: deletes expired rows on one node of all, for at most a tenth of the time.
 
-Which node it is follows from who is alive: the one whose name draws the most, so that all agree without a word, and
-another one goes on when it dies. Two at once for a while do no harm.
+The node is chosen by rendezvous hashing over the living members: all agree without a message, and
+another one takes over when it dies. Two sweepers at once for a while do no harm.
 """
 
 import asyncio
@@ -24,7 +24,9 @@ REST: Final = 9.0
 
 
 class Sweeper:
-    """Sweeps `store` while it is this node's part; `every_s` says how often, each time anew."""
+    """Sweeps `store` while this node is the one chosen; `every_s` returns the interval, read each
+    time anew.
+    """
 
     def __init__(
         self,
@@ -50,7 +52,7 @@ class Sweeper:
 
     @property
     def mine(self) -> bool:
-        """Whether it is this node that sweeps."""
+        """Whether this node is the one that sweeps."""
         return not self._store.shared or drawn(self._living(), self._name) == self._name
 
     async def run(self) -> None:
@@ -61,7 +63,7 @@ class Sweeper:
                 await self.sweep()
 
     async def sweep(self) -> None:
-        """Remove all that is over; a store that is away is left for the next time."""
+        """Delete all that has expired; a store that is unavailable is left for the next time."""
         try:
             while await self._batch() >= BATCH:
                 continue
@@ -73,7 +75,7 @@ class Sweeper:
             return
 
     async def _rest(self) -> None:
-        """Sleep until it is time; that time may change meanwhile."""
+        """Sleep until it is time; the interval may change meanwhile."""
         slept_s = 0.0
         while (left_s := self._every_s() - slept_s) > 0:
             nap_s = min(left_s, NAP_S)
@@ -90,7 +92,7 @@ class Sweeper:
 
 
 def drawn(living: Sequence[str], name: str) -> str:
-    """Return which of those who live sweeps; `name` lives in any case."""
+    """Return which of the living nodes sweeps; `name` counts as living in any case."""
     return max({*living, name}, key=_draw)
 
 

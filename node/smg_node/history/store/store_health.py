@@ -1,7 +1,8 @@
-"""How the store is: open or not, answering or away, quick or slow.
+"""Store health: circuit breaker of the history store, with its state, last failure and latency.
 
-After five failures in a row nobody asks it for five seconds, because each would wait for its time to run out; then one
-asks, and all others when that went well. Only an answer that does not come is a failure: a conflict is an answer.
+After five failures in a row the store is not called for five seconds, because each call would wait
+for its timeout; then one call is let through, and all others when that succeeds. Only a missing
+answer is a failure: a conflict is an answer.
 """
 
 from collections.abc import Callable
@@ -28,7 +29,9 @@ SLOW_SHARE: Final = 0.01
 
 
 class StoreHealth:
-    """What is known of the store. Time is monotonic seconds; `changed` hears when it comes or goes."""
+    """State of the store. Time is monotonic seconds; `changed` is called when it becomes available
+    or not.
+    """
 
     def __init__(
         self,
@@ -58,14 +61,17 @@ class StoreHealth:
 
     @property
     def failed_s(self) -> float:
-        """When it did not answer last: now while it is away, and this node's beginning if it always did.
+        """Time of the last failure: now while it is unavailable, this node's start if it always
+        answered.
 
-        What was before that beginning nobody here knows, so it counts as if it had been away then.
+        The time before that start is unknown, so the store counts as unavailable then.
         """
         return self._now_s() if self.away else self._failed_s
 
     def enter(self) -> int:
-        """Begin to ask; return a token to give back with the answer. UNAVAILABLE where that is no use now."""
+        """Admit one call; return a token to give back with its result. UNAVAILABLE while the
+        breaker is open.
+        """
         now_s = self._now_s()
         state = self._breaker.state(now_s)
         free = state is State.CLOSED or (
@@ -76,14 +82,14 @@ class StoreHealth:
         return self._breaker.take_probe(now_s)
 
     def next_look_s(self) -> float:
-        """Return in how many seconds it is to be looked at; infinity while it answers."""
+        """Return in how many seconds to probe it; infinity while it answers."""
         now_s = self._now_s()
         return max(self._breaker.look_s(now_s) - now_s, 0.0)
 
     # ── What became of it ────────────────────────────────────────────────────
 
     def answered(self, token: int, took_s: float) -> None:
-        """Take in that there was an answer, whatever it said."""
+        """Record that there was an answer, success or error."""
         now_s = self._now_s()
         if self.away:
             self._failed_s = now_s
@@ -95,22 +101,22 @@ class StoreHealth:
             self.trouble = ""
 
     def failed(self, token: int, error: StoreError) -> None:
-        """Take in that there was none."""
+        """Record that there was no answer."""
         self.trouble = error.message
         self._failed_s = self._now_s()
         self._breaker.failure(self._now_s(), connect=True, probe=token)
 
     def abandoned(self, token: int) -> None:
-        """Take in that whoever asked has gone."""
+        """Record that the caller was cancelled."""
         self._breaker.abandoned(self._now_s(), token)
 
     def opened(self) -> None:
-        """Take in that it is open."""
+        """Record that the store is open."""
         self.started, self._old_tables, self.trouble = True, False, ""
         self._failed_s = self._now_s()
 
     def not_opened(self, error: StoreError) -> None:
-        """Take in that it could not be opened."""
+        """Record that the store could not be opened."""
         self._old_tables = isinstance(error, OldTablesError)
         self.trouble = error.message
 
@@ -118,11 +124,11 @@ class StoreHealth:
 
     @property
     def old_tables(self) -> str:
-        """What is to be done about tables that are too old; "" if they are not."""
+        """Instruction for tables that are too old; "" if they are not."""
         return self.trouble if self._old_tables and not self.started else ""
 
     def words(self) -> tuple[str, ...]:
-        """Return what is not as it should be, but for old tables."""
+        """Return what is degraded, except for old tables."""
         if self.away:
             return (f"store_away: {self.trouble or 'it is being opened'}",)
         now_s = self._now_s()

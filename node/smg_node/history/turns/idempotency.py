@@ -1,14 +1,15 @@
-"""A request with a key of its client's choice: made once, however often it is asked.
+"""Idempotency keys: a request with a client's key is executed once, and repeats get the stored
+response.
 
     reserve ──▶ new: run it ──▶ completed, incomplete: the key is written with the turn, and answers for a day
-       │                  └──▶ failed, cancelled: the key is given back, what broke does not stand in the way of trying again
-       ├──▶ there already: the stored response again
-       ├──▶ under way: 409, ask again soon
+       │                  └──▶ failed, cancelled: the key is released, so that the request can be retried
+       ├──▶ finished already: the stored response again
+       ├──▶ in progress: 409 with Retry-After
        └──▶ of another request: 409
 
-A reservation is over by itself soon after its request has to be: who reserved a key and died does not hold it for a day.
-What is made in the background has its row, and its key, before its client is answered; whatever becomes of
-it is the answer.
+A reservation expires soon after its request's time limit: a node that reserved a key and died does
+not hold it for a day. A background response has its row, and its key, before its client is
+answered; however it ends is the answer to that key.
 """
 
 import logging
@@ -46,7 +47,7 @@ _flags: Final = msgspec.json.Decoder(_Flags).decode
 
 
 class HeldKey:
-    """A key that is reserved for a response which is about to be made under this id, in this thread."""
+    """A reserved key, for the response that is about to be made under this id, in this thread."""
 
     def __init__(
         self,
@@ -66,11 +67,13 @@ class HeldKey:
         self._over_us: Final = over_us
 
     def kept(self) -> Idempotency:
-        """Return what is written with the response: from now on its key answers for a day."""
+        """Return the key record to be written with the response: the key then answers for a day."""
         return Idempotency(self._asked.key, self._asked.digest, self._over_us())
 
     async def release(self) -> None:
-        """Give the key back, as far as the store can be reached; else it is over by itself. Raises nothing."""
+        """Release the key, as far as the store can be reached; otherwise it expires. Raises
+        nothing.
+        """
         try:
             await self._store.release_key(self._access, self._asked.key, self.response_id)
         except StoreError as error:
@@ -80,7 +83,7 @@ class HeldKey:
 
 
 class IdempotencyService:
-    """Reserves keys."""
+    """Reserves idempotency keys."""
 
     def __init__(self, keeper: Keeper, *, clock: Clock, rng: Rng, options: HistoryOptions) -> None:
         self._store: Final = keeper.store
@@ -91,10 +94,12 @@ class IdempotencyService:
     async def reserve(
         self, access: Access, asked: IdempotencyKey, thread: str, *, for_s: float
     ) -> HeldKey | PriorResult:
-        """Reserve a key for a response that takes up to `for_s`, or return what it has led to before.
+        """Reserve a key for a response that takes up to `for_s`, or return the earlier result under
+        it.
 
-        CONFLICT `idempotency_in_progress` while the first request under it is under way, `idempotency_conflict` if
-        that was another request; OVERLOADED `store_unavailable`: nothing can be promised without the store.
+        CONFLICT `idempotency_in_progress` while the first request under it is in progress,
+        `idempotency_conflict` if that was another request; OVERLOADED `store_unavailable`: nothing
+        can be promised without the store.
         """
         now_ms = self._clock.now_ms()
         response_id = new_id("resp", thread, now_ms=now_ms, chance=self._rng)
@@ -118,7 +123,7 @@ class IdempotencyService:
         return PriorResult(record.id)
 
     async def _answered(self, access: Access, response_id: str) -> StoredResponse:
-        """Return what there is under a key."""
+        """Return the stored response under a key."""
         record = await self._store.get_response(access, response_id) if response_id else None
         if record is None or not (record.status.is_final or _in_background(record)):
             raise _in_progress()
@@ -141,12 +146,14 @@ class IdempotencyService:
 
 
 def _answers(record: StoredResponse) -> bool:
-    """Whether it is the answer under its key, and not only what is left of a try."""
+    """Whether the record is the result of its key, and not the remainder of a failed attempt."""
     return record.status in ANSWERS or _in_background(record)
 
 
 def _in_background(record: StoredResponse) -> bool:
-    """Whether its client asked for that; the row says only that it was made under a lease."""
+    """Whether the client asked for a background response; the row only says that it was made under
+    a lease.
+    """
     try:
         return record.background and _flags(record.response).background
     except (msgspec.DecodeError, RecursionError):

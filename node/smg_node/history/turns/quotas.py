@@ -1,10 +1,12 @@
-"""How much a tenant may keep: counted in the store now and then, and here in between.
+"""Storage quotas of tenants: limits on responses, conversations and bytes, counted in the store at
+intervals.
 
-Counting what a tenant has is dear where that is much, so it is done at most once a minute for each that asks for
-anything, and not while anybody waits for it but the first time. In between, what this node has kept since is added. So
-several nodes together may let in what they kept within a minute, and no more. While the store cannot be asked the last count holds, and
-without one everybody is let in: whether anything can be kept then is for others to say. Some stores cannot
-count everything; what is not known is not limited.
+Counting a large tenant is expensive, so it is done at most once a minute for each tenant with
+requests, and no request waits for it except a tenant's first. In between, this node adds its own
+commits since the count. So several nodes together may exceed a quota by what they committed within
+a minute, and no more. While the store is unavailable the last count holds, and without one every
+request is admitted: the store's own errors decide whether anything can be kept. Some stores cannot
+count everything; an unknown count is not limited.
 """
 
 import asyncio
@@ -31,7 +33,7 @@ QUOTA_CODE: Final = "storage_quota"
 
 @dataclass(slots=True)
 class _Tenant:
-    """What is known of one. `due_s` is when it is to be counted again."""
+    """Counts of one tenant. `due_s` is when it is to be counted again."""
 
     figures: StoreFigures | None = None
     due_s: float = float("-inf")
@@ -44,13 +46,13 @@ class _Tenant:
 
 
 class Place:
-    """Room for one response; `kept` or `left`, once, when that is clear."""
+    """Room reserved for one response; call `kept` or `left` once its fate is known."""
 
     def __init__(self, tenant: _Tenant | None = None) -> None:
         self._tenant = tenant
 
     def kept(self, length: int) -> None:
-        """Say that the response was kept, with so many bytes."""
+        """Record that the response was stored, with so many bytes."""
         tenant, self._tenant = self._tenant, None
         if tenant is not None:
             tenant.open -= 1
@@ -58,14 +60,14 @@ class Place:
             tenant.length += length
 
     def left(self) -> None:
-        """Say that nothing was kept; nothing happens after that, or after `kept`."""
+        """Record that nothing was stored; does nothing after `kept` or a first `left`."""
         tenant, self._tenant = self._tenant, None
         if tenant is not None:
             tenant.open -= 1
 
 
 class Quotas:
-    """Looks after what tenants keep. Time is monotonic seconds."""
+    """Checks requests against the quota of their tenant. Time is monotonic seconds."""
 
     def __init__(
         self, keeper: Keeper, *, now_s: Callable[[], float], options: HistoryOptions
@@ -130,7 +132,9 @@ class Quotas:
     # ── What there is ────────────────────────────────────────────────────────
 
     async def _known(self, access: Access) -> _Tenant | None:
-        """Return what is known of a tenant, counted if it never was; None where nothing is limited."""
+        """Return the counts of a tenant, counting first if there are none; None where nothing is
+        limited.
+        """
         if not self._options.quota.is_any:
             return None
         tenant = self._tenants.get(access.tenant)
@@ -170,7 +174,9 @@ class Quotas:
         tenant.due_s = self._now_s() + COUNT_EVERY_S
 
     async def run(self) -> None:
-        """Count again, one after the other, those whose count is old and who asked for anything since; until cancelled."""
+        """Recount, one after the other, tenants whose count is old and that had requests since;
+        until cancelled.
+        """
         while True:
             while not self._due:
                 self._some_due.clear()
@@ -186,5 +192,5 @@ class Quotas:
 
 
 def _is_full(most: int, counted: int, more: int) -> bool:
-    """Whether there is no room for one more; never where nobody knows how many there are."""
+    """Whether there is no room for one more; false where the count is unknown."""
     return 0 < most <= counted + more and counted >= 0

@@ -1,4 +1,6 @@
-"""What a response takes before it begins, and gives back when it is over: its client's key, and room to be kept in."""
+"""Reservation of one response, taken before it begins and released after it: idempotency key and
+quota room.
+"""
 
 from smg_node.dialects.responses.events.final_status import FinalStatus
 from smg_node.history.turns.idempotency import ANSWERS, HeldKey
@@ -7,7 +9,7 @@ from smg_storage.records import Idempotency, Status, Turn
 
 
 class ResponseReservation:
-    """The two of one response; `over` may be called again after an interruption."""
+    """Key and quota room of one response; `over` may be called again after an interruption."""
 
     __slots__ = ("_bound", "_key", "_place")
 
@@ -18,32 +20,34 @@ class ResponseReservation:
 
     @property
     def response_id(self) -> str:
-        """Under which id it is made, if that is known already."""
+        """Id under which the response is made, if that is known already."""
         return "" if self._key is None else self._key.response_id
 
     @property
     def thread(self) -> str:
-        """In which thread, if that is known already."""
+        """Thread in which the response is made, if that is known already."""
         return "" if self._key is None else self._key.thread
 
     def take(self, place: Place) -> None:
-        """Have room, too."""
+        """Take over reserved quota room."""
         self._place = place
 
     def key_for(self, ended: FinalStatus) -> Idempotency | None:
-        """Return the key to be written with what it came to; None where it is no answer that a key could stand for."""
+        """Return the key to be written with this final status; None where a key may not map to it."""
         return self._kept() if Status(ended.status) in ANSWERS else None
 
     def key_at_once(self) -> Idempotency | None:
-        """Return the key to be written with its first row, whatever it comes to."""
+        """Return the key to be written with the response's first row, however the response ends."""
         return self._kept()
 
     def bound(self) -> None:
-        """Know that the key was written with its first row, and stays."""
+        """Record that the key was written with the first row, and stays."""
         self._bound = True
 
     async def over(self, kept: Turn | None) -> None:
-        """Give back what is of no more use: `kept` is what there is of it in the store, None for nothing."""
+        """Release what is not needed any more: `kept` is what the store has of it, None for
+        nothing.
+        """
         if self._place is not None and kept is not None:
             self._place.kept(len(kept.response.input) + len(kept.response.response))
             self._place = None
@@ -54,7 +58,7 @@ class ResponseReservation:
         self._key = None
 
     def lost(self) -> None:
-        """Give its room back, if it still has it: what becomes of it is for others to say."""
+        """Release the quota room, if it is still held: another owner decides how the response ends."""
         place, self._place = self._place, None
         if place is not None:
             place.left()

@@ -1,14 +1,15 @@
-"""One response while it is made: a generation, told, kept, and only then ended.
+"""Response run: one response from generation to stored turn, with its terminal event sent only
+after the commit.
 
-    generation  →  teller  →  batches of events  →  whoever reads them
+    generation  →  presenter  →  batches of events  →  the reader
                       └─ at the end: commit, then the terminal event
 
-Who reads it owns it, as with a generation: there is no task behind it. When the reader stops (a lost client, a
-node that shuts down), the generation is cancelled, and what was finished is kept. Others may listen: whoever wants the
-events too, or the object as it is at this moment.
+The reader owns it, as with a generation: there is no task behind it. When the reader stops (a lost
+client, a node that shuts down), the generation is cancelled, and what was finished is kept.
+Listeners may receive the events too, or read the object as it is at this moment.
 
-`told` is all of that. A response that outlives its reader is made by `registered`, in the same steps: `open`,
-`generated`, `close`.
+`told` is all of that. A response that outlives its reader is made by `runs/background_run`, in the
+same steps: `open`, `generated`, `close`.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ Listener = Callable[[Sequence[NumberedEvent]], None]
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ResponseRun:
-    """One response under way; `told` is read once, to its end or until nobody wants it any more."""
+    """One response in progress; `told` is read once, to its end or until its reader stops."""
 
     id: str
     access: Access
@@ -111,25 +112,25 @@ class ResponseRun:
         return self.hydrated.complete
 
     def body(self) -> bytes:
-        """Return the whole object as it is now."""
+        """Return the whole response object as it is now."""
         return self.teller.response()
 
     @property
     def last_words(self) -> Sequence[NumberedEvent]:
-        """The events that ended it, for a reader who was stopped before it got them."""
+        """The events that ended it, for a reader that was stopped before it got them."""
         return self._closing
 
     # ── Step by step ─────────────────────────────────────────────────────────
 
     def open(self) -> list[NumberedEvent]:
-        """Return the events of a response that waits to be made: what is `generated` goes on from there."""
+        """Return the first events of a response that is queued: `generated` continues from there."""
         assert not self._begun, "what has begun does not wait"
         self._published = True
         return self.teller.queue()
 
     @property
     def outcome(self) -> FinalStatus:
-        """How it ended, when what was to be generated is."""
+        """Final status, once the generation is over."""
         return self.teller.outcome or _nothing_said()
 
     async def generated(self) -> AsyncGenerator[Sequence[NumberedEvent], None]:
@@ -169,9 +170,10 @@ class ResponseRun:
         return FinalStatus.cancelled() if gone else _nothing_said()
 
     async def _finish(self, outcome: FinalStatus) -> None:
-        """Keep what came of it, and have its last events ready; what cannot be kept has failed.
+        """Commit the turn and prepare the last events; a response that cannot be stored has failed.
 
-        May be called again after an interruption: a commit under way is then done again, which is harmless.
+        May be called again after an interruption: a commit under way is then done again, which is
+        harmless.
         """
         if not self._closed:
             self.close(outcome)
@@ -186,13 +188,15 @@ class ResponseRun:
         self._tell(self._closing)
 
     def fail_instead(self, failure: SmgError) -> None:
-        """Let it have failed, whatever had come of it: nobody was told yet."""
+        """Make it fail, whatever its outcome was: no reader has seen the terminal event yet."""
         self.failure = failure
         ended = FinalStatus.failed(failure).at(self.clock.now_ms() // 1000)
         self._closing[-1] = self.teller.instead(ended)
 
     def close(self, outcome: FinalStatus) -> Turn | None:
-        """Have its last events ready; return what is to be kept of it, None if nobody could come for that."""
+        """Prepare the last events; return the turn to be stored, None if no client can ask for it
+        later.
+        """
         assert not self._closed, "it ends once"
         ended = outcome.at(self.clock.now_ms() // 1000)
         self._closed = True
@@ -218,14 +222,16 @@ class ResponseRun:
         return self._pending
 
     def _worth_keeping(self, ended: FinalStatus) -> bool:
-        """Whether anybody will come for it: who was answered with an error, or never heard its id, cannot."""
+        """Whether a client can ask for it later: one that got an error, or never saw the id,
+        cannot.
+        """
         if not self.stores or not self._published:
             return False
         background = self.hydrated.ask.background
         return background or ended.status != "failed" or bool(self.teller.output())
 
     async def _keep(self, turn: Turn) -> SmgError | None:
-        """Commit; return why that was not possible."""
+        """Commit; return why that was not possible, None if it was."""
         try:
             kept = await self.keeper.commit(self.access, turn)
         except StoreError as error:
@@ -237,7 +243,7 @@ class ResponseRun:
         return None
 
     async def _take_back(self) -> None:
-        """Delete it: somebody did so while it was on its way into the store."""
+        """Delete it: it was deleted by a client while its commit was under way."""
         try:
             await self.keeper.store.delete_response(self.access, self.id)
         except StoreError as error:
@@ -245,7 +251,7 @@ class ResponseRun:
 
 
 def events_of(generation: Run) -> AsyncGenerator[Sequence[Event], None]:
-    """Return the events of a generation, as what can be closed."""
+    """Return the events of a generation as an async generator, which can be closed."""
     events = generation.events()
     assert isinstance(events, AsyncGenerator), "events of a run can be closed"
     return events

@@ -1,4 +1,4 @@
-"""What a response leaves behind: one turn, written as one, or nothing."""
+"""Turn record: turns a finished response into the one turn that is committed, or into nothing."""
 
 from typing import Final
 
@@ -41,11 +41,12 @@ def turn_of(
     idempotency: Idempotency | None = None,
     conversation_kept_us: int = 0,
 ) -> Turn:
-    """Return all that is to be kept of a response that has `ended`: `response` is the whole object, as it is answered.
+    """Return the turn to be stored for a response that has `ended`: `response` is the whole public
+    object.
 
-    `kept_us` is for how long, 0 for ever. Items of a conversation are rows of their own; others are found where they
-    stand in their response. `token` is that of the lease under which it was made, if there is one; `idempotency` the
-    client's key that it answers from now on.
+    `kept_us` is its retention, 0 for ever. Items of a conversation are rows of their own; others
+    are located within the stored document of their response. `token` is that of the lease under
+    which it was made, if there is one; `idempotency` the client's key that it answers from now on.
     """
     ask = hydrated.ask
     record = StoredResponse(
@@ -82,7 +83,9 @@ def turn_of(
 
 
 def over_us(appended_us: int, kept_us: int) -> int:
-    """Return until when a conversation is kept to which something was appended then, in whole hours."""
+    """Return until when a conversation is kept to which something was appended at that time, in
+    whole hours.
+    """
     if not kept_us:
         return NEVER_US
     # Not with every turn: moving the end moves a row in an index.
@@ -99,9 +102,10 @@ def begun_row(
     expires_us: int,
     lease: Lease,
 ) -> StoredResponse:
-    """Return the row of a response that is about to be made, under a lease: others find it there, whoever makes it.
+    """Return the row of a response that is about to be made under a lease, through which every node
+    finds it.
 
-    Its `background` says just that; what its client asked for is in the object.
+    Its `background` says only that there is a lease; the client's own choice is in the object.
     """
     ask = hydrated.ask
     return StoredResponse(
@@ -129,7 +133,7 @@ def with_status(response: bytes, status: Status) -> bytes:
 
 
 def without_output(response: bytes) -> bytes:
-    """Return the object of a response as if nothing had been said."""
+    """Return the object of a response without its output."""
     return _changed(response, "output", b"[]")
 
 
@@ -140,7 +144,7 @@ def _changed(response: bytes, key: str, value: bytes) -> bytes:
 
 
 def row_of(item: ItemDoc, created_us: int, response_id: str = "") -> Item:
-    """Return an item as conversations keep it."""
+    """Return an item as conversations store it."""
     return Item(
         id=item.id,
         item_type=item.type,
