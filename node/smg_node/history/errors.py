@@ -1,4 +1,4 @@
-"""How what goes wrong with history is told: the one place where a store's errors become the node's."""
+"""Errors of history: maps a store's errors to those that clients get; the only place that does."""
 
 import logging
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _log = logging.getLogger("smg_node.history")
 
 
 class HolderAwayError(StoreError):
-    """The node that holds a thread does not answer for it; whether something was written is unknown."""
+    """The node that holds a thread does not answer; whether something was written is unknown."""
 
     def __init__(self, node: str, why: str) -> None:
         super().__init__(StoreErrorKind.UNAVAILABLE, f"{node}, which holds this thread, {why}")
@@ -24,7 +24,7 @@ class HolderAwayError(StoreError):
 
 
 class PendingWriteError(StoreError):
-    """What is asked for may wait on the disk of a node that cannot be asked now, or has not written it yet."""
+    """The record may be spooled on a node that cannot be reached, or that has not written it yet."""
 
     def __init__(self, node: str) -> None:
         super().__init__(
@@ -34,7 +34,9 @@ class PendingWriteError(StoreError):
 
 
 class NotAnnouncedError(StoreError):
-    """The store is away, and a node cannot be told that a turn of a conversation would wait for it here: it is not kept."""
+    """The store is unavailable and a node cannot be told that a conversation's turn would be
+    spooled here: it is not kept.
+    """
 
     def __init__(self, node: str) -> None:
         super().__init__(
@@ -46,7 +48,7 @@ class NotAnnouncedError(StoreError):
 
 @contextmanager
 def asking_store() -> Iterator[None]:
-    """Turn what a store says is wrong into what a client may be told."""
+    """Turn errors of the store into errors for clients."""
     try:
         yield
     except StoreError as error:
@@ -54,7 +56,7 @@ def asking_store() -> Iterator[None]:
 
 
 def failure_of(error: StoreError) -> SmgError:
-    """Return what a client is told about a store's error; what it says of itself stays in the log."""
+    """Return the client's error for a store's error; the store's own text goes to the log only."""
     match error.kind:
         case StoreErrorKind.UNAVAILABLE:
             return SmgError(
@@ -97,12 +99,12 @@ def corrupt(what: str) -> SmgError:
 
 
 def response_not_found(response_id: str) -> SmgError:
-    """Return the error for a response that nobody knows, or that is another tenant's."""
+    """Return the error for a response that does not exist, or is another tenant's."""
     return SmgError(ErrorKind.NOT_FOUND, f"there is no response {quoted(response_id)}")
 
 
 def previous_not_found(response_id: str) -> SmgError:
-    """Return the error for a chain that ends in nothing, at that id."""
+    """Return the error for a chain with a missing response, at that id."""
     return invalid(
         f"there is no response {quoted(response_id)}",
         "previous_response_id",

@@ -1,4 +1,4 @@
-"""What history needs of others: a store that keeps, models that measure, somebody who seals."""
+"""Ports of history: protocols of keeper, prompt measures, thread assignment and vault."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -18,7 +18,7 @@ _DAY_S: Final = 86_400
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """How much each tenant may keep; 0 is as much as there is room for."""
+    """Storage quota of each tenant; 0 is unlimited."""
 
     responses: int = 0
     conversations: int = 0
@@ -34,7 +34,7 @@ class Quota(msgspec.Struct, frozen=True):
 class HistoryOptions:
     """How much of a history is read, and how long it is kept. Sizes in bytes.
 
-    There is one of these, and whoever needs it looks into it each time: the cluster's settings may change.
+    There is one instance, and its users read it each time: the cluster's settings may change.
     """
 
     items_max: int = 2_000
@@ -66,17 +66,21 @@ class HistoryOptions:
     """How many of those may be one tenant's."""
 
     def log_until_us(self, created_us: int) -> int:
-        """Return until when the events of a response are kept that was begun then: whenever it ends, long enough."""
+        """Return until when the events of a response are kept that was begun then: long enough,
+        whenever it ends.
+        """
         return created_us + round((self.background_deadline_s + self.event_log_kept_s) * 1_000_000)
 
     def become(self, other: "HistoryOptions") -> None:
-        """Take over all of it; whoever holds this one sees the change."""
+        """Take over all values; every holder of this object sees the change."""
         for each in fields(self):
             setattr(self, each.name, getattr(other, each.name))
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """What became of a turn: the positions of its links, or that it waits on this node's disk for its store."""
+    """Result of a commit: the positions of its links, or that the turn is spooled on this node's
+    disk.
+    """
 
     spooled: bool = False
     positions: Sequence[int] = ()
@@ -85,15 +89,17 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Threads(Protocol):
-    """Who says to which thread something new belongs."""
+    """Assigns the thread of new responses and conversations."""
 
     def thread(self, origin: str = "") -> str:
-        """Return the thread of what continues this response or conversation, which is there, or of what begins."""
+        """Return the thread of what continues this response or conversation, which exists, or a new
+        one.
+        """
         ...
 
 
 class SharedThreads:
-    """Threads of a store that all nodes share: it does not matter which is whose."""
+    """Threads of a store that all nodes share: no node owns one."""
 
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
@@ -108,11 +114,11 @@ class Keeper(Protocol):
 
     @property
     def store(self) -> HistoryStore:
-        """Where everything is read, and written that can be written again by whoever asked."""
+        """Store for all reads, and for writes that their caller can repeat."""
         ...
 
     def check_can_keep(self) -> None:
-        """Return if a turn that is made now can be made durable, as far as is known; else UNAVAILABLE."""
+        """Return if a turn made now can be made durable, as far as is known; else UNAVAILABLE."""
         ...
 
     async def commit(self, access: Access, turn: Turn) -> Kept:
@@ -125,7 +131,7 @@ class Keeper(Protocol):
 
 
 class Direct:
-    """A keeper with nothing behind its store: what cannot be written now is refused."""
+    """A keeper with nothing behind its store: a turn that cannot be written now is refused."""
 
     def __init__(self, store: HistoryStore) -> None:
         self._store = store
@@ -149,20 +155,22 @@ class Direct:
 
 
 class Measure(Protocol):
-    """One model, as far as the length of prompts goes."""
+    """Prompt lengths of one model."""
 
     @property
     def name(self) -> str:
-        """Its own name, under whichever alias it was asked for."""
+        """The model's own name, under whichever alias it was asked for."""
         ...
 
     @property
     def context(self) -> int | None:
-        """How many tokens prompt and answer may have together; None if nobody knows."""
+        """Maximum tokens of prompt and answer together; None if unknown."""
         ...
 
     def check(self, where: str) -> None:
-        """Return if its tokens can be counted here; else INVALID_REQUEST for whoever wants that, at `where`."""
+        """Return if its tokens can be counted here; else INVALID_REQUEST for the field `where`,
+        which needs that.
+        """
         ...
 
     async def count(self, prompt: Prompt) -> int:
@@ -171,7 +179,7 @@ class Measure(Protocol):
 
 
 class Measures(Protocol):
-    """All models."""
+    """Measures of all models."""
 
     async def of(self, model: str, *, deadline_s: float) -> Measure:
         """Return the model of that name or alias; the errors of a generation that asks for it."""
@@ -179,7 +187,7 @@ class Measures(Protocol):
 
 
 class Vault(Protocol):
-    """What only nodes of this cluster can open, as far as it has keys."""
+    """Encryption that only nodes of this cluster can undo, as far as it has keys."""
 
     def seal(self, secret: str) -> bytes:
         """Return it sealed."""

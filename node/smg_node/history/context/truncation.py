@@ -1,5 +1,4 @@
-"""Truncation of a history to its model's context: leaves out whole groups of items, oldest first.
-Pure.
+"""Truncation of a history to its model's context: leaves out the oldest groups of items. Pure.
 
 System and developer messages stay, and so do the request's own input, everything in one group with
 it, and the newest group. How many tokens a selection has is known only once it was rendered and

@@ -1,8 +1,8 @@
-"""What is too large for one message between nodes: put together from its parts, or given out in parts.
+"""Chunked messages: payloads too large for one message between nodes, sent and fetched in parts.
 
-A parcel is somebody's, by the name of the node that sends or fetches it, and is forgotten when it is whole, when it
-was fetched, or when nothing was heard of it for a while. All that lies here at a time is bounded: who brings more is
-told to come again.
+A payload belongs to the node that sends or fetches it, by name, and is dropped when it is complete,
+when it was fetched, or after a while without progress. Memory is bounded: a node that brings more
+is told to try again later.
 """
 
 from collections.abc import Callable
@@ -24,11 +24,11 @@ Key = tuple[str, bytes]
 
 
 class NoRoomError(Exception):
-    """There is too much here already; later there will be room."""
+    """There is no room at the moment; the sender may retry."""
 
 
 class ChunkError(ValueError):
-    """A part of nothing that can be whole."""
+    """A part that belongs to no known payload, or contradicts it."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class _Kept:
 
 
 def parts_of(content: bytes) -> int:
-    """Return into how many parts this goes."""
+    """Return the number of parts of this payload."""
     return max(1, -(-len(content) // PART_BYTES))
 
 
@@ -56,7 +56,7 @@ def part(content: bytes, index: int) -> bytes:
 
 
 class ChunkedMessages:
-    """The parcels of one node."""
+    """Payloads that are being assembled or fetched on one node."""
 
     def __init__(self, now_s: Callable[[], float], *, room_bytes_max: int = ROOM_BYTES_MAX) -> None:
         self.bytes = 0
@@ -71,7 +71,9 @@ class ChunkedMessages:
         return len(self._coming) + len(self._kept)
 
     def take_in(self, key: Key, index: int, count: int, content: bytes) -> bytes | None:
-        """Take a part; return the whole if that was the last that lacked. ParcelError, NoRoomError."""
+        """Take a part; return the whole payload if that was the last missing one. ChunkError,
+        NoRoomError.
+        """
         now_s = self._now_s()
         if not 0 <= index < count <= PARCEL_BYTES_MAX // PART_BYTES + 1:
             raise ChunkError("there is no such part")
@@ -97,7 +99,7 @@ class ChunkedMessages:
         return b"".join(coming.parts[each] for each in range(count))
 
     def keep(self, key: Key, content: bytes) -> None:
-        """Keep what is going to be fetched in parts; NoRoomError."""
+        """Keep a payload that is going to be fetched in parts; NoRoomError."""
         now_s = self._now_s()
         self._forget(now_s)
         self._check_room(len(content))
@@ -105,7 +107,9 @@ class ChunkedMessages:
         self.bytes += len(content)
 
     def give_out(self, key: Key, index: int) -> bytes:
-        """Return a part of what is kept, and forget it with its last one; ParcelError if it is not here."""
+        """Return a part of what is kept, and drop the payload with its last one; ChunkError if it
+        is not here.
+        """
         now_s = self._now_s()
         self._forget(now_s)
         kept = self._kept.get(key)
@@ -121,7 +125,7 @@ class ChunkedMessages:
             raise NoRoomError
 
     def _forget(self, now_s: float) -> None:
-        """Drop what nobody goes on with; there are few."""
+        """Drop payloads without progress; there are few."""
         before_s = now_s - FORGET_S
         for key in [key for key, one in self._coming.items() if one.touched_s < before_s]:
             self._drop_coming(key)

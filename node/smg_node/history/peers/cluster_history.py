@@ -1,7 +1,8 @@
-"""What a node's history has to do with those of others: it asks them, and it answers them.
+"""Cluster history: connects a node's history with those of its peers, as asker and as server.
 
-Without a shared store each holds threads of its own; with one, each may have turns on its disk that are still to be
-written. Nothing of it is loaded before somebody is asked or asks.
+Without a shared store each node holds threads of its own; with one, each may have spooled turns
+that are still to be written. The modules for that are not loaded before the first question to or
+from a peer.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +27,9 @@ _GONE: Final[Mapping[str, str]] = {"dead": "is dead", "left": "has left"}
 
 
 class ClusterHistory:
-    """This node's part in a history that lies on many. `kind` is its store's, `keeping` opens that; `notes` is a file for names."""
+    """This node's part of a distributed history. `kind` is its store's, `keeping` opens that;
+    `notes` is a file for names.
+    """
 
     def __init__(
         self,
@@ -56,7 +59,7 @@ class ClusterHistory:
         peers.answer(FORETOLD, self._told)
 
     def keeper(self) -> "Keeper":
-        """Return what keeps history here, and where other nodes hold it there."""
+        """Return the keeper of history: local, or routed to the node that holds a thread."""
         return self._careful() if self._kind in _SHARED else self._built()
 
     def _careful(self) -> "PendingWrites":
@@ -73,11 +76,11 @@ class ClusterHistory:
         return self._unwritten
 
     def threads(self) -> "Threads | None":
-        """Return who says to which thread something belongs; None where that does not matter."""
+        """Return the assigner of threads; None where every node may own any thread."""
         return None if self._kind in _SHARED else self._built()
 
     def degraded(self) -> tuple[str, ...]:
-        """Return what there is to know of a history that lies on many nodes."""
+        """Return which parts of a distributed history are degraded."""
         others = self._peers.known() if self._kind in LOCAL else {}
         if not others:
             return ()
@@ -118,7 +121,7 @@ class ClusterHistory:
         return self._holders
 
     async def _asked(self, payload: bytes, caller: str) -> bytes:
-        """Answer another node for what this one holds."""
+        """Answer another node's operation on the threads that this one holds."""
         if self._holding is None:
             from smg_node.history.peers.remote_store_server import RemoteStoreServer
 
@@ -127,11 +130,11 @@ class ClusterHistory:
         return await self._holding.answer(payload, caller)
 
     async def _asked_unwritten(self, payload: bytes, caller: str) -> bytes:
-        """Tell another node whether turns wait here that it asks for."""
+        """Answer another node whether the turns it asks for are spooled here."""
         from smg_node.history.peers.pending_writes import answered
 
         return await answered(self._keeping(), payload)
 
     async def _told(self, payload: bytes, caller: str) -> bytes:
-        """Hear which threads are about to wait on another node's disk."""
+        """Take in which threads are about to be spooled on another node."""
         return self._careful().hear(payload, caller)

@@ -1,6 +1,6 @@
-"""The operations of a store that are about one thread: each goes to the store that has it.
+"""Routing by id: store operations on one thread go to the store of the node that holds it.
 
-Which that is `at` says, from the id; all else is as the protocol of stores has it.
+`at` finds that store from the id; everything else is as in the protocol of stores.
 """
 
 from abc import ABC, abstractmethod
@@ -26,15 +26,15 @@ from smg_storage.store_wrapper import StoreWrapper
 
 
 class Homes(StoreWrapper, ABC):
-    """Knows where things are; `inner` is this node's own store."""
+    """Finds the store of an id; `inner` is this node's own store."""
 
     @abstractmethod
     def at(self, any_id: str) -> HistoryStore:
-        """Return the store of the node that holds this."""
+        """Return the store of the node that holds this id."""
 
 
 class ConversationsById(Homes):
-    """Conversations and what is linked to them."""
+    """Operations on conversations and their links."""
 
     async def create_conversation(self, access: Access, record: Conversation) -> Conversation:
         """See `HistoryStore`."""
@@ -71,7 +71,7 @@ class ConversationsById(Homes):
         now_us: int,
         expires_us: int = NEVER_US,
     ) -> Sequence[int]:
-        """See `HistoryStore`. Items that another node holds are not there for a conversation."""
+        """See `HistoryStore`. Items that another node holds cannot be linked."""
         return await self.at(conversation_id).link_items(
             access, conversation_id, item_ids, now_us=now_us, expires_us=expires_us
         )
@@ -114,7 +114,7 @@ class ConversationsById(Homes):
 
 
 class ResponsesById(Homes):
-    """Responses, who is at them, and what their streams said."""
+    """Operations on responses, their leases and their event logs."""
 
     async def store_response(self, access: Access, record: StoredResponse) -> str:
         """See `HistoryStore`."""

@@ -1,4 +1,4 @@
-"""What history needs of the other nodes: to ask one, to answer them, and to know who is gone."""
+"""Peer interface: asks and answers other nodes on behalf of history, and knows their state."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,9 @@ Answer: TypeAlias = Callable[[bytes, str], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class PeerContact:
-    """When another node was heard last, from itself: seconds ago, infinity for never. `state`: alive, suspect or dead."""
+    """Time since another node's last own packet: seconds ago, infinity for never. `state`: alive,
+    suspect or dead.
+    """
 
     state: str
     s_ago: float
@@ -28,7 +30,7 @@ class Peers(Protocol):
     """The other nodes of the cluster."""
 
     async def ask(self, node: str, topic: str, payload: bytes, *, deadline_s: float) -> bytes:
-        """Return what a node answers; SmgError says why there is no answer."""
+        """Return another node's answer; SmgError says why there is none."""
         ...
 
     def answer(self, topic: str, reply: Answer) -> None:
@@ -36,7 +38,9 @@ class Peers(Protocol):
         ...
 
     def gone(self) -> Mapping[str, int]:
-        """Return the names of those who are dead or have left, and since when: Unix time in milliseconds."""
+        """Return the names of nodes that are dead or have left, and since when: Unix time in
+        milliseconds.
+        """
         ...
 
     def known(self) -> Mapping[str, str]:
@@ -44,29 +48,29 @@ class Peers(Protocol):
         ...
 
     def heard(self) -> Mapping[str, PeerContact]:
-        """Return when every other node was heard last that has not left."""
+        """Return the last contact of every other node that has not left."""
         ...
 
     def spooling(self) -> Mapping[str, str]:
-        """Return which other nodes say that they have turns on their disks for the store, and their state."""
+        """Return which other nodes announce spooled turns, and their state."""
         ...
 
     def say_spooling(self, *, on: bool) -> None:
-        """Tell the others whether this node has."""
+        """Announce to the others whether this node has spooled turns."""
         ...
 
 
 class NoPeers:
-    """The others of a node alone."""
+    """Peers of a node without a cluster."""
 
     async def ask(self, node: str, topic: str, payload: bytes, *, deadline_s: float) -> bytes:
-        """Refuse: nobody is there."""
+        """Refuse: there is no other node."""
         raise SmgError(
             ErrorKind.NOT_FOUND, f"there is no node {node[:64]!r}", code="member_not_found"
         )
 
     def answer(self, topic: str, reply: Answer) -> None:
-        """Do nothing: nobody asks."""
+        """Do nothing: no other node asks."""
 
     def gone(self) -> Mapping[str, int]:
         """Return none."""
@@ -85,4 +89,4 @@ class NoPeers:
         return {}
 
     def say_spooling(self, *, on: bool) -> None:
-        """Do nothing: nobody hears it."""
+        """Do nothing: there is no other node."""

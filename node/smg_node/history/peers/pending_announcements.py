@@ -1,8 +1,9 @@
-"""Which threads wait on other nodes' disks, as those nodes said before anybody was told that a turn is kept.
+"""Pending announcements: threads that other nodes announced as about to be spooled there.
 
-What a node says of itself comes round in its own time, and a node that is cut off right after cannot be asked. So for
-a conversation, which can be gone on with by whoever knows its id, this is told to every node beforehand, thread by
-thread: until the one that has the turn says that it is written, the others do not go on without it.
+Gossiped state takes its time, and a node that is cut off right after spooling cannot be asked. So
+for a conversation, which any client with its id can continue on any node, every node is told
+beforehand, thread by thread: until the node with the turn confirms that it is written, the others
+do not continue the thread.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,13 +24,15 @@ Tag = tuple[str, str]
 
 
 class PendingThreads(msgspec.Struct, frozen=True, array_like=True):
-    """Threads that are about to wait on the sender's disk: tenant and any id of the thread."""
+    """Threads that are about to be spooled on the sender's disk: tenant and any id of the thread."""
 
     threads: Sequence[tuple[str, str]]
 
 
 class _Said(msgspec.Struct):
-    """What one node said of one thread: any id of it, the number of the saying, and when it was looked into last."""
+    """One announcement of one thread: any id of it, the announcement's number, and when it was last
+    checked.
+    """
 
     any_id: str
     number: int
@@ -37,7 +40,7 @@ class _Said(msgspec.Struct):
 
 
 class PendingAnnouncements:
-    """What other nodes have told this one. Time is monotonic seconds."""
+    """Announcements of other nodes. Time is monotonic seconds."""
 
     def __init__(self, *, now_s: Callable[[], float], most: int = FORETOLD_MAX) -> None:
         self._now_s: Final = now_s
@@ -50,7 +53,7 @@ class PendingAnnouncements:
         return sum(map(len, self._by_node.values()))
 
     def hear(self, payload: bytes, caller: str) -> bytes:
-        """Take in what a node says of itself; REFUSED if that cannot be kept in mind, or makes no sense."""
+        """Record a node's announcement; REFUSED if there is no room for it, or it is invalid."""
         try:
             waits = msgspec.msgpack.decode(payload, type=PendingThreads)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -66,7 +69,9 @@ class PendingAnnouncements:
         return TAKEN
 
     def of(self, tenant: str, ids: Iterable[str]) -> Mapping[str, Mapping[Tag, int]]:
-        """Return which nodes said that one of these waits with them, each with the threads and the sayings' numbers."""
+        """Return which nodes announced threads of these ids, each with the threads and their
+        announcements' numbers.
+        """
         found: dict[str, dict[Tag, int]] = {}
         if self._by_tag:
             for tag in {(tenant, thread_of(each)) for each in ids}:
@@ -77,9 +82,10 @@ class PendingAnnouncements:
     def due(
         self, s_ago: float, most: int
     ) -> Mapping[str, tuple[str, Sequence[str], Mapping[Tag, int]]]:
-        """Return for each node some threads, of one tenant, that were not looked into for so long: tenant, ids, numbers.
+        """Return for each node some threads, of one tenant, not checked for so long: tenant, ids,
+        numbers.
 
-        They count as looked into now.
+        They count as checked now.
         """
         found = {}
         now_s = self._now_s()
@@ -97,7 +103,7 @@ class PendingAnnouncements:
         return found
 
     def written(self, name: str, numbers: Mapping[Tag, int]) -> None:
-        """Forget what a node has written by now, but for what it said again meanwhile."""
+        """Drop announcements that a node has written by now, except those repeated meanwhile."""
         threads = self._by_node.get(name, {})
         for tag, number in numbers.items():
             said = threads.get(tag)
@@ -105,7 +111,7 @@ class PendingAnnouncements:
                 self._forget(name, tag)
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Forget all that was said by nodes that nobody knows any more."""
+        """Drop all announcements of nodes that are forgotten."""
         for name in [name for name in self._by_node if name not in names]:
             for tag in list(self._by_node[name]):
                 self._forget(name, tag)

@@ -1,7 +1,7 @@
-"""Telling all other nodes which threads are about to wait on this node's disk, in rounds.
+"""Pending announcer: tells all other nodes which threads are about to be spooled here, in rounds.
 
-One round is under way at a time, and what comes meanwhile goes with the next: so each node is asked as often as a
-question takes, however many turns there are.
+One round is in progress at a time, and threads that come meanwhile go with the next: so each node
+gets at most one message per round trip, however many turns there are.
 """
 
 import asyncio
@@ -24,7 +24,9 @@ ROUND_MAX: Final = 1_000
 
 
 class _Round:
-    """Threads that are told of together, and what came of it: a node that could not be told, "" if all were."""
+    """Threads announced together, and the result: the name of a node that could not be told, "" if
+    all were.
+    """
 
     __slots__ = ("done", "threads", "untold")
 
@@ -35,7 +37,7 @@ class _Round:
 
 
 class PendingAnnouncer:
-    """What this node tells the others before it keeps a turn on its disk."""
+    """Announcements of this node, made before it spools a turn."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers: Final = peers
@@ -43,7 +45,9 @@ class PendingAnnouncer:
         self._telling: Final = asyncio.Lock()
 
     async def tell(self, tenant: str, any_id: str) -> None:
-        """Return when every other node knows that this thread waits here; UntoldError if one cannot be told."""
+        """Return when every other node knows that this thread is spooled here; NotAnnouncedError if
+        one cannot be told.
+        """
         if not self._peers.heard():
             return
         its = self._next

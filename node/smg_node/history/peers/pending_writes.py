@@ -1,22 +1,26 @@
-"""What other nodes have on their disks for a store that all share: a thread of theirs is not read before it is written.
+"""Pending writes: turns spooled on other nodes; their threads are not read before they are written.
 
-While the store is away a turn waits on the disk of the node that made it, and was acknowledged. When the store is
-back, every other node would find it missing until that node has written it: a response that there is would be denied,
-and a conversation would go on without its last turn. So a node with such turns says so to the others, and they ask it
-about a thread before they ask the store. Usually nobody has any, and nobody is asked.
+While the shared store is unavailable a turn waits on the disk of the node that made it, and was
+acknowledged. When the store is back, every other node would find it missing until that node has
+written it: an existing response would be "not found", and a conversation would continue without its
+last turn. So a node with spooled turns announces that to the others, and they ask it about a thread
+before they read the store. Usually there are none, and no node is asked.
 
-A node that died with turns on its disk cannot be asked. Then what is not found may be there, which is said.
+A node that died with spooled turns cannot be asked. Then a record that is not found may exist, and
+the error says so.
 
-Nor can a node say so that is cut off, and a word takes its time to everybody. So before a client hears that there is no
-such response, all who live are asked, and then the store again: that is dear, but hardly anybody asks for what there is
-not. Who is dead cannot be asked. It may have the response if the store was away after it was heard last, and after the
-response was begun, or if it was heard only just now; then the answer is that it cannot be known, until that node is
-back, has left or is forgotten. How old a response can be is told by the time in its id. While somebody is not heard
-the store is looked at each second, so that no time when it was away goes by unnoticed where nobody asks it.
+Nor can a node announce anything while it is cut off, and gossip takes its time. So before a client
+gets "not found" for a response, all living nodes are asked, and then the store again: that is
+expensive, but requests for missing responses are rare. A dead node cannot be asked. It may have the
+response if the store was unavailable after the node's last contact and after the response was
+begun, or if that contact was only just now; then the answer is that it cannot be known, until that
+node is back, has left or is forgotten. The age of a response is read from the time in its id. While
+a node is not heard the store is probed each second, so that no outage goes unnoticed on a node
+without requests.
 
-A conversation is there also without its last turn, so nobody would miss it. Before one of its turns waits on a disk
-every other node is told, and goes on with that conversation only when the turn is written. Where a node cannot be told
-because it is dead or cut off, the turn is refused.
+A conversation exists also without its last turn, so a missing turn would not be noticed. Before one
+of its turns is spooled every other node is told, and continues that conversation only when the turn
+is written. Where a node cannot be told because it is dead or cut off, the turn is refused.
 """
 
 import asyncio
@@ -73,7 +77,7 @@ class PendingQuery(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PendingWrites(StoreWrapper):
-    """What keeps history in a store that is shared, careful of what others still have to write."""
+    """Keeper over a shared store that respects turns spooled on other nodes."""
 
     def __init__(
         self,
@@ -97,15 +101,15 @@ class PendingWrites(StoreWrapper):
 
     @property
     def store(self) -> HistoryStore:
-        """Where everything is read, and written that can be written again by whoever asked."""
+        """Store for all reads, and for writes that their caller can repeat."""
         return self
 
     def check_can_keep(self) -> None:
-        """Return if a turn that is made now can be made durable, as far as is known; else UNAVAILABLE."""
+        """Return if a turn made now can be made durable, as far as is known; else UNAVAILABLE."""
         self._keeping.check_can_keep()
 
     async def commit(self, access: Access, turn: Turn) -> Kept:
-        """Make a turn durable; what came before it in its thread was read, and so was written."""
+        """Make a turn durable; the turns before it in its thread were read, and so were written."""
         return await self._keeping.commit(access, turn)
 
     async def write(self, access: Access, turn: Turn) -> Kept:
@@ -131,7 +135,9 @@ class PendingWrites(StoreWrapper):
         return await run() if unsure else found
 
     def _unsure(self, missing: str, *, but: Collection[str]) -> Mapping[str, str]:
-        """Return the nodes that may have this response on their disks without having been heard to say so."""
+        """Return the nodes that may have spooled this response without an announcement that reached
+        this node.
+        """
         born_ms = made_ms(missing)
         if born_ms is None or self._keeping.kind == NO_STORE:
             return {}
@@ -154,17 +160,21 @@ class PendingWrites(StoreWrapper):
     # ── Conversations ────────────────────────────────────────────────────────
 
     async def _foretell(self, access: Access, turn: Turn) -> None:
-        """Let all others know that a turn of a conversation is about to wait here; UntoldError if one cannot be told."""
+        """Announce to all others that a turn of a conversation is about to be spooled;
+        NotAnnouncedError if one cannot be told.
+        """
         conversation = turn.response.conversation_id
         if conversation:
             await self._foretelling.tell(access.tenant, conversation)
 
     def hear(self, payload: bytes, caller: str) -> bytes:
-        """Take in which threads are about to wait on another node's disk."""
+        """Record which threads are about to be spooled on another node."""
         return self._foretold.hear(payload, caller)
 
     async def _until_foretold_written(self, access: Access, ids: Sequence[str]) -> None:
-        """Return when nothing of these waits with who said so; UNAVAILABLE if it does, or may."""
+        """Return when none of these ids is announced as spooled any more; UNAVAILABLE if one is, or
+        may be.
+        """
         for name, numbers in self._foretold.of(access.tenant, ids).items():
             payload = msgspec.msgpack.encode(PendingQuery(access.tenant, ids))
             if await self._ask(name, payload, min(ASK_S, access.timeout_s)) != NO:
@@ -172,7 +182,7 @@ class PendingWrites(StoreWrapper):
             self._foretold.written(name, numbers)
 
     async def _look_into_foretold(self) -> None:
-        """Forget what was written since it was foretold, or was said by who is forgotten."""
+        """Drop announcements that are written by now, or whose node is forgotten."""
         known = self._peers.known()
         self._foretold.keep_only(known)
         for name, (tenant, ids, numbers) in self._foretold.due(LATE_S, ASKED_MAX).items():
@@ -181,7 +191,9 @@ class PendingWrites(StoreWrapper):
                 self._foretold.written(name, numbers)
 
     async def watch(self) -> None:
-        """Notice when the store is away while others are not heard, and what they have written; until cancelled."""
+        """Notice store outages while a node is not heard, and which announcements are written;
+        until cancelled.
+        """
         while self._keeping.kind != NO_STORE:
             await asyncio.sleep(WATCH_S)
             await self._look_into_foretold()
@@ -190,14 +202,16 @@ class PendingWrites(StoreWrapper):
                     await self._keeping.ping(timeout_s=WATCH_ANSWER_S)
 
     def _spooling(self) -> Mapping[str, str]:
-        """Return the other nodes that have turns on their disks, and what they are."""
+        """Return the other nodes that have spooled turns, and their state."""
         now_s = self._now_s()
         if now_s >= self._look_s:
             self._look_s, self._others = now_s + LOOK_S, self._peers.spooling()
         return self._others
 
     async def _asked(self, others: Mapping[str, str], call: Call, access: Access) -> str:
-        """Return a node that may have something and does not answer, "" if all do; UNAVAILABLE if one has."""
+        """Return a node that may have something and does not answer, "" if all do; UNAVAILABLE if
+        one has it.
+        """
         silent = next((name for name, state in others.items() if state in ("dead", "left")), "")
         names = [name for name, state in others.items() if state not in ("dead", "left")]
         silent = next(iter(names[ASKED_MAX:]), silent)
@@ -222,7 +236,7 @@ class PendingWrites(StoreWrapper):
 
 
 async def answered(keeping: ResilientStore, payload: bytes) -> bytes:
-    """Return the answer of a node that is asked what it has on its disk, when that is written, if it is soon."""
+    """Return this node's answer to a `PendingQuery`, once the turns are written, if that is soon."""
     try:
         asked = msgspec.msgpack.decode(payload, type=PendingQuery)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -1,10 +1,11 @@
-"""The stores of other nodes: an operation goes to one of them as a question over the mesh, and its answer comes back.
+"""Remote store: a HistoryStore on another node, each operation one question over the mesh.
 
-A question is asked once, and the node that is asked answers from its own store: it never asks on. What one message
-cannot carry goes in parts. A node that has too much to do says so, and is asked again as long as there is time.
+The node that is asked answers from its own store: it never forwards. Payloads too large for one
+message go in parts. A busy node says so, and is asked again as long as there is time.
 
-When no answer comes, whether something was done is unknown. What may be done twice without harm, as most writes are
-because of their ids, is asked again until the time is over; a read once more; the rest not at all.
+When no answer comes, it is unknown whether the operation was done. Idempotent operations, as most
+writes are because of their ids, are repeated until the time is over; a read is repeated once; the
+rest are not.
 """
 
 import asyncio
@@ -73,15 +74,15 @@ _log: Final = logging.getLogger("smg_node.history")
 
 
 class _BusyError(Exception):
-    """The node does it later, if it is asked again; it has done nothing."""
+    """The node is busy and has done nothing; it may be asked again."""
 
 
 class _NoAnswerError(Exception):
-    """What a node was asked may be done, or not."""
+    """No answer: the operation may be done, or not."""
 
 
 class RemoteStores:
-    """Asks other nodes. `observe` counts what became of it: operation, outcome, seconds."""
+    """Stores of other nodes. `observe` gets each operation, its outcome, and its seconds."""
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class RemoteStores:
         self._quiet_until_s: Final[dict[str, float]] = {}
 
     def store(self, node: str) -> HistoryStore:
-        """Return what another node keeps, as a store: HolderAwayError while that node does not answer."""
+        """Return another node's store: HolderAwayError while that node does not answer."""
         found = self._stores.get(node)
         if found is None:
             found = self._stores[node] = cast(HistoryStore, RemoteStore(self, node))
@@ -109,7 +110,7 @@ class RemoteStores:
     async def ask(
         self, node: str, operation: str, access: Access, arguments: Mapping[str, Any]
     ) -> Any:
-        """Return what an operation returns on another node; its StoreError, or HolderAwayError."""
+        """Return the result of an operation on another node; its StoreError, or HolderAwayError."""
         began_s = self._now_s()
         outcome = "cancelled"
         try:
@@ -142,7 +143,9 @@ class RemoteStores:
     async def _until_answered(
         self, node: str, operation: str, access: Access, arguments: Mapping[str, Any]
     ) -> Any:
-        """Ask until there is an answer, as often as that is of use; the caller's time ends it."""
+        """Ask until there is an answer, as often as the operation allows; the caller's time ends
+        it.
+        """
         until_s = self._now_s() + access.timeout_s
         pause_s, tries = PAUSE_S, 0
         while True:
@@ -159,7 +162,7 @@ class RemoteStores:
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     def _again(self, node: str, operation: str, tries: int) -> bool:
-        """Whether it is asked again although nobody knows whether it was done."""
+        """Whether to ask again although it is unknown whether the operation was done."""
         if self._peers.known().get(node, "left") in ("dead", "left"):
             return operation in _PATIENT
         return operation in _AGAIN or (operation in _READS and tries < _READ_TRIES)
@@ -193,7 +196,7 @@ class RemoteStores:
             raise _NoAnswerError(f"says what is not understood: {error}") from error
 
     async def _send(self, node: str, content: bytes, until_s: float) -> words.Answer:
-        """Return the answer to a question; its parts but the last are only taken."""
+        """Send a question in its parts and return the answer to the last one."""
         count = parts_of(content)
         if count == 1:
             return await self._message(node, words.Question(content), until_s)
@@ -231,14 +234,16 @@ class RemoteStores:
 
 
 class RemoteStore:
-    """A store on another node: whatever the protocol of stores has that is done for somebody, with its arguments."""
+    """Store on another node: every operation of the protocol of stores that takes an access, with
+    its arguments.
+    """
 
     def __init__(self, elsewhere: RemoteStores, node: str) -> None:
         self._elsewhere: Final = elsewhere
         self._node: Final = node
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        """Return an operation, that is done there."""
+        """Return an operation that runs on that node."""
         known = words.operations().get(name)
         if known is None:
             raise AttributeError(name)

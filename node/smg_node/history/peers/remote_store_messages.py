@@ -1,11 +1,12 @@
-"""The words in which nodes ask each other for threads that one of them holds: bytes of msgpack.
+"""Remote store messages (msgpack): requests and replies of store operations between nodes.
 
-A question is one operation of a store with its arguments by name; what it may be, and of which types, is read off the
-protocol of stores itself, so that there is no second list of it. The answer is what the operation returned, or how it
-failed. Either may be larger than what fits into one message between nodes, and is then carried in parts.
+A question is one operation of a store with its arguments by name; operations and types are derived
+from the protocol of stores itself, so that there is no second list of them. The answer is the
+operation's result or its error. Either may be too large for one message between nodes, and is then
+sent in parts.
 
-What is not understood is refused, never guessed: an argument that only one of both sides knows may be what keeps a
-write from being done twice.
+An unknown operation or argument is refused, never ignored: an argument that only one side knows may
+be what keeps a write from being done twice.
 """
 
 import inspect
@@ -27,11 +28,13 @@ _RAW_NOTHING: Final = msgspec.Raw(msgspec.msgpack.encode(None))
 
 
 class MessageError(ValueError):
-    """Bytes that mean nothing here."""
+    """Bytes that are no valid message."""
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """What may be asked: its name, its arguments after who asks, in order, and what it returns."""
+    """Signature of an operation: its name, its arguments after the access, in order, and its result
+    type.
+    """
 
     name: str
     arguments: tuple[str, ...]
@@ -44,7 +47,7 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 class StoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One operation, for a tenant, in so much time."""
+    """One operation, for a tenant, with its time limit."""
 
     operation: str
     tenant: str
@@ -54,7 +57,7 @@ class StoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StoreReply(msgspec.Struct, frozen=True):
-    """What came of it: a result, or the kind of what went wrong with its words."""
+    """Result of an operation, or the kind and text of its error."""
 
     result: msgspec.Raw = _RAW_NOTHING
     failed: StoreErrorKind | None = None
@@ -63,9 +66,11 @@ class StoreReply(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):
-    """One message to the holder: a question, a part of one, or the wish for a further part of an answer.
+    """One message to the holder: a request, a part of one, or a fetch of a further part of an
+    answer.
 
-    `parcel` names what has several parts, `count` of them; it is empty where there is one. A wish has no count.
+    `parcel` names a payload of several parts, `count` of them; it is empty where there is one. A
+    fetch has no count.
     """
 
     content: bytes = b""
@@ -75,7 +80,9 @@ class Question(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):
-    """One message back: an answer, or its first part. `busy`: nothing was done, and it may be asked again."""
+    """One message back: an answer, or its first part. `busy`: nothing was done, and it may be asked
+    again.
+    """
 
     content: bytes = b""
     parcel: bytes = b""
@@ -85,7 +92,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
 
 @cache
 def operations() -> Mapping[str, Operation]:
-    """Return all that may be asked of another node, by name."""
+    """Return all operations that may be asked of another node, by name."""
     known = {
         name: _operation(name, found)
         for name, found in sorted(inspect.getmembers(HistoryStore, inspect.isfunction))
@@ -115,13 +122,13 @@ _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def read_question(payload: bytes) -> Question:
-    """Return a message; WordsError if it is none."""
+    """Return the message in these bytes; MessageError if it is none."""
     found: Question = _read(payload, Question)
     return found
 
 
 def read_answer(payload: bytes) -> Answer:
-    """Return a message; WordsError if it is none."""
+    """Return the answer in these bytes; MessageError if it is none."""
     found: Answer = _read(payload, Answer)
     return found
 
@@ -139,13 +146,13 @@ def write_request(
     timeout_s: float,
     request_id: str = "",
 ) -> bytes:
-    """Return the bytes of a question."""
+    """Return the bytes of a request."""
     packed = msgspec.Raw(msgspec.msgpack.encode(arguments))
     return msgspec.msgpack.encode(StoreRequest(operation, tenant, timeout_s, packed, request_id))
 
 
 def read_request(content: bytes) -> tuple[StoreRequest, Mapping[str, Any]]:
-    """Return a question and its arguments by name; WordsError if nobody here knows what it means."""
+    """Return a request and its arguments by name; MessageError if this version does not know it."""
     asked = _read(content, StoreRequest)
     known = operations().get(asked.operation)
     if known is None:
@@ -155,19 +162,21 @@ def read_request(content: bytes) -> tuple[StoreRequest, Mapping[str, Any]]:
 
 
 def write_result(result: Any) -> bytes:
-    """Return the bytes of what an operation returned."""
+    """Return the bytes of an operation's result."""
     return msgspec.msgpack.encode(StoreReply(msgspec.Raw(msgspec.msgpack.encode(result))))
 
 
 def write_failure(error: StoreError) -> bytes:
-    """Return the bytes of how an operation failed."""
+    """Return the bytes of an operation's error."""
     return msgspec.msgpack.encode(
         StoreReply(_RAW_NOTHING, error.kind, error.message, error.missing)
     )
 
 
 def read_reply(content: bytes, operation: str) -> Any:
-    """Return what that operation returned elsewhere, or raise what it failed with; WordsError for nonsense."""
+    """Return that operation's result on the other node, or raise its error; MessageError for
+    invalid bytes.
+    """
     said = _read(content, StoreReply)
     if said.failed is not None:
         raise StoreError(said.failed, said.message, missing=said.missing)

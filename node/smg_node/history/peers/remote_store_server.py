@@ -1,7 +1,7 @@
-"""What other nodes ask about the threads that this one holds: answered from this node's own store, never asked on.
+"""Remote store server: answers other nodes' operations on this node's store; never forwards them.
 
-Only members of the mesh get here. The tenant is the one they say: they have looked at the client's key, as this node
-would have.
+Only members of the mesh get here. Their tenant is trusted: they have checked the client's key, as
+this node would have.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _TIMEOUT_MIN_S: Final = 0.05
 
 
 class RemoteStoreServer:
-    """Answers for `keeper`, what this node itself keeps."""
+    """Answers for `keeper`, this node's own one."""
 
     def __init__(self, keeper: Keeper, *, now_s: Callable[[], float], rng: Rng) -> None:
         self._keeper: Final = keeper
@@ -61,7 +61,7 @@ class RemoteStoreServer:
         return words.write(self._first(said, caller))
 
     def _whole(self, question: words.Question, caller: str) -> bytes | None:
-        """Return the whole question, None while parts of it lack."""
+        """Return the whole request, None while parts of it are missing."""
         if question.count == 1:
             return question.content
         key = (caller, question.parcel[: words.PARCEL_BYTES])
@@ -87,7 +87,7 @@ class RemoteStoreServer:
         return words.Answer(part(said, 0), parcel, count)
 
     async def _said(self, content: bytes) -> bytes:
-        """Do what is asked, and return what came of it."""
+        """Run the operation, and return its reply."""
         try:
             asked, arguments = words.read_request(content)
         except words.MessageError:

@@ -1,15 +1,16 @@
-"""A history that lies on many nodes: the store of this one, and for threads that another node holds the store of that one.
+"""Routed store: each thread's operations go to the node that holds it, where nodes share no store.
 
-Where nodes share no store, each keeps what began on it. Every id says which node that is (`storage ids`), and whatever
-is asked or written about a thread goes to its holder, wherever it was asked: so a client may talk to any node. It is
-no distributed database. While the holder is away its threads are too, which is said, with its name; nothing
-of them is kept anywhere else, not even on the disk of the node that made a response, because what only waits there
-would be missing when the holder is back.
+Where nodes share no store, each keeps the threads that began on it. Every id names that node by a
+tag (`smg_storage.ids`), and every read or write of a thread goes to its holder: so a client may
+talk to any node. It is no distributed database. While the holder is unavailable its threads are
+too, and the error names it; nothing of them is kept anywhere else, not even on the disk of the node
+that made a response, because a turn spooled there would be missing when the holder is back.
 
-    id of this node, or of nobody  →  this node's store          id of another one  →  over the mesh, once
+    id of this node, or unknown  →  this node's store          id of another one  →  over the mesh, once
 
-A client's own ids tell no node. They are looked for beside the thread that a request is about (`Access.thread`), and here.
-Keys of a client's choice are looked after by a node that is drawn for each, as all nodes draw it.
+A client's own ids name no node. They are looked up at the holder of the request's thread
+(`Access.thread`), and here. Idempotency keys belong to a node that is chosen by rendezvous hashing,
+so that all nodes agree.
 """
 
 import logging
@@ -46,7 +47,9 @@ _log: Final = logging.getLogger("smg_node.history")
 
 
 class RoutedStore(ConversationsById, ResponsesById):
-    """What keeps history on this node and on others. `own` is what this one keeps; `local` says whether no other sees it."""
+    """Keeper over this node's store and those of others. `own` is this node's; `local` says whether
+    no other node sees it.
+    """
 
     def __init__(
         self,
@@ -66,22 +69,22 @@ class RoutedStore(ConversationsById, ResponsesById):
 
     @property
     def store(self) -> HistoryStore:
-        """Where everything is read, and written that can be written again by whoever asked."""
+        """Store for all reads, and for writes that their caller can repeat."""
         return self
 
     def look_around(self) -> None:
-        """Learn who the others are."""
+        """Learn the names of the other nodes."""
         self._roster.others()
 
     @property
     def alike(self) -> Sequence[str]:
-        """Nodes whose threads ids do not tell from another one's."""
+        """Nodes whose tags are equal to another one's."""
         return self._roster.alike
 
     # ── Whose is it ──────────────────────────────────────────────────────────
 
     def at(self, any_id: str) -> HistoryStore:
-        """Return the store of the node that holds this."""
+        """Return the store of the node that holds this id."""
         return self._of(holder_of(any_id))
 
     def _of(self, tag: str) -> HistoryStore:
@@ -89,10 +92,11 @@ class RoutedStore(ConversationsById, ResponsesById):
         return self._elsewhere.store(node) if node and self._local() else self.inner
 
     def thread(self, origin: str = "") -> str:
-        """Return the thread of what continues this response or conversation, which is there, or of what begins.
+        """Return the thread of what continues this response or conversation, which exists, or a new
+        one.
 
-        What continues an id that tells of no node, because somebody else made it, is told from it: it is here, and
-        says so.
+        An id of foreign origin names no known node: its thread is derived from it, with this node's
+        tag.
         """
         tag = self._roster.tag
         if not origin:
@@ -101,19 +105,22 @@ class RoutedStore(ConversationsById, ResponsesById):
         return thread if self._roster.knows(holder_of(origin)) else tag + thread[HOLDER_CHARS:]
 
     def _beside(self, access: Access) -> HistoryStore:
-        """Return the store that has the thread a request is about."""
+        """Return the store that has the thread of the request."""
         return self._of(access.thread[:HOLDER_CHARS])
 
     # ── What is kept ─────────────────────────────────────────────────────────
 
     def check_can_keep(self) -> None:
-        """Return if a turn that begins now can be kept when it is over, as far as is known; else UNAVAILABLE."""
+        """Return if a turn that begins now can be kept when it is over, as far as is known; else
+        UNAVAILABLE.
+        """
         self._own.check_can_keep()
 
     async def commit(self, access: Access, turn: Turn) -> Kept:
-        """Make a turn durable, where its thread is; HolderAwayError if it cannot be told to be in all the time there is.
+        """Make a turn durable at its thread's holder; HolderAwayError if that is not confirmed
+        within the time.
 
-        It may wait on its holder's disk, never on this one's.
+        It may be spooled on its holder's disk, never on this node's.
         """
         node = self._elsewhere_of(turn.response.id)
         if not node:
@@ -124,7 +131,7 @@ class RoutedStore(ConversationsById, ResponsesById):
         return kept
 
     async def write(self, access: Access, turn: Turn) -> Kept:
-        """Write a turn into the store itself, where its thread is."""
+        """Write a turn into the store itself, at its thread's holder."""
         node = self._elsewhere_of(turn.response.id)
         if not node:
             kept = await self._own.write(access, turn)
@@ -196,7 +203,7 @@ class RoutedStore(ConversationsById, ResponsesById):
         )
 
     async def tenant_figures(self, access: Access) -> StoreFigures:
-        """See `HistoryStore`. What nodes have that do not answer is not counted: it is about how much there is."""
+        """See `HistoryStore`. Nodes that do not answer are not counted: the figures are estimates."""
         asked = [_or_nothing(store.tenant_figures(access)) for store in self._everywhere()]
         return summed(await all_of(asked))
 
@@ -222,9 +229,9 @@ class RoutedStore(ConversationsById, ResponsesById):
         return self._elsewhere.store(node) if node else self.inner
 
     async def _note_key(self, access: Access, turn: Turn) -> None:
-        """Let the node that looks after a turn's key know that the response is there now, by a row that stands for it.
+        """Write a marker row of the response at the node that owns the turn's key.
 
-        Without it that node goes on saying that the response is still being made, until the key is over.
+        Without it that node would report the response as in progress, until the key expires.
         """
         key, response = turn.idempotency, turn.response
         if key is None:

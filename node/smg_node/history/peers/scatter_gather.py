@@ -1,6 +1,6 @@
-"""What a tenant has on all nodes together, where each node keeps a history of its own.
+"""Scatter-gather: one query to the stores of all nodes, merged; for a tenant's lists and totals.
 
-Nothing is left out quietly: while one of the nodes that may have something does not answer, neither is there an answer.
+No partial answers: while one of the nodes does not answer, the query fails.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ Place = tuple[int, str]
 
 
 async def all_of(asked: Sequence[Awaitable[T]]) -> Sequence[T]:
-    """Return all answers, in order, when all are there; the first failure ends it."""
+    """Return all answers, in order; the first failure ends it."""
     tasks: list[asyncio.Task[T]] = []
     try:
         async with asyncio.TaskGroup() as group:
@@ -48,9 +48,9 @@ async def responses_of(
     identifier: str,
     page: PageAsk,
 ) -> ResponsePage:
-    """Return a part of the list of a person's responses, put together from all stores.
+    """Return a page of an identifier's responses, merged from all stores.
 
-    `owning` is the store that has the response after which it begins.
+    `owning` is the store with the response after which the page begins.
     """
     after: Place | None = None
     if page.after:
@@ -103,7 +103,7 @@ def _place(record: StoredResponse) -> Place:
 
 
 def summed(figures: Sequence[StoreFigures]) -> StoreFigures:
-    """Return all of them together; what one store does not know of itself, nobody knows of all."""
+    """Return the sum of all figures; a figure that one store does not know is unknown in the sum."""
     return StoreFigures(
         conversations=_sum([one.conversations for one in figures]),
         items=_sum([one.items for one in figures]),
@@ -117,5 +117,5 @@ def _sum(counts: Sequence[int]) -> int:
 
 
 def merged(found: Sequence[Mapping[str, T]]) -> Mapping[str, T]:
-    """Return what was found anywhere."""
+    """Return the union of all findings."""
     return {key: value for part in found for key, value in part.items()}

@@ -1,8 +1,9 @@
-"""Who holds which thread, where each node keeps a history of its own: the tags of all nodes that are known.
+"""Thread owners: maps the tag in a thread's id to its node, where nodes share no store.
 
-A node that is dead or has left still holds what it held, so its tag stays known, also when the cluster has forgotten it
-and when this node is started again: names are noted in a file, one a line. Other nodes are looked up only for a tag that
-is not known yet, and not more often than once a second, because ids of nobody are asked for too.
+A node that is dead or has left still holds its threads, so its tag stays known, also when the
+cluster has forgotten it and when this node is restarted: names are noted in a file, one a line. The
+member list is read only for a tag that is not known yet, and at most once a second, because clients
+may ask for invented ids too.
 """
 
 import logging
@@ -24,7 +25,7 @@ _log: Final = logging.getLogger("smg_node.history")
 
 
 class ThreadOwners:
-    """The nodes of a cluster, this one among them, by the tags of what they hold. `notes` is where names are noted."""
+    """Nodes of a cluster, this one among them, by their tags. `notes` is the file of names."""
 
     def __init__(
         self, name: str, peers: Peers, *, now_s: Callable[[], float], notes: Path | None = None
@@ -43,7 +44,7 @@ class ThreadOwners:
         self._read()
 
     def elsewhere(self, tag: str) -> str:
-        """Return the name of the other node that has this tag; "" if this one has it, or nobody who is known."""
+        """Return the name of the other node that has this tag; "" if it is this node's or unknown."""
         if not tag or tag == self.tag:
             return ""
         return self._names.get(tag) or self._look(tag)
@@ -54,11 +55,11 @@ class ThreadOwners:
 
     @property
     def alike(self) -> Sequence[str]:
-        """Nodes whose tag is another one's too: their threads cannot be told apart."""
+        """Nodes whose tags are equal to another one's: their threads cannot be told apart."""
         return tuple(self._alike)
 
     def others(self) -> Mapping[str, str]:
-        """Return the other nodes and what they are: alive, suspect, dead or left."""
+        """Return the other nodes and their state: alive, suspect, dead or left."""
         found = self._peers.known()
         if found and not self._told:
             self._told = True
@@ -72,9 +73,9 @@ class ThreadOwners:
         return found
 
     def home_of_key(self, tenant: str, key: str) -> str:
-        """Return the other node that looks after a client's key; "" if this one does.
+        """Return the other node that owns a client's idempotency key; "" if this one does.
 
-        A node that left looks after nothing any more, one that died does.
+        A node that left owns no keys any more, one that died does.
         """
         here = [name for name, state in self.others().items() if state != "left"]
         drawn = max([*here, self.name], key=lambda name: (_draw(tenant, key, name), name))
@@ -98,7 +99,7 @@ class ThreadOwners:
         self._names[tag] = name
 
     def _read(self) -> None:
-        """Take in who was known to earlier processes of this node."""
+        """Read the names that earlier processes of this node noted."""
         try:
             if self._notes is None or not self._notes.exists():
                 return

@@ -1,1 +1,1 @@
-"""Runs."""
+"""Runs: background responses: lease, event log, followers, cancellation, recovery of orphans."""

@@ -1,11 +1,12 @@
-"""One response that is made here and outlives who asked for it: its lease, its log, its end.
+"""Background run: one response that outlives its request: lease, event log, final commit.
 
     row, lease ──▶ generation ──▶ the log, complete ──▶ the row, final ──▶ the terminal event
          (others may look on)  cancelled, too late, node shuts down ──┘
 
-Whoever dies between any two of these leaves enough for others to tell the rest. Nothing is told that is not in the log,
-except to the direct client of a response that was not asked for in the background; the terminal event is told of what
-is in the row. While the store is away all of this waits, and the generation goes on as long as there is room.
+A node that dies between any two of these steps leaves enough in the store for another node to
+finish. No event is sent that is not in the log, except to the direct client of a foreground
+response; the terminal event is made from the row. While the store is unavailable all of this waits,
+and the generation goes on as long as there is room.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ _log: Final = logging.getLogger("smg_node.history")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often things are done, in seconds."""
+    """Intervals of a run's periodic work, in seconds."""
 
     lease_s: float = LEASE_S
     renew_s: float = RENEW_S
@@ -62,7 +63,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
-    """What all of them have in common. `appending` lets so many write into their logs at a time."""
+    """Shared parts of all runs. `appending` limits how many write into their logs at a time."""
 
     keeper: Keeper
     clock: Clock
@@ -74,7 +75,8 @@ class RunParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How long it may be made, seconds on the monotonic clock, and how long its events are kept.
+    """Limits of a run: its deadline, in seconds on the monotonic clock, and the retention of its
+    events.
 
     `grace_s` is how long it goes on after its client has left; None for as long as it takes.
     """
@@ -85,7 +87,9 @@ class Terms:
 
 
 class RegisteredRun:
-    """One of them, owned by this process. `lost` is whether it is over here, and its end is for others to tell."""
+    """One run, owned by this process. `lost` is whether it ended here and another owner completes
+    it.
+    """
 
     def __init__(self, made: ResponseRun, lease: Lease, parts: RunParts, terms: Terms) -> None:
         """Take a response whose row is in the store, with this lease."""
@@ -131,7 +135,7 @@ class RegisteredRun:
     # ── For others ───────────────────────────────────────────────────────────
 
     def body(self) -> bytes:
-        """Return the object as it is now: while its end is not durable, as it was before."""
+        """Return the object as it is now: until its end is durable, as it was before."""
         return self.made.body() if self._shown is None else self._shown
 
     def cancel(self) -> None:
@@ -139,29 +143,31 @@ class RegisteredRun:
         self._stop(FinalStatus.cancelled())
 
     def shut(self) -> None:
-        """Let it end because the node does, unless it is ending already."""
+        """Let it end because the node shuts down, unless it is ending already."""
         self._stop(FinalStatus.failed(_shutting_down()))
 
     def forget(self) -> None:
-        """Let go of it: it was deleted."""
+        """Stop it: its response was deleted."""
         self.forgotten = True
         self._prod.set()
 
     async def ended(self) -> None:
-        """Return when its end is durable, or it is not ours any more."""
+        """Return when its end is durable, or it has another owner."""
         await self._ended.wait()
 
     async def follow(self, after: int) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield its events with larger numbers, each once it is durable, and the terminal one last.
 
-        Without the terminal event if it is made elsewhere now, or deleted. SmgError: the log cannot be read.
+        Without the terminal event if another node makes it now, or it was deleted. SmgError: the
+        log cannot be read.
         """
         async with self._presence(), aclosing(self.log.follow(after)) as batches:
             async for told in batches:
                 yield told
 
     async def attend(self) -> AsyncGenerator[Sequence[NumberedEvent], None]:
-        """Yield all of its events at once, and the terminal one last, when the end is durable: for its own client.
+        """Yield all of its events at once, and the terminal one when its end is durable: for its
+        own client.
 
         Without the terminal event if it is made elsewhere now, or deleted.
         """
@@ -183,7 +189,7 @@ class RegisteredRun:
     # ── Made ─────────────────────────────────────────────────────────────────
 
     async def run(self) -> None:
-        """Make it, to its end; it may be stopped at any time, and is then not ours any more."""
+        """Make it, to its end; it may be cancelled at any time, and then belongs to another owner."""
         try:
             async with asyncio.TaskGroup() as group:
                 logging_it = group.create_task(self.log.keep())
@@ -215,14 +221,16 @@ class RegisteredRun:
             _log.exception("a response broke because of a mistake of ours: %s", self.id)
 
     def _stop(self, ended: FinalStatus) -> None:
-        """Let it end like that; the first word counts, and none after it has ended by itself."""
+        """Let it end with that status; the first call counts, and none after it has ended by
+        itself.
+        """
         if self._stopped is None and self._shown is None:
             self._stopped = ended
             if self._generating is not None:
                 self._generating.cancel()
 
     async def _watch(self) -> None:
-        """Stop it when it is too late, or nobody is there any more; until cancelled."""
+        """Stop it at its deadline, or when no client has been there for a while; until cancelled."""
         while True:
             if self.forgotten:
                 raise Lost
@@ -261,7 +269,7 @@ class RegisteredRun:
     # ── Ended ────────────────────────────────────────────────────────────────
 
     async def _end(self, logging_it: "asyncio.Task[None]") -> None:
-        """Have the end kept, then tell it."""
+        """Have its end committed, then send the terminal event."""
         made, log = self.made, self.log
         outcome = self._stopped or made.outcome
         self.outcome = outcome.status
@@ -285,7 +293,9 @@ class RegisteredRun:
         log.finish(terminal(response, log.next))
 
     async def _commit(self, turn: Turn) -> bytes:
-        """Write it; return the object as it is in the row. Lost where it cannot be, or somebody else has."""
+        """Write it; return the object as it is in the row. Lost if that cannot be, or another owner
+        has.
+        """
         self._leasing.settled = True
         keeper = self._parts.keeper
         try:
@@ -299,7 +309,7 @@ class RegisteredRun:
         return kept.response or turn.response.response
 
     async def _fail_instead(self, failure: SmgError, *, shown: bool) -> bytes:
-        """Let it have failed, with what was said or without; return the object as it is in the row then."""
+        """Let it fail, with its output or without; return the object as it is in the row then."""
         self._leasing.settled = True
         made, store = self.made, self._parts.keeper.store
         made.fail_instead(failure)
@@ -326,7 +336,7 @@ class RegisteredRun:
         return response
 
     async def _leave_nothing(self) -> None:
-        """Take its row away: its client is answered with an error, and nobody else has heard of it."""
+        """Delete its row: its client gets an error, and no other client knows it."""
         self._leasing.settled = True
         try:
             await self._parts.keeper.store.delete_response(self.access, self.id)
@@ -340,7 +350,7 @@ class RegisteredRun:
         return await parts.insisting.on(ask, until_s=until_s)
 
     def _over(self) -> None:
-        """Have all who wait go on, however it ended."""
+        """Wake all waiters, however it ended."""
         # If it was stopped before it began, it still has what let it in.
         self.made.generation.leave()
         self.made.entry.lost()
@@ -353,7 +363,7 @@ class RegisteredRun:
 
 
 class _Presence:
-    """Counts who is there."""
+    """Counts the clients that are connected to a run."""
 
     def __init__(self, came: Callable[[], None], left: Callable[[], None]) -> None:
         self._came: Final = came

@@ -1,13 +1,15 @@
-"""Cancels a response that is made in the background, from any node: whoever makes it ends it, and this one waits for that.
+"""Cancellation of a background response, from any node: its owner ends it, the caller waits.
 
-    live here ────▶ asked to end
-    elsewhere ────▶ a flag in the store, which its owner reads when it renews its lease (or who adopts it, when it does),
-                    and a word to the owner's node, so that it is done at once
-    then          ▶ the row, until it is final, or time is up
+    run on this node ──▶ cancelled directly
+    on another node ───▶ a flag in the store, which the owner reads when it renews its lease (or the
+                         node that recovers the run), and a message to the owner, to be quick
+    then ──────────────▶ the row is read until it is final, or time is up
 
-Of one that is deleted while it is made its owner is told as well, so that no engine works for nobody.
+The owner is also told when a response is deleted while it is made, so that no engine goes on with
+it.
 
-There is nothing to undo and nothing to lock: a row has one end, whichever comes first, and everybody reads it there.
+No lock is needed and nothing is undone: a row has one end, whichever comes first, and every node
+reads it there.
 """
 
 import asyncio
@@ -51,11 +53,11 @@ class CancellableRun(Protocol):
         ...
 
     def forget(self) -> None:
-        """Let go of it: it was deleted."""
+        """Stop it: its response was deleted."""
         ...
 
     async def ended(self) -> None:
-        """Return when its end is durable, or it is somebody else's."""
+        """Return when its end is durable, or it has another owner."""
         ...
 
 
@@ -74,7 +76,9 @@ _kind: Final = msgspec.json.Decoder(_Kind).decode
 
 
 class Cancelling:
-    """Ends responses. `find` knows, by tenant and id, those that this process makes; `show` what a row is like now."""
+    """Cancels responses. `find` looks up this process's runs by tenant and id; `show` returns the
+    object of a row.
+    """
 
     def __init__(
         self,
@@ -95,7 +99,7 @@ class Cancelling:
         peers.answer(TOPIC, self._asked)
 
     async def cancel(self, access: Access, response_id: str) -> bytes:
-        """Return the object of a response that is over now, or about to be.
+        """Return the object of a response that is cancelled or over now, or about to be.
 
         NOT_FOUND; INVALID_REQUEST `cannot_cancel` for one that was not asked for in the background; OVERLOADED
         `store_unavailable`.
@@ -127,7 +131,7 @@ class Cancelling:
         return "" if record is None or record.status.is_final else node_of(record.owner)
 
     async def forget(self, access: Access, response_id: str, node: str) -> None:
-        """Have it made no more, here or by that node: it was deleted."""
+        """Have its run stopped, here or on the other node: the response was deleted."""
         run = self._find(access.tenant, response_id)
         if run is not None:
             run.forget()
@@ -138,7 +142,7 @@ class Cancelling:
     # ── Elsewhere ────────────────────────────────────────────────────────────
 
     async def _have_it_ended(self, access: Access, record: StoredResponse) -> None:
-        """Say that it is to end, where it is seen in any case, and to whom it concerns."""
+        """Set the flag in the store, and tell the owner's node."""
         with asking_store():
             noted = await self._keeper.store.request_cancel(access, record.id)
         node = node_of(record.owner)
@@ -147,13 +151,15 @@ class Cancelling:
         await self._tell(node, _Question(access.tenant, record.id), deadline_s=ASK_S)
 
     async def _tell(self, node: str, question: _Question, *, deadline_s: float) -> None:
-        """Tell a node, so that it is done at once; it is also done if that does not arrive."""
+        """Tell a node, so that it is done at once; if the message is lost, the flag still does it."""
         with suppress(SmgError):
             payload = msgspec.msgpack.encode(question)
             await self._peers.ask(node, TOPIC, payload, deadline_s=deadline_s)
 
     async def _asked(self, payload: bytes, _caller: str) -> bytes:
-        """End or forget a run that is made here, for another node, and say whether that is done."""
+        """End or forget a run of this process on behalf of another node, and answer whether that is
+        done.
+        """
         if len(payload) > _QUESTION_BYTES_MAX:
             return b"no"
         try:
@@ -211,7 +217,7 @@ def _check_background(response_id: str, response: bytes) -> None:
 
 
 def not_cancellable(response_id: str) -> SmgError:
-    """Return the error for a response that somebody waits for, and who waits may just go."""
+    """Return the error for a foreground response: its client cancels it by disconnecting."""
     return invalid(
         f"{quoted(response_id)} was not made in the background; only such a response can be cancelled",
         None,

@@ -1,7 +1,8 @@
-"""The log of a response's events, as a store keeps it: runs of events, packed; and the one event that is not in it.
+"""Event codec: batches of a response's events as blobs in the store: deflate over JSON lines.
 
-A blob is deflate over lines, each the event itself as it stands in a stream: what comes out is byte for byte what went
-in. The event that ends a response is told from its object, so that whoever has the row can tell it.
+Each line is the event as it stands in the stream: what comes out is byte for byte what went in. The
+terminal event is not in the log; it is made from the response's object, so that every reader of the
+row has it.
 """
 
 import zlib
@@ -51,7 +52,7 @@ def packed(events: Sequence[NumberedEvent]) -> EventBlob:
 
 
 def unpacked(blob: EventBlob) -> list[NumberedEvent]:
-    """Return the events of a blob; ValueError if they are not those it says it has."""
+    """Return the events of a blob; ValueError if they are not those that its numbers promise."""
     events = [_told(line) for line in _inflated(blob.payload).split(b"\n")]
     numbers = [event.sequence for event in events]
     if numbers != list(range(blob.first, blob.last + 1)):
@@ -60,7 +61,8 @@ def unpacked(blob: EventBlob) -> list[NumberedEvent]:
 
 
 def terminal(response: bytes, sequence: int) -> NumberedEvent:
-    """Return the event with this number that ends a response, of which this is the object; ValueError if it has none.
+    """Return the terminal event with this number for a response's object; ValueError if the object
+    is not final.
 
     `response` is the object as it was kept; it stands in the event byte for byte.
     """

@@ -1,12 +1,13 @@
-"""The events of a response that is made somewhere, from any node and from any number on; and what it is meanwhile.
+"""Event following: a response's events from any number on, on any node, and its current state.
 
-    live here ──────────▶ its run ──┐ (lost to another owner)
-    made elsewhere ─────▶ the log, ◀┘ looked at again and again until the row is final ──▶ the end, out of the row
-    over, log there ────▶ the log ───────────────────────────────────────────────────────▶ the end, out of the row
-    over, no log ───────▶ told again out of the row, with new numbers; never from a number on
+    run on this node ──▶ its run ──┐ (lost to another owner)
+    on another node ───▶ the log, ◀┘ polled until the row is final ──▶ the end, out of the row
+    over, log there ───▶ the log ────────────────────────────────────▶ the end, out of the row
+    over, no log ──────▶ rebuilt from the row, with new numbers; never from a number on
 
-All but the last event are in the log before anybody hears of them, and the log is complete before the row is final. So
-whoever sees a final row, and then reads the log to its end, has seen everything, and numbers the last event himself.
+All but the last event are in the log before any follower gets them, and the log is complete before
+the row is final. So a reader that sees a final row, and then reads the log to its end, has seen
+everything, and numbers the last event itself.
 
 A stream that cannot go on is never ended as if it were whole: `follow` raises.
 """
@@ -41,19 +42,21 @@ Events = AsyncGenerator[Sequence[NumberedEvent], None]
 
 
 class Followed(Protocol):
-    """A response that this process makes, as far as others look at it."""
+    """A run of this process, as followers see it."""
 
     def body(self) -> bytes:
         """Return its object as it is now."""
         ...
 
     def follow(self, after: int) -> Events:
-        """Yield its events after a number, each once it is durable; without its end if it is made elsewhere now."""
+        """Yield its events after a number, each once it is durable; without its end if another node
+        makes it now.
+        """
         ...
 
 
 class Attended(Protocol):
-    """A response that this process makes, as far as its own client looks at it."""
+    """A run of this process, as its own client sees it."""
 
     @property
     def id(self) -> str:
@@ -61,12 +64,12 @@ class Attended(Protocol):
         ...
 
     def attend(self) -> Events:
-        """Yield its events at once; without its end if it is made elsewhere now."""
+        """Yield its events at once; without its end if another node makes it now."""
         ...
 
 
 class Following:
-    """Lets anybody look on. `find` knows, by tenant and id, the responses that this process makes."""
+    """Serves event streams to followers. `find` looks up this process's runs by tenant and id."""
 
     def __init__(
         self,
@@ -86,8 +89,9 @@ class Following:
     async def follow(self, access: Access, response_id: str, after: int | None) -> Events:
         """Return the events with larger numbers than `after` (None: all), up to the end.
 
-        NOT_FOUND; INVALID_REQUEST `stream_expired` where there is nothing any more to go on in; OVERLOADED
-        `store_unavailable`. The events raise SmgError where the stream cannot go on, as they do when the store goes away.
+        NOT_FOUND; INVALID_REQUEST `stream_expired` where the log is gone; OVERLOADED
+        `store_unavailable`. The events raise SmgError where the stream cannot go on, as they do
+        when the store goes away.
         """
         after = None if after is None else min(after, _NUMBER_MAX)
         run = self._find(access.tenant, response_id)
@@ -97,7 +101,9 @@ class Following:
         return await self._from_store(record, access, after)
 
     async def _onward(self, run: Followed, access: Access, response_id: str, after: int) -> Events:
-        """Yield the events of a run that began here, and go on from the store if it goes on elsewhere."""
+        """Yield the events of a run of this process, and continue from the store if another node
+        takes over.
+        """
         async with aclosing(run.follow(after)) as batches:
             async for told in batches:
                 yield told
@@ -124,7 +130,7 @@ class Following:
     async def _without_log(
         self, record: StoredResponse, log: LogReader, after: int | None
     ) -> Events:
-        """Return the events of what is over, and whose log does not have what is wanted."""
+        """Return the events of a finished response whose log does not have the wanted ones."""
         if after is None:
             return _all_of(await self._retold(record))
         if log.headless or not await log.exists():
@@ -159,7 +165,7 @@ class Following:
     async def _end(
         self, record: StoredResponse, log: LogReader
     ) -> Sequence[Sequence[NumberedEvent]]:
-        """Return what is left to be told when the log of a final response has been read to its end."""
+        """Return the remaining events when the log of a final response has been read to its end."""
         if log.headless:
             raise _lost(record.id)
         if not log.found:
@@ -175,7 +181,9 @@ class Following:
     # ── The object ───────────────────────────────────────────────────────────
 
     async def snapshot(self, access: Access, record: StoredResponse) -> bytes:
-        """Return the object of a response as it is now: with all items that are over, as far as its log tells."""
+        """Return the object of a response as it is now: with all finished items that are in its
+        log.
+        """
         run = self._find(access.tenant, record.id)
         if run is not None:
             return run.body()
@@ -215,9 +223,11 @@ class Following:
 
 
 async def attended(run: Attended) -> Events:
-    """Yield the events of a run for its own client; OVERLOADED `stream_lost` if they stop before its end.
+    """Yield the events of a run for its own client; OVERLOADED `stream_lost` if they stop before
+    its end.
 
-    He was given events before they were durable: what another owner says later need not go on from them.
+    The client got events before they were durable: the events of a later owner need not continue
+    them.
     """
     async with aclosing(run.attend()) as batches:
         async for told in batches:
@@ -228,7 +238,7 @@ async def attended(run: Attended) -> Events:
 
 
 async def _all_of(told: Sequence[NumberedEvent]) -> Events:
-    """Yield events, not too many at a time for a client who reads slowly."""
+    """Yield events in bounded batches, for a client that reads slowly."""
     batch: list[NumberedEvent] = []
     size = 0
     for one in told:

@@ -1,10 +1,10 @@
-"""The events of one response that is made here: said, written into its log, and only then given to those who follow.
+"""Event log: the events of one background run, in the store first and then with followers.
 
-    say ──▶ tail ──▶ keep: the log, one write at a time ──▶ durable ──▶ followers, each at his own pace
+    say ──▶ tail ──▶ keep: the log, one write at a time ──▶ durable ──▶ followers, each at its own pace
                 └──────────────── at once ──────────────────────────▶ the client who asked for it
 
-A write whose fate is unknown is done again exactly as it was: numbers are in the log once, and what is there stays.
-Who says more than the log takes has to wait for `room`.
+A write whose result is unknown is repeated exactly: each number is in the log once, and what is
+there stays. A run that produces more than the log takes has to wait for `room`.
 """
 
 import asyncio
@@ -43,7 +43,9 @@ class LogReading(Protocol):
 
 
 class RunLog:
-    """The log of one response. `refused` is why nothing more is written, if the store does not take it at all."""
+    """Event log of one response. `refused` is the reason why nothing more is written, if the store
+    refuses it.
+    """
 
     def __init__(
         self,
@@ -59,7 +61,8 @@ class RunLog:
     ) -> None:
         """Take how parts are written, and how it is read from a number on.
 
-        `is_ours` says whether nobody else can be at the response: only then anything is told at once.
+        `is_ours` says whether no other node can own the response: only then events are given out
+        before they are durable.
         """
         self.refused: SmgError | None = None
         self.end: NumberedEvent | None = None
@@ -86,7 +89,7 @@ class RunLog:
         return self._tail.durable + 1
 
     def lag_s(self) -> float:
-        """Return how long the oldest event that is not in the log has waited; 0 if none does."""
+        """Return the age of the oldest event that is not in the log yet; 0 if there is none."""
         waits = self._tail.new_bytes and self.refused is None
         return max(self._now_s() - self._said_s, 0.0) if waits else 0.0
 
@@ -99,7 +102,7 @@ class RunLog:
         await self._held.room()
 
     def say(self, events: Sequence[NumberedEvent]) -> None:
-        """Take the next events, room or no room."""
+        """Append events, whether there is room or not."""
         if not events or self.refused is not None:
             return
         if not self._tail.new_bytes:
@@ -113,7 +116,9 @@ class RunLog:
     # ── Written ──────────────────────────────────────────────────────────────
 
     async def keep(self) -> None:
-        """Write what is said, until cancelled; what the writing raises, unless the log just is not taken."""
+        """Write pending events, until cancelled; raises what the writing raises, unless the store
+        refuses the log.
+        """
         while True:
             await self._due()
             began_s = self._now_s()
@@ -133,16 +138,16 @@ class RunLog:
             self._tell()
 
     async def written(self) -> None:
-        """Return when all that was said is in the log, or is never going to be."""
+        """Return when all pending events are in the log, or are never going to be."""
         self._hurried = True
         self._prod.set()
         while self._tail.new_bytes and self.refused is None:
             await self._changed.wait()
 
     def finish(self, end: NumberedEvent | None, *, unwritten: bool = False) -> None:
-        """Hear that it is over, and how it ends: None if that is for somebody else to say.
+        """Record that the run is over, with its terminal event: None if another owner sends that.
 
-        With `unwritten` events are told that are in no log: nobody can come back for them.
+        With `unwritten` events are given out that are in no log: no client can ask for them again.
         """
         self.end = end
         self._over = True
@@ -159,7 +164,7 @@ class RunLog:
         self._tell()
 
     async def _due(self) -> None:
-        """Return when something is to be written now."""
+        """Return when the next write is due."""
         while True:
             wait_s: float | None = None
             if self._tail.new_bytes:
@@ -176,7 +181,7 @@ class RunLog:
                 continue
 
     def _tell(self) -> None:
-        """Wake whoever waits for anything of this log."""
+        """Wake all waiters of this log."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -187,8 +192,9 @@ class RunLog:
     ) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield events with larger numbers, each once it is in the log, and the terminal one last.
 
-        `at_once` also those that are not, as long as nobody else can be at the response. Without the terminal event if
-        it is made elsewhere now. SmgError: what is not here any more cannot be read.
+        `at_once` also those that are not, as long as no other node can own the response. Without
+        the terminal event if another node makes it now. SmgError: events that are not in memory any
+        more cannot be read.
         """
         reader = self._tail.join(after, waits=not at_once)
         self._prod.set()
@@ -214,7 +220,7 @@ class RunLog:
             self._tail.leave(reader)
 
     async def _from_store(self, reader: Reader) -> AsyncGenerator[Sequence[NumberedEvent], None]:
-        """Yield what is in the log and not here, for who is far behind."""
+        """Yield events that are in the log but not in memory, for a follower that is far behind."""
         log = self._read(reader.at)
         while self._tail.since(reader.at, upto=reader.at) is None:
             told = await log.more()

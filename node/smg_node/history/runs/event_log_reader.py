@@ -1,7 +1,7 @@
-"""Reads the log of a response in order, a bounded part of it at a time, and never past a hole.
+"""Event log reader: reads a response's log in order, in bounded pages, and never past a gap.
 
-Numbers in a log follow one another. What begins later than it should is not told: of a response that is over, its
-beginning may have been cleared away already; anywhere else a hole is damage.
+Numbers in a log are consecutive. A log that begins too late is not served: of a finished response,
+the beginning may have been deleted already; anywhere else a gap is damage.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ PAGE_BYTES: Final = 1 << 20
 
 
 class LogReader:
-    """Reads what comes after the event `after`; -1 is from the beginning.
+    """Reads the events after the event `after`; -1 is from the beginning.
 
     `last` is the number of the last event that was read, `after` before there was any.
     """
@@ -43,11 +43,12 @@ class LogReader:
 
     @property
     def may_have_more(self) -> bool:
-        """Whether it is worth asking for more at once: a log that has been caught up with comes in small pages."""
+        """Whether to ask for more at once: pages at the end of a log are small."""
         return bool(self._page) or self._was_large
 
     async def more(self) -> Sequence[NumberedEvent]:
-        """Return the next events; none if there are no more now, or if it turned out to be `headless`.
+        """Return the next events; none if there are no more now, or if the log turned out to be
+        `headless`.
 
         SmgError: the store is away, or the log is damaged.
         """
@@ -68,7 +69,9 @@ class LogReader:
         return bool(await self._read(after=-1, blobs_max=1))
 
     async def is_whole(self) -> bool:
-        """Return whether the last event that was read is still there: then nothing was cleared away meanwhile."""
+        """Return whether the last event that was read is still there: then nothing was deleted
+        meanwhile.
+        """
         page = await self._read(after=self.last - 1, blobs_max=1)
         return bool(page) and page[0].first <= self.last
 

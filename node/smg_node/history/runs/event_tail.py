@@ -1,10 +1,10 @@
-"""The newest events of a response under way, as far as somebody here may still need them: pure.
+"""Event tail: buffer of a run's newest events, for followers and the next log write. Pure.
 
-    0 … │ durable, and somebody here is behind │ durable, wanted by nobody │ not in the log yet │
+    0 … │ durable, a follower is behind        │ durable, no follower     │ not in the log yet │
          first                                                      durable                 last
 
-What is not in the log yet is here in any case; what is, for those who follow and have not had it, up to a number of
-bytes. Who is further behind reads the log.
+Events that are not in the log yet are always here; logged ones only for followers that have not had
+them, up to a number of bytes. A follower that is further behind reads the log.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,9 @@ EVENT_BYTES: Final = 160
 
 
 class Reader:
-    """Somebody who follows: `at` is the number of the last event he was given, `waits` whether he waits for the log."""
+    """A follower: `at` is the number of the last event it was given, `waits` whether it waits for
+    the log.
+    """
 
     __slots__ = ("at", "waits")
 
@@ -27,7 +29,9 @@ class Reader:
 
 
 class Tail:
-    """Events of one response, in the order of their numbers. `durable` is the last one in the log, -1 before any is."""
+    """Events of one response, in the order of their numbers. `durable` is the last one in the log,
+    -1 if none is.
+    """
 
     __slots__ = ("_events", "_first", "_kept_max", "_readers", "durable", "kept_bytes", "new_bytes")
 
@@ -44,18 +48,18 @@ class Tail:
 
     @property
     def last(self) -> int:
-        """The number of the last event that was said, -1 before any was."""
+        """Number of the last event, -1 before the first."""
         return self._first + len(self._events) - 1
 
     @property
     def waited_for(self) -> bool:
-        """Whether anybody waits for events to be in the log."""
+        """Whether a follower waits for events to be in the log."""
         return any(reader.waits for reader in self._readers)
 
     # ── Written ──────────────────────────────────────────────────────────────
 
     def say(self, events: Sequence[NumberedEvent]) -> int:
-        """Take the next events; return their bytes."""
+        """Append the next events; return their bytes."""
         assert not events or events[0].sequence == self.last + 1, "events follow one another"
         size = _bytes_of(events)
         self._events.extend(events)
@@ -63,7 +67,9 @@ class Tail:
         return size
 
     def pieces(self, *, bytes_max: int, pieces_max: int) -> list[list[NumberedEvent]]:
-        """Return the oldest events that are not in the log, in pieces that are not larger, unless one event is."""
+        """Return the oldest events that are not in the log, in batches of limited bytes or one
+        event each.
+        """
         pieces: list[list[NumberedEvent]] = []
         size = bytes_max
         for event in self._events[self.durable + 1 - self._first :]:
@@ -77,7 +83,9 @@ class Tail:
         return pieces
 
     def written(self, last: int) -> int:
-        """Hear that the log has all events up to that one; return the bytes of those it did not have before."""
+        """Record that the log has all events up to that number; return the bytes of the newly
+        logged ones.
+        """
         assert self.durable < last <= self.last, "what is written was said, and is written once"
         size = _bytes_of(self._events[self.durable + 1 - self._first : last + 1 - self._first])
         self.durable = last
@@ -87,7 +95,7 @@ class Tail:
         return size
 
     def take_back(self) -> int:
-        """Forget what is not in the log: nobody will hear of it. Return its bytes."""
+        """Drop events that are not in the log and will not be sent. Return their bytes."""
         del self._events[self.durable + 1 - self._first :]
         size, self.new_bytes = self.new_bytes, 0
         return size
@@ -95,24 +103,28 @@ class Tail:
     # ── Read ─────────────────────────────────────────────────────────────────
 
     def join(self, after: int, *, waits: bool = True) -> Reader:
-        """Return one more who follows, and has all events up to that number."""
+        """Return a new follower that has all events up to that number."""
         reader = Reader(after, waits=waits)
         self._readers.append(reader)
         return reader
 
     def leave(self, reader: Reader) -> None:
-        """Hear that he follows no more."""
+        """Remove a follower."""
         self._readers.remove(reader)
         self._drop()
 
     def since(self, after: int, *, upto: int) -> Sequence[NumberedEvent] | None:
-        """Return the events after one number, up to another one; None if the first of them is not here any more."""
+        """Return the events after one number, up to another one; None if the first of them is not
+        here any more.
+        """
         if after + 1 < self._first:
             return None
         return self._events[after + 1 - self._first : max(upto + 1 - self._first, 0)]
 
     def _drop(self) -> None:
-        """Forget what is in the log and nobody waits for, and the oldest of what is too much."""
+        """Drop events that are logged and not needed by a follower, and the oldest ones over the
+        limit.
+        """
         wanted = min((reader.at for reader in self._readers), default=self.durable)
         count, size = 0, self.kept_bytes
         for event in self._events:

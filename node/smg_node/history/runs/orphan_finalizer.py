@@ -1,7 +1,7 @@
-"""Ends one run whose owner is gone, under a lease of our own: its log is closed first, then its row is final.
+"""Orphan finalizer: ends one run whose owner is gone: closes its log, then makes its row final.
 
-Whoever follows it meanwhile, from any node, reads the closing events as if its owner had said them, and then the
-terminal event, which is told from the row.
+Followers on any node read the closing events as if the owner had written them, and then the
+terminal event, which is made from the row.
 """
 
 from collections.abc import Callable
@@ -36,9 +36,10 @@ TRIES: Final = 3
 
 
 def decide(row: StoredResponse, life: OrphanEnding) -> FinalStatus:
-    """Return what becomes of a run whose owner is gone: here it would be gone on with, elsewhere.
+    """Return the final status of a run whose owner is gone: the place to change if runs were ever
+    to be resumed.
 
-    `life` is all that came of it.
+    `life` is everything that is known of the run.
     """
     if row.cancel_requested:
         return FinalStatus.cancelled()
@@ -62,7 +63,9 @@ class OrphanFinalizer:
         self._now_us: Final = now_us
 
     async def bury(self, access: Access, held: Lease) -> str:
-        """End a run that we hold, and return its status; "" if it is over or gone. StoreError, SmgError as it comes."""
+        """End a run under our lease, and return its status; "" if it is over or gone. StoreError,
+        SmgError as they come.
+        """
         row = await self._store.get_response(access, held.response_id)
         if row is None or row.status.is_final:
             return ""
@@ -81,7 +84,7 @@ class OrphanFinalizer:
         return ended.status
 
     async def _closed(self, access: Access, held: Lease, row: StoredResponse) -> OrphanEnding:
-        """Return what came of a run, whose log has its closing events then."""
+        """Return everything that is known of a run, after its closing events are in the log."""
         for _ in range(TRIES):
             fold = LogReplay(reasoning_events=self._options.reasoning_events)
             try:
@@ -108,7 +111,7 @@ class OrphanFinalizer:
         raise StoreError(StoreErrorKind.CONFLICT, f"somebody else writes the log of {row.id}")
 
     def _log_until_us(self, row: StoredResponse) -> int:
-        """Return when its log is over: with what is there already, unless nothing can be there any more."""
+        """Return when its log expires: as its existing part says, unless that may be gone already."""
         kept_us = round(self._options.event_log_kept_s * 1_000_000)
         return max(self._options.log_until_us(row.created_us), self._now_us() + kept_us)
 
@@ -120,7 +123,7 @@ class OrphanFinalizer:
     async def _turn(
         self, access: Access, final: StoredResponse, held: Lease, output: tuple[ItemDoc, ...]
     ) -> Turn:
-        """Return what is written: items that can be found elsewhere already stay where they are."""
+        """Return the turn to write: items that are stored elsewhere already stay where they are."""
         try:
             asked = [item.id for item in items_of(final.input)]
         except ValueError:

@@ -1,14 +1,15 @@
-"""Ends the runs of owners that are gone, truthfully: one node for all that share a store, and whoever they belong to.
+"""Orphan recovery: finds background runs whose owners are gone and ends them, on one node of all.
 
-Which node it is follows from who is alive, as with the sweeper. Besides, each process looks after what earlier
-processes of its own node have left. What is theirs, and what belongs to a node that the cluster calls dead or
-gone, is taken at once; anything else when its lease is over, and if its owner seems to live, a lease later: then it is
-the store that was away, not the owner.
+The node is chosen among the living members, as with the retention sweeper. Besides, each process
+recovers the runs of earlier processes of its own node. Those, and the runs of a node that is dead
+or has left, are taken at once; any other run when its lease is over, and if its owner seems to be
+alive, one lease later: then the store was unavailable, not the owner.
 
-    orphans  →  claim (the token grows, the old owner writes nothing more)
-             →  what its log leaves open is closed  →  decide  →  one commit: events before, row after
+    orphans  →  claim (the token grows, the old owner's writes are refused)
+             →  items still open in its log are closed  →  decide  →  one commit: events before, row after
 
-A claim is a lease as any other: who dies over it is followed by another, who finds in the log what was closed already.
+A claim is a lease like any other: if its holder dies too, another node takes over and finds in the
+log what was closed already.
 """
 
 import asyncio
@@ -54,7 +55,7 @@ class Runs(Protocol):
 
 
 class OrphanRecovery:
-    """Looks for orphans in `store`, and ends them."""
+    """Looks for orphaned runs in `store`, and ends them."""
 
     def __init__(
         self,
@@ -88,9 +89,10 @@ class OrphanRecovery:
 
     @property
     def mine(self) -> bool:
-        """Whether it is this node that adopts: of those that nobody doubts, for where many die at once no time is lost.
+        """Whether this node recovers orphans: chosen among unsuspected nodes, so that no time is
+        lost when many die.
 
-        Two at once for a while do no harm: of those who claim a run, one has it.
+        Two nodes at once for a while do no harm: only one of them gets the lease of a run.
         """
         if not self._store.shared:
             return True
@@ -99,13 +101,13 @@ class OrphanRecovery:
         return drawn(sound, self._name) == self._name
 
     async def run(self) -> None:
-        """Adopt until cancelled."""
+        """Recover until cancelled."""
         while True:
             await self.look()
             await self._sleep(LOOK_S)
 
     async def look(self) -> None:
-        """End what is orphaned now; a store that is away is left for the next time."""
+        """End what is orphaned now; a store that is unavailable is left for the next time."""
         mine = self.mine
         if not (mine or self._is_young):
             return
@@ -129,7 +131,7 @@ class OrphanRecovery:
     # ── Which ────────────────────────────────────────────────────────────────
 
     async def _batch(self, gone: Mapping[str, int], *, ahead_us: int) -> bool:
-        """End some, of those whose leases are over by then; return whether there may be more."""
+        """End some, of those whose leases have expired by then; return whether there may be more."""
         now_us = self._now_us()
         found = await self._store.orphan_runs(
             now_us=now_us + ahead_us, limit=BATCH, timeout_s=TIMEOUT_S
@@ -142,7 +144,7 @@ class OrphanRecovery:
         return False
 
     def _is_orphan(self, lease: Lease, gone: Mapping[str, int], now_us: int) -> bool:
-        """Return whether nobody is at it any more, as far as anybody can know."""
+        """Return whether a run has no owner any more, as far as this node can know."""
         owner, name = lease.owner, node_of(lease.owner)
         if owner == self._lives.owner:
             return lease.until_us <= now_us and not self._has(lease)
@@ -164,7 +166,7 @@ class OrphanRecovery:
     # ── And what becomes of them ─────────────────────────────────────────────
 
     async def _adopt_all(self, orphans: Sequence[Lease]) -> int:
-        """Adopt these, few at a time; return how many of them have an end now."""
+        """Recover these, few at a time; return how many of them have an end now."""
         before = sum(self.adopted.values()) - self.adopted["error"]
         waiting = iter(orphans)
         async with asyncio.TaskGroup() as group:

@@ -1,7 +1,8 @@
-"""Which processes this one comes after: what they left unfinished is nobody's any more, and need not be waited for.
+"""Predecessors: earlier processes of this node, whose unfinished runs can be recovered at once.
 
-A name alone does not say that: two nodes may have the same one, share a store and know nothing of each other. So each
-process notes in the data directory what it calls itself, and its successors read it there.
+A node's name alone is not enough: two nodes may have the same one and share a store without knowing
+of each other. So each process notes its random suffix in the data directory, and its successors
+read it there.
 """
 
 import logging
@@ -22,10 +23,12 @@ _log: Final = logging.getLogger("smg_node.history")
 
 
 class Predecessors:
-    """This process and those before it, in a folder that is their node's own."""
+    """This process and those before it, in a folder of their node."""
 
     def __init__(self, folder: Path, name: str, *, chance: Chance) -> None:
-        """Choose a word for this process, and note it; without a disk nobody will know it, which only costs time."""
+        """Choose a suffix for this process, and note it; without a disk its successors wait for its
+        leases to expire.
+        """
         life = f"{chance.getrandbits(32):08x}"
         self.owner: Final = f"{name}/{life}"
         """What this process calls itself where it owns something."""
@@ -40,7 +43,7 @@ class Predecessors:
 
 
 def node_of(owner: str) -> str:
-    """Return the name of the node whose process calls itself so."""
+    """Return the name of the node of an owner, `node/process`."""
     return owner.rpartition("/")[0]
 
 

@@ -1,7 +1,7 @@
-"""The lease on one response that is made here: renewed, as long as it is ours.
+"""Run lease: renews the lease on one background run, and fences its writes with the lease's token.
 
-A store that is away costs nothing but time: the lease may end meanwhile, and is still ours when the store is back,
-unless somebody else has taken it. Who has it is decided by its token, in the store, with every write.
+A store outage costs nothing but time: the lease may expire meanwhile, and is still ours when the
+store is back, unless another node has claimed it. The store decides by the token, with every write.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ RENEW_S: Final = 5.0
 
 
 class Lost(Exception):  # noqa: N818 (no failure: it is somebody else's now)
-    """The response is not ours any more: another node has its lease, or it was deleted."""
+    """The run is not ours any more: another node has its lease, or it was deleted."""
 
 
 class RunLease:
-    """Keeps a lease. `wanted_over` is called when somebody wants the response cancelled."""
+    """Keeps a lease. `wanted_over` is called when a client wants the response cancelled."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class RunLease:
 
     @property
     def is_ours(self) -> bool:
-        """Whether nobody else can have it; if not, only the store knows."""
+        """Whether no other node can have the lease; if not, only the store knows."""
         return self._clock.monotonic_s() < self._until_s
 
     async def keep(self) -> None:
@@ -70,7 +70,9 @@ class RunLease:
                     raise Lost from error
 
     async def guarded(self, write: Callable[[], Awaitable[None]]) -> None:
-        """Write under the lease, however long it takes; Lost if it is refused because of the lease."""
+        """Write under the lease, retrying while the store is unavailable; Lost if it is refused
+        because of the lease.
+        """
         try:
             await self._insisting.on(write)
         except StoreError as error:

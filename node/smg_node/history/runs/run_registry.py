@@ -1,7 +1,7 @@
-"""All responses made here that outlive who asked for them: begun, found, and ended when the node ends.
+"""Run registry: this process's background runs: started, found, limited, ended at shutdown.
 
-Each is in the store before anybody hears of it. There are so many at most, and so many of one tenant; what they take in
-memory is bounded by their number.
+Each is in the store before its client gets the id. Their number is limited, in all and per tenant,
+and so bounds their memory.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _log: Final = logging.getLogger("smg_node.history")
 
 
 class RegisteredRuns:
-    """Makes them. `changed` is called when one more is over."""
+    """All runs of this process. `changed` is called when one more is over."""
 
     def __init__(
         self,
@@ -44,7 +44,9 @@ class RegisteredRuns:
         rng: Rng,
         pace: Pace | None = None,
     ) -> None:
-        """Take what this process calls itself where it owns something; a later one of the same node has another word."""
+        """Take the owner's name of this process; a later process of the same node has another
+        suffix.
+        """
         self.owner: Final = owner
         self.changed: Callable[[], None] = lambda: None
         self.begun: Final = {"background": 0, "resumable": 0}
@@ -78,18 +80,18 @@ class RegisteredRuns:
     # ── For others ───────────────────────────────────────────────────────────
 
     def find(self, tenant: str, response_id: str) -> RegisteredRun | None:
-        """Return the one that is made here under that id, as long as it is, and nobody has deleted it."""
+        """Return the run of that id, while it is in progress and not deleted."""
         run = self._runs.get((tenant, response_id))
         return None if run is None or run.forgotten else run
 
     @property
     def count(self) -> int:
-        """How many there are, with those that are about to be begun."""
+        """Number of runs, including those about to be started."""
         return self._places.taken
 
     @property
     def appends(self) -> int:
-        """How often anything was written into a log."""
+        """Number of writes into event logs."""
         return self._appends + sum(run.log.appends for run in self._runs.values())
 
     @property
@@ -98,21 +100,23 @@ class RegisteredRuns:
         return self._parts.held.bytes
 
     def lag_s(self) -> float:
-        """Return how long the oldest event that is not in its log has waited."""
+        """Return the age of the oldest event that is not in its log yet."""
         return max((run.log.lag_s() for run in self._runs.values()), default=0.0)
 
     def has_room(self, tenant: str) -> bool:
-        """Whether one more of this tenant may be begun."""
+        """Whether one more run of this tenant may be started."""
         return self._places.has_room(tenant)
 
     def place(self, tenant: str) -> RunSlot:
-        """Return a place for one more; RATE_LIMITED `background_limit` if there is none, OVERLOADED if the node ends."""
+        """Return a slot for one more; RATE_LIMITED `background_limit` if there is none, OVERLOADED
+        at shutdown.
+        """
         if self._shut:
             raise _shutting_down()
         return self._places.take(tenant)
 
     def cut(self) -> None:
-        """Let all of them end now, because the node does; no more are begun."""
+        """End all runs now, because the node shuts down; no more are started."""
         self._shut = True
         for run in list(self._runs.values()):
             run.shut()
@@ -122,10 +126,10 @@ class RegisteredRuns:
     async def start(
         self, made: ResponseRun, *, background: bool, place: RunSlot | None = None
     ) -> RegisteredRun:
-        """Have a response made that has not begun; it is in the store when this returns.
+        """Start a run of a response that has not begun; it is in the store when this returns.
 
-        RATE_LIMITED `background_limit` if there is no place for it; OVERLOADED `store_unavailable`, or if the node ends.
-        Without `background` it ends when its client has been away for a while.
+        RATE_LIMITED `background_limit` if there is no slot for it; OVERLOADED `store_unavailable`,
+        or at shutdown. Without `background` it ends when its client has been away for a while.
         """
         with place or self.place(made.access.tenant) as taken:
             run = await self._start(made, background=background)
@@ -186,7 +190,7 @@ class RegisteredRuns:
             ) from None
 
     async def _take_back(self, made: ResponseRun) -> None:
-        """Delete a row of which nobody has heard."""
+        """Delete a row whose id no client has."""
         try:
             await self._keeper.store.delete_response(made.access, made.id)
         except StoreError as error:
@@ -220,7 +224,7 @@ class RegisteredRuns:
     # ── Carried ──────────────────────────────────────────────────────────────
 
     async def run(self) -> None:
-        """Carry them until cancelled; then end those that are left, as far as there is time."""
+        """Carry the runs until cancelled; then end those that are left, as far as there is time."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             self._up.set()

@@ -1,4 +1,4 @@
-"""How many responses may be made at a time that outlive who asked for them: on this node, and of one tenant."""
+"""Run slots: limits on concurrent background runs, per node and per tenant."""
 
 from collections.abc import Callable
 from types import TracebackType
@@ -11,7 +11,7 @@ RETRY_S: Final = 5.0
 
 
 class RunSlot:
-    """One of them. Whoever takes it in a `with` gives it back at its end, unless it is kept: then it is freed later."""
+    """One slot. A `with` block frees it at its end, unless it is kept: then it is freed later."""
 
     def __init__(self, give_back: Callable[[], None]) -> None:
         self._give_back: Callable[[], None] | None = give_back
@@ -22,7 +22,7 @@ class RunSlot:
         self._kept = True
 
     def free(self) -> None:
-        """Give it back; once is enough."""
+        """Free it; further calls do nothing."""
         give_back, self._give_back = self._give_back, None
         if give_back is not None:
             give_back()
@@ -41,7 +41,7 @@ class RunSlot:
 
 
 class RunSlots:
-    """All of them; limits that were lowered hold for those who come."""
+    """All slots; lowered limits hold for new runs only."""
 
     def __init__(self, options: HistoryOptions) -> None:
         self.taken = 0
@@ -49,7 +49,7 @@ class RunSlots:
         self._of_tenants: Final[dict[str, int]] = {}
 
     def has_room(self, tenant: str) -> bool:
-        """Whether one more of this tenant may be made."""
+        """Whether one more run of this tenant may be started."""
         options = self._options
         return (
             self.taken < options.background_node_max
@@ -57,7 +57,7 @@ class RunSlots:
         )
 
     def take(self, tenant: str) -> RunSlot:
-        """Return a place for one more; RATE_LIMITED `background_limit` if there is none."""
+        """Return a slot; RATE_LIMITED `background_limit` if there is none."""
         if not self.has_room(tenant):
             raise SmgError(
                 ErrorKind.RATE_LIMITED,

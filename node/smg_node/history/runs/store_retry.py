@@ -1,4 +1,4 @@
-"""Trying again what a store that is away could not do: less and less often, and not all at the same moment."""
+"""Retry of store operations with exponential backoff and jitter, while the store is unavailable."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class StoreRetry:
-    """Does things until they are done."""
+    """Repeats a store operation until it succeeds."""
 
     def __init__(
         self,
@@ -31,9 +31,10 @@ class StoreRetry:
         self._most_wait_s: Final = most_wait_s
 
     async def on(self, ask: Callable[[], Awaitable[T]], *, until_s: float = float("inf")) -> T:
-        """Return what `ask` returns, asked again while the store is away; then UNAVAILABLE after `until_s`.
+        """Return what `ask` returns, called again while the store is unavailable; UNAVAILABLE after
+        `until_s`.
 
-        Whatever else it raises, it raises at once. `until_s` is on the monotonic clock.
+        Any other error is raised at once. `until_s` is on the monotonic clock.
         """
         wait_s = self._first_wait_s
         while True:

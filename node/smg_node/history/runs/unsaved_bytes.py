@@ -1,4 +1,4 @@
-"""How many bytes of events wait for the store, of all responses that are made here: at some number nobody says more."""
+"""Unsaved bytes: backpressure on all runs by the bytes of events that are not in the store yet."""
 
 import asyncio
 from typing import Final
@@ -8,7 +8,7 @@ HELD_BYTES_MAX: Final = 128 << 20
 
 
 class UnsavedBytes:
-    """Counts them."""
+    """Counter of those bytes."""
 
     def __init__(self, bytes_max: int = HELD_BYTES_MAX) -> None:
         self.bytes = 0

@@ -1,4 +1,4 @@
-"""Compaction: a history, summed up by the model itself, that a client carries on in its place."""
+"""Compaction: a history summarised by the model itself, which a client continues from instead."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -33,7 +33,7 @@ _TASK: Final = (
 
 @dataclass(slots=True, eq=False)
 class Compaction:
-    """A compaction under way: `run` is its generation, `body` what it comes to."""
+    """A compaction in progress: `run` is its generation, `body` its result."""
 
     run: Run
     wish: GenerateRequest
@@ -44,7 +44,7 @@ class Compaction:
     _thread: str
 
     async def body(self) -> bytes:
-        """Run it, and return the public object; raises what the generation failed with."""
+        """Run it, and return the public object; raises the generation's error."""
         collector = Collector(1)
         async with aclosing(events_of(self.run)) as batches:
             async for batch in batches:
@@ -76,7 +76,7 @@ class Compactor:
     async def start(
         self, ask: ResponseRequest, context: RequestContext, access: Access
     ) -> Compaction:
-        """Return a compaction of what the request brings to mind; nothing of it is kept."""
+        """Return a compaction of the request with its history; nothing of it is stored."""
         quiet = replace(ask, store=False, tools=(), choice=ToolChoice(), stream=False)
         selected = await self._desk.select(quiet, context, access)
         wish = _summing(selected.wish)

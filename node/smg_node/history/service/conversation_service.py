@@ -1,4 +1,4 @@
-"""Conversations and their items: made, changed, listed, deleted."""
+"""Conversation service: creates, updates, lists and deletes conversations and their items."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ _NEWEST = PageAsk(limit=1)
 
 
 class ConversationService:
-    """Serves `/v1/conversations`. NOT_FOUND `conversation_not_found` for one that nobody knows."""
+    """Serves `/v1/conversations`. NOT_FOUND `conversation_not_found` for an unknown one."""
 
     def __init__(self, parts: HistoryParts) -> None:
         self._store = parts.keeper.store
@@ -37,7 +37,7 @@ class ConversationService:
         self._threads = self._hydrator.threads
 
     async def create(self, access: Access, items: Sequence[ItemDoc], metadata: bytes) -> bytes:
-        """Keep a new conversation with its first items; return its object."""
+        """Store a new conversation with its first items; return its object."""
         now_ms, thread = self._clock.now_ms(), self._threads.thread()
         conversation_id = new_id("conv", thread, now_ms=now_ms, chance=self._rng)
         now_us = now_ms * 1000
@@ -66,7 +66,7 @@ class ConversationService:
         return _object(record)
 
     async def update(self, access: Access, conversation_id: str, metadata: bytes) -> bytes:
-        """Give a conversation other metadata; return its object."""
+        """Replace a conversation's metadata; return its object."""
         _check(conversation_id)
         with asking_store():
             record = await self._store.update_conversation(
@@ -77,7 +77,7 @@ class ConversationService:
         return _object(record)
 
     async def delete(self, access: Access, conversation_id: str) -> None:
-        """Forget a conversation; responses that were made in it stay."""
+        """Delete a conversation; responses that were made in it stay."""
         _check(conversation_id)
         with asking_store():
             there = await self._store.delete_conversation(access, conversation_id)
@@ -138,7 +138,7 @@ class ConversationService:
         return item.document
 
     async def delete_item(self, access: Access, conversation_id: str, item_id: str) -> bytes:
-        """Take an item out of a conversation; return the conversation's object."""
+        """Unlink an item from a conversation; return the conversation's object."""
         conversation = await self.retrieve(access, conversation_id)
         with asking_store():
             there = is_id(item_id) and await self._store.delete_item(

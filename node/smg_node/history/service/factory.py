@@ -1,4 +1,4 @@
-"""Puts together what keeps history, out of settings."""
+"""Factory of history's parts from settings: resilient store, runs, orphan recovery, quotas."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -38,7 +38,7 @@ def build_resilient_store(
     living: Callable[[], Sequence[str]],
     options: HistoryOptions,
 ) -> ResilientStore:
-    """Return it; the store is opened when it runs."""
+    """Return the resilient store, with spool and sweeper; it is opened when it runs."""
     storage = settings.storage
 
     def now_us() -> int:
@@ -91,7 +91,7 @@ def build_runs(
     rng: Rng,
     meters: Meters,
 ) -> RegisteredRuns:
-    """Return what makes responses that outlive who asked for them, watched by scrapes."""
+    """Return the registry of background runs, with its metrics."""
     runs = RegisteredRuns(keeper, options, owner=owner, clock=clock, rng=rng)
     meters.watch(run_metrics.RUNS, lambda: {(): runs.count})
     meters.watch(run_metrics.RUNS_BEGUN, lambda: _by_word(runs.begun))
@@ -113,7 +113,7 @@ def build_adopter(
     clock: Clock,
     meters: Meters,
 ) -> OrphanRecovery:
-    """Return what ends runs whose owners are gone, watched by scrapes."""
+    """Return the recovery of orphaned runs, with its metrics."""
 
     def now_us() -> int:
         return clock.now_ms() * 1_000
@@ -137,7 +137,7 @@ def _by_word(counts: Mapping[str, int]) -> dict[tuple[str, ...], float]:
 
 
 def _watch(meters: Meters, health: StoreHealth, spool: Spool, sweeper: Sweeper) -> None:
-    """Let scrapes read how the store is."""
+    """Register the metrics of the store's health."""
     meters.watch(declared.STORE_UP, lambda: {(): not health.away})
     meters.watch(declared.STORE_SPOOLED, lambda: {(): spool.spooled})
     meters.watch(declared.STORE_SPOOL_TURNS, lambda: {(): spool.turns})
@@ -150,7 +150,7 @@ def _watch(meters: Meters, health: StoreHealth, spool: Spool, sweeper: Sweeper) 
 
 
 def _watch_pool(meters: Meters, keeping: ResilientStore) -> None:
-    """Let scrapes read how busy the store's connections are; one without any says nothing."""
+    """Register the metrics of the store's connection pool; a store without one has none."""
     read: dict[Metric, Callable[[PoolFigures], float]] = {
         declared.STORE_POOL_SIZE: lambda pool: pool.size,
         declared.STORE_POOL_IN_USE: lambda pool: pool.in_use,
@@ -172,7 +172,7 @@ def _of_pool(
 def build_quotas(
     keeper: Keeper, options: HistoryOptions, *, clock: Clock, meters: Meters
 ) -> Quotas:
-    """Return what looks after how much tenants keep, watched by scrapes."""
+    """Return the storage quotas of tenants, with their metrics."""
     quotas = Quotas(keeper, now_s=clock.monotonic_s, options=options)
     meters.watch(declared.STORE_QUOTA_REFUSED, lambda: {(): quotas.refused})
     return quotas

@@ -1,4 +1,4 @@
-"""How much of history is read and how long it is kept, out of settings."""
+"""History options from settings: how much of history is read and how long it is kept."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ _DAY_S: Final = 86_400
 
 
 def history_options(settings: Settings) -> HistoryOptions:
-    """Return what the settings choose."""
+    """Return the options that the settings choose."""
     quota = settings.storage.quota
     return HistoryOptions(
         items_max=settings.history.items_max,

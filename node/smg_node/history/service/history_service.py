@@ -1,4 +1,4 @@
-"""History, whole: what serves responses and conversations, built out of settings."""
+"""History service: the responses and conversations services in one, as built from settings."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from smg_storage.records import Access
 
 
 class Responses(ResponseService):
-    """Responses, and what is made of their history besides."""
+    """Responses, and compactions of their history."""
 
     def __init__(self, parts: HistoryParts) -> None:
         super().__init__(parts)
@@ -21,12 +21,12 @@ class Responses(ResponseService):
     async def compact(
         self, ask: ResponseRequest, context: RequestContext, access: Access
     ) -> Compaction:
-        """Return a compaction of what the request brings to mind; it has not begun."""
+        """Return a compaction of the request with its history; it has not begun."""
         return await self._compactor.start(ask, context, access)
 
 
 class HistoryService:
-    """Serves everything that is remembered."""
+    """All services of history."""
 
     def __init__(self, parts: HistoryParts) -> None:
         self.responses = Responses(parts)
@@ -35,10 +35,10 @@ class HistoryService:
 
     @property
     def store_timeout_s(self) -> float:
-        """How long one operation of the store may take."""
+        """Time limit of one operation of the store, in seconds."""
         return self._options.store_timeout_s
 
     @property
     def context_headers(self) -> Sequence[str]:
-        """Names of headers that hooks of the store are told of."""
+        """Names of request headers that are passed to the store's hooks."""
         return self._options.context_headers

@@ -1,8 +1,9 @@
-"""Where history is kept, and nothing of it loaded before somebody wants it: a node without chats pays nothing.
+"""Lazy history: the node's history, of which nothing is loaded before its first use.
 
-Who wants it asks for `keeping`: what speaks to the store is built then, and `run` opens the store. A store that
-others share is opened with the node, so that what is wrong with it is known before the first request; and so is any
-store for which turns wait on this node's disk, or in which an earlier process may have left runs that nobody ended.
+The first call of `keeping` builds the client of the store, and `run` opens the store. A store that
+nodes share is opened when the node starts, so that its errors are known before the first request;
+and so is any store for which turns are spooled here, or in which an earlier process may have left
+orphaned runs.
 """
 
 import asyncio
@@ -38,8 +39,8 @@ _ALONE: Final = LOCAL | {"none"}
 class LazyHistory:
     """The node's history.
 
-    `living` are the names of all nodes of the cluster that are alive, this one among them; `peers` are the others;
-    `vault` seals what clients carry for us.
+    `living` are the names of all nodes of the cluster that are alive, this one among them; `peers`
+    are the others; `vault` seals content that clients carry.
     """
 
     def __init__(
@@ -85,11 +86,11 @@ class LazyHistory:
 
     @property
     def keeps(self) -> bool:
-        """Whether anything is kept at all."""
+        """Whether history is stored at all."""
         return self.kind != "none"
 
     def options(self) -> "HistoryOptions":
-        """Return how history is used: the one object of that, which follows the cluster's settings."""
+        """Return the options of history: one object, which follows the cluster's settings."""
         if self._options is None:
             from smg_node.history.service.history_options import history_options
 
@@ -97,7 +98,7 @@ class LazyHistory:
         return self._options
 
     def retune(self, settings: Settings) -> None:
-        """Take over other settings, as far as what is built can follow them."""
+        """Apply other settings, as far as the built parts can follow them."""
         self._settings = settings
         if self._options is not None:
             from smg_node.history.service.history_options import history_options
@@ -105,7 +106,7 @@ class LazyHistory:
             self._options.become(history_options(settings))
 
     def keeping(self) -> "ResilientStore":
-        """Return what speaks to the store; the first call of it waits until the store is open."""
+        """Return the keeper of history; the first call waits until the store is open."""
         if self._keeping is None:
             # Imported here: what remembers, and what it stands on, comes with the first chat to remember.
             from smg_node.history.service.factory import build_resilient_store
@@ -127,23 +128,23 @@ class LazyHistory:
         return self._keeping
 
     def runs(self) -> "RegisteredRuns":
-        """Return the responses made here that outlive who asked for them."""
+        """Return the registry of background runs."""
         self.keeping()
         assert self._runs is not None, "they are built with what keeps them"
         return self._runs
 
     @property
     def count(self) -> int:
-        """How many responses are made here that outlive who asked for them."""
+        """Number of background runs of this process."""
         return 0 if self._runs is None else self._runs.count
 
     def cut(self) -> None:
-        """Let them end now, because the node does."""
+        """End all runs now, because the node shuts down."""
         if self._runs is not None:
             self._runs.cut()
 
     def quotas(self) -> "Quotas":
-        """Return what looks after how much tenants keep."""
+        """Return the storage quotas of tenants."""
         self.keeping()
         assert self._quotas is not None, "they are built with what keeps"
         return self._quotas
@@ -195,7 +196,7 @@ class LazyHistory:
         return HookedKeeper(self._many.keeper(), self._hooks)
 
     def _load_hooks(self) -> None:
-        """Load the operator's hooks; INTERNAL if one cannot be: nothing is kept without those that were asked for."""
+        """Load the operator's hooks; INTERNAL if one cannot be loaded: then nothing is stored."""
         words = self._settings.storage.hooks
         if not words:
             return
@@ -211,7 +212,7 @@ class LazyHistory:
     def desks(
         self, generations: Generations, placer: Placer, preparer: Preparer
     ) -> Callable[[], "HistoryService"]:
-        """Return what builds, once and when it is first asked, all that serves responses and conversations."""
+        """Return the services of responses and conversations, built once, at the first call."""
 
         @cache
         def build() -> "HistoryService":
@@ -239,24 +240,26 @@ class LazyHistory:
         return build
 
     def reasons(self) -> tuple[str, ...]:
-        """Return why work should not be sent here on account of history."""
+        """Return why this node should get no work on account of history."""
         return self._keeping.reasons() if self._keeping is not None else ()
 
     def degraded(self) -> tuple[str, ...]:
-        """Return what of history is not as it should be."""
+        """Return which parts of history are degraded."""
         if self._keeping is None:
             return ()
         return self._keeping.degraded() + self._many.degraded()
 
     async def run(self) -> None:
-        """Keep history until cancelled, from when it is wanted."""
+        """Run history until cancelled, from its first use."""
         if self.kind not in _ALONE or self._has_past():
             self.keeping()
         await self._wanted.wait()
         await self.keeping().run()
 
     def _has_past(self) -> bool:
-        """Whether an earlier process may have left something unfinished, here or in a store that outlived it."""
+        """Whether an earlier process may have left something unfinished, on disk or in a store that
+        outlived it.
+        """
         left = (
             self.kind == "sqlite"
             and (predecessors_folder(self._settings) / self._settings.name).exists()
@@ -264,21 +267,21 @@ class LazyHistory:
         return left or turns_wait(spool_folder(self._settings))
 
     async def close(self) -> None:
-        """End in order: what was acknowledged is kept."""
+        """Close in order: acknowledged turns are kept."""
         if self._keeping is not None:
             await self._keeping.close()
 
 
 def spool_folder(settings: Settings) -> Path:
-    """Return where turns of this node wait for the store."""
+    """Return the folder of this node's spool."""
     return settings.data_dir / "spool" / settings.name
 
 
 def predecessors_folder(settings: Settings) -> Path:
-    """Return where processes of this node that keep history tell their successors of themselves."""
+    """Return the folder in which processes of this node note their names."""
     return settings.data_dir / "lives"
 
 
 def turns_wait(folder: Path) -> bool:
-    """Return whether an earlier process of this node left anything there."""
+    """Return whether an earlier process of this node left spooled turns."""
     return folder.is_dir() and any(one.name != "dead" for one in folder.iterdir())

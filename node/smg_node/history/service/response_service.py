@@ -1,4 +1,4 @@
-"""Responses: made, shown again, deleted; and what can be asked about one before it is made."""
+"""Response service: creates, retrieves, follows, cancels, deletes responses; counts their tokens."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -40,8 +40,29 @@ DIALECT: Final = "responses"
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryParts:
+    """Parts of the service; built once."""
+
+    keeper: Keeper
+    generations: Generations
+    measures: Measures
+    vault: Vault
+    clock: Clock
+    rng: Rng
+    options: HistoryOptions
+    runs: RegisteredRuns
+    quotas: Quotas
+    chain_depth: Callable[[int], None] = lambda depth: None
+    """Told how many responses one goes on from that does so."""
+    threads: Threads | None = None
+    """Who says to which thread something belongs; None where all nodes share the store."""
+    peers: Peers = field(default_factory=NoPeers)
+    """The other nodes."""
+
+
+@dataclass(frozen=True, slots=True)
 class Selected:
-    """A request as the model will see it. `known` counts the items before any were left out."""
+    """Request with the history that the model will see. `known` counts the items before truncation."""
 
     hydrated: LoadedHistory
     wish: GenerateRequest
@@ -88,12 +109,11 @@ class ResponseService:
         why_cut: Callable[[], SmgError | None] = lambda: None,
         held: HeldKey | None = None,
     ) -> ResponseRun:
-        """Return a response that has not begun; its history is read and fits, nothing is sent anywhere yet.
+        """Return a response that has not begun; its history is read and fits, nothing is sent yet.
 
-        OVERLOADED `store_unavailable` if it cannot be read, or if what comes of it could not be kept; RATE_LIMITED
-        `storage_quota` if its tenant keeps too much.
-
-        `why_cut` is asked, when it is stopped, whether the node itself did that. `held` is the key it is made under.
+        OVERLOADED `store_unavailable` if it cannot be read, or the result could not be stored;
+        RATE_LIMITED `storage_quota`. `why_cut` is called when it is stopped: the error if the node
+        did that. `held` is its key.
         """
         assert not ask.background, "what nobody waits for is registered"
         entry = ResponseReservation(held)
@@ -104,7 +124,7 @@ class ResponseService:
     async def reserve(
         self, ask: ResponseRequest, asked: IdempotencyKey, context: RequestContext, access: Access
     ) -> HeldKey | PriorResult | None:
-        """Return a key to make this response under, or what was made under it before; None where nothing is kept.
+        """Return a key for this response, or its earlier result; None where nothing is stored.
 
         CONFLICT `idempotency_in_progress`, `idempotency_conflict`; OVERLOADED `store_unavailable`.
         """
@@ -115,7 +135,7 @@ class ResponseService:
         return await self._keys.reserve(access, asked, self._hydrator.thread(ask), for_s=left_s)
 
     def registers(self, ask: ResponseRequest, access: Access) -> bool:
-        """Return whether a response is made so that it outlives who asks for it; `register` it then, without awaiting."""
+        """Return whether it outlives its request; then call `register`, without awaiting between."""
         if ask.background:
             return True
         parts = self._parts
@@ -136,10 +156,10 @@ class ResponseService:
         routing_key: str = "",
         held: HeldKey | None = None,
     ) -> RegisteredRun:
-        """Return a response that is being made whether or not anybody waits for it; it is in the store already.
+        """Return a response that goes on without its client; it is in the store already.
 
-        RATE_LIMITED `background_limit` where there are too many; else the errors of `create`, and those of a
-        generation's beginning: who is not let in, or asks for a model that is not there, is told so at once.
+        RATE_LIMITED `background_limit` where there are too many; else the errors of `create`, and
+        those of a generation's beginning: refused admission, unknown model.
         """
         parts = self._parts
         if parts.keeper.store.kind == NO_STORE:
@@ -213,7 +233,7 @@ class ResponseService:
     def _teller(
         self, selected: Selected, response_id: str, access: Access, now_ms: int
     ) -> ResponsePresenter:
-        """Return who tells the response that comes of it."""
+        """Return the presenter of the response."""
         parts, hydrated = self._parts, selected.hydrated
         seal = None
         if hydrated.ask.wants_encrypted:
@@ -232,7 +252,9 @@ class ResponseService:
     async def select(
         self, ask: ResponseRequest, context: RequestContext, access: Access, *, thread: str = ""
     ) -> Selected:
-        """Return a request with as much of its history as it wants, or as fits; in this `thread`, if it has one."""
+        """Return a request with as much of its history as it asks for, or as fits, in this
+        `thread`.
+        """
         hydrated = await self._hydrator.load(ask, access, thread=thread)
         if hydrated.depth:
             self._parts.chain_depth(hydrated.depth)
@@ -268,16 +290,17 @@ class ResponseService:
         return await self._following.snapshot(access, await self._record(access, response_id))
 
     async def follow(self, access: Access, response_id: str, after: int | None) -> Events:
-        """Return the events of a response with larger numbers than `after` (None: all), up to its end.
+        """Return the events of a response after number `after` (None: all), up to its end.
 
-        NOT_FOUND; INVALID_REQUEST where they cannot be had from there on. They raise SmgError where they cannot go on.
+        NOT_FOUND; INVALID_REQUEST where the log is gone. The events raise SmgError where they break
+        off.
         """
         if (access.tenant, response_id) in self._live:
             raise _unlogged(response_id)
         return await self._following.follow(access, response_id, after)
 
     def attend(self, run: Attended) -> Events:
-        """Return the events of a registered response for its own client, who asked for it in the foreground."""
+        """Return the events of a registered response for its own client, a foreground one."""
         return attended(run)
 
     async def input_items(
@@ -295,7 +318,7 @@ class ResponseService:
         return _page(items, page)
 
     async def delete(self, access: Access, response_id: str) -> None:
-        """Forget a response, also one that is still under way; NOT_FOUND."""
+        """Delete a response, also one that is still in progress; NOT_FOUND."""
         live = self._live.pop((access.tenant, response_id), None)
         if live is not None:
             live.stores = False
@@ -311,7 +334,7 @@ class ResponseService:
     async def cancel(self, access: Access, response_id: str) -> bytes:
         """Return the object of a background response that is over now, or about to be.
 
-        NOT_FOUND; INVALID_REQUEST `cannot_cancel` for one that was not asked for in the background.
+        NOT_FOUND; INVALID_REQUEST `cannot_cancel` for a foreground response.
         """
         if (access.tenant, response_id) in self._live:
             raise not_cancellable(response_id)

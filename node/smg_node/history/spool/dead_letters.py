@@ -1,8 +1,8 @@
-"""Turns that the store does not take, whatever is tried: set aside on the disk for somebody to look at.
+"""Dead letters: turns that the store refuses permanently, set aside on disk for an operator.
 
-    spool/NODE/dead/000000000001.turn    one line of JSON that says what it is and why, then a file of the spool
+    spool/NODE/dead/000000000001.turn    one line of JSON, what it is and why, then a file of the spool
 
-Whoever looks may have it tried again, which makes a folder of the spool out of it, or have it dropped. That needs no
+An operator may retry one, which makes a folder of the spool out of it, or drop it. That needs no
 running node; one that runs finds such a folder within seconds.
 """
 
@@ -26,7 +26,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class DeadTurn(msgspec.Struct, frozen=True):
-    """What a turn is that was set aside, and why."""
+    """Description of a turn that was set aside, and the reason."""
 
     number: int
     tenant: str
@@ -42,7 +42,7 @@ _DECODER: Final = msgspec.json.Decoder(DeadTurn)
 
 
 class DeadTurns:
-    """The folder of one node. Everything here blocks."""
+    """Dead letters in the folder of one node. Everything here blocks."""
 
     def __init__(self, root: Path, *, salt: Callable[[], bytes]) -> None:
         """Take the folder of the node's spool."""
@@ -57,7 +57,7 @@ class DeadTurns:
     def bury(
         self, one: form.SpooledTurn, body: bytes, *, kind: str, reason: str, now_us: int
     ) -> bool:
-        """Set a turn aside, on the disk itself; False if there are too many already."""
+        """Set a turn aside, synced to disk; False if there are too many already."""
         numbers = self._numbers()
         if len(numbers) >= DEAD_MAX:
             return False
@@ -79,7 +79,7 @@ class DeadTurns:
         return True
 
     def all(self) -> Sequence[DeadTurn]:
-        """Return all of them, in the order they were set aside; what cannot be read is left out."""
+        """Return all of them, in the order they were set aside; unreadable ones are left out."""
         found = []
         for number in sorted(self._numbers()):
             with contextlib.suppress(OSError, ValueError):
@@ -105,7 +105,7 @@ class DeadTurns:
         return count
 
     def drop(self, numbers: Sequence[int]) -> int:
-        """Forget turns; return how many there were."""
+        """Delete turns; return how many there were."""
         count = 0
         for number in numbers:
             with contextlib.suppress(FileNotFoundError):
@@ -120,7 +120,9 @@ class DeadTurns:
         return [int(name) for name in names if name.isdecimal()]
 
     def _read(self, number: int) -> tuple[DeadTurn, bytes]:
-        """Return what is said of a turn, and the file of the spool it is; ValueError for nonsense."""
+        """Return the description of a turn and the spool file behind it; ValueError for anything
+        else.
+        """
         content = self._path(number).read_bytes()
         line, newline, rest = content.partition(b"\n")
         if not newline or len(line) > _LINE_BYTES_MAX:
@@ -135,7 +137,7 @@ class DeadTurns:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Put `content` where `path` is, whole or not at all, and on the disk itself."""
+    """Write `content` to `path` atomically, synced to disk."""
     new = path.with_name(f".{path.name}.new")
     try:
         with new.open("wb") as file:

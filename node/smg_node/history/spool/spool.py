@@ -1,8 +1,9 @@
-"""Turns that wait on this node's disk because the store is away, in the order in which they have to be written.
+"""Spool: ordered queue of turns on this node's disk while the store is unavailable.
 
-What is on the disk is indexed in memory, without documents: which thread it belongs to, and every id that it writes, so
-that nobody is told "not there" about what only waits. Turns of one thread are written one after the other, threads
-beside each other. What an earlier process left is taken over when the node starts, in the order of the processes.
+The index in memory has no documents, but the thread of each turn and every id that it writes, so
+that no client gets "not found" for what is only waiting. Turns of one thread are written one after
+the other, threads in parallel. Turns of earlier processes are taken over when the node starts, in
+the order of the processes.
 """
 
 import asyncio
@@ -33,12 +34,12 @@ Tag = tuple[str, str]
 
 
 class SpoolError(Exception):
-    """A turn was not put on the disk: it is full, or does not work. The message says which."""
+    """A turn was not spooled: the disk quota is full, or the disk fails. The message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpoolLimits:
-    """How much may wait."""
+    """Maximum of turns and bytes that may wait."""
 
     turns_max: int = 100_000
     bytes_max: int = 1 << 30
@@ -46,7 +47,9 @@ class SpoolLimits:
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A turn that waits. `tags` are the threads of all ids that it writes; `tries` counts permanent failures."""
+    """A spooled turn. `tags` are the threads of all ids that it writes; `tries` counts permanent
+    failures.
+    """
 
     folder: SpoolFolder
     place: Place
@@ -57,12 +60,12 @@ class Waiting:
 
     @property
     def bytes(self) -> int:
-        """How many there are of it on the disk."""
+        """Bytes of it on the disk."""
         return self.place.end - self.place.start
 
 
 class Spool:
-    """The spool of one process, below `root`, the node's folder. `life` is this process's name in it."""
+    """Spool of one process, below `root`, the node's folder. `life` is this process's name in it."""
 
     def __init__(
         self,
@@ -109,11 +112,11 @@ class Spool:
 
     @property
     def failing(self) -> bool:
-        """Whether the disk took nothing a moment ago."""
+        """Whether the last write to the disk failed."""
         return bool(self._failed_us) and self._now_us() - self._failed_us < FAILING_US
 
     def waits(self, tenant: str, ids: Iterable[str], *, any_of_them: bool = False) -> bool:
-        """Return whether a turn waits that may write one of these ids, or any of the tenant's."""
+        """Return whether a turn is spooled that may write one of these ids, or any of the tenant's."""
         if not self._tags:
             return False
         if any_of_them:
@@ -121,19 +124,19 @@ class Spool:
         return any((tenant, thread_of(one)) in self._tags for one in ids)
 
     async def until_written(self, tenant: str, ids: Sequence[str], *, any_of_them: bool) -> None:
-        """Return when none of them waits any more."""
+        """Return when none of them is spooled any more."""
         while self.waits(tenant, ids, any_of_them=any_of_them):
             await self._gone.wait()
 
     def oldest_s(self) -> float:
-        """Return how long the oldest of them waits, 0 if none does."""
+        """Age of the oldest spooled turn in seconds, 0 if there is none."""
         oldest = min((queue[0].spooled_us for queue in self._threads.values()), default=0)
         return max(0, self._now_us() - oldest) / 1e6 if oldest else 0.0
 
     # ── In ───────────────────────────────────────────────────────────────────
 
     async def add(self, access: Access, turn: Turn) -> None:
-        """Return when a turn is on the disk itself; SpoolError if that cannot be."""
+        """Return when a turn is synced to disk; SpoolError if that cannot be."""
         one = spool_format.spooled(access, turn, now_us=self._now_us())
         body = spool_format.encode(one)
         if self.full or self.bytes + self._reserved_bytes + len(body) > self._limits.bytes_max:
@@ -163,7 +166,7 @@ class Spool:
             self._reserved_bytes -= len(body)
 
     async def adopt(self) -> int:
-        """Take over what processes that are dead left, or what somebody wants to be tried again; return how much."""
+        """Take over turns of dead processes, or dead letters to be retried; return how many."""
         before = self.turns
         for path in await self._thread.call(self._others):
             folder = SpoolFolder(path, salt=self._salt)
@@ -182,7 +185,9 @@ class Spool:
     # ── Out ──────────────────────────────────────────────────────────────────
 
     def take(self, now_s: float, most: int) -> Sequence[Tag]:
-        """Return threads whose turns are to be written now; nobody else gets them until they are given back."""
+        """Return threads whose turns are to be written now; they are not returned again until given
+        back.
+        """
         while self._later and self._later[0][0] <= now_s:
             self._ready[heapq.heappop(self._later)[1]] = None
         taken = list(islice(self._ready, most))
@@ -191,13 +196,15 @@ class Spool:
         return taken
 
     def next_s(self) -> float:
-        """Return when there is something to take: minus infinity for now, infinity for not before something comes."""
+        """Return when there is something to take: minus infinity for now, infinity for nothing
+        before the next `add`.
+        """
         if self._ready:
             return float("-inf")
         return self._later[0][0] if self._later else float("inf")
 
     def give_back(self, tag: Tag, *, due_s: float | None = None) -> None:
-        """Let a thread be taken again, if anything of it waits: from a moment on, or at once."""
+        """Let a thread be taken again, if turns of it wait: from a given time on, or at once."""
         if tag not in self._threads:
             return
         if due_s is None:
@@ -206,7 +213,7 @@ class Spool:
             heapq.heappush(self._later, (due_s, tag))
 
     def hurry(self) -> None:
-        """Let everything be taken at once, but for what the store did not take when it was there."""
+        """Let everything be taken at once, except what the available store refused."""
         refused = []
         for due_s, tag in self._later:
             queue = self._threads.get(tag)
@@ -244,7 +251,7 @@ class Spool:
             gone.set()
 
     async def bury(self, one: Waiting, turn: SpooledTurn, *, kind: str, reason: str) -> bool:
-        """Set a turn aside; False if that cannot be, and it goes on waiting."""
+        """Set a turn aside as a dead letter; False if that cannot be, and it stays in the spool."""
         body, now_us = spool_format.encode(turn), self._now_us()
         buried = await self._thread.call(
             lambda: self._dead.bury(turn, body, kind=kind, reason=reason, now_us=now_us)
@@ -255,7 +262,7 @@ class Spool:
         return buried
 
     async def close(self) -> None:
-        """End; what waits is for the next process."""
+        """Close; spooled turns are left to the next process."""
         await self._thread.call(self._close)
         self._thread.end()
 
@@ -313,7 +320,7 @@ class Spool:
             self._leave(folder)
 
     def _leave(self, folder: SpoolFolder) -> None:
-        """Let go of another process's folder when nothing waits in it."""
+        """Release another process's folder when no turn is left in it."""
         if folder.empty:
             folder.close()
             self._adopted.pop(folder.path.name, None)
@@ -335,7 +342,7 @@ def _read(folder: SpoolFolder) -> list[tuple[Place, SpooledTurn]]:
 
 
 def _light(one: SpooledTurn) -> SpooledTurn:
-    """Return it without what weighs."""
+    """Return the turn without its documents."""
     turn = one.turn
     items = [replace(item, document=b"") for item in turn.items]
     response = replace(turn.response, input=b"", response=b"")

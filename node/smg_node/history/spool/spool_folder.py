@@ -1,12 +1,12 @@
-"""The turns of one process on the disk: files that are appended to, and beside each what of it is done.
+"""Spool folder: append-only files of one process's turns, each with a file of those that are done.
 
     spool/NODE/LIFE/lock             held by the process that uses the folder; free when it is dead
-    spool/NODE/LIFE/00000001.turns   turns, in the order they were acknowledged
+    spool/NODE/LIFE/00000001.turns   turns, in the order of acknowledgement
     spool/NODE/LIFE/00000001.done    8 bytes for each turn that the store has: where its frame begins
 
-A turn is acknowledged when it is on the disk itself. A file goes when the store has all of it, and nothing before
-that. What is done is on the disk before it is forgotten here, because a turn that is written again after its response
-was deleted would bring it back.
+A turn is acknowledged when it is synced to disk. A file is deleted when the store has all of it,
+and not before. The done mark is on the disk before a turn is forgotten here, because a turn written
+again after its response was deleted would bring the response back.
 
 Everything here blocks: call it in a thread, one call at a time.
 """
@@ -29,7 +29,7 @@ _PLACE_BYTES: Final = 8
 
 
 class Place(NamedTuple):
-    """Where the body of a turn is: in which file, from where to where."""
+    """Position of a turn's body: file, start and end."""
 
     segment: int
     start: int
@@ -57,7 +57,9 @@ class SpoolFolder:
     # ── The folder ───────────────────────────────────────────────────────────
 
     def take(self) -> bool:
-        """Be the process that uses the folder; False if another one is. It is made if it is not there."""
+        """Lock the folder for this process; False if another one has it. The folder is made if it
+        is not there.
+        """
         if self._lock is not None:
             return True
         self._make()
@@ -74,7 +76,7 @@ class SpoolFolder:
         return True
 
     def read(self) -> Iterator[tuple[Place, bytes]]:
-        """Yield what an earlier process left there and is not done, in order; each file is read whole."""
+        """Yield turns of an earlier process that are not done, in order; each file is read whole."""
         for segment in self._segments():
             try:
                 content = self._path(segment, _TURNS).read_bytes()
@@ -94,11 +96,11 @@ class SpoolFolder:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing waits in it."""
+        """Whether no turn is left in it."""
         return not any(self._left.values())
 
     def close(self) -> None:
-        """Let go of the folder, and remove it if nothing waits in it."""
+        """Unlock the folder, and remove it if no turn is left in it."""
         self._end_file()
         if self._lock is None:
             return
@@ -114,7 +116,9 @@ class SpoolFolder:
     # ── Turns ────────────────────────────────────────────────────────────────
 
     def append(self, bodies: Sequence[bytes]) -> Sequence[Place]:
-        """Return where they are once they are on the disk itself. OSError: none of them is, and none will come back."""
+        """Return the positions of bodies once they are synced to disk. OSError: none of them is
+        stored, and none will appear.
+        """
         file = self._open_file()
         before, places, frames = self._at, [], []
         for body in bodies:
@@ -142,7 +146,7 @@ class SpoolFolder:
             return file.read(place.end - place.start)
 
     def done(self, places: Iterable[Place]) -> None:
-        """Note on the disk that the store has them, and remove what it has all of."""
+        """Note on the disk that the store has them, and remove files of which it has all."""
         by_segment: dict[int, list[Place]] = {}
         for place in places:
             by_segment.setdefault(place.segment, []).append(place)
@@ -193,7 +197,9 @@ class SpoolFolder:
         return file
 
     def _take_back(self, file: int, length: int) -> None:
-        """Cut off what was not acknowledged; the next turn begins a new file, whatever this disk has of this one."""
+        """Cut off what was not acknowledged; the next turn begins a new file, whatever the disk
+        kept of this one.
+        """
         with contextlib.suppress(OSError):
             os.ftruncate(file, length)
             os.fsync(file)
@@ -208,7 +214,7 @@ class SpoolFolder:
                 self._remove(self._current)
 
     def _remove(self, segment: int) -> None:
-        """Forget a file. Turns go first: without them it does not matter what is done."""
+        """Delete a file. The turns go first: without them the done marks do not matter."""
         self._left.pop(segment, None)
         self._over.discard(segment)
         turns, done = self._path(segment, _TURNS), self._path(segment, _DONE)

@@ -1,11 +1,12 @@
-"""How turns lie on the disk: one frame each, behind a header of the file.
+"""Spool format: header and checksummed frames (BLAKE2b, msgpack) in which turns are stored. Pure.
 
     file:   "SMGTURN1" | salt 16 | frames
     frame:  "TURN" | bytes 4 | BLAKE2b-8 of the rest, keyed with the salt | msgpack
 
-A frame counts when it is whole and its sum is right. What is torn at the end of a file was never acknowledged. What is
-broken in the middle is passed over: the next frame is found by its mark and its sum, and because clients do not know
-the salt, nothing that stands in somebody's text can pass for a frame. Everything here is values; no file is touched.
+A frame is valid when it is whole and its checksum is right. A torn frame at the end of a file was
+never acknowledged. A damaged one in the middle is skipped: the next frame is found by its mark and
+its checksum, and because clients do not know the salt, no client's text can pass for a frame. No
+file is touched here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ BODY_BYTES_MAX: Final = 256 << 20
 
 
 class SpooledTurn(msgspec.Struct, frozen=True):
-    """A turn that waits, on whose behalf it is written, and since when."""
+    """A spooled turn, its tenant, and since when it waits."""
 
     tenant: str
     turn: Turn
@@ -37,7 +38,7 @@ class SpooledTurn(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
 
     def access(self, timeout_s: float) -> Access:
-        """Return on whose behalf it is written."""
+        """Return the access with which it is written."""
         return Access(
             tenant=self.tenant,
             timeout_s=timeout_s,
@@ -48,14 +49,14 @@ class SpooledTurn(msgspec.Struct, frozen=True):
 
 
 class Frame(NamedTuple):
-    """Where the body of a frame is in its file."""
+    """Position of a frame's body in its file."""
 
     start: int
     end: int
 
 
 class Found(NamedTuple):
-    """The good frames of a file, and how many times something broken lay before a good one."""
+    """Valid frames of a file, and the number of damaged stretches before a valid one."""
 
     frames: Sequence[Frame]
     broken: int
@@ -66,19 +67,19 @@ _DECODER: Final = msgspec.msgpack.Decoder(SpooledTurn)
 
 
 def spooled(access: Access, turn: Turn, *, now_us: int) -> SpooledTurn:
-    """Return what is written of a turn."""
+    """Return the spool's record of a turn."""
     return SpooledTurn(
         access.tenant, turn, now_us, access.principal, access.request_id, dict(access.headers)
     )
 
 
 def encode(one: SpooledTurn) -> bytes:
-    """Return the body of its frame."""
+    """Return the body of the turn's frame."""
     return _ENCODER.encode(one)
 
 
 def decode(body: bytes) -> SpooledTurn:
-    """Return the turn of a frame's body; ValueError for anything else."""
+    """Return the turn in a frame's body; ValueError for anything else."""
     try:
         one = _DECODER.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -95,13 +96,15 @@ def decode(body: bytes) -> SpooledTurn:
 
 
 def header(salt: bytes) -> bytes:
-    """Return what a file begins with."""
+    """Return the header of a file."""
     assert len(salt) == SALT_BYTES
     return FILE_MARK + salt
 
 
 def salt_of(content: bytes) -> bytes | None:
-    """Return the salt of a file, by its first bytes; None if it is none of ours, or not even its header is whole."""
+    """Return the salt of a file from its first bytes; None if it is no spool file, or its header is
+    not whole.
+    """
     head = content[:HEADER_BYTES]
     return (
         head[len(FILE_MARK) :] if len(head) == HEADER_BYTES and head.startswith(FILE_MARK) else None
@@ -109,13 +112,13 @@ def salt_of(content: bytes) -> bytes | None:
 
 
 def frame(body: bytes, salt: bytes) -> bytes:
-    """Return what is appended for a body."""
+    """Return the whole frame of a body, to be appended."""
     assert len(body) <= BODY_BYTES_MAX
     return FRAME_MARK + len(body).to_bytes(4, "big") + _sum(body, salt) + body
 
 
 def frames_of(content: bytes) -> Found:
-    """Return where the good frames of a file are."""
+    """Return the positions of the valid frames of a file."""
     salt = salt_of(content)
     if salt is None:
         return Found((), 0)

@@ -1,8 +1,9 @@
-"""Writes what waits in the spool to the store, when that is there again.
+"""Spool replay: writes spooled turns to the store when it is available again, each thread in order.
 
-Up to 32 threads at a time, each in order; nothing is forgotten before the store has said that it has it. While the
-store is away everything waits, from 0.1 s to 30 s, or until it is known to be back. A turn that the store has but does
-not take, ten times, is set aside: it would hold up its thread for ever.
+Up to 32 threads at a time, each in order; no turn is forgotten before the store has confirmed it.
+While the store is unavailable everything waits, with backoff from 0.1 s to 30 s, or until the store
+is known to be back. A turn that the available store refuses ten times is set aside as a dead
+letter: it would block its thread for ever.
 """
 
 import asyncio
@@ -29,7 +30,9 @@ _log: Final = logging.getLogger("smg_node.history")
 
 
 class Replay:
-    """Empties `spool` through `commit`, which raises StoreError. `away` says whether that is no use now."""
+    """Empties `spool` through `commit`, which raises StoreError. `away` says whether the store is
+    unavailable.
+    """
 
     def __init__(
         self,
@@ -53,7 +56,7 @@ class Replay:
         spool.changed = self._more.set
 
     async def run(self) -> None:
-        """Write what waits, until cancelled."""
+        """Write spooled turns, until cancelled."""
         looked_s = self._now_s()
         while True:
             self._more.clear()
@@ -68,7 +71,7 @@ class Replay:
                 await self.turn()
 
     async def turn(self) -> None:
-        """Write some of what is due."""
+        """Write some of the turns that are due."""
         tags = self._spool.take(self._now_s(), LANES)
         before, self._failed = self.written, False
         async with asyncio.TaskGroup() as group:

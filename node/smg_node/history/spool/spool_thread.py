@@ -1,7 +1,8 @@
-"""The one thread that touches the spool: what is asked for is done in order, and writes that wait share one sync.
+"""Spool thread: the only thread that touches the spool; calls are ordered, appends share a sync.
 
-The thread is a daemon and begins with the first call: a disk that hangs keeps no process from its end. What was
-written is told to the loop whether or not whoever wanted it still waits, because it is on the disk.
+The thread is a daemon and starts with the first call: a disk that hangs does not keep the process
+from ending. The loop is told of every completed write, even if its caller was cancelled, because it
+is on the disk.
 """
 
 import asyncio
@@ -30,7 +31,9 @@ class _Call(NamedTuple):
 
 
 class SpoolThread(Generic[P]):
-    """`append` writes bodies and returns their places, or raises OSError for all of them."""
+    """Runs spool calls; `append` writes bodies and returns their places, or raises OSError for all
+    of them.
+    """
 
     def __init__(self, append: Callable[[Sequence[bytes]], Sequence[P]]) -> None:
         self._append: Final = append
@@ -38,7 +41,9 @@ class SpoolThread(Generic[P]):
         self._begun = self._ended = False
 
     async def append(self, body: bytes, then: Callable[[P], None]) -> None:
-        """Return when it is on the disk; `then` hears where, in the loop, also if nobody waits here any more."""
+        """Return when it is synced to disk; `then` gets its place, on the loop, also if the caller
+        was cancelled.
+        """
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[None] = loop.create_future()
 
@@ -83,7 +88,7 @@ class SpoolThread(Generic[P]):
         return await outcome
 
     def end(self) -> None:
-        """Let the thread end when it has come to the last call."""
+        """Let the thread end after its last call."""
         self._put(None)
         self._ended = True
 
@@ -125,7 +130,7 @@ class SpoolThread(Generic[P]):
 
 
 def _group(waiting: "deque[_Append | _Call | None]") -> Sequence[_Append]:
-    """Take from the front what is written together."""
+    """Take from the front of the queue all that is written together."""
     group: list[_Append] = []
     size = 0
     while waiting and isinstance(job := waiting[0], _Append):

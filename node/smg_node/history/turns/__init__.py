@@ -1,3 +1,1 @@
-"""Turns: one response while it is generated and committed, with its idempotency key, quota and
-stored record.
-"""
+"""Turns: one response generated and committed, with its idempotency key, quota and record."""

@@ -1,5 +1,4 @@
-"""Idempotency keys: a request with a client's key is executed once, and repeats get the stored
-response.
+"""Idempotency keys: a request with a client's key runs once, and repeats get its response.
 
     reserve ──▶ new: run it ──▶ completed, incomplete: the key is written with the turn, and answers for a day
        │                  └──▶ failed, cancelled: the key is released, so that the request can be retried

@@ -1,12 +1,11 @@
-"""Storage quotas of tenants: limits on responses, conversations and bytes, counted in the store at
-intervals.
+"""Storage quotas of tenants: limits on responses, conversations and bytes in the store.
 
-Counting a large tenant is expensive, so it is done at most once a minute for each tenant with
-requests, and no request waits for it except a tenant's first. In between, this node adds its own
-commits since the count. So several nodes together may exceed a quota by what they committed within
-a minute, and no more. While the store is unavailable the last count holds, and without one every
-request is admitted: the store's own errors decide whether anything can be kept. Some stores cannot
-count everything; an unknown count is not limited.
+Totals come from the store, at intervals. Counting a large tenant is expensive, so it is done at
+most once a minute for each tenant with requests, and no request waits for it except a tenant's
+first. In between, this node adds its own commits since the count. So several nodes together may
+exceed a quota by what they committed within a minute, and no more. While the store is unavailable
+the last count holds, and without one every request is admitted: the store's own errors decide
+whether anything can be kept. Some stores cannot count everything; an unknown count is not limited.
 """
 
 import asyncio

@@ -1,6 +1,4 @@
-"""Reservation of one response, taken before it begins and released after it: idempotency key and
-quota room.
-"""
+"""Reservation for one response, held until it is over: idempotency key and quota room."""
 
 from smg_node.dialects.responses.events.final_status import FinalStatus
 from smg_node.history.turns.idempotency import ANSWERS, HeldKey

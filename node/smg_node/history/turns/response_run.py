@@ -1,5 +1,4 @@
-"""Response run: one response from generation to stored turn, with its terminal event sent only
-after the commit.
+"""Response run: one response from generation to commit; its terminal event comes after that.
 
     generation  →  presenter  →  batches of events  →  the reader
                       └─ at the end: commit, then the terminal event
