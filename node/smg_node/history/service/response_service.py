@@ -109,11 +109,9 @@ class ResponseService:
         why_cut: Callable[[], SmgError | None] = lambda: None,
         held: HeldKey | None = None,
     ) -> ResponseRun:
-        """Return a response that has not begun; its history is read and fits, nothing is sent yet.
-
-        OVERLOADED `store_unavailable` if it cannot be read, or the result could not be stored;
-        RATE_LIMITED `storage_quota`. `why_cut` is called when it is stopped: the error if the node
-        did that. `held` is its key.
+        """Return a response that has not begun; its history is read and fits. OVERLOADED
+        `store_unavailable` if the store fails or could not keep it; RATE_LIMITED `storage_quota`.
+        `why_cut` returns the error of a node that stops it. `held` is its key.
         """
         assert not ask.background, "what nobody waits for is registered"
         entry = ResponseReservation(held)
@@ -125,7 +123,6 @@ class ResponseService:
         self, ask: ResponseRequest, asked: IdempotencyKey, context: RequestContext, access: Access
     ) -> HeldKey | PriorResult | None:
         """Return a key for this response, or its earlier result; None where nothing is stored.
-
         CONFLICT `idempotency_in_progress`, `idempotency_conflict`; OVERLOADED `store_unavailable`.
         """
         parts = self._parts
@@ -157,9 +154,8 @@ class ResponseService:
         held: HeldKey | None = None,
     ) -> RegisteredRun:
         """Return a response that goes on without its client; it is in the store already.
-
-        RATE_LIMITED `background_limit` where there are too many; else the errors of `create`, and
-        those of a generation's beginning: refused admission, unknown model.
+        RATE_LIMITED `background_limit`; else the errors of `create` and of a generation's
+        beginning.
         """
         parts = self._parts
         if parts.keeper.store.kind == NO_STORE:
@@ -291,9 +287,7 @@ class ResponseService:
 
     async def follow(self, access: Access, response_id: str, after: int | None) -> Events:
         """Return the events of a response after number `after` (None: all), up to its end.
-
-        NOT_FOUND; INVALID_REQUEST where the log is gone. The events raise SmgError where they break
-        off.
+        NOT_FOUND; INVALID_REQUEST where the log is gone. They raise SmgError where they break off.
         """
         if (access.tenant, response_id) in self._live:
             raise _unlogged(response_id)
@@ -332,9 +326,8 @@ class ResponseService:
             raise response_not_found(response_id)
 
     async def cancel(self, access: Access, response_id: str) -> bytes:
-        """Return the object of a background response that is over now, or about to be.
-
-        NOT_FOUND; INVALID_REQUEST `cannot_cancel` for a foreground response.
+        """Return the object of a background response that is over now, or about to be. NOT_FOUND;
+        INVALID_REQUEST `cannot_cancel` for a foreground response.
         """
         if (access.tenant, response_id) in self._live:
             raise not_cancellable(response_id)
