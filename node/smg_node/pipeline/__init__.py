@@ -1,1 +1,1 @@
-"""One generation from request to events, in order."""
+"""Pipeline: one generation from request to events: prompt, placement, engine calls, stream, relay."""

@@ -1,7 +1,8 @@
-"""Texts embedded by engines over gRPC: one call an input, a few of them at a time.
+"""Embeddings by engines over gRPC: one call for each input, a few in parallel.
 
-A call that breaks is made again elsewhere like the first call of a generation, until its request has its
-vectors. Engines that do not embed are not asked; where none does, the request is refused.
+A call that breaks is retried on another worker like the first call of a generation, until its
+request has its vectors. Engines that cannot embed are not chosen; where none can, the request is
+refused.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ DIALECT: Final = "embeddings"
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """One for each input: 32-bit floats, little-endian. `model` is the model's own name."""
+    """One vector for each input: 32-bit floats, little-endian. `model` is the model's own name."""
 
     model: str
     vectors: Sequence[bytes]
@@ -44,7 +45,7 @@ class Vectors:
 
 
 class Embedder:
-    """Starts them."""
+    """Starts embedding runs."""
 
     def __init__(self, parts: RelayParts, preparer: Preparer) -> None:
         self._parts = parts
@@ -60,7 +61,7 @@ class Embedder:
 
 
 class EmbedRun:
-    """One request."""
+    """Run of one embedding request."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class EmbedRun:
         self._over = False
 
     async def vectors(self) -> Vectors:
-        """Return the vectors of all inputs. SmgError; calls under way are cancelled then."""
+        """Return the vectors of all inputs. SmgError cancels the calls in progress."""
         parts = self._parts
         journey = parts.journal.begin(
             self._context.request_id, DIALECT, self._asked, parts.clock.now_ms()
@@ -187,7 +188,7 @@ class EmbedRun:
     async def _placed(
         self, model: ServedModel, wish: PlacementRequest, broken: SmgError | None
     ) -> Reservation:
-        """Return a worker that holds the next call; what broke before if there is none."""
+        """Return a reservation for the next call; raises the previous error if there is no worker."""
         try:
             return await self._parts.placer.hold(model, wish)
         except SmgError as error:
@@ -231,7 +232,7 @@ class EmbedRun:
     def _broke(
         self, at: int, hold: Reservation, error: SmgError, attempts: Attempts, journey: Journey
     ) -> float:
-        """Return how long to wait before the next call; raises the error where there is none."""
+        """Return the pause before the next attempt; raises the error where there is none."""
         parts = self._parts
         now_s = parts.clock.monotonic_s()
         alone = hold.alone and hold.worker.load.inflight == 1
@@ -299,7 +300,7 @@ def embeds(worker: Worker) -> bool:
 
 
 def _first(errors: BaseExceptionGroup[SmgError]) -> SmgError:
-    """Return one of what broke side by side: the first that is not just cancelled with the others."""
+    """Return the cause among errors of parallel calls: the first that is not a mere cancellation."""
     for error in errors.exceptions:
         if isinstance(error, SmgError):
             return error

@@ -1,9 +1,9 @@
-"""One of our calls on a worker: counted in, told of, counted out.
+"""Reservation of a worker for one call: counts it in and out of its load, informs its breaker.
 
-Whoever holds it says what becomes of the call, in this order: `spoke` with its first token, then `ended` or
-`failed`, and `release` in any case. That is all that load and breaker ever hear of calls.
+Its owner reports the call's progress, in this order: `spoke` with its first token, then `ended` or
+`failed`, and `release` in any case. Load and breaker get no other news of calls.
 
-A call may take two workers (`pair_hold`); whoever holds it need not know.
+A call may take two workers (`pairs/pair_reservation`); its owner need not know.
 """
 
 import msgspec
@@ -19,10 +19,12 @@ from smg_node.routing.policy import Beginning
 
 
 class Reservation(msgspec.Struct, eq=False):
-    """A call whose prompt has `prompt_tokens`, of which `tokens` are to be computed as far as is known.
+    """A call whose prompt has `prompt_tokens`, of which `tokens` are to be computed as far as is
+    known.
 
-    It began at `began_s` on the monotonic clock. `ahead` tokens were before it there, -1 if it had to wait for a slot. `probe` is the breaker's token for a
-    call that finds out how its worker is, 0 for any other. `alone`: nobody else had a call there.
+    It began at `began_s` on the monotonic clock. `ahead` tokens were before it there, -1 if it had
+    to wait for a slot. `probe` is the breaker's token for a probing call of a half-open breaker, 0
+    for any other. `alone`: the worker had no other call of this node.
     """
 
     worker: Worker
@@ -45,22 +47,26 @@ class Reservation(msgspec.Struct, eq=False):
 
     @property
     def abilities(self) -> Abilities:
-        """What a request may ask of it."""
+        """Abilities that a request may use."""
         return self.engine.abilities
 
     @property
     def caching(self) -> tuple[Worker, int | None]:
-        """The worker whose cache holds the prompt from the first token on, and which rank's it is; None if it has one."""
+        """Worker and rank whose cache holds the prompt from the first token on; the rank is None if
+        it has one only.
+        """
         return self.worker, self.rank
 
     @property
     def unheard(self) -> bool:
-        """Whether that worker will hold the answer too, and nobody says so unless we do."""
+        """Whether that worker will cache the answer too without publishing it, so that this node
+        has to record it.
+        """
         return not self.worker.following
 
     @property
     def culprit(self) -> Worker:
-        """The worker that is to be passed over if the call broke."""
+        """Worker to be excluded from the retry if the call broke."""
         return self.worker
 
     @property
@@ -75,7 +81,7 @@ class Reservation(msgspec.Struct, eq=False):
         return self.engine.call(request)
 
     def spoke(self, now_s: float, cached_tokens: int = -1) -> None:
-        """Take in that the first token came: its prompt is worked off. `cached_tokens`: -1 if nobody says."""
+        """Record the first token: the prompt is computed. `cached_tokens`: -1 if unknown."""
         if self._spoken or not self._held:
             return
         self._spoken = True
@@ -90,13 +96,13 @@ class Reservation(msgspec.Struct, eq=False):
             breaker.spoke(now_s, self.probe)
 
     def ended(self, now_s: float) -> None:
-        """Take in that the call ended as it should."""
+        """Record that the call ended well."""
         self._judged = True
         self._took_s = now_s - self.began_s
         self.worker.breaker.success(now_s, self.probe)
 
     def failed(self, error: SmgError, now_s: float) -> None:
-        """Take in that the call broke; nobody at the other end means to look at once."""
+        """Record that the call broke, in the breaker; an unreachable worker is probed at once."""
         self._judged = True
         self.worker.judge(error, now_s, probe=self.probe)
         if error.code == UNREACHABLE_CODE:

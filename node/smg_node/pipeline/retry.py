@@ -1,13 +1,15 @@
-"""What is done about an engine call that broke: tried again, gone on with elsewhere, or given up. Pure.
+"""Retry of engine calls that broke: call again, continue the answer elsewhere, or give up. Pure.
 
-    nothing was said yet     again, elsewhere, up to `attempts` calls in all; it costs the model's budget, unless
-                             the worker is gone
-    something was said       on from there, elsewhere, `continuations` times at most; the budget is not asked,
-                             because its client has half an answer and no other way to the rest
+    no token yet             again, on another worker, up to `attempts` calls in all; it costs the
+                             model's budget, unless the worker is gone
+    some tokens came         continue on another worker, `continuations` times at most; the budget is
+                             not asked, because the client has half an answer and no other way
+                             to the rest
     the client's own fault   never
 
-Whoever stayed silent to the limit leaves less patience for the next one: all of it the first time, half of it
-after one silence, a third after two. A worker that broke at once costs none of it.
+A worker that stayed silent to the time limit shortens the limit of the next one: all of it the
+first time, half of it after one silence, a third after two. A worker that broke at once costs none
+of it.
 
 A call that goes on and breaks before its first word is tried again like a first one. So an answer takes at
 most `attempts` x (1 + `continuations`) calls.
@@ -40,9 +42,9 @@ _GONE: Final = frozenset({UNREACHABLE_CODE, CLOSED_CODE, STALLED_CODE})
 
 
 class Broken(msgspec.Struct, frozen=True):
-    """A call that ended with an error. `said` is whether any id came of it.
+    """An engine call that ended with an error. `said` is whether any token came of it.
 
-    `alone`: its worker had no other call of this node. `took_s` is the time since it was begun.
+    `alone`: its worker had no other call of this node. `took_s` is its duration in seconds.
     """
 
     worker: str
@@ -53,19 +55,19 @@ class Broken(msgspec.Struct, frozen=True):
 
 
 class Again(msgspec.Struct, frozen=True):
-    """Call another worker, `pause_s` from now."""
+    """Decision to call another worker, `pause_s` from now."""
 
     pause_s: float
 
 
 class GiveUp(msgspec.Struct, frozen=True):
-    """Do not; the reason is "" where the error speaks for itself."""
+    """Decision not to retry; the reason is "" where the error speaks for itself."""
 
     reason: str = ""
 
 
 class Avoid(msgspec.Struct, frozen=True):
-    """Workers that failed a leg. Of `failed` ones one may be chosen again where nobody else can be.
+    """Workers that failed a leg. Of `failed` ones one may be chosen again where no other can be.
 
     Those of `gone` are waited for, and called again only when the wait is over.
     """
@@ -81,7 +83,7 @@ NOBODY: Final = Avoid()
 
 
 class Attempts(msgspec.Struct):
-    """The calls of one leg, and of those that go on from it. The call now under way is number `tries`."""
+    """Calls of one leg, and of those that continue it. The call in progress is number `tries`."""
 
     options: RetryOptions
     budget: RetryBudget
@@ -96,7 +98,7 @@ class Attempts(msgspec.Struct):
     """Calls of `tries` that ended because nothing had come within the limit."""
 
     def judge(self, broken: Broken, *, now_s: float, left_s: float, rng: Rng) -> Again | GiveUp:
-        """Return what to do about the call under way, which broke; `left_s` is until the deadline."""
+        """Return the decision on the call in progress, which broke; `left_s` is until the deadline."""
         error = broken.error
         ours, gone = error.code == CLOSED_CODE, error.code in _GONE
         if verdict(error) is Verdict.NEITHER and not ours:
@@ -124,7 +126,7 @@ class Attempts(msgspec.Struct):
         return Again(pause_s)
 
     def fork(self) -> "Attempts":
-        """Return the same history for one of several legs that go on from here."""
+        """Return a copy of the history, for one of several legs that continue from here."""
         return Attempts(
             self.options,
             self.budget,
@@ -151,7 +153,7 @@ class Attempts(msgspec.Struct):
 
 
 def _died(error: SmgError) -> bool:
-    """Whether the engine that this is said of was there when the call reached it, and is not now."""
+    """Whether the engine was there when the call reached it, and is gone now."""
     if error.code != UNREACHABLE_CODE:
         return False
     cause = error.__cause__

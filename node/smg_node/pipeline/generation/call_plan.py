@@ -1,4 +1,4 @@
-"""Which engine calls a request needs, and the machines that will read them.
+"""Call plan: splits a request into engine calls (legs), with the streams that read their answers.
 
 Everything is checked here, before the first call is made, so that a refusal has its real status.
 """
@@ -48,8 +48,8 @@ SEED_BITS: Final = 63
 class Leg(msgspec.Struct, frozen=True, gc=False):
     """One engine call: `count` answers to one prompt, the first of them choice `first`.
 
-    `done` of the ids are not prompt but answer: an earlier call broke after them, and this one goes on. `packed`
-    are the ids as varints, None where nobody has packed them.
+    The last `done` of the ids are not prompt but answer: an earlier call broke after them, and this
+    one continues. `packed` are the ids as varints, None where they are not packed yet.
     """
 
     first: int
@@ -61,9 +61,11 @@ class Leg(msgspec.Struct, frozen=True, gc=False):
 
 
 class Plan(msgspec.Struct):
-    """All legs of a request and the story they tell together. Nobody changes it; made for each request.
+    """All legs of a request and their common event stream. Not changed after it is made for its
+    request.
 
-    `ignored` names the wishes these engines cannot fulfil and whose loss changes nothing important.
+    `ignored` names parameters that these engines cannot honour and whose loss changes nothing
+    important.
     """
 
     legs: Sequence[Leg]
@@ -96,9 +98,9 @@ def plan(
     new_id: NewId,
     silent: bool = False,
 ) -> Plan:
-    """Return the plan for engines like `hold`'s; INVALID_REQUEST if one of them would object.
+    """Return the plan for engines like `hold`'s; INVALID_REQUEST if one of them would reject it.
 
-    A `silent` one may have a story that tells nothing before its end.
+    A `silent` one may have a stream that yields no events before its end.
     """
     drawn = None
     if request.alike:
@@ -167,7 +169,7 @@ def _planned(
     created_s: int,
     new_id: NewId,
 ) -> Plan:
-    """Return a plan of which nothing is known yet."""
+    """Return a plan made from scratch."""
     sampling, terms, abilities = request.sampling, request_bounds(model, hold.card), hold.abilities
     ignored = check_able(sampling, refusals(sampling, abilities))
     answering = [
@@ -213,7 +215,9 @@ def _keep(
     terms: RequestBounds,
     abilities: Abilities,
 ) -> None:
-    """Keep what was planned for the next requests that are drawn so, if all they wish was granted in full."""
+    """Cache the plan's bounds for later requests with equal sampling, if every parameter was
+    honoured.
+    """
     wished, sampling = request.sampling, each.sampling
     if wished.n != 1 or wished.max_tokens is None or sampling.max_tokens != wished.max_tokens:
         return
@@ -274,7 +278,7 @@ def _streams(
 
 
 def _with_told(planned: Plan, answering: Sequence[_Answering], answers: int) -> Plan:
-    """Return the plan with what templates and grammars cannot promise."""
+    """Return the plan with the checks of what templates and grammars cannot promise."""
     unheard = [name for each in answering if each.prompt.ignored for name in each.prompt.ignored]
     unheard += [name for each in answering if each.told.ignored for name in each.told.ignored]
     if unheard:
@@ -287,7 +291,9 @@ def _with_told(planned: Plan, answering: Sequence[_Answering], answers: int) -> 
 
 
 def _does_n(sampling: Sampling, hold: Reservation) -> bool:
-    """Whether the engine gives several answers in one call; vLLM refuses to when sampling is greedy."""
+    """Whether the engine gives several answers in one call; vLLM refuses to when sampling is
+    greedy.
+    """
     temperature = sampling.temperature
     if temperature is None:
         temperature = hold.card.sampling_defaults.get("temperature")

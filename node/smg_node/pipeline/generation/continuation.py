@@ -1,13 +1,15 @@
-"""From a call that broke to the calls that finish its answers, without repeating or losing a token. Pure.
+"""Continuation of broken calls on another engine, without repeating or losing a token. Pure.
 
-The next engine is sent the prompt and behind it every id the client's answer has so far, and is allowed as
-many ids fewer. What it says is fed to the same `ChoiceStream`, so nothing is detokenized, matched or parsed
-twice. Each unfinished answer becomes a call of its own: they have different ids behind the prompt.
+The next engine is sent the prompt and behind it every id the client's answer has so far, and is
+allowed as many ids fewer. Its output is fed to the same `ChoiceStream`, so nothing is detokenized,
+matched or parsed twice. Each unfinished answer becomes a call of its own: they have different ids
+behind the prompt.
 
-Exact where the next id follows from the ids before it. Two things the new engine does not know of what it is
-sent: that part of it was drawn (penalties see it as prompt), and where a grammar stands (it would begin at its
-start). The first only makes another draw of it, like sampling itself; the second would make a wrong answer, so
-a constraint ends the matter. Except for a choice between texts: what is left of it is a choice again.
+Exact where the next id follows from the ids before it. Two things the new engine does not know of
+what it is sent: that part of it was drawn (penalties see it as prompt), and where a grammar stands
+(it would begin at its start). The first only changes which tokens are drawn, like sampling itself;
+the second would make a wrong answer, so a constrained answer is not continued. The exception is a
+choice between texts: its rest is a choice again.
 """
 
 from collections.abc import Sequence
@@ -26,15 +28,17 @@ _SEED_MASK: Final = (1 << SEED_BITS) - 1
 
 
 class CannotGoOnError(Exception):
-    """An answer cannot be finished by another engine; the message says why, to the client."""
+    """An answer that no other engine can continue; the message tells the client why."""
 
 
 def rest_of(
     leg: Leg, story: GenerationStream, tokenizer: Tokenizer, *, prompt_max: int | None
 ) -> Sequence[Leg]:
-    """Return the calls that finish what is unfinished of `leg`, a call that broke; none if nothing is.
+    """Return the calls that finish what is unfinished of `leg`, a call that broke; none if nothing
+    is.
 
-    A call that said nothing is simply made again. CannotGoOnError where the rest cannot be had exactly.
+    A call without any token is simply made again. CannotGoOnError where the rest cannot be had
+    exactly.
     """
     streams = [story.stream(leg.first + at) for at in range(leg.count)]
     if not any(len(stream.ids) > leg.done or stream.over for stream in streams):
@@ -47,7 +51,7 @@ def rest_of(
 
 
 def remarks(sampling: Sampling) -> str:
-    """Return what an operator should know of an answer that goes on: where it may not be the same draw."""
+    """Return notes for the operator on a continued answer: where it may not be the same draw."""
     said = []
     if sampling.temperature != 0:
         said.append("the rest is another draw")
@@ -99,7 +103,9 @@ def _sampling(sampling: Sampling, at: int, new: TokenIds, tokenizer: Tokenizer) 
 
 
 def _rest_of_constraint(constraint: Constraint, new: TokenIds, tokenizer: Tokenizer) -> Constraint:
-    """Return what the rest of an answer is held to, where that can be said in the same words."""
+    """Return the constraint on the rest of an answer, where the same kind of constraint can express
+    it.
+    """
     if constraint.kind != "choice":
         raise CannotGoOnError(f"no engine can take up a {constraint.kind} constraint in the middle")
     try:

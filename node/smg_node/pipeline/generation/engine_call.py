@@ -1,7 +1,7 @@
-"""One engine call, told to its generation as it comes.
+"""Engine call: one call of one leg, its chunks turned into events in the wake-up that brings them.
 
-Its task sleeps while the call is under way. What an engine says is told within the wake-up that brought it, all the
-way to the client; the task is woken only at the end, and where somebody has to be waited for.
+Its task sleeps while the call is in progress. A chunk is processed within the wake-up that brought
+it, all the way to the client; the task is woken only at the end, and for backpressure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,10 +32,10 @@ ENGINE_ENDS_S: Final = 0.25
 
 
 class Call(msgspec.Struct, eq=False):
-    """The call of a leg on the worker of a hold. `said` is whether any id came of it.
+    """Call of a leg on a reserved worker. `said` is whether any id came of it.
 
-    No id from `beyond` on can be meant by its engine, and `unfinished` of the leg's answers go on. `attempts` are
-    those of its leg; None where it is the first.
+    Ids from `beyond` on are outside the engine's vocabulary, and `unfinished` of the leg's answers
+    go on. `attempts` are those of its leg; None where it is the first.
     """
 
     _ground: GenerationContext
@@ -57,9 +57,10 @@ class Call(msgspec.Struct, eq=False):
     _cut: CutThrough | None = None
 
     async def tell(self, trace_headers: Mapping[str, str] | None = None) -> None:
-        """Tell what it says until its answers are over, and count it out.
+        """Send its events until its answers are over, and count it out.
 
-        Where it breaks that is an SmgError, and it is still held: others have to decide what becomes of it.
+        If it breaks that is an SmgError, and the worker is still reserved: the caller decides on a
+        retry.
         """
         ground, hold, story = self._ground, self.hold, self._story
         leg, alone, telling = self._leg, story.alone, ground.telling
@@ -123,7 +124,7 @@ class Call(msgspec.Struct, eq=False):
     # ── Within a wake-up ─────────────────────────────────────────────────────
 
     def _take(self, chunks: Sequence[Chunk]) -> bool:
-        """Tell what one wake-up brought; whether more is wanted at once."""
+        """Process the chunks of one wake-up; whether more is wanted at once."""
         had_said = self.said
         out: list[Event] = []
         try:
@@ -153,7 +154,9 @@ class Call(msgspec.Struct, eq=False):
         return not self._unfinished or not self._enough()
 
     def _feed(self, chunks: Sequence[Chunk], out: list[Event]) -> None:
-        """Append the events of what one wake-up brought. SmgError: none of `out` is wrong, and it goes no further."""
+        """Append the events of the chunks of one wake-up. SmgError: none of `out` is wrong, and no
+        more is read.
+        """
         leg, beyond, story = self._leg, self._beyond, self._story
         alone = story.alone
         for chunk in chunks:
@@ -191,7 +194,9 @@ class Call(msgspec.Struct, eq=False):
             alone.feed(chunk, out)
 
     def _feed_whole(self, whole: WholeStream, chunks: Sequence[Chunk], out: list[Event]) -> None:
-        """As `_feed`, of an answer that nobody is told of; chunks that are like nearly all of them go no further."""
+        """As `_feed`, for an answer without a stream; chunks that are like nearly all of them go no
+        further.
+        """
         story, said, beyond = self._story, whole.ids, self._beyond
         for chunk in chunks:
             ids, finish = chunk.ids, chunk.finish
@@ -225,7 +230,9 @@ class Call(msgspec.Struct, eq=False):
                 whole.end("length" if finish == "length" else "stop", None)
 
     def _cut_through(self, stream: ChunkStream) -> None:
-        """Have plain text that comes next told in frames, if there is nothing more to it now."""
+        """Switch to the byte path for plain text that comes next, if no other processing is needed
+        now.
+        """
         plain = self._story.plain
         assert plain is not None, "only plain text goes past events"
         if plain.over:
@@ -250,7 +257,9 @@ class Call(msgspec.Struct, eq=False):
             stream.pass_by(cut.show)
 
     def _pass(self, batch: Sequence[bytes]) -> bool | None:
-        """Tell messages of plain text in frames that are counted; None if they are something else."""
+        """Send messages of plain text as bytes of whole frames, with tokens counted; None if they
+        are something else.
+        """
         cut, telling = self._cut, self._ground.telling
         assert cut is not None, "who passes by has been let"
         if telling.outdated:
@@ -264,11 +273,14 @@ class Call(msgspec.Struct, eq=False):
     # ── Its end ──────────────────────────────────────────────────────────────
 
     def _enough(self) -> bool:
-        """Whether the answers are over, and the engine has not said so of all of them: nobody waits for more."""
+        """Whether the answers are over although the engine has not ended all of them: no more is
+        read.
+        """
         return self._unfinished > 0 and self._story.over(self._leg.first, self._leg.count)
 
     async def _let_end(self, stream: ChunkStream) -> None:
-        """Give an engine that is about to end the call by itself a moment; cancelling costs it more.
+        """Give an engine that is about to end the call by itself a moment; cancelling costs it
+        more.
 
         It knows end-of-text, stop ids and the length; stop strings only if its contract has them, and calls not
         at all.
@@ -286,7 +298,7 @@ class Call(msgspec.Struct, eq=False):
 
 
 def _before(chunk: Chunk, beyond: int) -> list[Chunk]:
-    """Return what of a run of messages came before the first id that this engine cannot mean."""
+    """Return the part of a run of messages before the first id outside the engine's vocabulary."""
     good = tuple(takewhile(lambda one: 0 <= one < beyond, chunk.ids))
     return [replace(chunk, ids=good, apart=len(good) > 1)] if good else []
 

@@ -1,4 +1,4 @@
-"""The events of a run for those who ask for them one batch after the other.
+"""Event iterator: a run's events as an async generator, for readers that pull batches.
 
 The run goes on in a task of its own, a few batches ahead of its reader at most. The task belongs to the reader: it
 has ended, and with it the calls of the run, when the generator has.
@@ -19,7 +19,7 @@ Tell: TypeAlias = Callable[[Receive, Ready], Coroutine[Any, Any, None]]
 
 
 class _Basin:
-    """Batches between who tells and who asks."""
+    """Bounded buffer of batches between the run and its reader."""
 
     def __init__(self) -> None:
         self.batches: deque[Sequence[Event]] = deque()
@@ -41,7 +41,7 @@ class _Basin:
 
 
 async def pulled(tell: Tell) -> AsyncGenerator[Sequence[Event], None]:
-    """Yield what `tell` tells; raise what it raises."""
+    """Yield the events that `tell` sends; raise what it raises."""
     basin = _Basin()
     task = asyncio.get_running_loop().create_task(tell(basin.receive, basin.ready), name="run")
     task.add_done_callback(basin.ended)

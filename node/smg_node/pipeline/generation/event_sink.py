@@ -1,4 +1,4 @@
-"""What the calls of a generation say, on its way to whoever hears it."""
+"""Event sink: delivers a generation's events and frames to its receiver; shared by all of its legs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,7 +16,7 @@ Ready: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class ReceiverError(Exception):
-    """Whoever hears has raised `error`, which says nothing of any engine."""
+    """An error of the receiver, `error`, which says nothing about an engine."""
 
     def __init__(self, error: SmgError) -> None:
         super().__init__(str(error))
@@ -24,11 +24,13 @@ class ReceiverError(Exception):
 
 
 class CutShortError(Exception):
-    """The answers have been ended from outside, and their calls are to be let go."""
+    """The answers were ended from outside, and their calls are to be cancelled."""
 
 
 class EventSink:
-    """Tells a receiver, and what looks on; the same for all legs of a generation."""
+    """Sends events to the receiver, and to the check of constraints; one for all legs of a
+    generation.
+    """
 
     __slots__ = ("_keeping", "_ready", "_receive", "_through", "_turn")
 
@@ -48,42 +50,45 @@ class EventSink:
 
     @property
     def cuts(self) -> bool:
-        """Whether frames may be told that nobody made events of."""
+        """Whether frames may be sent as bytes, without events."""
         return self._through is not None
 
     @property
     def counts(self) -> bool:
-        """Whether `put` is to be told of frames. Where it is not, they may go to `straight`, which is said to `mute` if it fails."""
+        """Whether frames have to pass through `put`. If not, they may go to `straight`; a failure
+        there is reported with `mute`.
+        """
         return False
 
     @property
     def straight(self) -> Callable[[bytes], bool]:
-        """What takes frames."""
+        """Function that takes frames."""
         assert self._through is not None, "frames are made only where they are taken"
         return self._through.put
 
     def mute(self) -> None:
-        """Tell nothing any more: who hears has had an end of its own."""
+        """Send nothing any more: the receiver has failed."""
         self._receive = _deaf
 
     def around(self) -> FrameTemplate | None:
-        """Return what is to be around them now, if that is all there is to them."""
+        """Return the template around plain text in the open block, if frames need nothing else now."""
         return None if self._through is None else self._through.around()
 
     def room(self) -> TokenAllowance:
-        """Return how far frames may be told from here; the next that goes beyond it is to be said."""
+        """Return how many tokens may be sent as frames from here; the next beyond that needs `say`."""
         return BOUNDLESS
 
     @property
     def outdated(self) -> bool:
-        """Whether there may be less room than `room` has said."""
+        """Whether the allowance may be smaller than `room` has said."""
         return False
 
     def say(self, events: Sequence[Event]) -> bool:
-        """Tell; true if `ready` is to be awaited before anything more is asked for.
+        """Send events; true if `ready` is to be awaited before more is read.
 
-        What the receiver raises is raised here, and is the end of it: other legs may have something to say before
-        they are cancelled, and it hears none of that. It is raised as `ReceiverError` where it would be taken for an engine's.
+        An error of the receiver is raised here, and no more is sent to it, although other legs may
+        have events before they are cancelled. It is raised as `ReceiverError` where it could be
+        taken for an engine's error.
         """
         if self._keeping is not None:
             self._keeping.look(events)
@@ -97,7 +102,7 @@ class EventSink:
             raise
 
     def put(self, frames: bytes) -> bool:
-        """Tell in frames; otherwise as `say`."""
+        """Send frames; otherwise as `say`."""
         assert self._through is not None, "frames are made only where they are taken"
         try:
             return self._through.put(frames)
@@ -106,7 +111,7 @@ class EventSink:
             raise
 
     async def ready(self) -> None:
-        """Return when more may be said; one leg after the other, however many wait."""
+        """Return when more may be sent; one leg after the other, however many wait."""
         if self._turn is None:
             self._turn = asyncio.Lock()
         async with self._turn:

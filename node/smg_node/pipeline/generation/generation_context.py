@@ -1,4 +1,4 @@
-"""What all engine calls of one generation stand on, and what is told of it beside its events."""
+"""Generation context: parts shared by the engine calls of one generation, and its progress so far."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from smg_node.routing.retry_budget import RetryBudget, RetryBudgets
 
 @dataclass(frozen=True, slots=True)
 class GenerationParts:
-    """What every generation needs; built once."""
+    """Collaborators of every generation; built once."""
 
     placer: Placer
     preparer: Preparer
@@ -39,11 +39,13 @@ class GenerationParts:
 
 
 class GenerationContext(msgspec.Struct, eq=False):
-    """The ground of one generation, which is what it has come to so far.
+    """State of one generation, used by all of its calls.
 
-    When its first call begins, all of it is there: `story` and `telling`, the `served` model, the `wish` of its
-    calls (but for what differs between them), and the hold by whose worker they were `checked`. Calls change only what is told: the `worker` in use, "" until one was chosen, `attempts`
-    per answer at most, answers gone on with, and when the first token came.
+    When its first call begins, all of it is set: the stream `story` and the sink `telling`, the
+    `served` model, the placement `wish` of its calls (but for what differs between them), and the
+    reservation by whose worker they were `checked`. Calls change only the figures: the `worker` in
+    use, "" until one was chosen, `attempts` per answer at most, answers continued, and the time of
+    the first token.
     """
 
     parts: GenerationParts

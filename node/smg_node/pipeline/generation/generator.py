@@ -1,13 +1,13 @@
-"""The whole story of a generation, in order: model, prompt, worker, engine, events.
+"""Generator: runs a generation in order: model, admission, prompt, worker, engine calls, events.
 
 One generation is one or more *legs*, each one engine call: a prompt with all its answers where the
-engine can do several, else one answer each. Legs run side by side and are told as one stream; what becomes of
-one whose call breaks is decided in `legs`.
+engine can do several, else one answer each. Legs run in parallel and give one stream of events;
+`leg_runner` decides what becomes of one whose call breaks.
 
-Whoever awaits a generation owns it. When it is cancelled (a lost client, a deadline), or its receiver raises, the
-engine's calls are cancelled and the slots are free before that is over. A stop string that only
-this node matched cancels the engine's call too; when the engine is about to end by itself it is given
-a moment to do so, because cancelling costs it more.
+The task that awaits a generation owns it. When it is cancelled (a lost client, a deadline), or its
+receiver raises, the engine's calls are cancelled and the slots are free before that is over. A stop
+string that only this node matched cancels the engine's call too; when the engine is about to end by
+itself it is given a moment to do so, because cancelling costs it more.
 """
 
 import logging
@@ -70,7 +70,7 @@ class Generator:
 
 
 class GenerationRun(GenerationContext, eq=False):
-    """One generation; see `pipeline.run.Run`. It is the ground of its own calls."""
+    """One generation; see `run_interface.Run`. It is the context of its own calls."""
 
     ticket: Ticket | None = None
     """What it showed when it entered."""
@@ -82,7 +82,9 @@ class GenerationRun(GenerationContext, eq=False):
     _silent: bool = False
 
     async def enter(self) -> None:
-        """Find its model and be let in, before anybody reads; what refuses it is raised, and counted as its end."""
+        """Find the model and pass admission, before events are read; a refusal is raised, and
+        counted as its end.
+        """
         parts = self.parts
         try:
             await self._let_in()
@@ -100,7 +102,7 @@ class GenerationRun(GenerationContext, eq=False):
             raise
 
     def leave(self) -> None:
-        """Give back what entering took, if nobody has read the events."""
+        """Give back what `enter` reserved, if the events were not read."""
         if self.ticket is not None:
             self.ticket.void()
 
@@ -109,7 +111,7 @@ class GenerationRun(GenerationContext, eq=False):
         return pulled(self.tell)
 
     async def answer(self) -> Answer:
-        """Return the whole answer; see `pipeline.run.Run`."""
+        """Return the whole answer; see `run_interface.Run`."""
         self._silent = True
         heard: list[Event] = []
         await self.tell(heard.extend)
@@ -123,7 +125,7 @@ class GenerationRun(GenerationContext, eq=False):
     async def tell(
         self, receive: Receive, ready: Ready | None = None, through: ByteSink | None = None
     ) -> None:
-        """Tell the events of this generation; see `pipeline.run.Run`."""
+        """Send the events of this generation; see `run_interface.Run`."""
         parts, context = self.parts, self.context
         self.journey = journey = parts.journal.begin(
             context.request_id,
@@ -180,7 +182,7 @@ class GenerationRun(GenerationContext, eq=False):
     async def _planned(
         self, journey: Journey, receive: Receive, ready: Ready | None, through: ByteSink | None
     ) -> Plan:
-        """Let the request in, prepare and place it; return its calls, of which the first has a worker."""
+        """Admit, prepare and place the request; return its calls, of which the first has a worker."""
         parts, context, request = self.parts, self.context, self.request
         model = self.served
         if model is None:
@@ -239,7 +241,7 @@ class GenerationRun(GenerationContext, eq=False):
         return planned
 
     async def _let_in(self) -> None:
-        """Find the model, and be let in."""
+        """Find the model, and pass admission."""
         model = self.parts.placer.ready_model(self.request.model) or await self._found()
         ticket = self._knock(model)
         if ticket is not None and not ticket.enters():
@@ -251,7 +253,7 @@ class GenerationRun(GenerationContext, eq=False):
         return await self.parts.placer.model(self.request.model, deadline_s=context.deadline_s)
 
     def _knock(self, model: ServedModel) -> Ticket | None:
-        """Count a request to that model; return with what it may enter, None where nothing limits it."""
+        """Count a request to that model; return its admission ticket, None where no limit applies."""
         parts = self.parts
         self._model = name = model.name
         self.budget = parts.retries.asked(name, parts.clock.monotonic_s())
@@ -263,7 +265,7 @@ class GenerationRun(GenerationContext, eq=False):
     # ── Legs of their own ────────────────────────────────────────────────────
 
     def _leg(self, leg: Leg) -> LegRun:
-        """Return who tells a leg: it is his to let go of the worker that is held."""
+        """Return the runner of a leg, which takes over the reserved worker."""
         assert self.budget is not None, "who has legs was let in"
         hold, self._hold = self._hold, None
         return LegRun(self, leg, Attempts(self.parts.retries.options, self.budget), hold=hold)
@@ -350,7 +352,7 @@ class GenerationRun(GenerationContext, eq=False):
         return notes
 
     def _verdict(self) -> tuple[OutcomeKind, str, int]:
-        """Return what became of a generation that did not end well."""
+        """Return the error status of a generation that did not end well."""
         if self._failure is not None:
             kind: OutcomeKind = "refused" if self._failure.status < 500 else "failed"
             return kind, self._failure.code, self._failure.status
@@ -358,7 +360,7 @@ class GenerationRun(GenerationContext, eq=False):
 
 
 def checked_key(key: str | None) -> str:
-    """Return a request's routing key, "" for none; INVALID_REQUEST for one that is too long to be one."""
+    """Return a request's routing key, "" for none; INVALID_REQUEST for one that is too long."""
     if not key:
         return ""
     size_bytes = len(key.encode("utf-8", "surrogatepass"))

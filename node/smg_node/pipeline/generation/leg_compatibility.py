@@ -1,8 +1,9 @@
-"""Whether another worker can be given a call that was checked for the first one. Pure.
+"""Leg compatibility: whether another worker can take a call checked for the first one. Pure.
 
-What was checked is in the call: ids inside the vocabulary, a prompt that fits, an answer that has room, wishes
-that the engine can fulfil. So it may go to any worker of the model that can do at least that, also one of
-another make. What the first engine would have filled in by itself has been written into the call (`plan`).
+A call was checked for ids inside the vocabulary, a prompt that fits, an answer that has room, and
+parameters that the engine supports. So it may go to any worker of the model that can do at least
+that, also one with another engine. Defaults that the first engine would have filled in by itself
+have been written into the call (`call_plan`).
 """
 
 from smg_node.engines.contracts.grammar_mapping import grammars_of

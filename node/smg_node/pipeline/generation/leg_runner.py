@@ -1,15 +1,16 @@
-"""The engine calls of a generation, leg by leg, until every answer is over.
+"""Leg runner: the engine calls of a generation, leg by leg, with retries and continuations.
 
     place ──▶ call ──▶ over
       ▲        │ broke
       │        ▼
-      └── tried again, or gone on with: `attempts` decides, `continue_on` says with what
+      └── called again, or continued: `retry` decides, `continuation` makes the call
 
-A leg holds one worker at a time, and the old call is cancelled before the next one is placed, so nothing late can
-get in. Where the answers of one call go on apart, each becomes a leg of its own and they run side by side.
+A leg holds one worker at a time, and the old call is cancelled before the next one is placed, so no
+late chunk can get in. Where the answers of one call are continued separately, each becomes a leg of
+its own and they run in parallel.
 
-Nearly all generations are one call that ends well: they have no leg run. It is made where there are several, and
-where a call broke.
+Nearly all generations are one call that ends well: they have no LegRun. It is made where there are
+several legs, and where a call broke.
 """
 
 import asyncio
@@ -34,7 +35,9 @@ from smg_node.telemetry.traces import request_scope as scope
 
 
 class _After(msgspec.Struct, frozen=True):
-    """A call broke; these legs finish its answers, none if they are complete. `out` ends those that are."""
+    """Decision after a broken call: these legs finish its answers, none if they are complete. `out`
+    ends those that are.
+    """
 
     legs: Sequence[Leg]
     pause_s: float
@@ -42,7 +45,7 @@ class _After(msgspec.Struct, frozen=True):
 
 
 class LegRun:
-    """One leg, and all calls it takes."""
+    """One leg, with all calls it takes."""
 
     def __init__(
         self,
@@ -54,7 +57,9 @@ class LegRun:
         why: Why = "another",
         broken: SmgError | None = None,
     ) -> None:
-        """Begin with `hold`, if there is one; `broken` is what happened to a leg that this one goes on from."""
+        """Begin with `hold`, if there is one; `broken` is the error of the leg that this one
+        continues.
+        """
         assert ground.story is not None, "who has legs has a story"
         assert ground.served is not None, "of a model"
         assert ground.checked is not None, "that somebody serves"
@@ -69,7 +74,7 @@ class LegRun:
         self._broken = broken
 
     async def tell(self) -> None:
-        """Tell what the engines say, until the answers of this leg are over."""
+        """Send the engines' events, until the answers of this leg are over."""
         ground = self._ground
         try:
             goes_on = True
@@ -88,7 +93,7 @@ class LegRun:
             self._release()
 
     async def take_over(self, call: Call, error: SmgError) -> None:
-        """Tell what follows the first call, which is held for this leg and broke."""
+        """Send what follows the first call, which is held for this leg and broke."""
         try:
             if await self._mend(call, error):
                 await self.tell()
@@ -96,7 +101,7 @@ class LegRun:
             self._release()
 
     async def _mend(self, call: Call, error: SmgError) -> bool:
-        """Do what is to be done about a call that broke; whether this leg goes on with another one."""
+        """Decide on a call that broke; whether this leg goes on with another one."""
         after = self._broke(call, error)
         self._release()
         await self._go_on(after)
@@ -110,7 +115,7 @@ class LegRun:
     # ── Before a call ────────────────────────────────────────────────────────
 
     async def _held(self) -> Reservation:
-        """Return a worker that holds the next call; what broke before if there is none."""
+        """Return a reservation for the next call; raises the previous error if there is none."""
         try:
             self._hold = hold = await self._place()
         except SmgError as error:
@@ -149,7 +154,7 @@ class LegRun:
     # ── After a call that broke ──────────────────────────────────────────────
 
     def _broke(self, call: Call, error: SmgError) -> _After:
-        """Say what follows; raises the error where nothing does."""
+        """Return what follows a broken call; raises the error where nothing does."""
         ground, leg, story, hold = self._ground, self._leg, self._story, call.hold
         now_s = ground.parts.clock.monotonic_s()
         alone = hold.lonely
@@ -179,7 +184,7 @@ class LegRun:
         return _After(legs, then.pause_s, out)
 
     async def _go_on(self, after: _After) -> None:
-        """Take up what follows: the one leg there is, or several side by side."""
+        """Run what follows: the one leg there is, or several in parallel."""
         telling = self._ground.telling
         if after.out and telling.say(after.out):
             await telling.ready()
@@ -213,7 +218,7 @@ class LegRun:
 
 
 def given_up(error: SmgError, reason: str) -> SmgError:
-    """Return `error` with the reason why nothing was done about it; it has the same code and status."""
+    """Return `error` with the reason why it was not retried; it has the same code and status."""
     if not reason:
         return error
     return SmgError(
@@ -227,7 +232,7 @@ def given_up(error: SmgError, reason: str) -> SmgError:
 
 
 def _words(leg: Leg, legs: Sequence[Leg]) -> str:
-    """Return what an operator is told of a call that is made again, or gone on from."""
+    """Return the log text of a call that is made again, or continued."""
     if legs[0].done == leg.done and len(legs) == 1:
         return "tried again"
     calls = "" if len(legs) == 1 else f" in {len(legs)} calls"

@@ -1,4 +1,4 @@
-"""An answer that uses up limits on tokens while it goes on, and ends where it may not have more."""
+"""Limit metering: charges token limits while an answer is generated, and ends it at the limit."""
 
 from collections import deque
 from collections.abc import Awaitable, Sequence
@@ -24,9 +24,10 @@ def reserve(
     model: ServedModel,
     placer: Placer,
 ) -> Awaitable[None] | None:
-    """Charge prompts, and what their answers may need; return what to wait for, if that needs more than there is now.
+    """Charge prompts, and an estimate of their answers; return an awaitable, if the charge has to
+    wait.
 
-    Who waits gets a LimitedError if a limit does not let them in.
+    The awaitable raises LimitedError if a limit refuses the request.
     """
     matched = ticket.matched
     if not matched.tariffs:
@@ -49,7 +50,7 @@ def _wanted(
     placer: Placer,
     matched: Matched,
 ) -> tuple[int, int | None, int]:
-    """Return how many answers are wanted, how many tokens they have at most, and how many their prompts have."""
+    """Return the number of answers, their maximum tokens, and the tokens of their prompts."""
     keep, sampling = request.truncate_prompt_tokens, request.sampling
     choices, wanted = len(request.prompts) * sampling.n, sampling.max_tokens
     most = None if wanted is None else wanted * choices
@@ -64,9 +65,9 @@ def _wanted(
 
 
 class MeteredEventSink(EventSink):
-    """Tells of an answer as long as it may go on; then ends it as if it had all it asked for.
+    """Event sink that ends an answer at its token limit, as if it had reached its requested length.
 
-    What there is no right to is kept until there is one, and nothing more is asked for meanwhile.
+    Events beyond the charged tokens are held until more are charged, and no more is read meanwhile.
     """
 
     __slots__ = ("_kept", "_prompt_tokens", "_room", "_story", "_ticket")
@@ -93,7 +94,7 @@ class MeteredEventSink(EventSink):
         return self._ticket.matched.finish
 
     def around(self) -> FrameTemplate | None:
-        """See `EventSink`; nothing goes past what is kept."""
+        """See `EventSink`; no frame overtakes held events."""
         return None if self._kept else super().around()
 
     def room(self) -> TokenAllowance:
@@ -144,7 +145,7 @@ class MeteredEventSink(EventSink):
 
 
 def settle(ticket: Ticket, story: GenerationStream | None, failure: SmgError | None) -> None:
-    """Give back what a generation did not use; all of it, if no engine was asked."""
+    """Give back the charge that a generation did not use; all of it, if no engine was called."""
     if story is None:
         ticket.void()
         return

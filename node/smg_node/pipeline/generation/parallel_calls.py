@@ -1,4 +1,4 @@
-"""Many calls side by side, a bounded number at a time."""
+"""Parallel calls: runs many coroutines, so many at once; the first failure cancels the rest."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -10,7 +10,7 @@ async def side_by_side(
 ) -> None:
     """Return when all have returned; at most `at_once` of them run at a time.
 
-    The first failure ends all others, and is raised here as it is when they have ended.
+    The first failure cancels all others, and is raised unchanged when they have ended.
     """
     waiting = list(reversed(calls))
 

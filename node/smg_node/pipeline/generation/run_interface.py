@@ -1,4 +1,4 @@
-"""What a running generation is to those who start and read one."""
+"""Run interface: protocols of a generation in progress and of its factory."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
@@ -13,16 +13,17 @@ from smg_node.pipeline.generation.event_sink import Ready, Receive
 
 
 class Run(Protocol):
-    """One generation under way.
+    """One generation in progress.
 
-    It is told once, or read once, or answers once. `tell` calls its receiver with what each wake-up brought, at least one event, in
-    the order of `core.grammar`, and within that wake-up; where the receiver says true, `ready` is awaited before
-    anything more is asked for. A failure is a Fail event, also before Begin, and no SmgError but the receiver's own
-    is ever raised. Cancelling the task that tells, or what the receiver raises, cancels the engine's calls at once
-    and frees the slot. `events()` is the same for who would rather ask; closing the iterator is how it is ended.
-    `worker` is the id of the worker in use, "" until one was chosen; `attempts` counts engine calls per answer at
-    most; `ticket` tells of the limits it met, if any; `ignored` names the parameters without effect, complete from
-    the first event on.
+    Exactly one of `tell`, `events` and `answer` is used, once. `tell` calls its receiver with the
+    events of each wake-up, at least one, in the order of `core/generation/event_grammar`, and
+    within that wake-up; where the receiver says true, `ready` is awaited before anything more is
+    asked for. A failure is a Fail event, also before Begin, and no SmgError but the receiver's own
+    is ever raised. Cancelling the task in `tell`, or an error of the receiver, cancels the engine's
+    calls at once and frees the slot. `events()` is the same for readers that pull; closing the
+    iterator ends it. `worker` is the id of the worker in use, "" until one was chosen; `attempts`
+    counts engine calls per answer at most; `ticket` has the limits it met, if any; `ignored` names
+    the parameters without effect, complete from the first event on.
     """
 
     @property
@@ -37,36 +38,39 @@ class Run(Protocol):
 
     @property
     def attempts(self) -> int:
-        """Engine calls, of the leg that took the most."""
+        """Engine calls of the leg that took the most."""
         ...
 
     async def enter(self) -> None:
-        """Find its model and be let in, before anybody reads; the errors of its beginning are raised here then.
+        """Find the model and pass admission, before events are read; the errors of that are raised
+        here then.
 
-        Who is in and never reads has to `leave`.
+        A caller that entered and never reads has to `leave`.
         """
         ...
 
     def leave(self) -> None:
-        """Give back what entering took, unless it is settled: harmless at any time after the events are closed."""
+        """Give back what `enter` reserved, unless it is settled: harmless at any time after the
+        events are closed.
+        """
         ...
 
     @property
     def ticket(self) -> Ticket | None:
-        """What it showed when it entered, None if nothing limits it or it has not begun."""
+        """Admission ticket, None if no limit applies or it has not begun."""
         ...
 
     async def tell(
         self, receive: Receive, ready: Ready | None = None, through: ByteSink | None = None
     ) -> None:
-        """Tell the events of this generation, and return when there are no more.
+        """Send the events of this generation, and return when there are no more.
 
-        Where there is a `through`, plain texts that need no events may be told to it in bytes.
+        With `through`, plain texts that need no events may be sent to it as bytes.
         """
         ...
 
     async def answer(self) -> Answer:
-        """Return the whole answer, which nobody is told before; raises what the generation failed with."""
+        """Return the whole answer, without events; raises the generation's error."""
         ...
 
     def events(self) -> AsyncIterator[Sequence[Event]]:
@@ -75,7 +79,7 @@ class Run(Protocol):
 
 
 async def collected(run: Run, choices: int) -> Answer:
-    """Return the whole answer of a run that can only tell; see `Run.answer`."""
+    """Return the whole answer of a run that only has `tell`; see `Run.answer`."""
     collector = Collector(choices)
     await run.tell(collector.feed)
     return collector.answer()

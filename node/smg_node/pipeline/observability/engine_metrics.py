@@ -1,4 +1,4 @@
-"""What scrapes read of the engines behind a fleet, and what they say by themselves."""
+"""Engine metrics: gauges of the engines' own load reports, of subscriptions and of prefix caches."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -11,7 +11,7 @@ from smg_node.telemetry.metrics.meters import Meters, Reading
 
 
 def watch_listening(meters: Meters, fleet: Fleet, now_s: Callable[[], float]) -> None:
-    """Let scrapes read what `fleet` hears of its engines; `now_s` is the monotonic clock."""
+    """Register the metrics of the fleet's engine subscriptions; `now_s` is the monotonic clock."""
     listening = fleet.listening
 
     def silence() -> Mapping[tuple[str, ...], float]:
@@ -49,7 +49,7 @@ def watch_listening(meters: Meters, fleet: Fleet, now_s: Callable[[], float]) ->
 
 
 def watch_prefixes(meters: Meters, prefixes: Prefixes) -> None:
-    """Let scrapes read what is known of prefix caches."""
+    """Register the metrics of the prefix caches."""
 
     def unplaced() -> Mapping[tuple[str, ...], float]:
         counts = prefixes.counts()
@@ -73,7 +73,7 @@ def _of_loads(
     read: Callable[[Load], float | None],
     together: Callable[[Iterable[float]], float],
 ) -> Reading:
-    """Return a reading of what the ranks of each engine say, taken together; nothing where none says it."""
+    """Return a reading of the summed load of each engine's ranks; nothing where none reports it."""
 
     def reading() -> Mapping[tuple[str, ...], float]:
         found: dict[tuple[str, ...], float] = {}

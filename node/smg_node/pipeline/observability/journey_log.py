@@ -1,13 +1,13 @@
-"""The journeys of this node's latest requests, so that somebody can ask why one went where it went.
+"""Journey log: bounded record of this node's latest requests, with every placement decision.
 
-A journey under way is an object that its generation writes to. When it has ended it is packed: a few hundred bytes
-that the collector of garbage never looks at, where the objects would take ten times as much. That is done for 64
-of them at a time, or when somebody asks, and those that were placed once, as nearly all are, into one bundle: what
-nobody asks for costs next to nothing. The oldest go when there are more than 10,000, or more than 16 MiB of them,
-whichever comes first.
+A journey in progress is an object that its generation writes to. When it has ended it is packed: a
+few hundred bytes that the garbage collector never scans, where the objects would take ten times as
+much. That is done for 64 of them at a time, or at a query, and those that were placed once, as
+nearly all are, go into one bundle, so that unread journeys cost next to nothing. The oldest are
+dropped when there are more than 10,000, or more than 16 MiB of them, whichever comes first.
 
-No text of a prompt or an answer gets in, and no key: only ids, counts, times, and what engines said when they
-broke.
+No text of a prompt or an answer is recorded, and no key: only ids, counts, times, and error
+messages of engines.
 """
 
 from collections import deque
@@ -50,7 +50,7 @@ _decode_ended: Final = msgspec.msgpack.Decoder(list[_Ended]).decode
 
 
 class _Bundle:
-    """Journeys that ended one after the other, packed; the first `gone` of them are not told any more."""
+    """Packed journeys that ended one after the other; the first `gone` of them are dropped."""
 
     __slots__ = ("_packed", "bytes", "gone", "names")
 
@@ -66,7 +66,7 @@ class _Bundle:
         return len(self.names) - self.gone
 
     def drop(self) -> int:
-        """Tell the oldest no more; return how many bytes that is, which are free with the last."""
+        """Drop the oldest; return its share of bytes, which are freed with the last one."""
         share = self.bytes // len(self)
         self.gone += 1
         self.bytes -= share
@@ -83,7 +83,7 @@ class _Bundle:
 
 
 class Journal:
-    """Keeps them. `node` is this node's name."""
+    """Keeps journeys. `node` is this node's name."""
 
     def __init__(
         self, node: str, *, entries_max: int = ENTRIES_MAX, bytes_max: int = BYTES_MAX
@@ -101,13 +101,13 @@ class Journal:
         """Nobody asks often enough for a table of ids: to look at all takes 1 ms."""
 
     def __len__(self) -> int:
-        """Return how many journeys can be told, those under way too."""
+        """Return how many journeys can be queried, those in progress too."""
         self._pack_ended()
         return len(self._open) + self._count
 
     @property
     def kept_bytes(self) -> int:
-        """What the kept ones take, about."""
+        """Approximate bytes of the kept journeys."""
         self._pack_ended()
         return self._bytes
 
@@ -124,7 +124,7 @@ class Journal:
         return journey
 
     def end(self, journey: Journey, outcome: Outcome, now_ms: int) -> None:
-        """Keep a journey as it ended, at `now_ms` of wall-clock time; nobody writes to it any more."""
+        """Keep a finished journey, at `now_ms` of wall-clock time; it is not written to any more."""
         self._open.pop(id(journey), None)
         ended = self._ended
         ended.append((journey, outcome, now_ms))
@@ -198,7 +198,7 @@ def _alone(journey: Journey, outcome: Outcome, now_ms: int) -> _Bundle:
 
 
 def ended_as(journey: Journey, outcome: Outcome, now_ms: int) -> Journey:
-    """Return a journey with how it ended, at `now_ms` of wall-clock time."""
+    """Return a journey with its end, at `now_ms` of wall-clock time."""
     ttft_s = outcome.ttft_s()
     return msgspec.structs.replace(
         journey,
@@ -215,7 +215,7 @@ def ended_as(journey: Journey, outcome: Outcome, now_ms: int) -> Journey:
 
 
 def pack(journey: Journey) -> bytes:
-    """Return a journey as it is kept, and as nodes tell it to each other: at most 32 KiB of it."""
+    """Return a journey's stored form, which is also its form between nodes: at most 32 KiB."""
     try:
         packed = _encode(_cut(journey))
         if len(packed) <= JOURNEY_BYTES_MAX:
@@ -240,14 +240,14 @@ def unpack(packed: bytes) -> Journey:
 
 
 def _text(text: str, most: int = _TEXT_CHARACTERS_MAX) -> str:
-    """Return a text that may be told: not long, and whole characters only."""
+    """Return a text that fits into a journey: not long, and whole characters only."""
     if len(text) <= most and text.isascii():
         return text
     return text[:most].encode("utf-8", "replace").decode()
 
 
 def _cut(journey: Journey) -> Journey:
-    """A journey with what engines said cut short."""
+    """Return a journey with the engines' messages cut short."""
     for step in journey.steps:
         if type(step) is Broke:
             break
@@ -267,7 +267,7 @@ def _told(step: Broke) -> Broke:
 
 
 def _shortened(journey: Journey, steps_max: int) -> Journey:
-    """A journey with fewer details: its first and last steps, and a few candidates of each."""
+    """Return a journey with fewer details: its first and last steps, and a few candidates of each."""
     steps, left_out = journey.steps, max(0, len(journey.steps) - steps_max)
     if left_out:
         half = steps_max // 2

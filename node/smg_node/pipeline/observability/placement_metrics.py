@@ -1,4 +1,4 @@
-"""What a scrape reads of workers and of requests on their way to one: states, caches, breakers, retries, lines."""
+"""Placement metrics: gauges of workers, breakers, token caches, retries and waiting requests."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,7 @@ _STATES: Final[Mapping[State, int]] = {State.CLOSED: 0, State.HALF_OPEN: 1, Stat
 
 
 def watch_fleet(meters: Meters, fleet: Fleet, clock: Clock) -> None:
-    """Let scrapes read the workers, their breakers, and the token caches of their models."""
+    """Register the metrics of the workers, their breakers, and the token caches of their models."""
 
     def each(read: Callable[[Worker], float]) -> Reading:
         return lambda: {(worker.url.endpoint,): read(worker) for worker in fleet.workers()}
@@ -77,7 +77,7 @@ def _watch_encoders(meters: Meters, fleet: Fleet) -> None:
 
 
 def watch_placing(meters: Meters, placer: Placer, retries: RetryBudgets) -> None:
-    """Let scrapes read what was tried again, and who waits for a worker."""
+    """Register the metrics of retries and of requests that wait for a worker."""
 
     def tried_again() -> Mapping[tuple[str, ...], float]:
         found: dict[tuple[str, ...], float] = {}
@@ -110,6 +110,6 @@ def watch_placing(meters: Meters, placer: Placer, retries: RetryBudgets) -> None
 
 
 def watch_journal(meters: Meters, journal: Journal) -> None:
-    """Let scrapes read how much is kept to tell of requests."""
+    """Register the metrics of the journey log's size."""
     meters.watch(declared.JOURNEYS, lambda: {(): len(journal)})
     meters.watch(declared.JOURNEYS_BYTES, lambda: {(): journal.kept_bytes})

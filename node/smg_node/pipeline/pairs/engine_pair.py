@@ -1,9 +1,10 @@
-"""One request on two engines, as one stream: the first one works the prompt off, the second one draws the answer.
+"""Engine pair: a prefill engine and a decode engine called as one stream (disaggregated serving).
 
-Where partners look for each other (a room), both are called at once and the second one is silent until the KV
-blocks are there. Everywhere else the first one is called, and the second one is told what came of it. Either
-way nobody hears of the first one but by what it had cached and by the log probabilities of the prompt, which only
-it knows: they are put into what the second one says. How the calls run, break and end says `pair_legs`.
+Engines that meet in a room (bootstrap) are both called at once, and the decode engine is silent
+until the KV blocks are there. All others are called in turn: the prefill engine first, and its
+result goes into the request of the decode engine. Either way the prefill engine adds only its
+cached tokens and the log probabilities of the prompt to the answer: they are put into the decode
+engine's chunks. See `pair_calls` for how the calls run, break and end.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -23,10 +24,11 @@ from smg_node.pipeline.pairs.pair_calls import Fault, Leg, PairCalls
 
 @dataclass(frozen=True, slots=True)
 class Partners:
-    """Two engines, and how they come together.
+    """Two engines, and how they hand over.
 
-    `host` and `port` are where the first one opens its rooms, `engine_id` is what the second one calls it by.
-    `number` is of the room; or what a transfer is told from others by. Ranks are None where the engine chooses.
+    `host` and `port` are where the prefill engine opens its rooms, `engine_id` is its name for the
+    decode engine. `number` is the room's, or identifies a transfer. Ranks are None where the engine
+    chooses.
     """
 
     prefill: Engine
@@ -41,7 +43,7 @@ class Partners:
 
 
 class PairCall:
-    """The two calls of one request. `prefilled` is told once, when the first engine is done."""
+    """The two calls of one request. `prefilled` is called once, when the prefill engine is done."""
 
     by_prefill: Final = False
     """Whether the answer is the first engine's: never."""
@@ -54,7 +56,7 @@ class PairCall:
 
     @property
     def fault(self) -> Fault | None:
-        """Whose fault it was that the call broke; None while it has not."""
+        """Leg that caused the failure; None while there is none."""
         return self._legs.fault
 
     @property
@@ -87,7 +89,7 @@ class PairCall:
         return self._legs.in_turn(lambda: self._prefill(first), decode, timeout_s=request.timeout_s)
 
     def _rest_of(self, request: EngineRequest, left_s: float) -> EngineRequest:
-        """Return what the second engine is asked when the first one is done."""
+        """Return the request to the decode engine once the prefill engine is done."""
         partners, found = self._partners, self._found
         assert found is not None
         told = transfer.of_decode(
@@ -115,7 +117,9 @@ class PairCall:
         self._tell(found)
 
     def _joined(self, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-        """Return what the second engine says with what only the first one knows; its own cache is no saving."""
+        """Return the decode engine's chunks with the prefill engine's figures; its own cache is no
+        saving.
+        """
         found = self._found if self._found is not None else _NOTHING_YET
         for chunk in chunks:
             chunk.prompt_tokens = found.prompt_tokens
@@ -128,9 +132,10 @@ _NOTHING_YET: Final = Prefilled()
 
 
 def _one_token(sampling: Sampling) -> Sampling:
-    """Return the sampling of a call whose answer nobody reads: one token, whichever it is.
+    """Return the sampling of the prefill call, whose answer is not read: one token, whichever it
+    is.
 
-    Some engines hand over only what ended by its length, and look for other ends first.
+    Some engines hand over only what ended by its length, and check other ends first.
     """
     return replace(
         sampling,

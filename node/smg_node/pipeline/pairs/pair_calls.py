@@ -1,18 +1,18 @@
-"""The two calls of a pair, run side by side or one after the other: who is to blame, and how they are let go.
+"""Pair calls: prefill and decode call of one request, at once or in turn; finds which is at fault.
 
-Nothing is known here of what they say. The first call works the prompt off and returns; the second one is a stream,
-and that is the answer.
+The module does not look at their content. The first call computes the prompt and returns; the
+second one is a stream, and that is the answer.
 
-When one breaks, `fault` says whose fault it was. An engine that is gone, or full, speaks for itself. Two that are
-there and do not come together are a hand-over that failed, which says nothing of either; but a first call that
-breaks before the second one is made breaks by itself. `broke` is the call that was heard of: should the request be
-tried again, another worker is to make that one.
+When one breaks, `fault` is the leg at fault. An engine that is gone, or full, is at fault itself.
+Two that are there and do not come together are a failed hand-over, which is the fault of neither;
+but a first call that breaks before the second one is made breaks by itself. `broke` is the call
+that reported the error: if the request is retried, another worker makes that call.
 
-Both tasks belong to whoever reads: they have ended when the generator has. (A TaskGroup cannot do that around a
-`yield`: closing the generator would surface as a group of exceptions.)
+Both tasks belong to the reader: they have ended when the generator has. (A TaskGroup cannot do that
+around a `yield`: closing the generator would surface as a group of exceptions.)
 
-The second call is not cancelled in the middle of a hand-over, if that can be helped: it is given a moment to
-begin. Some engines lose the memory of blocks that nobody waits for any more.
+The second call is not cancelled in the middle of a hand-over, if that can be helped: it is given a
+moment to begin. Some engines leak the memory of blocks whose receiver is gone.
 """
 
 import asyncio
@@ -48,7 +48,9 @@ class PairCalls(Generic[Said]):
     async def at_once(
         self, prefill: Prefill, stream: AsyncGenerator[Said, None], *, patient: bool = False
     ) -> AsyncGenerator[Said, None]:
-        """Yield what `stream` says, while `prefill` runs beside it; `patient`: give that a moment to be over first."""
+        """Yield the items of `stream`, while `prefill` runs in parallel; `patient`: let `prefill`
+        end first, for a moment.
+        """
         loop = asyncio.get_running_loop()
         working = loop.create_task(self._work(prefill), name="prefill leg")
         first = loop.create_task(_first_of(stream), name="decode leg")
@@ -78,7 +80,9 @@ class PairCalls(Generic[Said]):
         *,
         timeout_s: float,
     ) -> AsyncGenerator[Said, None]:
-        """Yield what the stream says that `decode` makes, once `prefill` is over; it is told what is left of the time."""
+        """Yield the items of the stream that `decode` makes, once `prefill` is over; it is given
+        the time left.
+        """
         loop = asyncio.get_running_loop()
         due_s = loop.time() + timeout_s
         try:
@@ -109,7 +113,7 @@ class PairCalls(Generic[Said]):
         self.worked_off = True
 
     def _check(self, working: "asyncio.Task[None]") -> None:
-        """Raise what the first call broke with, if it did."""
+        """Raise the first call's error, if it broke."""
         error = working.exception() if working.done() else None
         if error is not None:
             self.fault = fault_of(error, "prefill") if isinstance(error, SmgError) else "prefill"
@@ -140,7 +144,7 @@ class PairCalls(Generic[Said]):
         first: "asyncio.Task[Said | None]",
         patience_s: float,
     ) -> None:
-        """Close the second call; one that may be taking its blocks is given a moment for it."""
+        """Close the second call; one that may be receiving its blocks is given a moment for it."""
         try:
             if self.fault is None and patience_s > 0:
                 await asyncio.wait((first,), timeout=patience_s)
@@ -151,7 +155,7 @@ class PairCalls(Generic[Said]):
 
 
 def fault_of(error: SmgError, leg: Leg) -> Fault:
-    """Return whose fault it is that a call broke before the answer began: that leg's, or the hand-over's."""
+    """Return the leg at fault for a call that broke before the answer began, or the hand-over."""
     if error.code == UNREACHABLE_CODE or verdict(error) is not Verdict.FAILURE:
         return leg
     if error.kind is ErrorKind.UPSTREAM_TIMEOUT:
@@ -164,7 +168,7 @@ _DROPPED: Final = frozenset({"upstream_abort", "upstream_error", "upstream_cut"}
 
 
 async def _ended(task: "asyncio.Task[Any]") -> None:
-    """Wait for the end of a task, whatever it ends with; nobody wants that any more."""
+    """Wait for the end of a task, and ignore its result."""
     await asyncio.wait((task,))
     if not task.cancelled():
         task.exception()

@@ -1,11 +1,11 @@
-"""A call that two workers share: one works its prompt off, the other one draws its answer.
+"""Pair reservation: one call on two workers, prefill and decode, each counted and judged by itself.
 
-Each of them is counted in by itself: the first one with the tokens to be computed, until it is done, the second one
-with none, until the answer is over. Each breaker hears of its own worker only, and of a hand-over that failed
-neither does.
+The prefill worker is counted in with the tokens to be computed, until it is done, the decode worker
+with none, until the answer is over. Each breaker hears of its own worker only, and of a failed
+hand-over neither does.
 
-Whoever makes the call in another way than `call` says with `take` what tells whose fault it was, and with
-`prefilled` when the first worker is done.
+A caller that does not use `call` passes the object with the fault to `take`, and calls `prefilled`
+when the prefill worker is done.
 """
 
 from dataclasses import replace
@@ -23,26 +23,26 @@ from smg_node.routing.pair_bans import PairBans
 
 
 class Shared(Protocol):
-    """A call of two workers."""
+    """A call on two workers."""
 
     @property
     def fault(self) -> Fault | None:
-        """Whose fault it was that it broke; None while it has not."""
+        """Leg that caused the failure; None while there is none."""
         ...
 
     @property
     def broke(self) -> Leg | None:
-        """Which of the two broke; None while none has."""
+        """Which of the two calls broke; None while none has."""
         ...
 
     @property
     def by_prefill(self) -> bool:
-        """Whether the answer is the first worker's, and the second one had no part in it."""
+        """Whether the answer is the prefill worker's, and the decode worker had no part in it."""
         ...
 
 
 class PairReservation(Reservation, eq=False, kw_only=True):
-    """A hold on the second worker, with that on the first one: `prefill`."""
+    """A reservation of the decode worker, with that of the prefill worker: `prefill`."""
 
     prefill: Reservation
     partners: Partners
@@ -70,7 +70,9 @@ class PairReservation(Reservation, eq=False, kw_only=True):
 
     @property
     def culprit(self) -> Worker:
-        """See `Reservation`. Where both are there and do not come together, it is the one that was heard of."""
+        """See `Reservation`. After a failed hand-over it is the worker whose call reported the
+        error.
+        """
         at_first = self._call is not None and self._call.broke == "prefill"
         return self.prefill.worker if at_first else self.worker
 
@@ -87,30 +89,30 @@ class PairReservation(Reservation, eq=False, kw_only=True):
         return PulledChunks(call.chunks(request))
 
     def take(self, call: Shared) -> None:
-        """Make `call` the one that is held for."""
+        """Use `call` as the call of this reservation."""
         self._call = call
 
     def part(self, now_s: float) -> None:
-        """Let go of the first worker: the second one does everything itself."""
+        """Release the prefill worker: the decode worker does everything itself."""
         self._alone = True
         self.prefill.release(now_s)
 
     def prefilled(self, found: Prefilled) -> None:
-        """Take in that the first worker is done: its slot is free."""
+        """Record that the prefill worker is done: its slot is free."""
         now_s, first = self.clock.monotonic_s(), self.prefill
         first.spoke(now_s, found.cached_tokens)
         first.ended(now_s)
         first.release(now_s)
 
     def ended(self, now_s: float) -> None:
-        """See `Reservation`: whoever answered is told."""
+        """See `Reservation`: the worker that answered is credited."""
         if self._call is not None and self._call.by_prefill:
             self.prefill.ended(now_s)
         else:
             Reservation.ended(self, now_s)
 
     def failed(self, error: SmgError, now_s: float) -> None:
-        """See `Reservation`: whoever broke it is told."""
+        """See `Reservation`: the worker at fault is charged."""
         fault = self._call.fault if self._call is not None else None
         if fault == "prefill":
             self.prefill.failed(error, now_s)

@@ -1,7 +1,8 @@
-"""What decisions about one model stand on, worked out once and kept until something changes.
+"""Candidates: eligible workers of one model, computed once for each version of the fleet.
 
-Somebody's state changes and the fleet's version grows; or a breaker's time is over, which is known in advance.
-Calls that must avoid somebody, or do not fit everybody, get a stage of their own.
+They change when the fleet's version grows, at any change of a worker's state; or when a breaker's
+time is over, which is known in advance. Calls that must avoid a worker, or do not fit all of them,
+get candidates of their own.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ class ChoiceSet(msgspec.Struct, frozen=True):
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """One model's workers as of one version of the fleet. `all` is None where nobody can be chosen."""
+    """One model's workers as of one version of the fleet. `all` is None where none can be chosen."""
 
     version: int
     model: AnyModel
@@ -46,12 +47,14 @@ class Candidates(msgspec.Struct, frozen=True):
     """Who cannot be chosen, and why; not all of very many."""
 
     def choosable(self, spill: float) -> ChoiceSet | None:
-        """Return those to choose from: of the own zone until they have `spill` of what they run at once."""
+        """Return the workers to choose from: the own zone's until they have `spill` of their
+        concurrency.
+        """
         near = self.near
         return self.all if near is None or spilled(near, spill) else near
 
     def narrowed(self, now_s: float, allowed: Allowed, zone: str) -> "Candidates":
-        """Return this stage for a call that may only go to `allowed` workers."""
+        """Return the candidates of a call that may only go to `allowed` workers."""
         sieved = eligible(self.serving, now_s, allowed)
         return _staged(self.version, self.model, self.serving, sieved, self.ring, self.known, zone)
 
@@ -65,7 +68,7 @@ def candidates_of(
     zone: str,
     before: Candidates | None,
 ) -> Candidates:
-    """Return the stage for the workers that serve `model`; it takes over what it can from the one before."""
+    """Return the candidates for `model`; what did not change is taken over from the ones before."""
     known = tuple((worker.load.worker, worker.load.weight) for worker in serving)
     # A ring is made of all workers, so that it is made anew only when one comes or goes for good.
     if before is not None and before.known == known:
@@ -92,7 +95,7 @@ def _staged(
 def choosables(
     workers: Sequence[Worker], known: tuple[tuple[str, float], ...], ring: Ring, zone: str
 ) -> tuple[ChoiceSet | None, ChoiceSet | None]:
-    """Return them to be chosen from, and those in `zone` where there are others beside them; None for nobody."""
+    """Return the choice set, and that of `zone` where other zones have workers too; None for none."""
     near: ChoiceSet | None = None
     if zone:
         own = [worker for worker in workers if worker.labels.get(ZONE_LABEL) == zone]
@@ -102,7 +105,9 @@ def choosables(
 
 
 def spilled(near: ChoiceSet, spill: float) -> bool:
-    """Whether the workers of a zone have `spill` of what they run at once: others are to be used as well."""
+    """Whether the workers of a zone have `spill` of their concurrency: other zones are to be used
+    as well.
+    """
     loads = [worker.load for worker in near.workers]
     limit = spill * sum([load.capacity for load in loads])
     return sum([load.inflight for load in loads]) >= limit

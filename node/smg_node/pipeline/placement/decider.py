@@ -1,6 +1,7 @@
-"""Which worker a call goes to, now or not at all: the synchronous half of placing.
+"""Decider: the synchronous half of placement: chooses and reserves a worker, if there is one.
 
-Look at all candidates, choose, count the call in, tell its journey: nothing can change in between.
+Reading all candidates, choosing, counting the call in and logging it in its journey is one step:
+nothing can change in between.
 """
 
 from typing import Final
@@ -44,7 +45,7 @@ RETRY_AFTER_S: Final = 2.0
 
 
 class Decider:
-    """Decides for this node's calls; keeps stages for each model."""
+    """Decides for this node's calls; caches the candidates of each model."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class Decider:
         self._stages: dict[str, RoleCandidates] = {}
 
     def stages(self, model: AnyModel, now_s: float, rule: Rule) -> RoleCandidates:
-        """Return what decisions about a model stand on as of `now_s`."""
+        """Return a model's candidates by role as of `now_s`."""
         found = self._stages.get(model.pool)
         if (
             found is not None
@@ -89,7 +90,7 @@ class Decider:
     def stages_for(
         self, model: AnyModel, wish: PlacementRequest, now_s: float, rule: Rule, *, last: bool
     ) -> RoleCandidates:
-        """Return what a decision about a call stands on; with `last` it may go where it failed before."""
+        """Return the candidates for a call; with `last` it may go where it failed before."""
         stages, fits, avoid = self.stages(model, now_s, rule), wish.fits, wish.avoid
         if stages.prefill is not None and not wish.pair:
             stages = stages.only_alone()
@@ -105,10 +106,11 @@ class Decider:
     def usual(
         self, model: AnyModel, now_s: float, rule: Rule, *, shed: bool
     ) -> "CachedPlacement | None":
-        """Return among whom a call that may go anywhere is placed; None where there is more to it.
+        """Return the cached placement of calls without special needs; None where there is more to
+        decide.
 
-        More is to be thought of where workers share calls or lie in several zones, where nobody can be chosen, and,
-        with `shed`, where all are overloaded.
+        There is more to decide where workers share calls or lie in several zones, where none can be
+        chosen, and, with `shed`, where all are overloaded.
         """
         stages = self.stages(model, now_s, rule)
         stage = stages.alone
@@ -122,7 +124,7 @@ class Decider:
         return CachedPlacement(version, model, until_s, part, stage.all, stage.dropped, only)
 
     def find(self, one: PlacementAttempt, now_s: float) -> Reservation | None:
-        """Choose and hold a worker, or a pair, if one can be had now."""
+        """Choose and reserve a worker, or a pair, if one can be had now."""
         stages = one.stages
         if stages.pairs is not None:
             return self._pair_up.choose(one, stages.pairs, now_s)
@@ -144,7 +146,7 @@ class Decider:
     def target(
         self, model: AnyModel, wish: PlacementRequest, now_s: float, rule: Rule
     ) -> Reservation:
-        """Hold the one worker that a client wants, in a pair if it is half of one.
+        """Reserve the one worker that a client wants, in a pair if it is half of one.
 
         NOT_FOUND `worker_not_found`, OVERLOADED `worker_unavailable`.
         """
@@ -172,14 +174,14 @@ class Decider:
     # ── What came of it ──────────────────────────────────────────────────────
 
     def confirmed(self, hold: Reservation, now_s: float) -> None:
-        """Take in that the first token of a call came: its prompt lies in that worker's cache."""
+        """Record the first token of a call: its prompt lies in that worker's cache."""
         beginning = hold.beginning
         if beginning is not None and beginning.blocks and self._beginnings is not None:
             worker, rank = hold.caching
             self._beginnings.dispatched(beginning, worker.id, now_s, rank=rank)
 
     def answered(self, hold: Reservation, ids: TokenIds, now_s: float) -> None:
-        """Take in that a worker has answered with `ids`: the next turn begins with prompt and answer."""
+        """Record a worker's answer `ids`: the next turn begins with prompt and answer."""
         beginning, beginnings = hold.beginning, self._beginnings
         if beginning is not None and beginnings is not None:
             worker, rank = hold.caching
@@ -187,7 +189,7 @@ class Decider:
 
 
 def _to_avoid(avoid: Avoid, *, last: bool) -> list[frozenset[str]]:
-    """Return who is to be passed over: first all that failed, then fewer and fewer."""
+    """Return the workers to exclude: first all that failed, then fewer and fewer."""
     found = [avoid.failed | avoid.gone]
     if avoid.failed:
         found.append(avoid.gone)

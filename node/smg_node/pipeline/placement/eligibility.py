@@ -1,11 +1,11 @@
-"""Who of a model's workers may be chosen now, and why the others may not. Pure.
+"""Eligibility filters of workers: ready, breaker closed, not stuck, not full, not overloaded. Pure.
 
-The filters, in this order; each leaves what it can, and none empties what is left of a later one:
+The filters, in this order; only the last one is skipped where it would leave none:
 
     ready           registered, healthy, not draining
     not broken      its breaker lets calls through
-    not stuck       it has said something lately
-    not full        it has fewer requests than it runs and a short queue besides; all full: wait in line
+    not stuck       it has sent something lately
+    not full        fewer requests than it runs plus a short queue; all full: wait in the queue
     not overloaded  while another one is not
 """
 
@@ -20,9 +20,11 @@ Allowed = Callable[[Worker], bool]
 
 @dataclass(frozen=True, slots=True)
 class EligibleWorkers:
-    """What is left. Nobody and `busy`: there are some, and all of them are full, or said so themselves.
+    """Result of the filters. Empty and `busy`: there are workers, and all of them are full, by
+    count or by report.
 
-    `strained`: there are some, and all of them are overloaded. `broken` are those that only their breaker keeps out. As long as no worker changes, it is so until `until_s`.
+    `strained`: there are some, and all of them are overloaded. `broken` are those that only their
+    breaker excludes. As long as no worker changes, the result holds until `until_s`.
     """
 
     candidates: Sequence[Worker]
@@ -36,7 +38,7 @@ class EligibleWorkers:
 def eligible(
     serving: Sequence[Worker], now_s: float, allowed: Allowed | None = None
 ) -> EligibleWorkers:
-    """Return who of `serving` may be chosen at `now_s`; with `allowed`, only of those."""
+    """Return which of `serving` may be chosen at `now_s`; with `allowed`, only of those."""
     dropped: list[tuple[str, str]] = []
     free: list[Worker] = []
     broken: list[Worker] = []
@@ -74,9 +76,10 @@ def eligible(
 
 
 def probe_of(sieved: EligibleWorkers, now_s: float) -> Worker | None:
-    """Return the worker that a request for which there is no other may find out about, if one may.
+    """Return the worker with an open breaker that a request without alternatives may probe, if
+    there is one.
 
-    Where all that are left are open, the one that opened first need not wait for the end of its time.
+    Where all that are left are open, the one that opened first need not wait for its timeout.
     """
     if sieved.candidates or sieved.busy:
         return None

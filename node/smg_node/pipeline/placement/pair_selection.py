@@ -1,4 +1,4 @@
-"""Two workers for one call: one for its prompt, one for its answer, that can hand over to each other."""
+"""Pair selection: chooses a prefill and a decode worker that can hand over to each other."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ from smg_node.routing.pair_bans import PairBans, room_number
 
 
 class PairSelector:
-    """Puts workers together, for this node's calls."""
+    """Selects pairs for this node's calls."""
 
     def __init__(self, picker: Picker, *, clock: Clock, rng: Rng) -> None:
         self.bans: Final = PairBans()
@@ -26,7 +26,7 @@ class PairSelector:
         self._rng = rng
 
     def choose(self, one: PlacementAttempt, pairs: Pairs, now_s: float) -> Reservation:
-        """Choose who works the prompt off, then who draws the answer."""
+        """Choose the prefill worker, then the decode worker."""
         stages, spill = one.stages, one.rule.zone_spill
         assert stages.prefill is not None
         part = Part("prefill", f"{one.model.name}/prefill", one.rule.prefill)
@@ -44,7 +44,7 @@ class PairSelector:
     def _joined(
         self, one: PlacementAttempt, pairs: Pairs, first: Reservation, now_s: float
     ) -> Reservation:
-        """Choose who draws the answer to what `first` works off."""
+        """Choose the decode worker for the prefill worker `first`."""
         stages, rule = one.stages, one.rule
         assert stages.decode is not None
         group = group_of(first.worker)
@@ -66,7 +66,7 @@ class PairSelector:
         return self._pair_of(first, second)
 
     def _not_banned(self, first: Worker, choosable: ChoiceSet, now_s: float) -> ChoiceSet:
-        """Return those whose hand-overs from `first` work; all if there are no such."""
+        """Return the workers to which hand-overs from `first` work; all if there are none."""
         able = [
             at
             for at, worker in enumerate(choosable.workers)
@@ -77,7 +77,7 @@ class PairSelector:
         return ChoiceSet([choosable.workers[at] for at in able], choosable.pool.only(able))
 
     def probe(self, one: PlacementAttempt, now_s: float) -> Reservation | None:
-        """Hold a pair of which one half finds out how its worker is, or both do; None if there is none."""
+        """Reserve a pair of which one or both halves are a breaker's probe; None if there is none."""
         first, second = one.stages.prefill, one.stages.decode
         if first is None or second is None:
             return None
@@ -90,7 +90,7 @@ class PairSelector:
     def with_worker(
         self, one: PlacementAttempt, worker: Worker, now_s: float
     ) -> Reservation | None:
-        """Hold a pair that has `worker` in it; None if nobody can be put together with it."""
+        """Reserve a pair that has `worker` in it; None if no partner can be had."""
         stages, group = one.stages, group_of(worker)
         other = stages.decode if worker.role == "prefill" else stages.prefill
         if other is None:
@@ -162,7 +162,7 @@ class PairSelector:
 
 
 def _or_probe(stage: Candidates, now_s: float) -> list[Worker]:
-    """Return who may be chosen, or the one that may be tried out."""
+    """Return the workers that may be chosen, or the one that may be probed."""
     if stage.sieved.candidates:
         return list(stage.sieved.candidates)
     probe = probe_of(stage.sieved, now_s)

@@ -1,4 +1,4 @@
-"""One worker for one call, or for its half of one: chosen by a policy, counted in, and told to the journey."""
+"""Picker: chooses one worker for a call, or for its half of one, by a policy, and counts it in."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,9 @@ class Picker:
         rng: Rng,
         beginnings: Beginnings | None,
     ) -> None:
-        """Take the policies, and the list of the workers that are to be weighed before one of them is asked."""
+        """Take the policies, and the list of workers whose weights are to be updated before a
+        policy runs.
+        """
         self._moved = moved
         self._policies = policies
         self._clock = clock
@@ -45,7 +47,8 @@ class Picker:
     def at_once(self, usual: CachedPlacement, wish: PlacementRequest, now_s: float) -> Reservation:
         """Choose as `choose` does, for a call that has not waited.
 
-        An only candidate is taken without making what a choice would look at; its journey is told the same.
+        A single candidate is taken without building the policy's input; the journey gets the same
+        entry.
         """
         part, worker = usual.part, usual.only
         policy = None if worker is None else self._policies.unchosen.get(part.policy)
@@ -77,9 +80,10 @@ class Picker:
         now_s: float,
         beginning: Beginning | None = None,
     ) -> Reservation:
-        """Let the policy of `part` choose, for a call that waits since `began_s`; `dropped` could not be chosen.
+        """Let the policy of `part` choose, for a call that waits since `began_s`; `dropped` could
+        not be chosen.
 
-        With `beginning`, that is the prompt before the prefix index.
+        `beginning` is the prompt's lookup in the prefix index, if it was made already.
         """
         ids, key, pool, beginnings = wish.ids, wish.key, choosable.pool, self._beginnings
         if self._moved:
@@ -130,7 +134,7 @@ class Picker:
         *,
         keyed: bool = False,
     ) -> Reservation:
-        """Count the call in, and tell its journey."""
+        """Count the call in, and log it in its journey."""
         engine, card, journey = worker.engine, worker.card, wish.journey
         assert engine is not None
         assert card is not None
@@ -180,7 +184,7 @@ class Picker:
 def _rank(
     worker: Worker, work: int, key: str, beginning: Beginning | None, now_s: float
 ) -> tuple[int | None, float]:
-    """Return the rank that works `work` tokens off, and how many of them it has."""
+    """Return the rank that computes `work` tokens, and how many of them it has cached."""
     cached = beginning.by_rank(worker.id) if beginning is not None else {}
     first = beginning.first() if beginning is not None else b""
     rank = worker.load.choose_rank(cached, work, key, first=first, now_s=now_s)

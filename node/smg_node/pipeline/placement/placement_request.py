@@ -1,4 +1,4 @@
-"""What one call wants of its worker, by which rule it gets one, and on what a look for it stands."""
+"""Placement request: what one call needs of its worker, and the rule and attempt that find one."""
 
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -22,11 +22,12 @@ TARGET: Final = "target"
 
 
 class PlacementRequest(msgspec.Struct, eq=False):
-    """What one call wants of its worker. Nobody changes it.
+    """Needs of one call. Not changed after it is made.
 
-    `prompt_tokens` are counted there (None: as many as `ids` are). With `fits`, only workers that it is true of;
-    `avoid` are those that failed the call before. `target` is the one worker its client wants. Only an answer that is
-    drawn can be shared by a `pair`. The rest is what policies look at (`routing.policy.Asked`), and what the journey is told.
+    `prompt_tokens` are counted there (None: as many as `ids` are). With `fits`, only workers for
+    which it is true; `avoid` are those that failed the call before. `target` is the one worker its
+    client wants. Only a generation can be shared by a `pair`. The rest is input of policies
+    (`routing.policy.Asked`) and of the journey.
     """
 
     deadline_s: float
@@ -48,16 +49,16 @@ class PlacementRequest(msgspec.Struct, eq=False):
 
 
 class Beginnings(Protocol):
-    """Prompts before the prefix index."""
+    """Prompt lookups in the prefix index."""
 
     def of(self, model: AnyModel, ids: TokenIds, adapter: str, now_s: float) -> Beginning | None:
-        """Return a prompt as the index looks it up now; None where the model has no index."""
+        """Return the lookup of a prompt now; None where the model has no index."""
         ...
 
     def dispatched(
         self, beginning: Beginning, worker: str, now_s: float, *, rank: int | None = None
     ) -> None:
-        """Take in that `worker` has worked that prompt off, on `rank` if it was for one."""
+        """Record that `worker` has computed that prompt, on `rank` if it was for one."""
         ...
 
     def answered(
@@ -69,13 +70,13 @@ class Beginnings(Protocol):
         *,
         rank: int | None = None,
     ) -> None:
-        """Take in that `worker` has answered that prompt with `ids`."""
+        """Record that `worker` has answered that prompt with `ids`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How a model's calls are placed: by which policy, and when the own zone is left.
+    """Placement rule of a model's calls: its policy, and when the own zone is left.
 
     `prefill` and `decode` are the policies for the two halves of a pair. Workers that answer alone are taken where
     no pair can be had, with `fallback`.
@@ -90,7 +91,7 @@ class Rule:
 
 
 class PlacementAttempt(msgspec.Struct, eq=False):
-    """One look for a worker: on what it stands, by which rule, and since when its call waits."""
+    """One attempt to place a call: its candidates, its rule, and since when the call waits."""
 
     model: AnyModel
     wish: PlacementRequest
@@ -100,9 +101,10 @@ class PlacementAttempt(msgspec.Struct, eq=False):
 
 
 class Part(msgspec.Struct, gc=False):
-    """What a worker is chosen for: everything (role ""), or one half. `name` is what policies know the model by.
+    """Role a worker is chosen for: everything (role ""), or one half. `name` is the policies' name
+    of the model.
 
-    Nobody changes it; made for each request.
+    Not changed after it is made for its request.
     """
 
     role: str
@@ -112,7 +114,7 @@ class Part(msgspec.Struct, gc=False):
 
 
 class CachedPlacement(msgspec.Struct, frozen=True):
-    """Among whom the calls of a model are placed, and how, as of one version of the fleet and until then."""
+    """Choice set and rule of a model's calls, as of one version of the fleet and until its time."""
 
     version: int
     model: AnyModel

@@ -1,8 +1,9 @@
-"""From a model name to a worker that holds one of our calls.
+"""Placer: from a model name to a reserved worker, with the waits when none is free.
 
-Deciding is one synchronous step (`decide`). Only waiting is asynchronous, and there are two kinds of it. Where
-nobody can be had at all (none is ready, or all are broken), a request waits a little for one to come back. Where
-all are full, it waits in line, by its class (`waiting`).
+Deciding is one synchronous step (`decider`). Only waiting is asynchronous, and there are two kinds
+of it. Where no worker can be had at all (none is ready, or all are broken), a request waits a
+little for one to come back. Where all are full, it waits in the queue, by its class
+(`waiting_room`).
 """
 
 import asyncio
@@ -36,12 +37,12 @@ __all__ = ["PlacementRequest", "Placer", "PlacerOptions"]
 
 @dataclass(frozen=True, slots=True)
 class PlacerOptions:
-    """Which policy chooses, for all models and for some, and how long a request waits for a worker.
+    """Policies for all models and for single ones, and how long a request waits for a worker.
 
-    Workers of `zone` go first until they have `zone_spill` of the requests they run at once; "" is no zone. With
-    `shed`, nobody waits in line, and nobody is sent to a worker where all are overloaded: they are refused. Where
-    two workers share a call, each half has its own policy; workers that answer alone take it where no two can be
-    had, with `fallback_regular`.
+    Workers of `zone` go first until they have `zone_spill` of their concurrency; "" is no zone.
+    With `shed`, no request queues, and where all workers are overloaded requests are refused. Where
+    two workers share a call, each half has its own policy; regular workers take it where no pair
+    can be had, with `fallback_regular`.
     """
 
     policy: str
@@ -101,7 +102,7 @@ class Placer:
         decode_policies: Mapping[str, str] | None = None,
         fallback_regular: bool | None = None,
     ) -> None:
-        """Choose by other policies from the next request on; policies whose name stays keep their state."""
+        """Use other policies from the next request on; policies whose name stays keep their state."""
         old = self._options
         self._options = replace(
             old,
@@ -123,26 +124,28 @@ class Placer:
             room.line.retune(self._options.line)
 
     def line_counts(self) -> Mapping[str, Mapping[Priority, ClassCounts]]:
-        """Return what became of those who waited in line, for each model for which anybody ever had to."""
+        """Return the outcomes of queued requests, for each model that ever had some."""
         return {name: room.line.counts() for name, room in self._rooms.items()}
 
     def context(self, model: ServedModel) -> int | None:
-        """Return how many tokens prompt and answer may have together at most, wherever it goes; None if unknown."""
+        """Return the maximum tokens of prompt and answer together on any worker; None if unknown."""
         cards = [worker.card for worker in self._fleet.serving(model)]
         contexts = [model.context(card) for card in cards if card is not None]
         known = [context for context in contexts if context is not None]
         return max(known) if known and len(known) == len(contexts) else None
 
     def ready_model(self, name: str) -> ServedModel | None:
-        """Return the model of that name or alias if it is served by engines and read; None if it has to be looked for."""
+        """Return the model of that name or alias if it is served by engines and its files are read;
+        else None.
+        """
         found = self._fleet.served(name)
         return found if found is not None and found.unread is None else None
 
     async def model(self, name: str, *, deadline_s: float) -> ServedModel:
-        """Return the model of that name or alias, served by engines, read.
+        """Return the model of that name or alias, served by engines, its files read.
 
         NOT_FOUND `model_not_found` if no worker serves it; OVERLOADED `no_worker_available` while a
-        worker that might serve it has not said so yet; status 501 if those that do speak HTTP.
+        worker that might serve it is still connecting; status 501 if those that do speak HTTP.
         """
         found = await self.known(name, deadline_s=deadline_s)
         if isinstance(found, ServedModel):
@@ -158,7 +161,9 @@ class Placer:
         )
 
     async def _read(self, model: ServedModel, deadline_s: float) -> None:
-        """Return when the model's files are read. That ends within seconds, so only the client's patience counts."""
+        """Return when the model's files are read. That ends within seconds, so only the client's
+        deadline counts.
+        """
         left_s = deadline_s - self._clock.monotonic_s()
         try:
             async with asyncio.timeout(None if left_s == float("inf") else left_s):
@@ -189,9 +194,11 @@ class Placer:
                 raise _no_worker(f"no worker serves {name!r} yet, but some are still starting")
 
     def soon(self, model: AnyModel, wish: PlacementRequest) -> Reservation | None:
-        """Choose a worker and count a call in, where nobody has to wait and all is as usual; None: `hold` it.
+        """Choose a worker and count a call in, where no wait is needed and nothing is special;
+        None: use `hold`.
 
-        That is nearly always: a call that may go to every worker, of which some can be chosen, and nobody in line.
+        That is nearly always: a call that may go to every worker, of which some can be chosen, and
+        an empty queue.
         """
         if wish.fits is not None or wish.avoid is not NOBODY or wish.target is not None:
             return None
@@ -214,9 +221,9 @@ class Placer:
     async def hold(self, model: AnyModel, wish: PlacementRequest) -> Reservation:
         """Choose a worker of `model` and count a call in.
 
-        Waits a little for one to come back, then OVERLOADED `no_worker_available`; waits in line where all are
-        full, then OVERLOADED `overloaded`. With a target it is that worker or an error: NOT_FOUND
-        `worker_not_found`, OVERLOADED `worker_unavailable`.
+        Waits a little for one to come back, then OVERLOADED `no_worker_available`; waits in the
+        queue where all are full, then OVERLOADED `overloaded`. With a target it is that worker or
+        an error: NOT_FOUND `worker_not_found`, OVERLOADED `worker_unavailable`.
         """
         began_s = now_s = self._clock.monotonic_s()
         try:
@@ -288,7 +295,9 @@ class Placer:
         return room
 
     def prospect(self, asked: AnyModel, now_s: float) -> tuple[SmgError | None, float]:
-        """Return what those who wait are told if there is nobody to wait for, and when that may change by itself."""
+        """Return the error for queued requests if there is no worker to wait for, and when that may
+        change by itself.
+        """
         name = asked.name
         relayed = isinstance(asked, RelayedModel)
         model = self._fleet.relayed(name) if relayed else self._fleet.served(name)
@@ -301,7 +310,7 @@ class Placer:
 
     @property
     def patience_s(self) -> float:
-        """How long a request waits where nobody can be had."""
+        """How long a request waits where no worker can be had, in seconds."""
         return self._options.wait_for_worker_s
 
     def _full(self, model: AnyModel, rank: Priority, now_s: float) -> SmgError:
@@ -328,22 +337,22 @@ class Placer:
 
 
 class _Prospect:
-    """What the room of one model asks; see `waiting.Outlook`."""
+    """Capacity of one model for its waiting room; see `waiting_room.CapacityView`."""
 
     def __init__(self, placer: Placer, model: AnyModel) -> None:
         self._placer = placer
         self._model = model
 
     def lost(self, now_s: float) -> SmgError | None:
-        """See `Outlook`."""
+        """See `CapacityView`."""
         return self._placer.prospect(self._model, now_s)[0]
 
     def again_s(self, now_s: float) -> float:
-        """See `Outlook`."""
+        """See `CapacityView`."""
         return self._placer.prospect(self._model, now_s)[1]
 
     def patience_s(self) -> float:
-        """See `Outlook`."""
+        """See `CapacityView`."""
         return self._placer.patience_s
 
 

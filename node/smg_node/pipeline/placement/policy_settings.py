@@ -1,4 +1,4 @@
-"""What chooses workers, out of the settings: the policies there are, and what their numbers are.
+"""Policy settings: builds the routing policies and their options from settings and plug-ins.
 
 Policies are plug-ins: an installed package names a factory of its own as an entry point of the group
 `smg.policy`, and its name can be set like those of the built-in ones.
@@ -28,7 +28,9 @@ _log = logging.getLogger("smg_node.pipeline")
 
 
 def all_policies(plugins: Sequence[tuple[str, str]]) -> Registry[PolicyFactory]:
-    """Return the built-in policies and `plugins`, names and `module:object`; ConfigurationError for a broken one."""
+    """Return the built-in policies and `plugins`, names and `module:object`; ConfigurationError for
+    a broken one.
+    """
     known = known_policies()
     for name, place in plugins:
         if not _NAME.fullmatch(name):
@@ -62,7 +64,7 @@ def _broken(name: str, why: str) -> ConfigurationError:
 
 
 def build_policies(settings: Settings, sticky: Bindings) -> Policies:
-    """Return the policies; ConfigurationError with the knob that names one that there is not."""
+    """Return the policies; ConfigurationError with the knob that names an unknown one."""
     routing = settings.routing
     policies = Policies(
         sticky,
@@ -89,13 +91,13 @@ def build_policies(settings: Settings, sticky: Bindings) -> Policies:
 
 
 def by_model(settings: Settings, field: PolicyField = "policy") -> Mapping[str, str]:
-    """Return the policies of the models that have one of their own, for that part of their requests."""
+    """Return the policies of models with one of their own, for that part of their requests."""
     said = {name: getattr(model, field) for name, model in settings.models.items()}
     return {name: policy for name, policy in said.items() if policy}
 
 
 def policy_options(settings: Settings) -> PolicyOptions:
-    """Return what policies are told, by these settings."""
+    """Return the options of policies from these settings."""
     routing = settings.routing
     return PolicyOptions(
         load_factor=routing.load_ratio,
@@ -114,7 +116,7 @@ def policy_options(settings: Settings) -> PolicyOptions:
 
 
 def load_options(settings: Settings) -> LoadOptions:
-    """Return what a worker's numbers are taken for, by these settings."""
+    """Return the options of the load model from these settings."""
     routing, overload = settings.routing, settings.overload
     return LoadOptions(
         prefill_rate=routing.prefill_tokens_per_s,

@@ -1,10 +1,11 @@
-"""What this node knows of the beginnings of prompts that engines have cached: the ear of the fleet, and more.
+"""Prefix caches of all workers as this node knows them: from KV events and own dispatches.
 
-One index for all models; a root keeps each model, adapter and salt apart. Each worker whose events are heard has a
-follower, which lasts as long as the worker serves that model; one that serves another model is another cache.
-For a worker that says nothing, this node remembers for a while what it sent there.
+One index for all models; a root keeps each model, adapter and salt apart. Each worker with a KV
+event subscription has a consumer, which lasts as long as the worker serves that model; one that
+serves another model is another cache. For a worker without events, this node remembers for a while
+the prompts it sent there.
 
-Placement asks by `of`, and tells by `dispatched`.
+Placement reads with `of`, and records with `dispatched`.
 """
 
 from collections import Counter
@@ -29,7 +30,9 @@ COUNTED: Final = ("gaps", "resyncs", "orphans", "refused", "confused")
 
 
 class Prefixes:
-    """The prefix caches of all workers, as far as this node knows. See `listening.Ear` and `pipeline.place`."""
+    """The prefix caches of all workers, as far as this node knows. See
+    `engine_subscriptions.KvEventSink` and `placement_request.Beginnings`.
+    """
 
     def __init__(
         self,
@@ -47,7 +50,9 @@ class Prefixes:
         """What followers counted that are no more."""
 
     def tell_assumed(self, on_assumed: Assumed) -> None:
-        """Tell from now on what is assumed of workers that say nothing, because this node sent it there."""
+        """Set the callback for assumptions about workers without events, made because this node
+        sent a prompt there.
+        """
         self._beginnings = PromptLookups(self.index, on_assumed=on_assumed)
 
     def counts(self) -> Mapping[str, int]:
@@ -60,7 +65,7 @@ class Prefixes:
     # ── What placement asks and tells ────────────────────────────────────────
 
     def of(self, model: AnyModel, ids: TokenIds, adapter: str, now_s: float) -> Beginning | None:
-        """Return a prompt of `model` as the index looks it up at that time."""
+        """Return the lookup of a prompt of `model` in the index at that time."""
         roots = self._roots.get(model.pool)
         if roots is None or roots.tokenizer_digest != model.bundle_digest:
             roots = self._root(model)
@@ -69,7 +74,9 @@ class Prefixes:
     def dispatched(
         self, beginning: Beginning, worker: str, now_s: float, *, rank: int | None = None
     ) -> None:
-        """Take in that `worker` has worked that prompt off; from one that is followed we hear it anyway."""
+        """Record that `worker` has computed that prompt; a worker with a subscription reports it
+        itself.
+        """
         assert type(beginning) is PromptLookup, "what `of` returned"
         if not beginning.blocks:
             return
@@ -86,7 +93,9 @@ class Prefixes:
         *,
         rank: int | None = None,
     ) -> None:
-        """Take in that `worker` has answered that prompt with `ids`; from one that is followed we hear it anyway."""
+        """Record that `worker` has answered that prompt with `ids`; a worker with a subscription
+        reports it itself.
+        """
         assert type(beginning) is PromptLookup, "what `of` returned"
         # Of most answers there is nothing to say: they end no block, and the prompt was assumed a moment ago.
         if len(ids) < beginning.room and beginning.assumed(worker, rank, now_s):
@@ -98,11 +107,11 @@ class Prefixes:
     # ── What the fleet hears ─────────────────────────────────────────────────
 
     def start(self, worker: Worker) -> int:
-        """See `Ear`: where the last subscription was, or 0 for what is a new cache to us."""
+        """See `KvEventSink`: the last subscription's position, or 0 for a new cache."""
         return self._follower(worker).start
 
     def batch(self, worker: Worker, batch: KvBatch, now_s: float) -> bool:
-        """See `Ear`."""
+        """See `KvEventSink`."""
         known = self._followed.get(worker.id)
         if known is None or known[0] is not worker:
             return False
@@ -112,19 +121,21 @@ class Prefixes:
         return again
 
     def lost(self, worker: Worker, code: str) -> None:
-        """See `Ear`."""
+        """See `KvEventSink`."""
         known = self._followed.get(worker.id)
         if known is not None and known[0] is worker:
             known[2].lost(code)
 
     def closed(self, worker: Worker, now_s: float) -> None:
-        """See `Ear`."""
+        """See `KvEventSink`."""
         known = self._followed.get(worker.id)
         if known is not None and known[0] is worker:
             known[2].closed(now_s)
 
     def relieved(self, worker: Worker) -> None:
-        """See `Ear`: what others hear of it counts from now on, and our own for a while as a guess."""
+        """See `KvEventSink`: events of other nodes count from now on, and our own for a while as a
+        guess.
+        """
         known = self._followed.get(worker.id)
         if known is not None and known[0] is worker:
             self._drop(worker.id)
@@ -132,13 +143,15 @@ class Prefixes:
             self.index.set_stale(worker.id, None)
 
     def gone(self, worker: Worker) -> None:
-        """See `Ear`."""
+        """See `KvEventSink`."""
         known = self._followed.get(worker.id)
         if known is None or known[0] is worker:
             self._forget(worker.id)
 
     def tick(self, now_s: float) -> None:
-        """See `Ear`: old assumptions end, and what is void goes, a slice at a time."""
+        """See `KvEventSink`: old assumptions expire, and dead entries are removed, a slice at a
+        time.
+        """
         self.index.tick(now_s)
         self.index.sweep()
 

@@ -1,10 +1,10 @@
-"""What decisions about one model stand on where its workers do different things: everything, or half of it each.
+"""Role candidates: one model's candidates by role: regular workers, and prefill/decode pairs.
 
-A model may have workers that answer alone, and others of which it takes two: one works the prompt off, the other
-one draws the answer. Two can be put together if they hand over in the same way, and share what they must share
-for that; pairs go before workers that answer alone.
+A model may have regular workers, which answer alone, and others of which it takes two: a prefill
+worker computes the prompt, a decode worker draws the answer. Two form a pair if they hand over in
+the same way, and share what they must share for that; pairs go before regular workers.
 
-All filters hold for each half by itself. A pair can be had where both halves have somebody left.
+All filters apply to each half by itself. A pair can be had where both halves have a worker left.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,35 +28,37 @@ from smg_node.pipeline.placement.eligibility import Allowed
 
 
 class Partnered(msgspec.Struct, frozen=True):
-    """Who may draw the answers of one group's prompts: all, and those of each zone."""
+    """Decode workers for one group's prefill workers: all, and those of each zone."""
 
     all: ChoiceSet
     zones: Mapping[str, ChoiceSet]
 
     def for_zone(self, zone: str, spill: float) -> ChoiceSet:
-        """Return those to choose from for a first worker in `zone`: near ones while they have room."""
+        """Return the decode workers to choose from for a prefill worker in `zone`: near ones while
+        they have room.
+        """
         near = self.zones.get(zone) if zone else None
         return self.all if near is None or spilled(near, spill) else near
 
 
 class Pairs(msgspec.Struct, frozen=True):
-    """Who can be put together now: first halves that have a partner, and the partners by group."""
+    """Possible pairs now: prefill workers that have a partner, and the partners by group."""
 
     first: ChoiceSet
     near: ChoiceSet | None
     partners: Mapping[Group, Partnered]
 
     def choosable(self, spill: float) -> ChoiceSet:
-        """Return the first halves to choose from; see `Candidates.choosable`."""
+        """Return the prefill workers to choose from; see `Candidates.choosable`."""
         near = self.near
         return self.first if near is None or spilled(near, spill) else near
 
 
 class RoleCandidates(msgspec.Struct, frozen=True):
-    """One model's workers as of one version of the fleet, by what they do.
+    """One model's candidates as of one version of the fleet, by role.
 
-    `prefill` and `decode` are None where no worker is half of a pair; `pairs` where none can be had now. Without
-    `fallback`, workers that answer alone get nothing while there are others.
+    `prefill` and `decode` are None where no worker is half of a pair; `pairs` where none can be had
+    now. Without `fallback`, regular workers get nothing while there are others.
     """
 
     regular: Candidates
@@ -74,19 +76,19 @@ class RoleCandidates(msgspec.Struct, frozen=True):
 
     @property
     def open(self) -> bool:
-        """Whether anybody can be chosen now."""
+        """Whether any worker or pair can be chosen now."""
         return self.pairs is not None or (self.alone is not None and self.alone.all is not None)
 
     @property
     def busy(self) -> bool:
-        """Whether nobody can be chosen because all who could are full."""
+        """Whether none can be chosen because all that could be are full."""
         if self.open:
             return False
         return (self.alone is not None and self.alone.sieved.busy) or self._pairs_busy()
 
     @property
     def strained(self) -> bool:
-        """Whether whoever can be chosen has too much already."""
+        """Whether all that can be chosen are overloaded."""
         first, second = self.prefill, self.decode
         if self.pairs is not None and first is not None and second is not None:
             return first.sieved.strained or second.sieved.strained
@@ -94,13 +96,13 @@ class RoleCandidates(msgspec.Struct, frozen=True):
 
     @property
     def dropped(self) -> tuple[tuple[str, str], ...]:
-        """Who cannot be chosen, and why."""
+        """Workers that cannot be chosen, each with the reason."""
         if self.prefill is None:
             return self.regular.dropped
         return tuple([one for stage in self._stages() for one in stage.dropped])[:DROPPED_MAX]
 
     def lack(self, name: str) -> str:
-        """Return in words what is missing where nobody can be chosen and nobody is full."""
+        """Return the text of what is missing where none can be chosen and none is full."""
         first, second = self.prefill, self.decode
         if first is None or second is None:
             return f"no worker of {name!r} is ready"
@@ -110,13 +112,13 @@ class RoleCandidates(msgspec.Struct, frozen=True):
         )
 
     def suits(self, fits: Allowed | None) -> bool:
-        """Whether everybody who can be chosen is somebody that `fits` is true of."""
+        """Whether `fits` is true of every worker that can be chosen."""
         return fits is None or all(
             all(map(fits, stage.sieved.candidates)) for stage in self._stages()
         )
 
     def narrowed(self, now_s: float, allowed: Allowed, zone: str) -> "RoleCandidates":
-        """Return these stages for a call that may only go to `allowed` workers."""
+        """Return the candidates of a call that may only go to `allowed` workers."""
 
         def narrow(stage: Candidates) -> Candidates:
             return stage.narrowed(now_s, allowed, zone)
@@ -124,7 +126,7 @@ class RoleCandidates(msgspec.Struct, frozen=True):
         return self._each(narrow, zone)
 
     def only_alone(self) -> "RoleCandidates":
-        """Return these stages for a call that no pair can take."""
+        """Return the candidates of a call that no pair can take."""
         return _stages(self.regular)
 
     def _pairs_busy(self) -> bool:
@@ -159,7 +161,7 @@ def role_candidates_of(
     fallback: bool,
     before: RoleCandidates | None,
 ) -> RoleCandidates:
-    """Return the stages for the workers that serve `model`; they take over what they can from those before."""
+    """Return the candidates for `model`; what did not change is taken over from the ones before."""
 
     def of_role(role: str, old: Candidates | None) -> Candidates:
         workers = [worker for worker in serving if worker.role == role]
@@ -183,7 +185,7 @@ def _stages(
     zone: str = "",
     fallback: bool = True,
 ) -> RoleCandidates:
-    """Put stages together, and work out what every decision would ask of them."""
+    """Combine candidates of all roles, and compute what every decision needs of them."""
     until_s = regular.sieved.until_s
     if first is None or second is None:
         return RoleCandidates(

@@ -1,9 +1,9 @@
-"""Where requests wait while all workers of their model are full.
+"""Waiting room: requests queued while all workers of their model are full, served on every change.
 
-The line (`routing.line`) says who is next; this room knows what each of them wants and how to call it. When
-something changed, whoever is next is tried on the spot: a worker is found and held in the same step, so nobody
-can get in between. Some are hard to please, because they must avoid a worker; those behind them are
-tried too, a few of them.
+The queue (`routing.wait_queue`) gives the order; this room knows each request's attempt and how to
+wake it. At a change, the next request is tried on the spot: a worker is found and reserved in the
+same step, so no other call can take it. Some requests are hard to place, because they must avoid a
+worker; those behind them are tried too, a few of them.
 """
 
 import asyncio
@@ -26,23 +26,25 @@ Attempt = Callable[[float], Reservation | None]
 
 
 class CapacityView(Protocol):
-    """What a room asks of whoever knows the workers. Times are on the monotonic clock."""
+    """Capacity of one model, as its waiting room asks for it. Times are on the monotonic clock."""
 
     def lost(self, now_s: float) -> SmgError | None:
-        """Return the error for those who wait if there is nobody left to wait for, None while there is."""
+        """Return the error for waiting requests if there is no worker left to wait for, None while
+        there is.
+        """
         ...
 
     def again_s(self, now_s: float) -> float:
-        """Return when something changes that nobody will tell of; infinity for never."""
+        """Return when something changes without notice; infinity for never."""
         ...
 
     def patience_s(self) -> float:
-        """Return for how long there may be nobody before those who wait are told so."""
+        """Return for how long there may be no worker before waiting requests fail."""
         ...
 
 
 class WaitingRoom:
-    """Those who wait for a worker of one model."""
+    """Requests that wait for a worker of one model."""
 
     def __init__(self, line: WaitQueue, clock: Clock, outlook: CapacityView) -> None:
         self.line = line
@@ -59,9 +61,9 @@ class WaitingRoom:
         return len(self.line)
 
     async def wait(self, rank: Priority, deadline_s: float, attempt: Attempt) -> Reservation:
-        """Return what `attempt` found, when it is its turn and there is something to find.
+        """Return the result of `attempt`, once it is the request's turn and a worker is free.
 
-        OVERLOADED `overloaded` if there is no place left, or not in time.
+        OVERLOADED `overloaded` if the queue is full, or time is up.
         """
         now_s = self._clock.monotonic_s()
         try:
@@ -89,7 +91,7 @@ class WaitingRoom:
             self.line.leave(ticket)
 
     def serve_soon(self) -> None:
-        """Have the line looked at in a moment, once, however many things change until then."""
+        """Schedule one pass over the queue in a moment, however many changes come until then."""
         if self.line and self._soon is None:
             self._soon = asyncio.get_running_loop().call_soon(self._serve)
 
@@ -119,7 +121,7 @@ class WaitingRoom:
         self._come_again(now_s)
 
     def _give_up(self, now_s: float) -> bool:
-        """Tell all who wait that there has been nobody for too long, if so."""
+        """Fail all waiting requests if there has been no worker for too long."""
         error = self._outlook.lost(now_s)
         if error is None:
             self._lost_s = None
@@ -134,7 +136,7 @@ class WaitingRoom:
         return True
 
     def _come_again(self, now_s: float) -> None:
-        """Look at the line again when time alone has changed something."""
+        """Pass over the queue again when time alone has changed something."""
         if self._later is not None:
             self._later.cancel()
             self._later = None
@@ -155,7 +157,7 @@ class WaitingRoom:
 
 
 def overloaded(message: str, retry_after_s: float) -> SmgError:
-    """Return the error for a request that finds no room here."""
+    """Return the error for a request that finds no room in the queue."""
     return SmgError(
         ErrorKind.OVERLOADED, message, code="overloaded", retry_after_s=round(retry_after_s, 1)
     )

@@ -1,24 +1,26 @@
-"""Lets so much work be done in each round of the loop, so that what comes between is not kept waiting for all of it."""
+"""Loop budget: FIFO admission of CPU-heavy work, so much a round of the loop."""
 
 import asyncio
 from collections import deque
 
 
 class LoopBudget:
-    """Who has something to do that takes a while waits for its turn, in order; between two rounds the loop looks at its sockets.
+    """Queue of heavy work: callers wait for their turn, in order; between two rounds the loop polls
+    its sockets.
 
-    A round has work of size 1 in all, or one piece that is larger. Who is cancelled while it waits takes no room.
+    A round has work of size 1 in all, or one piece that is larger. A caller cancelled while it
+    waits takes no room.
     """
 
     def __init__(self) -> None:
         self._line: deque[tuple[asyncio.Future[None], float]] = deque()
 
     def __len__(self) -> int:
-        """Return how many wait, those whose turn it is included."""
+        """Return how many callers wait, including those of the current round."""
         return len(self._line)
 
     async def turn(self, size: float) -> None:
-        """Return when it is the turn of work that large."""
+        """Return when there is room for work of that size."""
         loop, line = asyncio.get_running_loop(), self._line
         waiter = loop.create_future()
         line.append((waiter, size))

@@ -1,10 +1,9 @@
-"""From a prompt to token ids that an engine can be sent without harm.
+"""Preparation of prompts: renders, encodes and checks them into token ids safe to send to engines.
 
-Template, encoding and every check of what the engine would choke on: engines die of an empty prompt or
-of an id outside their vocabulary, so nothing of the kind leaves this file. Long texts are rendered and
-encoded in a thread, because the loop has other streams to serve; short ones are not, because a hop
-between threads costs more than they do. What lies between is encoded in the loop, in each of its rounds
-as much as no stream notices.
+Engines crash on an empty prompt or on an id outside their vocabulary, so none of that leaves this
+file. Long texts are rendered and encoded in a thread, because the loop has other streams to serve;
+short ones are not, because a hop between threads costs more than they do. Texts in between are
+encoded on the loop, a bounded amount in each of its rounds.
 """
 
 import asyncio
@@ -59,8 +58,8 @@ _log = logging.getLogger("smg_node.pipeline")
 class Prepared(msgspec.Struct, frozen=True, gc=False):
     """One prompt, ready to be sent. `text` is what was encoded; "" for token prompts.
 
-    `ignored` names the parameters that the model's template cannot honour. `packed` are the ids as varints, b""
-    where nobody has packed them.
+    `ignored` names the parameters that the model's template cannot honour. `packed` are the ids as
+    varints, b"" where they are not packed yet.
     """
 
     ids: TokenIds
@@ -72,7 +71,7 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class PrepareLimits:
-    """How large a constraint may be, in bytes."""
+    """Maximum size of a constraint, in bytes."""
 
     schema_max_bytes: int = 2_097_152
     grammar_max_bytes: int = 65_536
@@ -93,12 +92,14 @@ class Preparer:
         self._approved: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def retune(self, limits: PrepareLimits) -> None:
-        """Take other limits from now on; what was approved under the old ones is looked at again."""
+        """Apply other limits from now on; constraints approved under the old ones are checked
+        again.
+        """
         self._limits = limits
         self._approved.clear()
 
     async def constraint(self, constraint: Constraint | None) -> None:
-        """Check a constraint, a large one in a thread; INVALID_REQUEST with the path of what is wrong."""
+        """Check a constraint, a large one in a thread; INVALID_REQUEST with the path of the error."""
         if constraint is None:
             return
         key = (constraint.kind, constraint.value)
@@ -131,9 +132,10 @@ class Preparer:
     def soon(
         self, request: GenerateRequest, model: ServedModel
     ) -> tuple[Prepared, ...] | Awaitable[tuple[Prepared, ...]] | None:
-        """Return what `prepared` would of a plain chat, or where that takes a while, what to wait for.
+        """Return the result of `prepared` for a plain chat, or an awaitable of it where that takes
+        a while.
 
-        None for other requests, and where the form is not known yet.
+        None for other requests, and where the prompt's skeleton is not known yet.
         """
         renderer = model.renderer
         if not request.alike or renderer is None or (forms := renderer.forms) is None:
@@ -192,7 +194,7 @@ class Preparer:
     async def _encoded(
         self, encoder: "CachedEncoder", text: str, key: "Key | None", *, special: bool
     ) -> "Encoded":
-        """Encode a text that is not known, where that keeps nobody waiting for long."""
+        """Encode a text that is not cached, where that does not block the loop for long."""
         if encoder.long(text):
             found = await self._in_thread(
                 lambda: encoder.encode_missing(text, add_special_tokens=special)
@@ -209,7 +211,7 @@ class Preparer:
         return found
 
     def _rendered(self, prompt: ChatPrompt, model: ServedModel, ignored: list[str]) -> str | None:
-        """Return the prompt's text; None where making it would hold the loop up."""
+        """Return the prompt's text; None where making it would block the loop."""
         renderer = model.renderer
         if renderer is None:
             raise invalid(
@@ -228,7 +230,9 @@ class Preparer:
     def _rendering(
         self, prompt: ChatPrompt, model: ServedModel, ignored: list[str]
     ) -> Callable[[], str]:
-        """Return what renders; what the template cannot honour is added to `ignored`."""
+        """Return the rendering function; parameters that the template cannot honour are added to
+        `ignored`.
+        """
 
         def note(what: str, parameter: str = "", /) -> None:
             # A client can cause any number of these.
@@ -260,11 +264,11 @@ def fit(
 ) -> tuple[TokenIds, Sampling]:
     """Return the ids and sampling to send to an engine of these `terms`: checked, cut, clamped.
 
-    INVALID_REQUEST for an empty prompt, an id outside the vocabulary, or a prompt that leaves no room
-    (`context_length_exceeded`). An unset or too large `max_tokens` becomes the rest of the context,
-    unless the request wants that refused. The engine is `told` this constraint in the place of the client's own.
-    What the model's makers recommend is filled in: the engine would do so itself, but an answer that goes on
-    elsewhere must be drawn as it began.
+    INVALID_REQUEST for an empty prompt, an id outside the vocabulary, or a prompt that leaves no
+    room (`context_length_exceeded`). An unset or too large `max_tokens` becomes the rest of the
+    context, unless the request wants that refused. The engine gets the constraint `told` in the
+    place of the client's own. The model's recommended sampling is filled in: the engine would do so
+    itself, but an answer that goes on elsewhere must be drawn as it began.
     """
     ids, sampling = prepared.ids, request.sampling
     if not ids:
@@ -353,7 +357,9 @@ ANSWER_TOKENS_MAX: Final = 32_768
 
 
 def check_able(sampling: Sampling, refused: Sequence[Refusal]) -> tuple[str, ...]:
-    """Refuse what an engine cannot do and what must not be dropped silently; return what is ignored."""
+    """Refuse what an engine cannot do and what must not be dropped silently; return what is
+    ignored.
+    """
     for refusal in refused:
         if refusal.fatal:
             raise unsupported(refusal.message, _where(sampling, refusal))

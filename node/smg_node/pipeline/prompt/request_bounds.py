@@ -1,7 +1,7 @@
-"""What every request to one model on one kind of engine has to go by, worked out once. Pure.
+"""Request bounds: limits of all requests to one model on one kind of engine, computed once. Pure.
 
-Bounds, digest and ends follow from the model, its settings and the engine's card, and only change with them. So
-they are worked out with the first request that a card serves, and kept with the model.
+Bounds, digest and end tokens follow from the model, its settings and the engine's card, and only
+change with them. So they are computed at the first request for a card, and cached with the model.
 """
 
 from collections.abc import Iterable
@@ -26,10 +26,12 @@ DRAWN_MAX: Final = 64
 
 
 class SamplingBounds(msgspec.Struct, frozen=True):
-    """What answers drawn as `wished` come to on engines of some `abilities`: all that does not depend on a prompt.
+    """Everything about answers drawn as `wished` on engines of some `abilities` that does not
+    depend on a prompt.
 
-    `sampling` is what they are drawn with, `asked` what their engine is sent, and `ignored` names the wishes it
-    cannot fulfil. It holds for one answer to a prompt of at most `longest` ids: behind a longer one there is less room.
+    `sampling` is what they are drawn with, `asked` what their engine is sent, and `ignored` names
+    the parameters it cannot honour. It holds for one answer to a prompt of at most `longest` ids:
+    behind a longer one there is less room.
     """
 
     terms: "RequestBounds"
@@ -51,11 +53,12 @@ class SamplingBounds(msgspec.Struct, frozen=True):
 
 
 class RequestBounds:
-    """One model's, for engines of one card. Holds for as long as `settings` and `printing` are the model's.
+    """Bounds of one model on engines of one card. Valid as long as `settings` and `printing` are
+    the model's.
 
-    `prompt_max` and `context` are in tokens, None if nobody knows. `trusted`: every id that our tokenizer makes
-    is inside the `vocabulary`. No id from `beyond` on can be meant by an engine. `stops` are ids that the model's
-    format reads at an answer's end.
+    `prompt_max` and `context` are in tokens, None if unknown. `trusted`: every id that our
+    tokenizer makes is inside the `vocabulary`. Ids from `beyond` on are outside the engine's.
+    `stops` are ids that the model's format reads at an answer's end.
     """
 
     __slots__ = (
@@ -92,19 +95,19 @@ class RequestBounds:
         """What was worked out for a sampling, by its identity; see `sampling_bounds`."""
 
     def ends(self, sampling: Sampling, read: frozenset[int]) -> Ends:
-        """Return which ids end an answer drawn so; `read` are those that its format reads."""
+        """Return the ids that end an answer drawn so; `read` are those that its format reads."""
         if not (read or sampling.ignore_eos or sampling.stop_token_ids):
             return self._ends
         return ends_of(sampling, self.tokenizer, self.card.eos_ids, read=read)
 
     def keep(self, drawn: SamplingBounds) -> None:
-        """Keep that for the next requests that are drawn so."""
+        """Cache these sampling bounds for later requests with equal sampling."""
         if len(self.kept) >= DRAWN_MAX:
             self.kept.clear()
         self.kept[id(drawn.wished)] = drawn
 
     def room(self, wished: Sampling) -> int:
-        """Return the longest prompt, in ids, behind which there is room for as many tokens as were wished."""
+        """Return the longest prompt, in ids, that leaves room for the requested number of tokens."""
         assert wished.max_tokens is not None
         bounds = [VERY_LONG if self.prompt_max is None else self.prompt_max]
         if self.context is not None:
@@ -113,7 +116,7 @@ class RequestBounds:
 
 
 def request_bounds(model: ServedModel, card: ModelCard) -> RequestBounds:
-    """Return the terms of `model` on engines of `card`."""
+    """Return the bounds of `model` on engines of `card`."""
     known = model.worked_out
     found: RequestBounds | None = known.get(id(card))
     # It holds its card, so that no other one can have that id.
@@ -128,7 +131,9 @@ def request_bounds(model: ServedModel, card: ModelCard) -> RequestBounds:
 def sampling_bounds(
     model: ServedModel, card: ModelCard, wished: Sampling, abilities: Abilities
 ) -> SamplingBounds | None:
-    """Return what was kept of answers of `model` drawn so, on engines of that card and these abilities."""
+    """Return the cached bounds of answers of `model` drawn so, on engines of that card and these
+    abilities.
+    """
     terms: RequestBounds | None = model.worked_out.get(id(card))
     # As in `request_bounds`.
     if (

@@ -1,8 +1,8 @@
-"""Generations of models that only HTTP workers serve: a wish goes out as a chat, and its answer comes back as events.
+"""Chat generation: generations on HTTP workers: sent as chats, parsed back into events.
 
-Whoever needs to know what was said, because it is told in other words or kept, cannot be given a worker's bytes. The
-call itself is relayed like any other, with the same workers, limits and retries; only here the answer is understood,
-so it is also tried elsewhere until there is a word of it. Log probabilities aside, no token is known.
+APIs that translate or store the answer cannot use a worker's bytes. The call itself is relayed like
+any other, with the same workers, limits and retries; only here the answer is parsed, so it is also
+retried on another worker until there is some output. Log probabilities aside, no token is known.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -46,7 +46,9 @@ _encode: Final = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What generations of all models need; built once. `engines` generates for models that have some."""
+    """Collaborators of all generations; built once. `engines` generates for models with gRPC
+    engines.
+    """
 
     engines: Generations
     relays: Relays
@@ -57,10 +59,10 @@ class _Parts:
 
 
 class AnyGenerations:
-    """Starts generations, whatever their workers speak."""
+    """Starts generations, over gRPC or HTTP."""
 
     def __init__(self, engines: Generations, relays: Relays, preparer: Preparer) -> None:
-        """Have `engines` generate for models that have some, and relay chats for the others."""
+        """Use `engines` for models that have gRPC engines, and relay chats for the others."""
         calls = relays.parts
         self._parts = _Parts(engines, relays, calls.placer, preparer, calls.ids, calls.clock)
 
@@ -70,7 +72,7 @@ class AnyGenerations:
 
 
 class AnyRun:
-    """One generation of a model of which it shows only when it begins what its workers speak; see `run.Run`."""
+    """One generation that picks gRPC or HTTP workers when it begins; see `run_interface.Run`."""
 
     def __init__(
         self, parts: _Parts, dialect: str, request: GenerateRequest, context: RequestContext
@@ -96,7 +98,7 @@ class AnyRun:
 
     @property
     def ticket(self) -> Ticket | None:
-        """What it showed when it entered."""
+        """Admission ticket."""
         return None if self._run is None else self._run.ticket
 
     async def enter(self) -> None:
@@ -142,7 +144,7 @@ class AnyRun:
 
 
 class ChatRun:
-    """One generation by HTTP workers; see `run.Run`."""
+    """One generation by HTTP workers; see `run_interface.Run`."""
 
     def __init__(
         self, parts: _Parts, dialect: str, request: GenerateRequest, context: RequestContext
@@ -168,7 +170,7 @@ class ChatRun:
 
     @property
     def ticket(self) -> Ticket | None:
-        """What it showed when it entered."""
+        """Admission ticket."""
         return None if self._run is None else self._run.meter.ticket
 
     async def enter(self) -> None:
@@ -211,7 +213,9 @@ class ChatRun:
         return [] if self._heard is None else self._heard.take()
 
     def _ending(self, failure: SmgError | None) -> list[Event]:
-        """Return what is left to tell: an answer is whole when it has finished, whatever became of the call then."""
+        """Return the remaining events: a finished answer is whole, however the call ended
+        afterwards.
+        """
         heard = self._heard
         if heard is None:
             assert failure is not None, "somebody answered"
@@ -224,7 +228,9 @@ class ChatRun:
         return told if cached < 0 else [_recounted(event, cached) for event in told]
 
     async def _written(self) -> RelayRun:
-        """Return the call, written when it is first wanted; INVALID_REQUEST for what no chat can carry."""
+        """Return the call, written when it is first needed; INVALID_REQUEST for what no chat can
+        carry.
+        """
         if self._run is None:
             parts, request = self._parts, self._request
             await parts.preparer.constraint(request.sampling.constraint)
@@ -238,7 +244,7 @@ class ChatRun:
         return self._run
 
     def _listen(self, prompt_tokens: int) -> "AnswerCollector":
-        """Return who listens to a call; what was heard of the one before it said nothing."""
+        """Return the listener of a call; the call before it gave no output."""
         request = self._request
         prompt = request.prompts[0]
         assert isinstance(prompt, ChatPrompt), "only turns are told as a chat"
@@ -257,7 +263,7 @@ class ChatRun:
 
 
 class AnswerCollector:
-    """What is heard of one call."""
+    """Collects the events of one call."""
 
     def __init__(self, reader: ChunkReader) -> None:
         self._reader = reader
@@ -267,7 +273,7 @@ class AnswerCollector:
         self._ended = False
 
     def hear(self, piece: Head | bytes) -> bool:
-        """Take a piece; whether there is anything to tell."""
+        """Feed a piece; whether there are events to send."""
         if isinstance(piece, Head):
             self._head = piece
             return False
@@ -283,7 +289,7 @@ class AnswerCollector:
         return False
 
     def over(self) -> None:
-        """Take note that it was the whole answer; UPSTREAM_FAILED if it is none."""
+        """End the answer; UPSTREAM_FAILED if it is not complete."""
         head = self._head
         assert head is not None, "an answer begins with its head"
         if head.status >= 400:
@@ -295,12 +301,14 @@ class AnswerCollector:
         self._ended = True
 
     def take(self) -> list[Event]:
-        """Return what there is to tell since the last time."""
+        """Return the events since the last call."""
         out, self._out = self._out, []
         return out
 
     def ending(self, failure: SmgError | None) -> list[Event]:
-        """Return the last events of the generation, whose call ended with `failure` or with its end."""
+        """Return the last events of the generation, whose call ended with `failure` or with its
+        end.
+        """
         if not self._ended and failure is not None and self._reader.finished:
             try:
                 self._reader.end(self._out)
@@ -312,7 +320,7 @@ class AnswerCollector:
         return self.take()
 
     def _refusal(self) -> SmgError:
-        """Return what a worker says of a request that its client should not have made."""
+        """Return a worker's error for a request that the client should not have made."""
         assert self._head is not None, "somebody refused"
         try:
             said = error_of(_decode(bytes(self._body[:REFUSAL_MAX_BYTES])))
@@ -329,7 +337,7 @@ def _recounted(event: Event, cached: int) -> Event:
 
 @contextmanager
 def _understood() -> Iterator[None]:
-    """Have the words of a worker mean what the status beside them means, also in the middle of a stream."""
+    """Map a worker's error text to its HTTP status, also in the middle of a stream."""
     try:
         yield
     except WorkerError as said:
@@ -339,7 +347,7 @@ def _understood() -> Iterator[None]:
 
 
 def refused(said: WorkerError, status: int) -> SmgError:
-    """Return the error for a request that a worker does not take."""
+    """Return the error for a request that a worker rejects."""
     words = f": {said.message}" if said.message else ""
     if status in (404, 405):
         return SmgError(ErrorKind.UPSTREAM_FAILED, f"the worker cannot be asked for a chat{words}")

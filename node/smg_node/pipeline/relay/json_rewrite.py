@@ -1,11 +1,11 @@
-"""Puts other values for some of an answer that passes by. Pure: any cut into pieces gives the same bytes.
+"""JSON rewrite: replaces model name and cached tokens in a passing byte stream. Pure.
 
-    the name of the model    where the worker calls it by another one than this cluster does
-    the tokens cached        where two workers share the request: the one that answers says what it was handed over
+    the name of the model    where the worker's name for it differs from the cluster's
+    the tokens cached        where two workers share the request: the one that answers counts what it was handed over
 
-Only where it is the value of that key: inside a text both quotes would be escaped, so nothing that a model says
-can look like it. At most a few hundred bytes are held back, and only where they may be the beginning of such a
-place.
+Any cut of the stream into pieces gives the same bytes. Only values of the key itself are replaced:
+inside a text both quotes would be escaped, so no output of a model can look like it. At most a few
+hundred bytes are held back, and only where they may be the beginning of a match.
 """
 
 import re
@@ -45,11 +45,11 @@ class Replacer:
         """The last byte that was given out."""
 
     def feed(self, data: bytes) -> bytes:
-        """Return what can be said of all that came until now."""
+        """Return the bytes that are certain by now."""
         return self._said(self._held + data, last=False)
 
     def finish(self) -> bytes:
-        """Return what was held back."""
+        """Return the bytes that were held back."""
         return self._said(self._held, last=True)
 
     def _said(self, data: bytes, *, last: bool) -> bytes:
@@ -65,7 +65,7 @@ class Replacer:
         return self._pattern.sub(self._new, before + ready)[len(before) :]
 
     def _safe(self, data: bytes) -> int:
-        """Return how much of `data` holds no beginning of a place that may go on in what comes."""
+        """Return how much of `data` holds no beginning of a match that may go on in the next piece."""
         if data.endswith(b"\n"):
             # No place goes over the end of a line, and most pieces are whole events.
             return len(data)
@@ -79,7 +79,7 @@ class Replacer:
         return len(data)
 
     def _may_begin(self, tail: bytes) -> bool:
-        """Whether `tail`, which runs to the end, is the beginning of a place and not the whole of one."""
+        """Whether `tail`, which runs to the end, is the beginning of a match and not a whole one."""
         if len(tail) < len(self._key):
             return self._key.startswith(tail)
         if not tail.startswith(self._key):
@@ -106,7 +106,7 @@ class Renamer(Replacer):
 
 
 class Recounter(Replacer):
-    """Replaces how many tokens were cached by `cached`."""
+    """Replaces the number of cached tokens by `cached`."""
 
     def __init__(self, cached: int) -> None:
         # Where a number ends is seen by what follows it.

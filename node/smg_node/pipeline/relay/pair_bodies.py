@@ -1,11 +1,12 @@
-"""A relayed request as the two workers of a pair are sent it, and what the first one's answer says. Pure.
+"""Pair bodies: the requests to the two workers of a pair, and the prefill worker's answer. Pure.
 
-    room                  both get the request, with where they meet; the first one's answer is one word, which it
-                          passes on with the blocks
-    nixl, minted, store   the first one is asked for one word that nobody reads, whatever it may be; the second one
-                          gets the request, with what it is told of the hand-over
+    room                  both get the request, with the address where they meet; the prefill worker's answer is
+                          one token, which it passes on with the blocks
+    nixl, minted, store   the prefill worker is asked for one token, which is dropped; the decode worker gets the
+                          request, with the fields of the hand-over
 
-Only what its client did not say is put in, and nothing a client may say is lost on the worker that answers.
+Only fields that the client did not set are put in, and no field of the client is lost on the worker
+that answers.
 """
 
 from collections.abc import Mapping
@@ -56,7 +57,7 @@ _decode: Final = msgspec.json.Decoder(_Answer).decode
 
 
 def of_prefill(asked: Relayable, name: str, partners: Partners) -> bytes:
-    """Return the body for the first worker, which calls the model `name`."""
+    """Return the body for the prefill worker, which calls the model `name`."""
     rank = on_rank(partners.prefill_rank)
     if partners.style == "room":
         plain = {"stream": False} if asked.streamed else {}
@@ -71,7 +72,9 @@ def of_prefill(asked: Relayable, name: str, partners: Partners) -> bytes:
 
 
 def of_decode(asked: Relayable, name: str, partners: Partners, found: Prefilled | None) -> bytes:
-    """Return the body for the second worker; `found` is what the first one said, None where both are asked at once."""
+    """Return the body for the decode worker; `found` is the prefill worker's result, None where
+    both are called at once.
+    """
     rank = on_rank(partners.decode_rank)
     if partners.style == "room":
         return asked.body(name, {**_room(partners), **rank})
@@ -88,12 +91,12 @@ def of_decode(asked: Relayable, name: str, partners: Partners, found: Prefilled 
 
 
 def on_rank(rank: int | None) -> Mapping[str, object]:
-    """Return the field that says for which rank a request is; none where its worker has one, or chooses."""
+    """Return the field that addresses a rank; none where its worker has one rank, or chooses."""
     return {} if rank is None else {RANK: rank}
 
 
 def prefilled(answer: bytes) -> Prefilled:
-    """Return what the first worker's answer says; UPSTREAM_FAILED if it is none."""
+    """Return the result in the prefill worker's answer; UPSTREAM_FAILED if there is none."""
     try:
         told = _decode(answer).kv_transfer_params
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

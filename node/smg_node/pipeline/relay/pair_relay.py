@@ -1,7 +1,8 @@
-"""One relayed request on two HTTP workers, as one answer: see `pair_legs` for how, `relay_halves` for what they get.
+"""Pair relay: one relayed request on a prefill and a decode HTTP worker, as one answer.
 
-The first one's answer is read to its end and dropped. If what it says is that the client made a mistake, that is
-the answer, in its words, and the second one is not asked, or told to stop.
+See `pairs/pair_calls` for how the calls run, `pair_bodies` for their requests. The prefill worker's
+answer is read to its end and dropped. If it is a client error, that is the answer, unchanged, and
+the decode worker is not called, or stopped.
 """
 
 import asyncio
@@ -23,9 +24,11 @@ from smg_node.pipeline.relay.response_filter import ResponseFilter
 
 
 class RelayPair:
-    """The two calls of a request. `prefilled` is told once, when the first worker is done; `spoke` of the first piece.
+    """The two calls of a request. `prefilled` is called once, when the prefill worker is done;
+    `spoke` at the first piece.
 
-    `refused` is the status of an answer that is the client's mistake; `by_prefill` whether it is the first worker's.
+    `refused` is the status of an answer that is a client error; `by_prefill` whether it is the
+    prefill worker's.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class RelayPair:
 
     @property
     def fault(self) -> Fault | None:
-        """Whose fault it was that the request broke; None while it has not."""
+        """Leg that caused the failure; None while there is none."""
         return self._legs.fault
 
     @property
@@ -64,7 +67,7 @@ class RelayPair:
 
     @property
     def refused(self) -> int:
-        """The status of an answer that is the client's mistake, 0 of any other."""
+        """The status of an answer that is a client error, 0 of any other."""
         return self._refused or self._call.refused
 
     async def pieces(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
@@ -96,7 +99,7 @@ class RelayPair:
             self._over.set()
 
     async def _prompt_known(self) -> None:
-        """Wait until the first worker has said what it had of the prompt, if that is a matter of a moment."""
+        """Wait for the prefill worker's figures on the prompt, for a moment at most."""
         try:
             async with asyncio.timeout(BLAME_S):
                 await self._over.wait()
@@ -128,7 +131,7 @@ class RelayPair:
 
 
 class _RefusedError(Exception):
-    """The first worker says that the client made a mistake."""
+    """The prefill worker answered with a client error."""
 
     def __init__(self, head: Head, words: bytes) -> None:
         super().__init__(head.status)
@@ -137,7 +140,7 @@ class _RefusedError(Exception):
 
 
 async def _all_of(stream: HttpStream) -> bytes:
-    """Return an answer to its end; UPSTREAM_FAILED if it is longer than any could be."""
+    """Read an answer to its end and return it; UPSTREAM_FAILED if it is longer than any could be."""
     parts: list[bytes] = []
     size = 0
     while piece := await stream.read():

@@ -1,7 +1,8 @@
-"""One call of a relayed request: its worker's answer, piece by piece, and what it means.
+"""Relay call: one HTTP worker's answer, piece by piece, with its end, its errors and its API known.
 
-An answer that is not streamed is kept back until it is whole, or too large to keep: until then another worker
-may give it. A stream is complete when its last event says so; one that ends without it was cut.
+An answer that is not streamed is held back until it is whole, or too large to hold: until then
+another worker may give it. A stream is complete when its last event says so; one that ends without
+it was cut.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -28,7 +29,9 @@ _SSE: Final = "text/event-stream"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How an answer begins. `events`: it is a stream of them. `whole`: the one piece that follows is all of it."""
+    """Status and headers of an answer. `events`: it is an SSE stream. `whole`: the one piece that
+    follows is all of it.
+    """
 
     status: int
     content_type: str
@@ -42,9 +45,11 @@ class MissingError(Exception):
 
 
 class RelayCall:
-    """A call. `spoke` is told of the first piece; `refused` is the status of an answer that is the client's mistake.
+    """One call. `spoke` is called at the first piece; `refused` is the status of an answer that is
+    a client error.
 
-    An answer that is not streamed goes through `passage` when `known` returns: by then it is ready to put it right.
+    An answer that is not streamed goes through `passage` when `known` returns: by then the figures
+    to correct are known.
     """
 
     def __init__(
@@ -80,7 +85,7 @@ class RelayCall:
             stream.close()
 
     async def _refusal(self, stream: HttpStream) -> AsyncGenerator[Head | bytes, None]:
-        """Yield what a worker says of a request that its client should not have made."""
+        """Yield a worker's answer to a request that the client should not have made."""
         self.refused = stream.status
         head, words = await refusal(self._engine, stream)
         yield head
@@ -129,7 +134,7 @@ class RelayCall:
 
 
 async def refusal(engine: HttpEngine, stream: HttpStream) -> tuple[Head, bytes]:
-    """Return head and body of what a worker says of a request that its client should not have made."""
+    """Return head and body of a worker's client error."""
     parts: list[bytes] = []
     size = 0
     while size < REFUSAL_MAX_BYTES and (piece := await stream.read()):
@@ -154,5 +159,5 @@ def may_have(worker: Worker, api: Api) -> bool:
 
 
 def path_of(engine: HttpEngine, api: Api) -> str:
-    """Return how a worker spells an API, as far as is known."""
+    """Return the worker's path of an API, as far as is known."""
     return next((path for path in api.paths if path not in engine.lacking), api.paths[0])

@@ -1,4 +1,4 @@
-"""What relayed requests are made of, and what is said of one besides what its worker is sent."""
+"""Relay context: collaborators of relayed requests, and the origin and listener of one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ REFUSED_CODE: Final = "upstream_refused"
 
 @dataclass(frozen=True, slots=True)
 class RelayParts:
-    """What every relayed request needs; built once."""
+    """Collaborators of every relayed request; built once."""
 
     placer: Placer
     fleet: Fleet
@@ -35,14 +35,16 @@ class RelayParts:
 
 
 class Listener(Protocol):
-    """Who understands the answer of one call; an SmgError of his is that the call has failed."""
+    """Parser of one call's answer; an SmgError it raises means that the call has failed."""
 
     def hear(self, piece: Head | bytes) -> bool:
-        """Take a piece; whether it says anything. Before one does, another worker may answer instead."""
+        """Feed a piece; whether it has output. Before there is some, another worker may answer
+        instead.
+        """
         ...
 
     def over(self) -> None:
-        """Take note that it was the whole answer."""
+        """End the answer: it was whole."""
         ...
 
 
@@ -52,7 +54,9 @@ def _nobody() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """Who asks: in which dialect, whether its client has a stream, by which name its answer can be looked up."""
+    """Origin of a request: its dialect, whether its client streams, the id under which its answer
+    is logged.
+    """
 
     dialect: str
     streamed: bool
@@ -62,5 +66,7 @@ class Asks:
 
 
 def first_known(found: Prefilled | None, said: int) -> int:
-    """Return how much was cached: as the worker said that worked the prompt off, else as the one that answered."""
+    """Return the cached tokens: the prefill worker's figure if there is one, else that of the
+    worker that answered.
+    """
     return said if found is None or found.cached_tokens < 0 else found.cached_tokens

@@ -1,4 +1,4 @@
-"""Which workers can take a relayed request, and what its client is told where none can. Pure.
+"""Relay eligibility: which workers can take a relayed request, and the error where none can. Pure.
 
 A pair that meets in a room gives one answer to one prompt. A pair that takes turns can be asked for anything: what
 cannot be handed over, its second half does alone.
@@ -14,7 +14,7 @@ from smg_node.pipeline.relay.relay_request import Relayable
 
 
 def can_take(worker: Worker, asked: Relayable) -> bool:
-    """Whether a worker may be given it, or a part of it."""
+    """Whether a worker may be given the request, or its half of it."""
     return may_have(worker, asked.api) and (
         worker.role == "regular"
         or (asked.api.generates and (asked.shareable or not _meets(worker)))
@@ -22,14 +22,14 @@ def can_take(worker: Worker, asked: Relayable) -> bool:
 
 
 def for_pairs(asked: Relayable, serving: Sequence[Worker]) -> bool:
-    """Whether a pair may be given it, of those that serve its model."""
+    """Whether a pair may be given the request, of those that serve its model."""
     return asked.api.generates and (
         asked.shareable or any(worker.role == "decode" and not _meets(worker) for worker in serving)
     )
 
 
 def check_somebody_can(asked: Relayable, serving: Sequence[Worker]) -> None:
-    """Raise a 501 unless there are workers, whatever their state, that can take it."""
+    """Raise a 501 unless there are workers, whatever their state, that can take the request."""
     if any(can_take(worker, asked) for worker in serving):
         return
     if not asked.api.generates or not any(may_have(worker, asked.api) for worker in serving):
@@ -46,6 +46,6 @@ def nobody(asked: Relayable) -> SmgError:
 
 
 def _meets(worker: Worker) -> bool:
-    """Whether half of a pair meets the other one in a room."""
+    """Whether the worker is half of a pair that meets in a room."""
     pairing = worker.pairing
     return pairing is not None and pairing.style == "room"

@@ -1,8 +1,8 @@
-"""Which headers go along between a client and an HTTP worker, and which stay on their side. Pure.
+"""Relay headers: which pass between a client and an HTTP worker, and which are dropped. Pure.
 
-To a worker goes little: what an answer depends on, the trace, and an id of ours. A client's key, cookies and
-address are nobody's business there, and some servers let headers steer them. From a worker comes all but what
-belongs to its connection, its keys, or says something this node says itself.
+To a worker go few: those that an answer depends on, the trace, and this node's request id. A
+client's key, cookies and address stay here, and some servers let headers steer them. From a worker
+all pass but those of its connection, its keys, and those that this node sets itself.
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,13 +48,13 @@ _STAY_BEGINNINGS: Final = ("x-smg-", "access-control-", "proxy-")
 
 
 def to_worker(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return those of a client's headers that go along."""
+    """Return the client's headers that pass to the worker."""
     found = {name: headers.get(name, "")[:VALUE_MAX_CHARACTERS] for name in TO_WORKER}
     return {name: value for name, value in found.items() if value and _fits(value)}
 
 
 def from_worker(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return those of an answer's headers that go along, at most 64; names are in lower case."""
+    """Return the worker's headers that pass to the client, at most 64; names are in lower case."""
     named = _words(headers.get("connection", ""))
     found: dict[str, str] = {}
     for name, value in headers.items():

@@ -1,7 +1,7 @@
-"""What a relayed request uses of limits: as far as its worker says, else as far as it can be seen from here.
+"""Relay metering: charges a relayed request to limits, by the worker's usage or by estimates.
 
-Nobody here counts tokens of relayed models. A prompt is reserved by its length in characters, an answer's tokens
-are taken for its events while it is streamed; what the worker says in the end is what counts.
+This node has no tokenizer of relayed models. A prompt is reserved by its length in characters, one
+token an event is charged while an answer is streamed; the worker's usage at the end replaces both.
 """
 
 from typing import Final
@@ -20,7 +20,9 @@ _EVENT: Final = b"data:"
 
 
 class RelayMeter:
-    """One request. `ticket` tells of the limits it met, None if there are none or it has not entered."""
+    """Meter of one request. `ticket` has the limits it met, None if there are none or it has not
+    entered.
+    """
 
     def __init__(
         self, admission: Admission | None, asked: Relayable, context: RequestContext
@@ -32,7 +34,7 @@ class RelayMeter:
         self._events = 0
 
     async def enter(self, model: str) -> None:
-        """Charge what it may need; LimitedError if a limit does not let it in."""
+        """Charge an estimate; LimitedError if a limit refuses it."""
         if self._admission is not None:
             self.ticket = self._admission.ticket(self._context, model)
         ticket, asked = self.ticket, self._asked
@@ -48,7 +50,9 @@ class RelayMeter:
         await ticket.reserve(asked.prompt_tokens, most, answers=answers)
 
     def passed(self, piece: Head | bytes) -> None:
-        """Take note of what its client gets. An answer is never ended from here: it is not ours to word."""
+        """Count what the client gets. A relayed answer is never ended by a limit: its bytes are the
+        worker's.
+        """
         if not self._asked.streamed or not isinstance(piece, bytes):
             return
         self._events += piece.count(_EVENT)
@@ -56,7 +60,9 @@ class RelayMeter:
             self.ticket.streamed(self._asked.prompt_tokens, self._events)
 
     def used(self, usage: UsageReader, *, called: bool, failed: bool) -> tuple[int, int, int]:
-        """Return tokens of prompt, of its cached part, and of the answer; estimates if its worker did not say."""
+        """Return tokens of prompt, of its cached part, and of the answer; estimates if its worker
+        gave no usage.
+        """
         if usage.prompt_tokens or usage.completion_tokens:
             return usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens
         if not called or (failed and not self._events):
@@ -64,7 +70,7 @@ class RelayMeter:
         return self._asked.prompt_tokens, 0, self._events
 
     def settle(self, usage: UsageReader, *, called: bool, failed: bool, complete: bool) -> None:
-        """Give back what was not used; `failed` is whether a worker or its node gave no answer."""
+        """Give back the unused charge; `failed` is whether a worker or its node gave no answer."""
         ticket, asked = self.ticket, self._asked
         if ticket is None:
             return
@@ -86,7 +92,7 @@ class RelayMeter:
 
 
 def _answers(asked: Relayable) -> int:
-    """Return how many answers it wants: that of prompts, times that of each."""
+    """Return the number of answers: prompts times answers for each."""
     prompts = asked.fields.get("prompt")
     count = 1
     if isinstance(prompts, list) and prompts and not isinstance(prompts[0], int):
@@ -98,7 +104,7 @@ def _answers(asked: Relayable) -> int:
 
 
 def _length(asked: Relayable) -> int | None:
-    """Return how many tokens an answer may have, None where its client did not say."""
+    """Return the maximum tokens of an answer, None where its client did not set it."""
     for name in reversed(LENGTHS):
         value = asked.fields.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40:

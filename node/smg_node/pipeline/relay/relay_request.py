@@ -1,7 +1,8 @@
-"""What is relayed to HTTP workers: the APIs, and a client's request as one of them is to be sent it. Pure.
+"""Relay request: the APIs that are relayed, and a client's body as a worker is sent it. Pure.
 
-Workers check what clients say themselves. Looked at here is only what placing needs, and what is not a client's
-to say: which engine computes what for whom is this cluster's own business.
+Workers validate requests themselves. Only fields that placement needs are read here, and fields
+that a client must not set are refused: which engine computes what for which request is the
+cluster's decision.
 """
 
 from collections.abc import Collection, Mapping
@@ -39,7 +40,9 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Api(msgspec.Struct, frozen=True):
-    """One of them. `paths` are its spellings, the commonest first; `prompt` the fields that hold its text."""
+    """One relayed API. `paths` are its spellings, the commonest first; `prompt` the fields that
+    hold its text.
+    """
 
     name: str
     paths: tuple[str, ...]
@@ -60,10 +63,10 @@ APIS: Final[Mapping[str, Api]] = {
 
 
 class Relayable(msgspec.Struct, frozen=True):
-    """A client's request, looked at. `raw` is what it sent, `fields` what that says.
+    """A parsed client request. `raw` is its body, `fields` the body's fields.
 
-    `ids` stand for the tokens of its prompt where it may be found in a cache, `prompt_tokens` is about how many
-    there are.
+    `ids` are pseudo-tokens of its prompt for the prefix index, `prompt_tokens` estimates their real
+    number.
     """
 
     api: Api
@@ -83,9 +86,11 @@ class Relayable(msgspec.Struct, frozen=True):
         *,
         without: Collection[str] = (),
     ) -> bytes:
-        """Return the body for a worker that calls the model `name`: what its client sent, where that will do.
+        """Return the body for a worker that calls the model `name`: the client's bytes, where that
+        will do.
 
-        `more` are fields that are put in, in place of the client's own, and those of `without` are left out.
+        `more` are fields that are put in, in place of the client's own, and those of `without` are
+        left out.
         """
         fields = self.fields
         strange = [label for label in LABELS if fields.get(label) is not None]
@@ -97,7 +102,7 @@ class Relayable(msgspec.Struct, frozen=True):
 
 
 def _with_more(raw: bytes, more: Mapping[str, object]) -> bytes:
-    """Return an object of JSON that is not empty, with fields put in at its end; the rest stays as it is spelled."""
+    """Return a non-empty JSON object with fields added at its end; the rest stays byte for byte."""
     head = raw.rstrip(_BLANKS)
     assert head.endswith(b"}"), "it was read as an object"
     return b"".join((head[:-1], b",", _encode(more)[1:]))
@@ -150,7 +155,7 @@ def model_of(fields: Mapping[str, Any]) -> str:
 
 
 def _text(api: Api, fields: Mapping[str, Any]) -> str:
-    """Return the prompt as text that begins alike where prompts begin alike: turn by turn, tools first."""
+    """Return the prompt as text with equal beginnings for equal prompts: turn by turn, tools first."""
     parts: list[str] = []
     left = TEXT_MAX_CHARACTERS
     for name in api.prompt:

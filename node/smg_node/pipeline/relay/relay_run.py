@@ -1,11 +1,10 @@
-"""A client's request, sent to an HTTP worker as it came, and the answer given back as it comes.
+"""Relay run: passes a client's request to an HTTP worker, and its answer back as it comes.
 
-Placing is that of generations: policies, breakers, the line, exclusion, the retries' budget, the journey. What
-differs is how much of an answer can be understood: nothing but its beginning, its end and its usage. So a call
-is tried again until its client has had a byte, and never gone on with. An answer that is not streamed is kept
-back until it is whole, or too large to keep: until then another worker may give it.
-
-A worker that turns out not to have an API is not asked for it again while it is connected; other workers are.
+Placement is that of generations: policies, breakers, queue, exclusion, retry budget, journey. But
+only the beginning, the end and the usage of an answer are understood, so a call is retried until
+its client has had a byte, and never continued. An answer that is not streamed is held back until it
+is whole or too large. A worker found to lack an API is not asked for it again while connected;
+others are.
 """
 
 import asyncio
@@ -51,6 +50,40 @@ MISSING_TRIES_MAX: Final = 16
 """How many workers without an API a request finds at most."""
 
 
+class Relays:
+    """Starts relayed requests."""
+
+    def __init__(self, parts: RelayParts) -> None:
+        self.parts = parts
+
+    def takes(self, model: object) -> bool:
+        """Whether generations of that model are relayed: HTTP workers serve it, and no engine does."""
+        fleet = self.parts.fleet
+        return (
+            isinstance(model, str)
+            and fleet.relayed(model) is not None
+            and fleet.served(model) is None
+        )
+
+    def has(self, model: str, api: Api) -> bool:
+        """Whether an HTTP worker of that model may have that API."""
+        found = self.parts.fleet.relayed(model)
+        return found is not None and any(
+            may_have(worker, api) for worker in self.parts.fleet.serving(found)
+        )
+
+    def start(
+        self,
+        asked: Relayable,
+        headers: Mapping[str, str],
+        context: RequestContext,
+        key: str,
+        asks: Asks | None = None,
+    ) -> "RelayRun":
+        """Return a run that has not begun; `headers` are those that pass, `key` is its routing key."""
+        return RelayRun(self.parts, asked, headers, context, key, asks)
+
+
 class RelayRun:
     """One relayed request."""
 
@@ -86,9 +119,8 @@ class RelayRun:
         self.meter = RelayMeter(parts.admission, asked, context)
 
     async def answer(self) -> AsyncGenerator[Head | bytes, None]:
-        """Yield the head of the answer, then its body piece by piece; close it and the worker is told at once.
-
-        SmgError before the head if there is no answer, after it if the answer breaks.
+        """Yield the answer's head, then its body; closing it stops the worker. SmgError if it
+        fails.
         """
         journey = self._journey()
         try:
@@ -112,7 +144,9 @@ class RelayRun:
     # ── Before a call ────────────────────────────────────────────────────────
 
     async def enter(self) -> None:
-        """Find its model and be let in, before anybody reads; what refuses it is raised, and counted as its end."""
+        """Find the model and pass admission before anything is read; a refusal is raised and
+        counted.
+        """
         try:
             self._admitted = await self._admit()
         except SmgError as error:
@@ -122,7 +156,7 @@ class RelayRun:
             raise
 
     def leave(self) -> None:
-        """Give back what entering took, if nobody has read the answer."""
+        """Give back what `enter` reserved, if the answer was not read."""
         if self.meter.ticket is not None:
             self.meter.ticket.void()
 
@@ -217,7 +251,7 @@ class RelayRun:
         *,
         said: bool,
     ) -> float:
-        """Return how long to wait before the next call; raises the error where there is none."""
+        """Return the pause before the next attempt; raises the error where there is none."""
         parts = self._parts
         now_s = parts.clock.monotonic_s()
         alone = hold.lonely
@@ -253,7 +287,7 @@ class RelayRun:
     async def _called(
         self, hold: Reservation, model: RelayedModel, silences: int
     ) -> AsyncGenerator[Head | bytes, None]:
-        """Yield what one worker answers; nothing is yielded of what another one may yet answer."""
+        """Yield one worker's answer; nothing is yielded while another worker may still answer."""
         engine, listener = hold.engine, self._asks.listen()
         assert isinstance(engine, HttpEngine), "workers of relayed models speak HTTP"
         self.found = None
@@ -276,7 +310,7 @@ class RelayRun:
     def _call(
         self, hold: Reservation, engine: HttpEngine, passage: ResponseFilter
     ) -> RelayCall | RelayPair:
-        """Return the call that is made of a hold: of one worker, or of two."""
+        """Return the call on a reservation: of one worker, or of two."""
         asked, now_s = self._asked, self._parts.clock.monotonic_s()
 
         def spoke() -> None:
@@ -303,7 +337,7 @@ class RelayRun:
             passage.recount(found.cached_tokens)
 
     def _request(self, trace_headers: Mapping[str, str], silences: int) -> RelayRequest:
-        """Return what all calls of it have in common; path and body are each worker's own."""
+        """Return what all calls have in common; path and body are each worker's own."""
         left_s = self._left_s()
         if left_s <= 0:
             raise SmgError(

@@ -1,7 +1,7 @@
-"""An answer on its way past: its usage is read, put right where need be, its model named as it is here. Pure.
+"""Response filter: reads a passing answer's usage, corrects its model and cached tokens. Pure.
 
-What is looked for is `"usage": {…}` as JSON spells it; inside a text the quotes would be escaped. Of several the
-last one counts, as in a stream that repeats it with every chunk.
+It searches for `"usage": {…}` as JSON spells it; inside a text the quotes would be escaped. Of
+several the last one counts, as in a stream that repeats it with every chunk.
 """
 
 import re
@@ -25,7 +25,7 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class UsageReader:
-    """Fed with an answer in any pieces; then its counts are those that it told, 0 where it did not."""
+    """Reads usage from an answer fed in any pieces; its counts are 0 where the answer has none."""
 
     def __init__(self) -> None:
         self.prompt_tokens = 0
@@ -38,7 +38,7 @@ class UsageReader:
         """Whether what is held begins with the brace of a usage."""
 
     def feed(self, data: bytes) -> None:
-        """Take in the next piece."""
+        """Feed the next piece."""
         held = self._held + data if self._held else data
         while True:
             if not self._open:
@@ -75,13 +75,13 @@ class UsageReader:
 
 
 class ResponseFilter:
-    """What becomes of an answer's bytes. `done` is whether its last event was the end of a stream.
+    """Filter of one answer's bytes. `done` is whether its last event was the end of a stream.
 
-    Nothing is looked at in an `opaque` answer, one that is packed.
+    An `opaque` (compressed) answer passes unread.
     """
 
     def __init__(self, theirs: str, ours: str) -> None:
-        """Have the model called `ours` where a worker calls it `theirs`."""
+        """Rename the model to `ours` where a worker calls it `theirs`."""
         self.usage = UsageReader()
         self.opaque = False
         self._replacers: list[Replacer] = [Renamer(theirs, ours)] if theirs != ours else []
@@ -89,11 +89,11 @@ class ResponseFilter:
 
     @property
     def done(self) -> bool:
-        """Whether the answer ended as streams do; of one that is not looked at that is taken for granted."""
+        """Whether the answer ended as streams do; assumed for one that is not read."""
         return self.opaque or _DONE in self._last
 
     def feed(self, piece: bytes) -> bytes:
-        """Return what to give the client of it, now."""
+        """Return the bytes to pass to the client now."""
         if self.opaque:
             return piece
         self.usage.feed(piece)
@@ -103,7 +103,7 @@ class ResponseFilter:
         return piece
 
     def finish(self) -> bytes:
-        """Return what is left to give."""
+        """Return the remaining bytes."""
         rest = b""
         if not self.opaque:
             for one in self._replacers:
@@ -111,14 +111,15 @@ class ResponseFilter:
         return rest
 
     def recount(self, cached: int) -> None:
-        """Have it say from here on that so many tokens of the prompt were cached."""
+        """Replace the number of cached tokens from here on."""
         self._replacers.append(Recounter(cached))
 
 
 def failed_at_once(piece: bytes) -> bool:
-    """Whether a stream's first piece says that there will be no answer, and that its client is not to blame.
+    """Whether a stream's first piece is an error that is not the client's.
 
-    Some servers have said 200 by the time they know. What does not fit in the first piece is passed on.
+    Some servers have said 200 by the time they know. What does not fit in the first piece is passed
+    on.
     """
     found = _ERROR.match(piece)
     if found is None:
@@ -133,7 +134,9 @@ def failed_at_once(piece: bytes) -> bool:
 
 
 def _end_of_object(text: bytes) -> int | None:
-    """Return where the object ends that `text` begins with, None if it goes on. Usages hold no texts with braces."""
+    """Return the end of the object that `text` begins with, None if it goes on. Usages hold no
+    texts with braces.
+    """
     depth = 0
     for at, byte in enumerate(text[: USAGE_MAX_BYTES + 1]):
         if byte == 0x7B:

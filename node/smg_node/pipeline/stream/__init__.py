@@ -1,1 +1,1 @@
-"""Stream."""
+"""Stream: engine chunks to events: detokenizing, stop strings, parsing, framing. Pure."""

@@ -1,4 +1,4 @@
-"""What each prompt's engine call is held to, by what its engine can do, and how the answers kept to it. Pure."""
+"""Call constraint: grammar or schema sent with an engine call, and a check of its answers. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,10 +29,11 @@ def forced(
     card: ModelCard,
     abilities: Abilities,
 ) -> Forced:
-    """Return how answers to `prompt`, rendered as `text`, are held to what was asked for by the engine of this card.
+    """Return the output constraint of answers to `prompt`, rendered as `text`, on engines of this
+    card.
 
-    See `force`. Other prompts than chats have no calls and no thoughts: their constraint is the client's own, and whether an
-    engine takes it has been looked at.
+    See `force`. Prompts other than chats have no tool calls and no reasoning: their constraint is
+    the client's own, and that the engine supports it has been checked.
     """
     asked = sampling.constraint
     if asked is None and not (isinstance(prompt, ChatPrompt) and prompt.tools):
@@ -62,7 +63,7 @@ _FREE: Final = Forced()
 
 @dataclass(slots=True)
 class ConstraintCheck:
-    """Looks at what answers are whose engine could not be held to what was asked for."""
+    """Checks answers whose engine could not enforce the constraint."""
 
     unheld: Sequence[Sequence[str]]
     """For each choice what it is not held to."""
@@ -71,7 +72,7 @@ class ConstraintCheck:
     _texts: dict[int, list[str]] = field(default_factory=dict)
 
     def look(self, events: Sequence[Event]) -> None:
-        """Take note of what an answer is when it is over."""
+        """Check each answer that is over."""
         for event in events:
             if isinstance(event, BlockEnd):
                 if event.kind == "text":

@@ -1,4 +1,4 @@
-"""One choice's way from engine chunks to events: detokenize, stop, parse, frame. Pure.
+"""Choice stream: engine chunks of one choice to events: detokenize, stop, parse, frame. Pure.
 
     ids -> text -> text without the stop -> pieces -> events
 
@@ -8,10 +8,10 @@ its occurrence starts, also across token borders, even if the engine goes on. To
 the chunks alone: servicers differ in what their last message repeats.
 
 A log probability travels with the text that holds its token's first character; tokens cut off by a
-stop string lose theirs, and so do those of markers (see `spoken`).
+stop string lose theirs, and so do those of markers (see `token_attribution`).
 
-Where the ids come from does not matter either. A stream keeps every id it has taken, so that another engine
-can be given them behind the prompt and go on; what that one says is fed to the same stream, in which held
+The source of the ids does not matter. A stream keeps every id it has taken, so that another engine
+can be given them behind the prompt and continue; its ids are fed to the same stream, in which held
 bytes, half a stop string and the parser's state are as they were.
 """
 
@@ -76,7 +76,7 @@ class ChoiceStream:
     ) -> None:
         """Begin a choice; with `single` it is over with its first complete call.
 
-        With `whole` nobody sees it before it is over, and tokens that came together are told as one.
+        With `whole` it is only read when it is over, and tokens that came together are one delta.
         """
         assert sampling.max_tokens is not None, "prepare decides how long an answer may be"
         self._framer = Framer(choice)
@@ -125,7 +125,7 @@ class ChoiceStream:
 
     @property
     def notes(self) -> Mapping[str, int]:
-        """What was odd about the text so far, and how often."""
+        """Irregularities of the text so far, with their counts."""
         return self._reader.notes if self._reader is not None else {}
 
     def feed(self, chunk: Chunk, out: list[Event]) -> None:
@@ -151,17 +151,17 @@ class ChoiceStream:
         self._feed_slow(chunk, out)
 
     def conclude(self, out: list[Event]) -> None:
-        """End a choice that has all the ids it may have, and whose engine did not live to say so."""
+        """End a choice that has all the ids it may have, and whose engine broke before it said so."""
         if not self.over and len(self.ids) == self._generated_max:
             self._end(out, "length", None)
 
     def cut(self, out: list[Event]) -> None:
-        """End a choice here: it may not have more ids, whatever was agreed when it began."""
+        """End a choice here: it may not have more ids, whatever was allowed when it began."""
         if not self.over:
             self._end(out, "length", None)
 
     def abandon(self, out: list[Event]) -> None:
-        """Close what is open because the generation broke; text that was held leaves first."""
+        """Close what is open because the generation broke; held text is emitted first."""
         if not self.over:
             self._flush(out)
             self._framer.abandon(out)
@@ -199,10 +199,11 @@ class ChoiceStream:
                 return
 
     def _say_run(self, ids: tuple[int, ...], texts: list[str], out: list[Event]) -> bool:
-        """Tell ids that each print whole characters, none of which could begin a marker; False if these do not.
+        """Emit ids that each print whole characters, none of which could begin a marker; False if
+        these do not.
 
-        Such text has no marker in its parts if it has none as a whole, so a run is looked at once: 0.5 us a token
-        from engine to frame, where each alone takes 1.7.
+        Such text has no marker in its parts if it has none as a whole, so a run is scanned once:
+        0.5 us a token from engine to frame, where each alone takes 1.7.
         """
         if self._tokens or "" in texts:
             return False
@@ -221,7 +222,9 @@ class ChoiceStream:
     def _say(
         self, ids: tuple[int, ...], texts: Sequence[str] | None, text: str, out: list[Event]
     ) -> None:
-        """Tell what `ids` print: `text`, or where there are several, `texts`, of which that is all."""
+        """Emit the text of `ids`: `text`, or where there are several, `texts`, of which that is the
+        whole.
+        """
         count = len(ids)
         if not text:
             self._tokens += count
@@ -336,7 +339,7 @@ class ChoiceStream:
             self.cut_by_string = True
 
     def _let_out(self, text: str, out: list[Event]) -> None:
-        """Send text to the parser, a token at a time, and tell what it says."""
+        """Send text to the parser, a token at a time, and emit its pieces."""
         start = at = self._passed
         self._passed = end = start + len(text)
         spoken, waiting = self._spoken, self._waiting
@@ -350,7 +353,7 @@ class ChoiceStream:
         self._tell(out)
 
     def _tell(self, out: list[Event], *, ending: bool = False) -> None:
-        """Append the events of what was said; ends the choice if no more than that may be said."""
+        """Append the events of the parser's pieces; ends the choice if it may not go on."""
         pieces, logprobs = self._spoken.take()
         self._logprobs += logprobs
         if pieces and self._framer.pieces(
@@ -362,7 +365,7 @@ class ChoiceStream:
             self.cut_by_call = True
 
     def _flush(self, out: list[Event]) -> None:
-        """Let held text leave; a stop string may still match in it and end the choice."""
+        """Release held text; a stop string may still match in it and end the choice."""
         text = self._detokenizer.finish()
         if text:
             self._pass(text, out)

@@ -1,4 +1,4 @@
-"""Pieces become blocks: every block that starts is ended, whatever happens.
+"""Framer: turns pieces into blocks of events; every block that starts is ended, also on failure.
 
 A framer belongs to one choice. It opens a block when the kind of piece changes, and closes it when
 the next kind, the end or a failure comes, so presenters need no bookkeeping for errors. Token
@@ -100,7 +100,7 @@ class Framer:
         ids: tuple[int, ...],
         logprobs: tuple[TokenLogprob, ...] = (),
     ) -> None:
-        """Hand over counts no text carried, as an empty delta of the open block, if there is one.
+        """Emit counts that no text carried, as an empty delta of the open block, if there is one.
 
         Without an open block a text block is opened only when there are log probabilities or ids to
         show: a client that asked for them gets every one.

@@ -1,8 +1,8 @@
-"""All choices of one generation, told as one stream of events. Pure.
+"""Generation stream: merges all choices of one generation into one stream of events. Pure.
 
 Begin comes with the first chunk (or with the end, if there was none), a prompt that is to be echoed
-comes before its choice's first block, chunks go to their choices, and when every choice is over: Usage
-and End. A failure closes what is open and says Fail; nothing follows it.
+comes before its choice's first block, chunks go to their choices, and when every choice is over:
+Usage and End. A failure closes what is open and emits Fail; nothing follows it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,17 +26,17 @@ _END: Final = End()
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """A prompt to give back: its text, empty unless asked for, and its ids."""
+    """A prompt to be echoed: its text, empty unless requested, and its ids."""
 
     text: str
     ids: tuple[int, ...]
 
 
 class GenerationStream(msgspec.Struct, eq=False):
-    """Tells one generation. `answers_per_prompt` choices belong to each prompt, in order.
+    """Events of one generation. `answers_per_prompt` choices belong to each prompt, in order.
 
-    Where there is only one choice and no prompt to be given back, it may be said to be `alone`: what is fed to it is
-    told as well, behind the beginning, and all that the story has to know is how much was `cached`.
+    A single choice without an echo may be marked `alone`: chunks may be fed to it directly, after
+    the beginning, and this stream only has to know how many tokens were `cached`.
     """
 
     begin: Begin
@@ -76,7 +76,7 @@ class GenerationStream(msgspec.Struct, eq=False):
         self.choices[choice].feed(chunk, out)
 
     def start(self, out: list[Event]) -> None:
-        """Tell the beginning."""
+        """Emit the beginning."""
         self.begun = True
         out.append(self.begin)
 
@@ -104,7 +104,7 @@ class GenerationStream(msgspec.Struct, eq=False):
         return any(stream.cut_by_string for stream in self.choices[first : first + count])
 
     def cut_by_call(self, first: int, count: int) -> bool:
-        """Whether one of these choices was over with its only call."""
+        """Whether one of these choices ended with its only tool call."""
         return any(stream.cut_by_call for stream in self.choices[first : first + count])
 
     def generated(self) -> bool:
@@ -113,7 +113,7 @@ class GenerationStream(msgspec.Struct, eq=False):
 
     @property
     def tokens(self) -> int:
-        """How many tokens there are so far, of all choices."""
+        """Number of tokens so far, of all choices."""
         return sum(stream.generated for stream in self.choices)
 
     @property
@@ -138,21 +138,21 @@ class GenerationStream(msgspec.Struct, eq=False):
         self.closed = True
 
     def close(self) -> None:
-        """Close a silent one whose answer is over."""
+        """End a silent generation whose answer is over."""
         whole, prompt, cached = self.whole, self.begin.prompt_tokens, self.cached
         assert whole is not None
         self.used = Usage(prompt, len(whole.ids), cached if cached < prompt else prompt)
         self.closed = True
 
     def answer(self) -> Answer:
-        """Return the answer of a story that was silent, and closed."""
+        """Return the answer of a silent generation that is closed."""
         whole, used = self.whole, self.used
         assert whole is not None
         assert used is not None, "it has ended"
         return Answer(self.begin, [whole.answer()], used)
 
     def fail(self, error: SmgError, out: list[Event]) -> None:
-        """Close a generation that broke."""
+        """End a generation that broke."""
         assert not self.closed
         if self.begun:
             for stream in self.choices:
@@ -176,7 +176,7 @@ class GenerationStream(msgspec.Struct, eq=False):
         return Usage(prompt, generated, cached, reasoning)
 
     def notes(self) -> Mapping[str, int]:
-        """Return what was odd about what the model printed, and how often."""
+        """Return irregularities of the model's output, with their counts."""
         found: dict[str, int] = {}
         for stream in self.choices:
             if not stream.notes:
@@ -196,7 +196,7 @@ class GenerationStream(msgspec.Struct, eq=False):
             cached[prompt] = tokens
 
     def _echo(self, choice: int, chunk: Chunk, out: list[Event]) -> None:
-        """Give the prompt back. An engine may send a prompt's log probabilities with one choice only."""
+        """Emit the prompt. An engine may send a prompt's log probabilities with one choice only."""
         if self._echoed is None:
             self._echoed, self._prompt_logprobs = set(), {}
         if choice in self._echoed:

@@ -1,4 +1,4 @@
-"""Log probabilities of ids as log probabilities of tokens. Pure."""
+"""Logprob text: turns log probabilities of token ids into log probabilities of token texts. Pure."""
 
 from smg_node.core.generation.events import TokenLogprob, TopLogprob
 from smg_node.engines.chunk import IdLogprob

@@ -1,8 +1,9 @@
-"""How the answers to one prompt are listened to: what their engine is asked for, and what reads them.
+"""Output reader: sampling options and parser for the answers to one prompt.
 
-Markers are mostly special tokens. So where a parser reads, the engine and our detokenizer keep those, and the
-parser drops what is none of its markers; its client's own wish to skip or see them decides about the rest.
-A format may also have tokens that end an answer and say how: they are asked for as stop ids, and read.
+Markers are mostly special tokens. So where a parser reads, the engine and our detokenizer keep
+those, and the parser drops those that are none of its markers; the client's `skip_special_tokens`
+decides about the rest. A format may also have tokens that end an answer and tell how: they are
+requested as stop ids, and read.
 """
 
 from typing import Final
@@ -27,9 +28,10 @@ _NO_IDS: Final[frozenset[int]] = frozenset()
 
 
 class OutputReader:
-    """One prompt's. `ends` are ids that the parser reads at an answer's end; without `reads` there is none.
+    """Reader of one prompt's answers. `ends` are ids that the parser reads at an answer's end;
+    without `reads` there is none.
 
-    Made for each prompt, and never changed but for the parser that waits for the first answer.
+    Made for each prompt, and not changed but for the parser kept for the first answer.
     """
 
     __slots__ = (
@@ -77,7 +79,7 @@ class OutputReader:
         self._first: Parser | None = first
 
     def asked(self, sampling: Sampling) -> Sampling:
-        """Return `sampling` as the engine is to be asked for it."""
+        """Return `sampling` as it is sent to the engine."""
         if not self.reads:
             return sampling
         more = sorted(self.ends.difference(sampling.stop_token_ids))
@@ -91,9 +93,10 @@ class OutputReader:
     def stream(
         self, choice: int, sampling: Sampling, ids: TokenIds, ends: Ends, *, whole: bool = False
     ) -> ChoiceStream | PlainStream:
-        """Return what reads answer `choice`, to the prompt `ids`, drawn with `sampling` and over at `ends`.
+        """Return the stream of answer `choice`, to the prompt `ids`, drawn with `sampling` and over
+        at `ends`.
 
-        `whole` answers are seen by nobody before their end.
+        `whole` answers are only read at their end.
         """
         tokenizer, prompt = self.tokenizer, self.prompt
         parser, self._first = self._first, None
@@ -144,10 +147,10 @@ def output_reader(
     named: str = "",
     stops: frozenset[int] = frozenset(),
 ) -> OutputReader:
-    """Return how answers to `prompt`, rendered as `text`, are listened to.
+    """Return the reader of answers to `prompt`, rendered as `text`.
 
-    `stops` are ids that the format of its model reads at an answer's end. INVALID_REQUEST where the client wants the
-    model to go on behind an end that its format needs.
+    `stops` are ids that the format of its model reads at an answer's end. INVALID_REQUEST where the
+    client asks the model to go on behind an end that its format needs.
     """
     joint = printing.joint if isinstance(prompt, ChatPrompt) else None
     if joint is not None and joint.stops and sampling.ignore_eos:
@@ -169,7 +172,9 @@ def output_reader(
 
 
 def bare_parser(printing: Printing, text: str, sampling: Sampling, new_id: NewId) -> Parser:
-    """Return what reads an answer to a chat without tools that is rendered as `text` and continues no message."""
+    """Return the parser of an answer to a chat without tools, rendered as `text`, that continues no
+    message.
+    """
     return printing.scanner(
         tools=(),
         calls=False,
@@ -180,18 +185,22 @@ def bare_parser(printing: Printing, text: str, sampling: Sampling, new_id: NewId
 
 
 def may_call(prompt: ChatPrompt) -> bool:
-    """Whether what looks like a call in the answer is one."""
+    """Whether an apparent tool call in the answer is one."""
     return bool(prompt.tools) and prompt.choice.mode != "none"
 
 
 def tail_of(prompt: Prompt, text: str) -> tuple[str, bool]:
-    """Return what stands before the answer to a prompt rendered as `text`, and whether that is a message to continue."""
+    """Return the text before the answer to a prompt rendered as `text`, and whether that is a
+    message to continue.
+    """
     said = _continued(prompt) if isinstance(prompt, ChatPrompt) else None
     return (text[-TAIL_CHARACTERS:], False) if said is None else (said, True)
 
 
 def _continued(prompt: ChatPrompt) -> str | None:
-    """Return the text that the answer goes on with, None where it begins a message, or one that says nothing yet."""
+    """Return the message text that the answer continues, None where it begins a message, or one
+    without text yet.
+    """
     if not prompt.continue_final_message or not prompt.turns:
         return None
     content = prompt.turns[-1].content

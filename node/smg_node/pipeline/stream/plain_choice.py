@@ -1,7 +1,8 @@
-"""One choice's way from engine chunks to events where its text is shown as it is. Pure.
+"""Plain choice: engine chunks of one choice to events, where its text needs no parsing. Pure.
 
-No parser, no stop strings, no log probabilities: then all there is to do is to detokenize and to know the end, and
-a choice is one block of text. What it tells is what `ChoiceStream` would, for every cutting of the same ids.
+Without parser, stop strings and log probabilities, what is left is detokenizing and finding the
+end, and a choice is one block of text. Its events are those of `ChoiceStream`, for every cutting of
+the same ids.
 """
 
 from array import array
@@ -31,9 +32,10 @@ _no_ids: Final = partial(array, "I")
 class PlainStream(msgspec.Struct, eq=False):
     """Reads one choice. `feed` until `over`, or `abandon` when the generation broke.
 
-    It has at most `most` ids, and one of `ending`, which are all that mean something to `ends`, may end it; with
-    `keep_stop` a stop id is shown. With `whole` nobody sees it before it is over, and tokens that came together are
-    told as one. A struct, and made of what is worked out already: every plain request makes one.
+    It has at most `most` ids, and one of `ending`, which are all that mean something to `ends`, may
+    end it; with `keep_stop` a stop id is shown. With `whole` it is only read when it is over, and
+    tokens that came together are one delta. A struct, built from cached values: every plain request
+    makes one.
     """
 
     cut_by_string: ClassVar = False
@@ -98,7 +100,8 @@ class PlainStream(msgspec.Struct, eq=False):
     def cut_through(
         self, reader: ChunkReader, around: FrameTemplate, cached: int, room: TokenAllowance
     ) -> CutThrough | None:
-        """Return how plain chunks may go on past `feed`, which hears the next other one; None where they may not now.
+        """Return the byte path for plain chunks, which bypass `feed` until another kind comes; None
+        where it cannot be used now.
 
         `cached` is as in `CutThrough`. Not to be used once `feed` was called again.
         """
@@ -120,17 +123,17 @@ class PlainStream(msgspec.Struct, eq=False):
         )
 
     def conclude(self, out: list[Event]) -> None:
-        """End a choice that has all the ids it may have, and whose engine did not live to say so."""
+        """End a choice that has all the ids it may have, and whose engine broke before it said so."""
         if not self.over and len(self.ids) == self.most:
             self._end(out, "length", None)
 
     def cut(self, out: list[Event]) -> None:
-        """End a choice here: it may not have more ids, whatever was agreed when it began."""
+        """End a choice here: it may not have more ids, whatever was allowed when it began."""
         if not self.over:
             self._end(out, "length", None)
 
     def abandon(self, out: list[Event]) -> None:
-        """Close what is open because the generation broke; text that was held leaves first."""
+        """Close what is open because the generation broke; held text is emitted first."""
         if not self.over:
             self._say(self._detokenizer.finish(), (), out)
             if self._texts is not None:
@@ -170,14 +173,14 @@ class PlainStream(msgspec.Struct, eq=False):
         return (("stop", None) if token_id in ends.eos else None), False
 
     def texts_of(self, ids: Sequence[int]) -> list[str]:
-        """Return what the next ids print, each of them."""
+        """Return the text of each of the next ids."""
         detokenizer = self._detokenizer
         if type(detokenizer) is TableDetokenizer:
             return detokenizer.feed_all(ids)
         return [detokenizer.feed(token_id) for token_id in ids]
 
     def _say(self, text: str, ids: tuple[int, ...], out: list[Event]) -> None:
-        """Tell what `ids` print, all of it at once."""
+        """Emit the text of `ids`, all of it at once."""
         if not text:
             if ids:
                 self._silent += ids
@@ -192,7 +195,7 @@ class PlainStream(msgspec.Struct, eq=False):
         out.append(Delta(self._choice, 0, text, len(ids), (), ids))
 
     def _say_run(self, texts: list[str], ids: Sequence[int], out: list[Event]) -> None:
-        """Tell what each of `ids` prints, in a delta of its own."""
+        """Emit the text of each of `ids`, in a delta of its own."""
         if self._texts is None:
             # The block opens with the first of them.
             self._say(texts[0], (ids[0],), out)
@@ -226,7 +229,7 @@ class PlainStream(msgspec.Struct, eq=False):
 
 
 class WholeStream(PlainStream, eq=False):
-    """Reads one choice that nobody is told of: `answer` is what comes of it, as a `Collector` would have it."""
+    """Reads one choice without events: `answer` is its result, as a `Collector` would have it."""
 
     texts: list[str] = []
     """What its ids print, so far."""
@@ -259,11 +262,11 @@ class WholeStream(PlainStream, eq=False):
         self.over = True
 
     def abandon(self, out: list[Event]) -> None:
-        """Take note that the generation broke: there is no answer."""
+        """Record that the generation broke: there is no answer."""
         self.over = True
 
     def answer(self) -> Choice:
-        """Return what was said, once it is over."""
+        """Return the answer, once it is over."""
         assert self._finish is not None, "it has not finished"
         ids, said = self.ids.tolist(), self.texts
         # Where there is no text there may be ids: then there is an empty block.
@@ -282,7 +285,7 @@ class WholeStream(PlainStream, eq=False):
 def plain_stream(
     choice: int, sampling: Sampling, ends: Ends, detokenizer: Detokenizer, *, whole: bool
 ) -> PlainStream:
-    """Return what reads a choice that is drawn with `sampling`, and over at `ends`."""
+    """Return the stream of a choice that is drawn with `sampling`, and over at `ends`."""
     most = sampling.max_tokens
     assert most is not None, "prepare decides how long an answer may be"
     return PlainStream(choice, ends, ends.any, most, sampling.keep_stop, detokenizer, whole)

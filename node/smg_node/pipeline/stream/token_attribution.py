@@ -1,8 +1,9 @@
-"""What a choice's text says, and which of its tokens said it. Pure.
+"""Token attribution: a choice's parsed pieces, and which of its tokens belong to each. Pure.
 
-A token belongs to the piece that has its first character. Tokens of markers belong to none: their log
-probabilities are dropped, and they are no tokens of a thought. So text goes to the parser a token at a time;
-what a parser holds, its tokens wait for, until they are said or turn out to be a marker.
+A token belongs to the piece that has its first character. Tokens of markers belong to none: their
+log probabilities are dropped, and they do not count as reasoning tokens. So text goes to the parser
+a token at a time; while the parser holds text, its tokens wait, until the text is emitted or turns
+out to be a marker.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,9 @@ from smg_node.parsers.reading.scanner import Scanner
 
 
 class TokenAttribution:
-    """One choice's parser. With `single` nothing is said after the first complete call."""
+    """Attribution of one choice, with its parser. With `single` nothing is emitted after the first
+    complete call.
+    """
 
     __slots__ = (
         "_before_arguments",
@@ -64,14 +67,14 @@ class TokenAttribution:
             self._fresh_logprobs.append(logprob)
 
     def feed(self, text: str) -> None:
-        """Hear more text."""
+        """Feed more text to the parser."""
         if text:
             self._hear(self._parser.feed(text))
             if self._single and self.reader is not None and self.reader.out.closed:
                 self.complete = True
 
     def finish(self) -> None:
-        """Hear that no more text comes."""
+        """Tell the parser that no more text comes."""
         self._hear(self._parser.finish())
         if self.reader is None:
             # Without markers every token was drawn to be shown, also one that prints nothing.
@@ -79,7 +82,9 @@ class TokenAttribution:
             self._fresh_logprobs = []
 
     def take(self) -> tuple[Sequence[Piece], Sequence[TokenLogprob]]:
-        """Return what was said since the last time, neighbours of one kind joined, and by which tokens."""
+        """Return the pieces since the last call, neighbours of one kind joined, each with its
+        tokens.
+        """
         pieces, logprobs = self._pieces, self._logprobs
         if logprobs:
             self._logprobs = []
@@ -102,7 +107,7 @@ class TokenAttribution:
             self._fresh_tokens, self._fresh_logprobs = 0, []
 
     def _own(self, pieces: Sequence[Piece]) -> None:
-        """Decide what became of the tokens that wait, and of those that began with this text."""
+        """Assign the waiting tokens, and those that began with this text, to pieces or to none."""
         first = type(pieces[0])
         if first is Reasoning:
             self.reasoning_tokens += self._held_tokens + self._fresh_tokens
