@@ -1,1 +1,1 @@
-"""The public HTTP surface."""
+"""HTTP: the node's public surface: route table, servers, middleware, routes, ports to the node."""

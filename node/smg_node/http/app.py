@@ -1,7 +1,8 @@
-"""The HTTP server: its parts put together, its listeners, and its farewell.
+"""App: assembles routes and middleware, and the HTTP server with its listeners and its drain.
 
-Routes, middlewares and answers (`routes.py`, `middleware.py`, `reply.py`) are the same whichever server reads
-requests: our own (`direct.py`) or the framework's (`framework.py`), which is not even loaded unless it is chosen.
+Routes, middleware and replies (`route_table`, `middleware`, `reply`) are the same whichever server
+reads requests: our own (`http1_connection`) or the framework's (`aiohttp_connection`), which is not
+loaded unless it is chosen.
 """
 
 import asyncio
@@ -34,14 +35,14 @@ _FAREWELL_S: Final = 1.0
 
 
 class OtherProcesses(Protocol):
-    """What other processes of this node have to do with its requests."""
+    """Interface to other processes of this node that serve some of its requests."""
 
     def actions(self, actions: Mapping[str, Action]) -> Mapping[str, Action]:
-        """Return what each action means in this process."""
+        """Return the action of each name in this process."""
         ...
 
     def around(self, door: Dispatcher) -> Dispatcher:
-        """Return the door that clients of the public listener come to."""
+        """Return the dispatcher of the public listener."""
         ...
 
 
@@ -59,7 +60,7 @@ class App:
     bodies: BodyReader
 
     def retune(self, options: HttpOptions) -> None:
-        """Take over what may change while requests are served."""
+        """Apply options that may change while requests are served."""
         self.drain.retune(settle_s=options.settle_s, grace_s=options.grace_s)
         self.pulse.retune(commit_after_s=options.commit_after_s, keepalive_s=options.keepalive_s)
         self.joining.retune(coalesce_ms=options.coalesce_ms)
@@ -67,7 +68,7 @@ class App:
 
 
 def build_app(parts: HttpParts, elsewhere: OtherProcesses | None = None) -> App:
-    """Return the doors of both listeners and what they share."""
+    """Return the dispatchers of both listeners and the parts they share."""
     options = parts.options
     drain = Drain(settle_s=options.settle_s, grace_s=options.grace_s)
     inflight = Inflight()
@@ -85,7 +86,7 @@ def build_app(parts: HttpParts, elsewhere: OtherProcesses | None = None) -> App:
 
 
 class Server:
-    """Listens, answers, and leaves in order.
+    """Server with two listeners: listens, answers, drains and stops.
 
     `start`, then at the end `drain` (may be skipped) and `stop`. `hurry` makes a running drain cut
     what is left at once.
@@ -107,31 +108,31 @@ class Server:
 
     @property
     def address(self) -> Address:
-        """Where the public API listens, with the port that was really bound."""
+        """Address of the public API, with the port that was really bound."""
         assert self._public is not None, "the server has not started"
         return bound(self._public)
 
     @property
     def metrics_address(self) -> Address | None:
-        """Where metrics are served, or None without a port for them."""
+        """Address of the metrics, or None without a port for them."""
         return None if self._metrics is None else bound(self._metrics)
 
     @property
     def phase(self) -> Phase:
-        """How far the farewell is."""
+        """Current phase of the drain."""
         return self._app.drain.phase
 
     @property
     def aside(self) -> bool:
-        """Whether an operator set the node aside."""
+        """Whether an operator took the node out of service."""
         return self._app.drain.aside
 
     def set_aside(self, *, on: bool) -> None:
-        """Take no new work, or take it again; the node goes on listening."""
+        """Refuse new work, or accept it again; the node goes on listening."""
         self._app.drain.set_aside(self._clock.monotonic_s(), on=on)
 
     def work(self) -> OpenWork:
-        """Return what is open in this process, and who asked it lately whether it is ready."""
+        """Return the open requests of this process, and the recent readiness probers."""
         now_s, app = self._clock.monotonic_s(), self._app
         taking = not app.drain.refuses_work(now_s)
         times = app.drain.times(now_s)
@@ -144,7 +145,7 @@ class Server:
         )
 
     def farewell_times(self) -> DrainTimes:
-        """Return how long the farewell will take, or would."""
+        """Return how long the drain will take, or would."""
         return self._app.drain.times(self._clock.monotonic_s())
 
     async def start(self) -> None:
@@ -159,7 +160,7 @@ class Server:
             raise
 
     async def drain(self) -> None:
-        """Say farewell: return when every request has ended, by itself or by being cut."""
+        """Drain: return when every request has ended, by itself or by being cut."""
         drain, inflight = self._app.drain, self._app.inflight
         # From now on only: nobody else waits for requests to end.
         inflight.tell(self._changed.set)
@@ -179,12 +180,12 @@ class Server:
                 continue
 
     def wait_for(self, outliving: DetachedWork) -> None:
-        """Let a farewell wait for this too, and cut it with the requests."""
+        """Make the drain wait for this work too, and cut it with the requests."""
         self._app.inflight.outliving = outliving
         outliving.changed = self._changed.set
 
     def hurry(self) -> None:
-        """Cut what is left now, in a drain under way or in the next one."""
+        """Cut what is left now, in a drain in progress or in the next one."""
         self._hurried = True
         self._changed.set()
 
@@ -205,7 +206,7 @@ class Server:
         self._app.joining.close()
 
     def _retune(self, options: HttpOptions) -> None:
-        """Take over new options; where to listen stays as it was."""
+        """Apply new options; the listening addresses stay as they were."""
         self._app.retune(options)
         for listener in self._listeners:
             listener.retune(_limits(options))

@@ -1,4 +1,4 @@
-"""Limits and habits of the HTTP surface, as plain values; the wiring fills them from the settings."""
+"""HTTP options: limits and timeouts of the HTTP surface, as plain values; filled from settings."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -14,7 +14,7 @@ ServerKind: TypeAlias = Literal["direct", "aiohttp"]
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """Everything about listening, reading, writing and draining. Sizes in bytes, times in seconds.
+    """Options of listening, reading, writing and draining. Sizes in bytes, times in seconds.
 
     `metrics_listen` may be empty: then there is no second port. `request_s` is the longest a request
     may take; a client can only ask for less.

@@ -1,4 +1,4 @@
-"""What the wiring hands to the HTTP surface."""
+"""HTTP parts: everything that the wiring hands to the HTTP surface."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who answers here: the node's name, the product's version and commit."""
+    """Identity of the node: its name, the product's version and commit."""
 
     node: str
     version: str
@@ -52,12 +52,13 @@ class Identity:
 
 @dataclass(slots=True)
 class HttpParts:
-    """The node, as the HTTP surface sees it.
+    """The node's parts as the HTTP surface uses them.
 
-    `reading` are the limits of those readers that belong to no dialect. `dialects` maps a dialect's name
-    (`chat`, `completions`) to it. `history` returns what remembers, built when it is first asked for. `settings` returns the node's configuration without secrets, for
-    `/get_server_info`. `options`, `reading` and `dialects` may be exchanged while the node serves, by `retune`
-    only: who keeps something made of the options hears of it.
+    `reading` are the limits of those readers that belong to no dialect. `dialects` maps a dialect's
+    name (`chat`, `completions`) to it. `history` returns the history service, built at its first
+    call. `settings` returns the node's configuration without secrets, for `/get_server_info`.
+    `options`, `reading` and `dialects` may be exchanged while the node serves, by `retune` only,
+    which informs parts that keep values derived from the options.
     """
 
     identity: Identity
@@ -100,7 +101,9 @@ class HttpParts:
     def retune(
         self, options: HttpOptions, reading: ReaderOptions, dialects: Mapping[str, Dialect]
     ) -> None:
-        """Serve with these from the next request on; what is listened on and as whom cannot change."""
+        """Serve with these from the next request on; listening addresses and identity cannot
+        change.
+        """
         self.options, self.reading, self.dialects = options, reading, dialects
         for heard in self.heard:
             heard(options)

@@ -1,4 +1,4 @@
-"""Limits and habits of the HTTP surface and its readers, as the settings choose them."""
+"""HTTP settings: makes the options of the HTTP surface and of its body readers from settings."""
 
 from dataclasses import fields
 
@@ -8,7 +8,7 @@ from smg_node.http.http_options import HttpOptions
 
 
 def reader_options(settings: Settings) -> ReaderOptions:
-    """Return how bodies are read."""
+    """Return the options of body readers."""
     limits = settings.limits
     same = {field.name for field in fields(ReaderOptions)} & set(dict(limits))
     return ReaderOptions(
@@ -20,7 +20,7 @@ def reader_options(settings: Settings) -> ReaderOptions:
 
 
 def http_options(settings: Settings) -> HttpOptions:
-    """Return how the surface listens, reads, writes and drains."""
+    """Return the options of listening, reading, writing and draining."""
     http, stream = settings.http, settings.stream
     return HttpOptions(
         listen=str(http.listen),

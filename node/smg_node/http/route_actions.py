@@ -1,7 +1,8 @@
-"""What each `action` of the table of routes means: the routes, put together.
+"""Route actions: builds the function behind each `action` of the route table, most of them lazily.
 
-What every node answers from its first minute on is here at once: generations, models, probes. What operators ask for,
-and what many nodes are never asked, is loaded with the first request for it; that takes one to five milliseconds.
+Routes that every node serves from its start are built at once: generations, models, probes.
+Operator routes, and those that many nodes never serve, are loaded with the first request for them;
+that takes one to five milliseconds.
 """
 
 from collections.abc import Mapping
@@ -51,7 +52,7 @@ def build_actions(
     inflight: Inflight,
     probers: Probers,
 ) -> Mapping[str, Action]:
-    """Return the action of every name in the table of routes."""
+    """Return the action of every name in the route table."""
     return {
         **_for_tenants(parts, bodies, pulse, joining),
         **_of_texts(parts, bodies, pulse),

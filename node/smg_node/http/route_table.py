@@ -1,8 +1,9 @@
-"""Every route of the node in one literal table: the router and `/openapi.json` both come from it.
+"""Route table: every route of the node as a literal; source of the router and `/openapi.json`.
 
 A path's last part may be `{name}` (one segment) or `{name+}` (the rest, slashes included). `action`
-names what answers (`actions.py`). `body` and `answer` name schemas of `schemas.py`, `headers` are what a client
-should send besides, or may, if there is a `?` behind the name.
+names the function that answers (`route_actions`). `body` and `answer` name schemas of
+`openapi/schemas`, `headers` are request headers that a client should send, or may, if there is a
+`?` behind the name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +38,7 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A route and the parts of the path it names."""
+    """A route and the values of its path parameters."""
 
     route: Route
     values: Mapping[str, str]
@@ -47,7 +48,7 @@ NO_VALUES: Final[Mapping[str, str]] = {}
 
 
 class WrongMethodError(SmgError):
-    """The path exists, but not for this method; `allow` lists those it exists for."""
+    """The path exists, but not for this method; `allow` lists its methods."""
 
     def __init__(self, method: str, path: str, allow: Sequence[str]) -> None:
         self.allow = ", ".join(allow)
@@ -219,7 +220,7 @@ def _chosen(methods: Mapping[str, Route], method: str, path: str) -> Route:
 
 
 def _match(pattern: Sequence[str], path: str) -> dict[str, str] | None:
-    """Return the named parts; a client may percent-encode the slashes of a part."""
+    """Return the path parameters; a client may percent-encode the slashes of one."""
     parts = path.split("/")
     values: dict[str, str] = {}
     for index, expected in enumerate(pattern):

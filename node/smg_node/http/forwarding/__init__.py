@@ -1,1 +1,1 @@
-"""Forwarding."""
+"""Forwarding: requests that a data process passes on to its control process."""

@@ -1,4 +1,4 @@
-"""Where a chunked body ends, told from its frames alone: what is in the chunks may look like anything. Pure."""
+"""Chunked body end: finds the end of a chunked body in its frames, without its content. Pure."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ _LINE_BYTES_MAX: Final = 8192
 
 
 class ChunkedEnd:
-    """Watches a chunked body pass, cut anywhere. One that is not well framed has no end."""
+    """Follows a chunked body, cut anywhere. One that is not well framed has no end."""
 
     __slots__ = ("_broken", "_last", "_left", "_line", "reached")
 
@@ -20,7 +20,7 @@ class ChunkedEnd:
         self._broken = False
 
     def count(self, data: bytes) -> None:
-        """Note what passed; what follows the end is nobody's."""
+        """Feed passed bytes; bytes after the end are ignored."""
         at = 0
         while at < len(data) and not (self.reached or self._broken):
             if self._left:

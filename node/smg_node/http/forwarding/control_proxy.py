@@ -1,10 +1,11 @@
-"""The door of a data process: what its control process answers is passed on to that, byte for byte, both ways.
+"""Control proxy: passes a data process's control requests to the control process, byte for byte.
 
     client ──▶ data process ──▶ control process, over a UNIX socket
 
-Which process answers is a column of the table of routes. A request that is passed on keeps its head, its body as it arrives,
-and its client's address, which the control process believes from nobody else; its answer goes to the client as it comes.
-When either side goes away, so does the other. Without a control process the client is told to come again.
+A column of the route table says which process answers. A forwarded request keeps its head, its body
+as it arrives, and its client's address, which the control process accepts on no other path; its
+answer goes to the client as it comes. When either side closes, so does the other. Without a control
+process the client gets OVERLOADED with Retry-After.
 
 Such requests are rare and may be slow: there is a connection for each.
 """
@@ -32,9 +33,9 @@ _BROKEN: Final = "the body is not framed as HTTP demands"
 
 
 class Forwarding:
-    """Passes requests on to the control process at the UNIX socket `path`; also what a farewell waits for.
+    """Passes requests on to the control process at the UNIX socket `path`; a drain waits for them.
 
-    `linked` says whether there is one: a socket may be there when nobody answers.
+    `linked` says whether there is one: a socket may exist without a process behind it.
     """
 
     def __init__(self, path: str, linked: Callable[[], bool]) -> None:
@@ -48,11 +49,15 @@ class Forwarding:
         self.changed = _nothing
 
     def around(self, door: Dispatcher) -> Dispatcher:
-        """Return a door that passes on what is not for this process, and leaves the rest to `door`."""
+        """Return a dispatcher that forwards requests of the control process, and leaves the rest to
+        `door`.
+        """
         return _ForwardingDoor(self, door)
 
     def actions(self, actions: Mapping[str, Action]) -> Mapping[str, Action]:
-        """Return what this process answers itself: the routes of the control process say that it is away."""
+        """Return the actions of this process: for control routes, the error that the control
+        process is away.
+        """
         elsewhere = {route.action: _away for route in ROUTES if route.by == "control"}
         return {**actions, **elsewhere}
 
@@ -73,7 +78,7 @@ class Forwarding:
 
     @property
     def count(self) -> int:
-        """How many are on their way."""
+        """Number of requests being forwarded."""
         return len(self._open)
 
     def cut(self) -> None:
@@ -84,7 +89,9 @@ class Forwarding:
     # ── Passing on ───────────────────────────────────────────────────────────
 
     async def serve(self, incoming: HttpRequest, door: Dispatcher) -> bool:
-        """Pass a request on; where nothing came back, let `door` say so. Return whether the connection goes on."""
+        """Forward a request; if there was no answer, let `door` report that. Return whether the
+        connection goes on.
+        """
         task = asyncio.current_task()
         assert task is not None
         self._open[task] = None
@@ -137,30 +144,32 @@ class Forwarding:
 
 
 class _ForwardingDoor:
-    """See `Forwarding.around`."""
+    """Dispatcher of `Forwarding.around`."""
 
     def __init__(self, forwarding: Forwarding, door: Dispatcher) -> None:
         self._forwarding = forwarding
         self._door = door
 
     def serve(self, incoming: HttpRequest) -> Coroutine[Any, Any, bool]:
-        """Answer one request, here or elsewhere."""
+        """Answer one request, here or in the control process."""
         # No coroutine of its own around the one that matters: most requests are for this process.
         if self._forwarding.is_here(incoming):
             return self._door.serve(incoming)
         return self._forwarding.serve(incoming, self._door)
 
     def unparsed(self, line: ClientLine, error: SmgError) -> None:
-        """Answer what was no request."""
+        """Answer bytes that are no request."""
         self._door.unparsed(line, error)
 
     def cut(self, reason: str) -> None:
-        """Count a connection that a limit turned away or ended."""
+        """Count a connection that a limit refused or ended."""
         self._door.cut(reason)
 
 
 class TrustingDoor:
-    """The control process's door for requests that were passed on: their clients are who the header says."""
+    """The control process's dispatcher for forwarded requests: it takes the client's address from
+    the header.
+    """
 
     def __init__(self, door: Dispatcher) -> None:
         self._door = door
@@ -171,7 +180,7 @@ class TrustingDoor:
         return self._door.serve(incoming)
 
     def unparsed(self, line: ClientLine, error: SmgError) -> None:
-        """Answer what was no request."""
+        """Answer bytes that are no request."""
         self._door.unparsed(line, error)
 
     def cut(self, reason: str) -> None:
@@ -180,14 +189,16 @@ class TrustingDoor:
 
 
 class Trusting:
-    """What a control process has to do with requests: it answers all of them, and believes who passes them on."""
+    """The control process's side: it answers all forwarded requests, and trusts the forwarding
+    process.
+    """
 
     def actions(self, actions: Mapping[str, Action]) -> Mapping[str, Action]:
-        """Return all as they are."""
+        """Return all actions unchanged."""
         return actions
 
     def around(self, door: Dispatcher) -> Dispatcher:
-        """Return the door for what was passed on."""
+        """Return the dispatcher for forwarded requests."""
         return TrustingDoor(door)
 
 
@@ -225,7 +236,7 @@ def _is_chunked(incoming: HttpRequest) -> bool:
 
 
 async def _pass_body(incoming: HttpRequest, writer: asyncio.StreamWriter) -> None:
-    """Pass the body on as it comes; a control process that does not want it has answered, or is gone."""
+    """Forward the body as it comes; a control process that closed early has answered, or is gone."""
     chunked = _is_chunked(incoming)
     try:
         while data := await incoming.body.more():
@@ -240,7 +251,7 @@ async def _pass_body(incoming: HttpRequest, writer: asyncio.StreamWriter) -> Non
 async def _pass_answer(
     incoming: HttpRequest, reader: asyncio.StreamReader, answer: PassedAnswer
 ) -> None:
-    """Pass the answer on as it comes; `answer` says how far that went."""
+    """Forward the answer as it comes; `answer` records the progress."""
     while True:
         try:
             head = await reader.readuntil(b"\r\n\r\n")

@@ -1,7 +1,7 @@
-"""An answer that is passed on: its head as the client is to get it, and whether all of it has come. Pure.
+"""Proxied answer: rewrites a forwarded answer's head and tracks whether its body is whole. Pure.
 
-Who made it speaks HTTP as we do and ends the connection after it. What the client is told of its own connection is our
-business; everything else passes as it is.
+The control process speaks HTTP as this process does and closes the connection after it. Headers
+about the client's connection are replaced; everything else passes unchanged.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _INTERIM: Final = range(100, 200)
 
 @dataclass(slots=True)
 class PassedAnswer:
-    """How far the passing on of one answer went."""
+    """Progress of one forwarded answer."""
 
     begun: bool = False
     whole: bool = False
@@ -29,7 +29,7 @@ class PassedAnswer:
 
 
 class PassingAnswer:
-    """The answer on its way: what is still to come of it."""
+    """Forwarding state of an answer: what is still to come of it."""
 
     def __init__(
         self, head: bytes, *, interim: bool, keep_alive: bool, body: int | None, chunked: bool
@@ -43,13 +43,13 @@ class PassingAnswer:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is missing; of what has no frame, nobody can say."""
+        """Whether nothing is missing; true for an unframed body."""
         if self._left is not None:
             return self._left == 0
         return self._chunks is None or self._chunks.reached
 
     def count(self, data: bytes) -> None:
-        """Note what came of the body."""
+        """Count bytes of the body."""
         if self._left is not None:
             self._left -= len(data)
         elif self._chunks is not None:
@@ -57,7 +57,7 @@ class PassingAnswer:
 
 
 def passed_answer(head: bytes, incoming: HttpRequest) -> PassingAnswer:
-    """Return the answer whose head, blank line included, is `head`."""
+    """Return the state of an answer whose head, blank line included, is `head`."""
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     status = int(first.split(b" ", 2)[1])
     if status in _INTERIM:

@@ -1,1 +1,1 @@
-"""Message."""
+"""Message: HTTP requests and replies: heads, bodies, chunked writing, server-sent events."""

@@ -1,4 +1,4 @@
-"""Request bodies: read whole, within a size and a pace, and never more than was promised.
+"""Body reader: reads JSON request bodies whole, with limits on size, pace and inflation.
 
 A body that says it is too large is refused before any of it is read; one that turns out to be is
 refused at the first byte too many. Compressed bodies are inflated in steps, and cut as well when they
@@ -29,12 +29,12 @@ class BodyReader:
         self._stall_s = stall_s
 
     def retune(self, *, max_bytes: int, stall_s: float) -> None:
-        """Take other limits, for bodies whose reading has not begun."""
+        """Apply other limits, to bodies whose reading has not begun."""
         self._max_bytes = max_bytes
         self._stall_s = stall_s
 
     def arrived(self, request: HttpRequest) -> bytes:
-        """Return what `json` would if nothing has to be waited for or looked at; b"" otherwise, ask that then.
+        """Return the body as `json` would if it is here and plain; b"" otherwise, use `json` then.
 
         TOO_LARGE over the limit.
         """
@@ -150,7 +150,7 @@ class BodyReader:
 
 
 def is_plain(headers: Headers) -> bool:
-    """Whether such a body is JSON as it is, and is sent unasked: then there is nothing to check but its size."""
+    """Whether such a body is uncompressed JSON sent without Expect: then only its size is checked."""
     packed = headers.get("content-encoding", "identity").strip().lower() != "identity"
     return (
         headers.get("content-type") == "application/json" and not packed and "expect" not in headers

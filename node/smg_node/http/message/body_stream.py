@@ -1,6 +1,6 @@
-"""The body of a request while it arrives: bytes in from the parser, bytes out to whoever reads it.
+"""Body stream: a request body while it arrives, from the parser to its reader, with backpressure.
 
-What nobody has taken yet is bounded: beyond 64 KiB the client is not read from until somebody takes it.
+Unread bytes are bounded: beyond 64 KiB the socket is not read until the reader takes them.
 """
 
 import asyncio
@@ -15,19 +15,21 @@ HELD_MAX_BYTES: Final = 65_536
 
 
 class Flow(Protocol):
-    """Where the bytes come from."""
+    """Source of a body's bytes, which can be paused."""
 
     def pause_reading(self) -> None:
-        """Bring no more, until whoever said so says otherwise."""
+        """Stop reading, until `resume_reading` was called as often."""
         ...
 
     def resume_reading(self) -> None:
-        """Bring more again; once for every time it was paused."""
+        """Read again; once for every `pause_reading`."""
         ...
 
 
 class ArrivingBody:
-    """One body. `feed`, `end` and `fail` are the parser's, the rest is for its one reader; see `incoming.Body`."""
+    """One body. `feed`, `end` and `fail` are the parser's, the rest is for its one reader; see
+    `request_head.Body`.
+    """
 
     __slots__ = ("_failed", "_first", "_flow", "_paused", "_rest", "_waiter", "whole")
 
@@ -48,7 +50,7 @@ class ArrivingBody:
         return self.whole or self._failed
 
     def feed(self, part: bytes) -> None:
-        """Take more of it."""
+        """Append bytes."""
         rest = self._rest
         if not self._first:
             self._first = part
@@ -64,7 +66,7 @@ class ArrivingBody:
             self._wake()
 
     def end(self) -> None:
-        """Know that it is whole. What follows on the connection is another request's."""
+        """Mark it whole. Following bytes of the connection belong to another request."""
         self.whole = True
         if self._paused:
             self._paused = False
@@ -73,12 +75,14 @@ class ArrivingBody:
             self._wake()
 
     def fail(self) -> None:
-        """Know that it never will be."""
+        """Mark it broken: it never will be whole."""
         self._failed = True
         self._wake()
 
     def take(self) -> bytes:
-        """Return what is here and was not taken yet, without waiting. FramingError if it is broken."""
+        """Return the bytes that are here and not taken yet, without waiting. FramingError if it is
+        broken.
+        """
         if self._failed:
             raise FramingError
         first, rest = self._first, self._rest
@@ -95,7 +99,9 @@ class ArrivingBody:
         return first
 
     async def more(self) -> bytes:
-        """Return what came since it was last taken, b"" at the end; waits for at least a byte. FramingError."""
+        """Return the bytes since the last take, b"" at the end; waits for at least a byte.
+        FramingError.
+        """
         while not (part := self.take()) and not self.whole:
             self._waiter = asyncio.get_running_loop().create_future()
             try:
@@ -110,18 +116,18 @@ class ArrivingBody:
 
 
 class ArrivedBody(msgspec.Struct):
-    """A body that came with its head; `left` is what nobody has taken yet."""
+    """A body that came with its head; `left` are the bytes not taken yet."""
 
     left: bytes
     whole: ClassVar[bool] = True
 
     def take(self) -> bytes:
-        """Return what was not taken yet."""
+        """Return the bytes not taken yet."""
         left, self.left = self.left, b""
         return left
 
     async def more(self) -> bytes:
-        """Return what was not taken yet, b"" then."""
+        """Return the bytes not taken yet, then b""."""
         return self.take()
 
 

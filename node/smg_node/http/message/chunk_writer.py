@@ -1,6 +1,7 @@
-"""What every token of every stream comes by on its way to a client, in one step; machine code where that is built.
+"""Chunk writer: the write path of every streamed frame: SSE frame to chunk to transport at once.
 
-Both are methods, of `EventStream` and of `Wire`, and say there what they are for.
+Compiled to machine code where that is built. Both functions are methods, of `EventStream` and of
+`Wire`, which document them.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ _SIZES: Final = [b"%x\r\n" % size for size in range(2_048)]
 
 
 class Line(Protocol):
-    """A client connection, as far as a chunk needs it."""
+    """Client connection, as far as a chunk needs it."""
 
     sent_bytes: int
     """Bytes written since the connection was made."""
@@ -40,12 +41,12 @@ class Answer(Protocol):
 
     @property
     def http11(self) -> bool:
-        """Whether there are chunks at all."""
+        """Whether chunked framing is used."""
         ...
 
     @property
     def behind(self) -> bool:
-        """Whether the client has more unread than it should be given."""
+        """Whether the client has more unread bytes than it should be given."""
         ...
 
     def chunk(self, data: bytes) -> bool:
@@ -61,7 +62,7 @@ class Stream(Protocol):
 
     @property
     def wire(self) -> Answer:
-        """What it is written on."""
+        """The wire that it is written on."""
         ...
 
     @property

@@ -1,9 +1,10 @@
-"""Tokens that wait a moment for the next ones, so that a busy node writes less often.
+"""Delta coalescing: merges a stream's tokens within `coalesce_ms`, so that a busy node writes less.
 
-A stream that has not been written to for `coalesce_ms` is written to at once, so nothing waits where tokens come
-slowly. What comes sooner waits for one timer, the same for all streams of this loop: it fires `coalesce_ms` after the
-first of them began to wait, and everything that waits goes out in that one wake-up. So nothing waits for longer than
-that. Borders of blocks, the first text of a block and the end take along what waits (`core/joiner.py`).
+A stream that has not been written to for `coalesce_ms` is written to at once, so no token waits
+where tokens come slowly. A token that comes sooner waits for one timer, the same for all streams of
+this loop: it fires `coalesce_ms` after the first of them began to wait, and all waiting tokens go
+out in that one wake-up. So none waits for longer than that. Borders of blocks, the first text of a
+block and the end take waiting tokens along (`core/generation/delta_joiner`).
 """
 
 import asyncio
@@ -21,7 +22,9 @@ _log = logging.getLogger("smg_node.http")
 
 
 class DeltaCoalescer:
-    """The timer of all streams whose tokens wait; runs only while there are any. `on_saved` hears of events saved."""
+    """Timer of all streams with waiting tokens; runs only while there are any. `on_saved` gets the
+    number of saved events.
+    """
 
     def __init__(self, *, coalesce_ms: int, on_saved: Callable[[int], None]) -> None:
         self.on_saved = on_saved
@@ -31,25 +34,25 @@ class DeltaCoalescer:
 
     @property
     def on(self) -> bool:
-        """Whether tokens of new streams are to wait for each other at all."""
+        """Whether tokens of new streams are merged at all."""
         return self.within_s > 0
 
     def retune(self, *, coalesce_ms: int) -> None:
-        """Take another time; what waits by now waits as long as before."""
+        """Apply another time; tokens that wait now wait as long as before."""
         self.within_s = coalesce_ms / 1000
 
     def over(self, presenter: Presenter, stream: EventStream) -> "CoalescingPresenter":
-        """Return a presenter that says the same in fewer events, some of them by itself, into `stream`."""
+        """Return a presenter that merges events, and writes some of them by itself, into `stream`."""
         return CoalescingPresenter(self, presenter, stream)
 
     def wait(self, presenter: "CoalescingPresenter") -> None:
-        """Flush this presenter with all others that wait."""
+        """Flush this presenter at the next tick."""
         self._waiting[presenter] = None
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self.within_s, self._tick)
 
     def close(self) -> None:
-        """Stop; what waits is not written."""
+        """Stop; waiting tokens are not written."""
         self._waiting.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -63,7 +66,9 @@ class DeltaCoalescer:
 
 
 class CoalescingPresenter:
-    """Renders one generation, in fewer events: what `frames` leaves out is written by the timer or by the next frames."""
+    """Renders one generation in fewer events: events that `frames` holds are written by the timer
+    or with the next frames.
+    """
 
     __slots__ = ("_behind", "_joiner", "_joining", "_presenter", "_stream", "_written_s")
 
@@ -76,9 +81,10 @@ class CoalescingPresenter:
         self._behind = False
 
     def frames(self, events: Sequence[Event]) -> bytes:
-        """Return the frames for these events and what waited, or nothing where these wait as well.
+        """Return the frames for these events and for waiting ones, or nothing where these wait as
+        well.
 
-        Nothing waits for a client that is behind: only who writes hears of that, and stops the engine.
+        Nothing waits for a client that is behind: only a write notices that, and stops the engine.
         """
         joining, now_s = self._joining, asyncio.get_running_loop().time()
         urgent = self._joiner.take(events)
@@ -94,7 +100,7 @@ class CoalescingPresenter:
         return self._presenter.answer(answer)
 
     def around(self) -> FrameTemplate | None:
-        """Return None: what is joined are events."""
+        """Return None: merging needs events."""
         return None
 
     def flush(self) -> None:

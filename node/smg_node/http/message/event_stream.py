@@ -1,8 +1,8 @@
-"""A stream of server-sent events on one wire.
+"""Event stream: server-sent events on one wire, with backpressure and a late status.
 
-The status is committed with the first bytes, so that a failure before them keeps its own. A client
-that reads slowly is waited for before the next event is even asked for, which is how it slows the
-engine down; one that reads nothing at all is cut by the sweep over connections.
+The status is committed with the first bytes, so that a failure before them keeps its own. The next
+event is not requested before a slow client has read enough, which is how it slows the engine down;
+one that reads nothing at all is cut by the sweep over connections.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _log = logging.getLogger("smg_node.http")
 
 
 class Holding:
-    """Looks after streams that hold their last words: once a turn of the loop, however many begin to."""
+    """Timer of streams that hold a frame: flushes all of them, once a turn of the loop."""
 
     __slots__ = ("_streams",)
 
@@ -35,7 +35,9 @@ class Holding:
         self._streams: list[EventStream] = []
 
     def add(self, stream: "EventStream") -> None:
-        """Have what it holds written when the loop has gone round twice, unless it was written before."""
+        """Have the held frame written when the loop has gone round twice, unless it was written
+        before.
+        """
         streams = self._streams
         if not streams:
             asyncio.get_running_loop().call_soon(self._wait)
@@ -57,7 +59,9 @@ class Holding:
 
 
 class EventStream(msgspec.Struct, eq=False):
-    """Writes events; `headers` is asked once, when the head is due: for its headers besides `HEADERS`, or for all of it."""
+    """Writes events; `headers` is called once, when the head is due: for its headers besides
+    `HEADERS`, or for the whole head.
+    """
 
     wire: Wire
     headers: Callable[[], Mapping[str, str] | Reply]
@@ -74,11 +78,13 @@ class EventStream(msgspec.Struct, eq=False):
     """Write frames at once; true if the client is behind. ConnectionError if it is gone."""
 
     def hold(self, frames: bytes, holding: Holding, *, alone: bool = False) -> None:
-        """Write frames together with what follows at once, or without it when the loop has gone round twice.
+        """Write frames together with those that follow at once, or alone when the loop has gone
+        round twice.
 
-        The end of a stream mostly comes in the wake-up of its last words, but the task of the request is
-        what says it, and that runs after the wake-up: a write less for each stream. The first words of one that is
-        `alone` are not kept: its client waits for them, and a write more costs nobody else anything.
+        The end of a stream mostly comes in the wake-up of its last tokens, but the request's task
+        writes it, and that runs after the wake-up: holding saves a write for each stream. The first
+        tokens of one that is `alone` are not held: its client waits for them, and one more write
+        delays no other stream.
         """
         if not self.committed and alone:
             self.put(frames)
@@ -87,7 +93,7 @@ class EventStream(msgspec.Struct, eq=False):
         holding.add(self)
 
     def let_go(self) -> None:
-        """Write nothing more of what is held: something else is said instead, or nobody is there."""
+        """Drop the held frame: something else is written instead, or the client is gone."""
         self.held = b""
 
     async def drained(self) -> None:
@@ -103,16 +109,16 @@ class EventStream(msgspec.Struct, eq=False):
             self.begin(frames, last=True)
 
     def ping(self) -> None:
-        """Write a comment, unless the client is gone or has not read what it has."""
+        """Write a comment, unless the client is gone or has unread bytes."""
         if not self.wire.gone and not self.wire.behind:
             self.put(PING)
 
     def break_off(self) -> None:
-        """End the connection so that nobody takes the stream for complete."""
+        """Reset the connection so that the client does not take the stream for complete."""
         self.wire.reset()
 
     def flush(self) -> None:
-        """Write what is held, unless the client is gone."""
+        """Write the held frame, unless the client is gone."""
         if self.held and not self.wire.gone:
             self.put(b"")
 

@@ -1,4 +1,4 @@
-"""Bodies and queries of the operator's routes, read field by field; every refusal names its place."""
+"""Field reader: reads operator bodies and queries field by field; every refusal names its place."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -81,9 +81,10 @@ def query_number(request: HttpRequest, key: str, default: int, *, low: int, high
 
 
 def expected_version(request: HttpRequest) -> int | None:
-    """Return the version that `If-Match` names: 0 expects nothing to be there, None (`*`) whatever is there.
+    """Return the version in `If-Match`: 0 expects nothing to be there, None (`*`) anything.
 
-    INVALID_REQUEST with status 428 if the client names none: it would write over what it has not seen.
+    INVALID_REQUEST with status 428 if the client names none: it could overwrite a value it has not
+    seen.
     """
     said = request.headers.get("if-match", "").strip()
     if not said:

@@ -1,8 +1,9 @@
-"""What a door has found about a head, so that it is not found again for the next request that has the same.
+"""Head findings: what middleware found out about a request head, cached for the next equal one.
 
-A client's requests mostly differ in nothing but their bodies, and so does what follows from their heads: the route, whose
-key it is and that it is good, which action answers. It holds as long as what it was found by: the options it was found
-under, the version of the keys, and until the key expires. A door that finds one of these changed finds all of it again.
+A client's requests mostly differ in nothing but their bodies, and so their heads lead to the same
+findings: the route, the key's owner and validity, the action. These hold as long as what they
+depend on: the options, the version of the keys, and the key's expiry. When one of these has
+changed, the middleware finds all of it again.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -66,7 +67,9 @@ class HeadHints:
 
 
 class HeadFindings:
-    """What is known of requests with one head. Each value is its own from the start, which is quickest to read."""
+    """Findings for requests with one head. Each value is its own attribute, which is quickest to
+    read.
+    """
 
     __slots__ = (
         "action", "asked", "counted", "identity", "keys_version", "method", "options", "path", "plain_body",

@@ -1,4 +1,4 @@
-"""One HTTP request on its way through the node, and what the log will say about it."""
+"""HTTP request: one request on its way through the node, with the fields of its access log line."""
 
 import asyncio
 from collections.abc import Mapping
@@ -20,10 +20,10 @@ _NO_WIRE: Final = cast("Wire", None)
 
 
 class HttpRequest(msgspec.Struct, eq=False):
-    """What a server hands to the door, and the door to a route.
+    """What a server hands to the dispatcher, and the dispatcher to a route.
 
-    A server knows the first three, and in which task it is answered; the door sets most of the others. A struct, because
-    one is made for every request, in a third of the time.
+    A server sets the first three, and the task that answers; the middleware sets most of the
+    others. A struct, because one is made for every request, in a third of the time.
     """
 
     head: Head
@@ -68,22 +68,22 @@ class HttpRequest(msgspec.Struct, eq=False):
 
     @property
     def method(self) -> str:
-        """What is to be done."""
+        """HTTP method."""
         return self.head.method
 
     @property
     def path(self) -> str:
-        """With what, still percent-encoded and without its query."""
+        """Path, still percent-encoded and without its query."""
         return self.head.path
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The parameters behind the path."""
+        """Query parameters."""
         return self.head.query
 
     @property
     def headers(self) -> Headers:
-        """What the client sent besides."""
+        """Request headers."""
         return self.head.headers
 
     @property
@@ -93,7 +93,7 @@ class HttpRequest(msgspec.Struct, eq=False):
 
     @property
     def route(self) -> Route | None:
-        """The line of the table of routes, as soon as it was found."""
+        """Its row of the route table, once found."""
         return self.standing.route
 
     @property
@@ -103,11 +103,11 @@ class HttpRequest(msgspec.Struct, eq=False):
 
     @property
     def identity(self) -> Identity:
-        """Who asks, once the guard has looked."""
+        """The caller, once authorization has run."""
         return self.standing.identity
 
     def stop(self, error: SmgError) -> None:
-        """End this request now; its client is told `error`."""
+        """End this request now; its client gets `error`."""
         if self.cut is None and self.task is not None:
             self.cut = error
             self.task.cancel()

@@ -1,8 +1,8 @@
-"""One coarse timer for all quiet streams, instead of one each per event.
+"""Keepalive: one coarse timer that writes comments into all quiet streams.
 
 It looks at every open stream a few times per interval. A stream that has not even begun for
-`commit_after_s` is begun with a comment; one that has been silent for `keepalive_s` gets a comment too,
-so that neither the client nor anything between takes it for dead.
+`commit_after_s` is begun with a comment; one that has been silent for `keepalive_s` gets a comment
+too, so that neither the client nor a proxy takes it for dead.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class KeepaliveTimer:
         self.retune(commit_after_s=commit_after_s, keepalive_s=keepalive_s)
 
     def retune(self, *, commit_after_s: float, keepalive_s: float) -> None:
-        """Take other times, for open streams as well; how long they have been quiet is kept."""
+        """Apply other times, to open streams as well; how long they have been quiet is kept."""
         before_s = self._tick_s
         shorter_s = min(commit_after_s, keepalive_s)
         self._tick_s = min(max(shorter_s / _TICKS_PER_INTERVAL, _TICK_MIN_S), _TICK_MAX_S)
@@ -60,7 +60,7 @@ class KeepaliveTimer:
             self._wind()
 
     def remove(self, stream: IdleStream) -> None:
-        """Watch it no more."""
+        """Stop watching it."""
         self._streams.pop(stream, None)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a route answers, and how it looks as the head of an HTTP message."""
+"""Reply: a route's answer, and the writer of its HTTP response head."""
 
 from collections.abc import Mapping, Sequence
 from email.utils import formatdate
@@ -22,9 +22,10 @@ LIMITS: Final = ("", None)
 
 
 class Form(msgspec.Struct, frozen=True):
-    """A head that is known but for some values: `text` has places for the date, the lines about the connection, and these.
+    """Precomputed head of an answer: `text` has places for the date, the connection lines, and some
+    values.
 
-    `limits` are the names of the headers about limits that it was made with, and `breaks` are the line breaks of its own.
+    `limits` are the names of its limit headers, and `breaks` the number of its own line breaks.
     """
 
     limits: list[str]
@@ -35,7 +36,8 @@ class Form(msgspec.Struct, frozen=True):
 class Reply(msgspec.Struct):
     """A whole answer. Header names are lower case; values must not contain line breaks.
 
-    Where there is a `form`, its head is that with these values, and says what status, content type and headers would.
+    With a `form`, its head is that with these values, equal to what status, content type and
+    headers give.
     """
 
     status: int
@@ -47,7 +49,7 @@ class Reply(msgspec.Struct):
 
 
 class Streamed(msgspec.Struct, frozen=True):
-    """An answer that has already been written, event by event."""
+    """An answer that was already written, event by event."""
 
     status: int = 200
 
@@ -58,7 +60,7 @@ def json_reply(value: Any, status: int = 200) -> Reply:
 
 
 def name_list(names: Sequence[str]) -> str:
-    """Return names that a client chose as a header value: what may not stand there becomes `?`."""
+    """Return client-chosen names as a header value: characters that may not stand there become `?`."""
     shown = [
         "".join(c if c.isascii() and (c.isalnum() or c in "_-.[]") else "?" for c in name[:64])
         for name in names[:_NAMES_SHOWN_MAX]
@@ -68,10 +70,11 @@ def name_list(names: Sequence[str]) -> str:
 
 
 class HeadWriter:
-    """Spells response heads; remembers what those of one kind have in common for the second it is good for.
+    """Writes response heads; caches the common part of one kind for the second that its date is
+    valid.
 
-    Answers of one kind have the same headers, and differ in what these say. So a kind is a text with places for the values:
-    to fill them in takes two thirds of what it takes to put the lines together.
+    Answers of one kind have the same headers with other values. So a kind is a text with places for
+    the values: filling them in takes two thirds of the time that joining the lines takes.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -103,7 +106,9 @@ class HeadWriter:
         return text.encode("utf-8", "replace")
 
     def filled(self, form: Form, values: tuple[object, ...], lines: str) -> bytes:
-        """Return a head of a known form. `lines`, about the connection, end in line breaks. AssertionError on any other."""
+        """Return a head of a known form. `lines`, about the connection, end in line breaks.
+        AssertionError on any other.
+        """
         if self._monotonic_s() >= self._until_s:
             self._turn()
         text = form.text % (self._date, lines, *values)

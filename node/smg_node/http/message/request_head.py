@@ -1,6 +1,7 @@
-"""What a server makes a request of: what its head said, and a body that may still be on its way.
+"""Request head and arriving body, as any server passes them on.
 
-There are two servers: our own (`direct.py`) and the framework's (`framework.py`). All that follows knows neither.
+There are two servers: our own (`http1_connection`) and the framework's (`aiohttp_connection`). All
+later stages depend on neither.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,11 +31,15 @@ class Body(Protocol):
         ...
 
     def take(self) -> bytes:
-        """Return what is here and was not taken yet, without waiting. FramingError if it is broken."""
+        """Return the bytes that are here and not taken yet, without waiting. FramingError if it is
+        broken.
+        """
         ...
 
     async def more(self) -> bytes:
-        """Return what came since it was last taken, b"" at the end; waits for at least a byte. FramingError."""
+        """Return the bytes since the last take, b"" at the end; waits for at least a byte.
+        FramingError.
+        """
         ...
 
 
@@ -46,10 +51,10 @@ class ClientLine(Line, Protocol):
 
 
 class Head:
-    """What the head of a request says; requests of a connection that say the same share one.
+    """Parsed head of a request; equal requests of a connection share one.
 
-    `standing` is what a door has found about it, for the next request that has it. `path` is still percent-encoded,
-    `query` decoded.
+    `standing` are the middleware's findings about it, for the next request that has it. `path` is
+    still percent-encoded, `query` decoded.
     """
 
     __slots__ = (
@@ -77,9 +82,10 @@ class Head:
 
 
 def split_target(target: str) -> tuple[str, Mapping[str, str]]:
-    """Return the path of a request target, still percent-encoded, and its parameters, decoded; the first of each counts.
+    """Return the path of a request target, still percent-encoded, and its parameters, decoded; the
+    first of each counts.
 
-    Proxies write whole URLs there; of those, only what follows the authority matters here.
+    Proxies write whole URLs there; of those, only the part after the authority matters here.
     """
     if not target.startswith("/"):
         target = _without_authority(target)

@@ -1,8 +1,8 @@
-"""The client's side of one request: bytes onto its transport, and whether it still reads them.
+"""Response writer: writes one answer to the client's transport, and knows whether it is read.
 
 Answers are written to the transport directly, head and body in one write, and a stream's frames one
-write each. That costs a fraction of what the framework's response objects cost, and it keeps all that
-follows independent of the framework. All methods but `drain` are synchronous, so that a timer may
+write each. That costs a fraction of what the framework's response objects cost, and it keeps later
+stages independent of the framework. All methods but `drain` are synchronous, so that a timer may
 call them as well as the request's own task.
 """
 
@@ -59,15 +59,17 @@ class Wire(msgspec.Struct, eq=False):
 
     @property
     def behind(self) -> bool:
-        """Whether the client has more unread than it should be given."""
+        """Whether the client has more unread bytes than it should be given."""
         return self.line.writing_paused
 
     def interim(self) -> None:
-        """Tell a client that waits for it to send its body (100 Continue)."""
+        """Write 100 Continue to a client that waits for it to send its body."""
         self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def reply(self, reply: Reply, headers: Mapping[str, str]) -> None:
-        """Write a whole answer; `headers` come on top of the reply's own. ConnectionError if gone."""
+        """Write a whole answer; `headers` come on top of the reply's own. ConnectionError if the
+        client is gone.
+        """
         assert not self.begun, "an answer begins once"
         body, form = reply.body, reply.form
         if form is not None:
@@ -99,8 +101,8 @@ class Wire(msgspec.Struct, eq=False):
     ) -> None:
         """Write the head of a stream and its first bytes in one go, its end as well if `last`.
 
-        What goes on leaves at once: its client waits for the first word. A whole answer leaves with those of its turn, as
-        `reply` has it.
+        A stream that goes on leaves at once: its client waits for the first token. A whole answer
+        leaves with the others of its loop turn, as with `reply`.
         """
         assert not self.begun, "an answer begins once"
         if not self.http11:
@@ -132,13 +134,15 @@ class Wire(msgspec.Struct, eq=False):
         self._write((self._framed(data) if data else b"") + self._terminator())
 
     def reset(self) -> None:
-        """Break the connection, so that the client cannot take what it got for the whole."""
+        """Reset the connection, so that the client cannot take the answer for whole."""
         self.keep_alive = False
         if self.line.transport is not None:
             reset(self.line.transport)
 
     async def drain(self) -> None:
-        """Wait while the client has too much unread; ConnectionError if it goes away meanwhile."""
+        """Wait while the client has too many unread bytes; ConnectionError if it goes away
+        meanwhile.
+        """
         if self.behind:
             await self.line.drained()
 
@@ -150,7 +154,7 @@ class Wire(msgspec.Struct, eq=False):
         return "\r\n".join(lines)
 
     def _connection_line(self) -> str:
-        """What must be said of the connection, where it is not what the version of HTTP implies."""
+        """Connection header, where it differs from the HTTP version's default."""
         return "connection: keep-alive" if self.keep_alive else "connection: close"
 
     def _terminator(self) -> bytes:
@@ -174,10 +178,9 @@ class Wire(msgspec.Struct, eq=False):
 
 
 def write_at_once(transport: asyncio.Transport, data: bytes) -> None:
-    """Write where the time until it leaves is what counts.
+    """Write without waiting for the end of the loop's turn.
 
-    uvloop's transports keep what they are given until the loop comes round, after all that is still to be done in
-    this turn, unless it is more than may wait.
+    uvloop's transports buffer writes until the end of the loop's turn, unless they are too large.
     """
     low, high = transport.get_write_buffer_limits()
     transport.set_write_buffer_limits(high=0)
@@ -186,10 +189,10 @@ def write_at_once(transport: asyncio.Transport, data: bytes) -> None:
 
 
 def unacknowledged_bytes(transport: asyncio.Transport) -> int:
-    """Return how many bytes the system still holds for the peer; 0 where it does not say.
+    """Return how many bytes the kernel still holds for the peer; 0 where that is unknown.
 
-    The system takes megabytes for a socket and asks for more only when a third of them is gone, so a
-    slow reader's progress shows here long before it shows in our own buffer.
+    The kernel buffers megabytes for a socket and asks for more only when a third of them is gone,
+    so a slow reader's progress shows here long before it shows in our own buffer.
     """
     raw = transport.get_extra_info("socket")
     if raw is None:

@@ -1,7 +1,7 @@
-"""Lines of the access log, made of requests that are over.
+"""Access lines: formats access log lines of many finished requests at once, column by column.
 
-Many at once, column by column in the interpreter's own functions: one by one, between everything else that a request
-does, a line would cost three times as much.
+Column by column the work is done in the interpreter's own functions: one by one, between everything
+else that a request does, a line would cost three times as much.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Whose request this is, for the audit log."""
+"""Audit caller: the caller of a request as the audit log records it."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _SOCKET: Final = "unix socket"
 
 
 def caller_of(request: HttpRequest) -> Caller:
-    """Return who asks: the id of a key, or this machine's operator."""
+    """Return the caller: the id of a key, or this machine's operator."""
     key_id = request.identity.key_id
     who = f"{_KEY}:{key_id}" if key_id else LOOPBACK
     return Caller(who, request.peer or _SOCKET, request.request_id)

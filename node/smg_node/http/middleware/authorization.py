@@ -1,6 +1,6 @@
-"""Who may ask what: with a key what its role allows; without one everyone for data, this machine for the rest.
+"""Authorization by API keys with roles; without a key, data for all and the rest for this machine.
 
-The first admin key closes both, data and the rest, to those without a key.
+The first admin key closes both, data and the rest, to callers without a key.
 
 An address alone does not prove that a request comes from this machine's operator. A proxy here speaks
 for others, and a web page open in a browser here sends what its author likes. So a request that was
@@ -35,15 +35,16 @@ _JOINING_RETRY_S: Final = 1.0
 
 
 class Guard:
-    """Lets requests pass, and says whose they are."""
+    """Authorizes requests and identifies their callers."""
 
     def __init__(self, authenticator: Authenticator) -> None:
         self._authenticator = authenticator
 
     def admit(self, request: HttpRequest, access: Access, data: DataAccess) -> Identity:
-        """Return who asks, if they may; INVALID_REQUEST, UNAUTHENTICATED, FORBIDDEN, or OVERLOADED if nobody knows yet.
+        """Return the caller; INVALID_REQUEST, UNAUTHENTICATED, FORBIDDEN, or OVERLOADED while keys
+        are not known yet.
 
-        `data` says who may use the data routes.
+        `data` says which callers may use the data routes.
         """
         if access == "public":
             return ANYBODY
@@ -106,7 +107,7 @@ def given_key(request: HttpRequest) -> str | None:
 
 
 def caller_digest(request: HttpRequest) -> str:
-    """Return 16 hexadecimal digits that stand for the key a client sent, "" if it sent none.
+    """Return 16 hexadecimal digits that identify the client's key, "" if it sent none.
 
     The credential itself goes no further than this.
     """
@@ -117,7 +118,7 @@ def caller_digest(request: HttpRequest) -> str:
 
 
 def require_operator(request: HttpRequest) -> None:
-    """Let a request pass that this machine's operator sent; FORBIDDEN otherwise."""
+    """Return if this machine's operator sent the request; FORBIDDEN otherwise."""
     if not is_loopback(request.peer):
         raise _forbidden(
             "this route answers only to the node's own machine as long as no admin key exists"
@@ -149,7 +150,7 @@ def peer_of(name: object) -> str:
 
 
 def cors_headers(headers: Headers, allowed: tuple[str, ...]) -> Mapping[str, str]:
-    """Return what lets a web page of an allowed origin read the answer; nothing for others."""
+    """Return the headers that let a web page of an allowed origin read the answer; none for others."""
     origin = headers.get("origin", "")
     if not allowed or not origin:
         return {}
@@ -165,7 +166,7 @@ def cors_headers(headers: Headers, allowed: tuple[str, ...]) -> Mapping[str, str
 
 
 def _is_own_name(host: str) -> bool:
-    """Whether a Host header cannot have come out of somebody else's DNS."""
+    """Whether a Host header cannot come from a foreign DNS name (DNS rebinding)."""
     if host.startswith("["):
         name = host[1:].partition("]")[0]
     else:

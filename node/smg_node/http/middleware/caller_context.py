@@ -1,4 +1,4 @@
-"""What surrounds a request that is worked on behind the HTTP surface: who asks, until when, how urgently."""
+"""Caller context: caller, deadline, priority and routing hints of a request, from its headers."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -20,29 +20,39 @@ _READ_TIMEOUT: Final = "x-stainless-read-timeout"
 _TIMEOUT: Final = "x-smg-timeout-ms"
 
 
-def head_hints(request: HttpRequest, options: HttpOptions) -> HeadHints:
-    """Return what the head of `request` says about generations."""
-    headers, identity = request.headers, request.identity
-    stream_s = whole_s = options.request_s
-    if _READ_TIMEOUT in headers or _TIMEOUT in headers:
-        stream_s = min(options.request_s, *_hints(headers, streamed=True))
-        whole_s = min(options.request_s, *_hints(headers, streamed=False))
-    return HeadHints(
-        stream_s=stream_s,
-        whole_s=whole_s,
-        target_worker=headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS] or None,
-        caller=caller_digest(request),
-        priority=priority_of(headers, options.claim_max),
-        tenant=identity.tenant,
-        key_id=identity.key_id,
-        upstream={} if request.trace.sampled else request.trace.headers(),
-        family=family_of(request.route),
-        shapes=options.expose_routing_headers,
-    )
+class HeadHints:
+    """Hints of a head for generations: deadline, routing, priority, caller, and form of the answer."""
+
+    __slots__ = (
+        "caller", "family", "key_id", "priority", "shapes", "stream_form", "stream_s", "target_worker", "tenant", "upstream",
+        "whole_form", "whole_s",
+    )  # fmt: skip
+
+    def __init__(self, request: HttpRequest, options: HttpOptions) -> None:
+        headers, identity = request.headers, request.identity
+        self.stream_s = self.whole_s = options.request_s
+        """How long they may take, as a stream and as one answer."""
+        if _READ_TIMEOUT in headers or _TIMEOUT in headers:
+            self.stream_s = min(options.request_s, *_hints(headers, streamed=True))
+            self.whole_s = min(options.request_s, *_hints(headers, streamed=False))
+        self.target_worker = headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS] or None
+        self.caller = caller_digest(request)
+        self.priority = priority_of(headers, options.claim_max)
+        self.tenant = identity.tenant
+        self.key_id = identity.key_id
+        self.upstream = {} if request.trace.sampled else request.trace.headers()
+        """What tells engines of the trace, if they are told the same each time."""
+        self.family = family_of(request.route)
+        """Whose names the headers about limits have."""
+        self.shapes = options.expose_routing_headers
+        """Whether their answers have the headers that most nodes' have."""
+        self.stream_form: Form | None = None
+        self.whole_form: Form | None = None
+        """The heads of their answers, as a stream and as one answer; None until one of them was told."""
 
 
 def context_of(request: HttpRequest, options: HttpOptions, *, streamed: bool) -> RequestContext:
-    """Return what is known of a request besides its body."""
+    """Return the context of a request, without its body."""
     standing = request.standing
     asked = standing.asked
     if asked is None:
@@ -69,7 +79,9 @@ def context_of(request: HttpRequest, options: HttpOptions, *, streamed: bool) ->
 
 
 def routing_key(headers: Headers, names: Sequence[str]) -> str:
-    """Return the routing key in the first of these headers that is there, "" for none; a longer one is refused."""
+    """Return the routing key in the first of these headers that is there, "" for none; a longer one
+    is refused.
+    """
     for name in names:
         key = headers.get(name, "")
         if not key:
@@ -85,10 +97,10 @@ def routing_key(headers: Headers, names: Sequence[str]) -> str:
 
 
 def _hints(headers: Headers, *, streamed: bool) -> list[float]:
-    """Return how long the client itself means to wait, in seconds, where it says so sensibly.
+    """Return the client's own timeout in seconds, where it states a sensible one.
 
-    What the official SDKs call a read timeout is a pause between bytes (600 s unless set), so it
-    bounds an answer that comes in one piece; a stream it says nothing about, and comments keep it fed.
+    The official SDKs' read timeout limits the pause between bytes (600 s unless set), so it bounds
+    an answer that comes in one piece; it does not limit a stream, which comments keep alive.
     """
     hints: list[float] = []
     for name, unit_s in ((_READ_TIMEOUT, 1.0), (_TIMEOUT, 0.001)):

@@ -1,12 +1,12 @@
-"""How a node leaves without cutting anybody off: a machine of five phases, and no clock of its own.
+"""Drain phases: state machine of a graceful shutdown, five phases, with time passed in. Pure.
 
     serving ─begin─▶ settling ─settle_s─▶ closing ─idle or grace_s─▶ cutting ─idle or cut_s─▶ over
                          └───────── hurry ──────────────▶┘
 
-Settling: readiness says no, everything else goes on while balancers notice. Where work still comes, they have not:
-then it lasts until nobody has come for a second, at most three times as long. Closing: no new
-connections, late requests are refused with a hint to come again, running ones may finish. Cutting:
-what still runs is told `server_shutting_down`. A second signal hurries to cutting from anywhere.
+Settling: readiness says no, everything else goes on while balancers notice. Where work still comes,
+they have not: then it lasts until a second without new work, at most three times as long. Closing:
+no new connections, late requests are refused with Retry-After, running ones may finish. Cutting:
+running requests end with `server_shutting_down`. A second signal hurries to cutting from anywhere.
 
 A serving node may also be *set aside* by its operator: readiness says no at once, new work is refused
 after `settle_s`, running work goes on, listeners and the operator's routes stay. That can be taken back.
@@ -29,7 +29,7 @@ LATE_MOST: Final = 2
 
 
 class Phase(IntEnum):
-    """How far the farewell is; later phases compare greater."""
+    """Phase of the drain; later phases compare greater."""
 
     SERVING = 0
     SETTLING = 1
@@ -39,7 +39,7 @@ class Phase(IntEnum):
 
 
 class Step(Enum):
-    """What the server must do now."""
+    """Action for the server to take now."""
 
     CLOSE_LISTENERS = "close_listeners"
     CUT_REQUESTS = "cut_requests"
@@ -47,7 +47,9 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DrainTimes:
-    """Seconds until new work is refused, until what is open is cut off (None: it is not), and for both from the start."""
+    """Seconds until new work is refused, until open work is cut (None: never), and for both from
+    the start.
+    """
 
     settle_left_s: float
     cut_left_s: float | None
@@ -55,7 +57,7 @@ class DrainTimes:
 
 
 class Drain:
-    """The farewell of one server. Times are seconds on the monotonic clock."""
+    """Drain of one server. Times are seconds on the monotonic clock."""
 
     def __init__(self, *, settle_s: float, grace_s: float) -> None:
         self._settle_s = settle_s
@@ -76,7 +78,7 @@ class Drain:
         """Whether readiness must say no."""
 
     def retune(self, *, settle_s: float, grace_s: float) -> None:
-        """Take other times for phases that have not begun."""
+        """Apply other times to phases that have not begun."""
         self._settle_s = settle_s
         self._grace_s = grace_s
 
@@ -90,12 +92,16 @@ class Drain:
         self.draining = on or self.phase is not Phase.SERVING
 
     def refuses_work(self, now_s: float) -> bool:
-        """Whether requests of tenants are refused: the node is set aside, and balancers had their time."""
+        """Whether requests of tenants are refused: the node is set aside, and the settling time is
+        over.
+        """
         since_s = self._aside_since_s
         return self.refusing or (since_s is not None and now_s >= self._settled_s(since_s))
 
     def takes_work(self, now_s: float) -> bool:
-        """Return whether work that came just now is taken; that it came shows that balancers have not noticed yet."""
+        """Return whether new work is accepted now; its arrival shows that balancers have not
+        noticed yet.
+        """
         if self.refuses_work(now_s):
             return False
         self._came_s = now_s
@@ -104,14 +110,14 @@ class Drain:
         return True
 
     def _settled_s(self, since_s: float) -> float:
-        """Return when work is not taken any more, by what came so far."""
+        """Return when work is not accepted any more, by the arrivals so far."""
         first_s = since_s + self._settle_s
         last_s = first_s + min(LATE_MOST * self._settle_s, self._grace_s)
         late_s = first_s if self._came_s is None else self._came_s + QUIET_S
         return min(max(first_s, late_s), last_s)
 
     def begin(self, now_s: float) -> None:
-        """Start the farewell; does nothing if it has begun."""
+        """Start the drain; does nothing if it has begun."""
         if self.phase is Phase.SERVING:
             self._since_s = now_s if self._aside_since_s is None else self._aside_since_s
             self._cut_s = max(now_s, self._since_s + self._settle_s) + self._grace_s
@@ -136,7 +142,7 @@ class Drain:
         return None if self._ends_s is None else max(0.0, self._ends_s - now_s)
 
     def times(self, now_s: float) -> DrainTimes:
-        """Return how long what is under way will take, and what is not would."""
+        """Return how long the drain in progress will take, or a future one would."""
         left_s = self.wait_s(now_s)
         patience_s = self._settle_s + self._grace_s
         match self.phase:

@@ -1,4 +1,4 @@
-"""How a failure becomes an answer: the only place that builds an error's body and headers.
+"""Error replies: turn an SmgError into status, headers and a dialect's error body; the only place.
 
 An error outside any dialect gets the OpenAI envelope, because that is what most clients parse.
 """
@@ -28,7 +28,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def internal() -> SmgError:
-    """Return the error for a mistake of ours; it says nothing about it."""
+    """Return the error for an internal mistake; it reveals no detail."""
     return SmgError(ErrorKind.INTERNAL, "the node made a mistake; it has been logged")
 
 
@@ -39,7 +39,7 @@ def error_reply(
     dialects: Mapping[str, Dialect],
     request_id: str,
 ) -> Reply:
-    """Return the answer that tells a client about `error`, in the envelope of its dialect."""
+    """Return the reply for `error`, in the envelope of its dialect."""
     dialect = dialects.get(route.dialect) if route is not None else None
     if isinstance(error, StaleSettingError | StaleLimitError):
         body = _encode({"error": openai_errors.error_object(error), "current": error.current})
@@ -60,12 +60,12 @@ def error_reply(
 
 
 def family_of(route: Route | None) -> Family:
-    """Return whose names the headers about limits have, by the route that is asked."""
+    """Return the family of limit header names, by the route."""
     return "anthropic" if route is not None and route.dialect == "messages" else "openai"
 
 
 def _retry_headers(error: SmgError) -> dict[str, str]:
-    """Return what tells the official clients whether to come again, and when."""
+    """Return the headers that tell the official clients whether to retry, and when."""
     if error.status == 501 or (error.status == 409 and error.retry_after_s is None):
         return {"x-should-retry": "false"}
     if error.status not in (409, 429, 503):

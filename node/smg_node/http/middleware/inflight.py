@@ -1,7 +1,7 @@
-"""The requests being answered now: how many there are, and a way to end those that are left.
+"""Inflight requests: counts the open ones, and ends those that are left at a shutdown.
 
-Some requests only watch, and would never end by themselves. A farewell does not wait for those: they are
-not counted, and are ended as soon as the node stops listening.
+Some requests only watch, and would never end by themselves. A drain does not wait for those: they
+are not counted, and are ended as soon as the node stops listening.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from smg_node.http.ports.drain import OpenWork
 
 
 class DetachedWork(Protocol):
-    """Work that goes on without a request, and that a farewell waits for as it does for requests."""
+    """Work without a request, for which a drain waits as it does for requests."""
 
     changed: Callable[[], None]
     """Called when there is less of it."""
@@ -29,7 +29,7 @@ class DetachedWork(Protocol):
 
 
 class Inflight:
-    """Knows every open request; tells who wants to know when one ends. `outliving` is what goes on without any."""
+    """All open requests; calls back when one ends. `outliving` is the work without a request."""
 
     def __init__(self) -> None:
         self.outliving: DetachedWork | None = None
@@ -42,7 +42,7 @@ class Inflight:
         self._changed: Callable[[], None] | None = None
 
     def tell(self, changed: Callable[[], None]) -> None:
-        """Call `changed` when one ends, from now on."""
+        """Set the callback `changed`, for when one ends."""
         self._changed = changed
         self.quiet = False
 
@@ -53,11 +53,13 @@ class Inflight:
 
     @property
     def left(self) -> int:
-        """How much a farewell waits for."""
+        """Number of requests and detached work that a drain waits for."""
         return self.count + (self.outliving.count if self.outliving is not None else 0)
 
     def work(self) -> OpenWork:
-        """Return what is open of tenants: operators and peers who look on are not waited for."""
+        """Return the tenants' open requests; a drain does not wait for watching operators and
+        peers.
+        """
         begun = [
             request.wire.begun
             for request in self.requests
@@ -83,7 +85,7 @@ class Inflight:
         return len(self._watching)
 
     def watch(self, request: HttpRequest) -> None:
-        """Take an open request for one that only watches, from now on."""
+        """Mark an open request as one that only watches."""
         del self.requests[request]
         self._watching[request] = None
         self.quiet = False
@@ -96,7 +98,7 @@ class Inflight:
             request.stop(shutting_down())
 
     def cut(self) -> None:
-        """End every open request; its client is told that the node is shutting down. And what has no request."""
+        """End every open request, with a shutdown error for its client, and all detached work."""
         if self.outliving is not None:
             self.outliving.cut()
         for request in [*self.requests, *self._watching]:
@@ -104,7 +106,7 @@ class Inflight:
 
 
 def shutting_down() -> SmgError:
-    """Return what a client hears whose request outlived the node."""
+    """Return the error for a client whose request did not end before the node."""
     return SmgError(
         ErrorKind.OVERLOADED,
         "the node shut down before this request was finished",
@@ -114,7 +116,7 @@ def shutting_down() -> SmgError:
 
 
 def draining(*, leaving: bool) -> SmgError:
-    """Return what a client hears who comes to a node that is leaving, or was set aside."""
+    """Return the error for a client that comes to a node that is leaving, or was set aside."""
     doing = "is shutting down" if leaving else "was drained by its operator"
     return SmgError(
         ErrorKind.OVERLOADED,

@@ -1,9 +1,9 @@
-"""What happens to every request before and after its route, in one place and one order.
+"""Middleware: the steps around every route, in one place and one order.
 
-request id → trace → route → cross-origin rules → draining → who may ask → the route itself → one
-envelope for whatever failed → headers → access log and metrics. No other code builds an error's body,
-and none but this one decides whether a connection goes on. What is found about a head holds for the next
-request that has it (`standing.py`).
+Request id → trace → route → cross-origin rules → draining → authorization → the route itself → one
+envelope for every error → headers → access log and metrics. No other code answers an error, and no
+other code decides whether a connection goes on. Findings about a head hold for the next request
+that has it (`head_findings`).
 """
 
 import asyncio
@@ -52,7 +52,7 @@ _EXPOSED: Final = (
 
 
 class Middleware:
-    """The door of one listener: answers each request by the action its route names."""
+    """Dispatcher of one listener: answers each request by the action its route names."""
 
     def __init__(
         self,
@@ -120,11 +120,13 @@ class Middleware:
             wire.reply(reply, {"x-request-id": request_id, "request-id": request_id})
 
     def cut(self, reason: str) -> None:
-        """Count a connection that a limit turned away or ended."""
+        """Count a connection that a limit refused or ended."""
         self._parts.meters.connection_refused(reason)
 
     def _open(self, request: HttpRequest) -> HeadFindings:
-        """Give a request its names, its trace and the wire that its answer goes by; return what is known of its head."""
+        """Set a request's ids, its trace and the wire of its answer; return the findings about its
+        head.
+        """
         parts, head = self._parts, request.head
         request.received_s = self._monotonic_s()
         request.received_ms = now_ms = self._now_ms()
@@ -149,7 +151,7 @@ class Middleware:
         return standing
 
     def _stranger(self, head: Head) -> HeadFindings:
-        """Return what is known of a head before anything is decided about it."""
+        """Return findings about a new head, with nothing decided yet."""
         parts = self._parts
         standing = HeadFindings(head.method[:16], head.path[:PATH_LOGGED_MAX])
         standing.options = parts.options
@@ -167,7 +169,7 @@ class Middleware:
         return trace
 
     def _failed(self, request: HttpRequest, error: BaseException) -> Reply | Streamed:
-        """Return the answer to what went wrong; raise it again where nobody is left to be told."""
+        """Return the reply for an error; raise it again where the client is gone."""
         if isinstance(error, SmgError):
             return self._error(request, error)
         if isinstance(error, asyncio.CancelledError):
@@ -181,7 +183,7 @@ class Middleware:
         return self._mistake(request)
 
     def _admit(self, request: HttpRequest) -> Action:
-        """Return what answers a request that may be answered, and remember it for the next one with its head."""
+        """Return the action for an admitted request, and cache it for the next one with its head."""
         if request.method == "OPTIONS":
             return self._preflight
         standing, keys = request.standing, self._parts.authenticator
@@ -206,7 +208,7 @@ class Middleware:
         return action
 
     def _refuse_late(self, request: HttpRequest, route: Route) -> None:
-        """Refuse what comes too late: anything once the node leaves, new work once it was set aside."""
+        """Refuse late requests: all of them once the node leaves, new work once it was set aside."""
         if self._drain.refusing:
             raise draining(leaving=True)
         if not self._drain.draining or route.access != "data":
@@ -217,7 +219,7 @@ class Middleware:
             raise draining(leaving=False)
 
     async def _preflight(self, request: HttpRequest) -> Reply:
-        """Answer a browser that asks whether a page may ask."""
+        """Answer a browser's CORS preflight."""
         method = request.headers.get("access-control-request-method", request.method)
         found = self._router.find(method, request.path)
         request.standing.route = found.route
@@ -231,7 +233,7 @@ class Middleware:
         return Reply(204)
 
     def _allow_origin(self, request: HttpRequest) -> Mapping[str, str]:
-        """Let a page read the answer, if it may; return the headers that say so."""
+        """Return the headers that let a page read the answer, if its origin is allowed."""
         allowed = cors_headers(request.headers, self._parts.options.cors_allowed_origins)
         if "access-control-allow-origin" in allowed:
             allowed = {**allowed, "access-control-expose-headers": _EXPOSED}
@@ -276,7 +278,7 @@ class Middleware:
         self._record_line(request)
 
     def _counted(self, standing: HeadFindings, status: int) -> tuple[Tally, Spread, Tally | None]:
-        """Return where such requests are counted that end in this way."""
+        """Return the metric cell of requests that end in this way."""
         meters, route = self._parts.meters, standing.route
         path = _UNKNOWN if route is None else route.path
         tenant = standing.identity.tenant
@@ -287,7 +289,7 @@ class Middleware:
 
 
 def _given_id(headers: Headers, names: Sequence[str]) -> str:
-    """Return the id in the first of these headers that is there, if it is one that can be taken over; else ""."""
+    """Return the id in the first of these headers that is there, if it is valid; else ""."""
     for name in names:
         if name in headers:
             return headers[name] if _REQUEST_ID.fullmatch(headers[name]) else ""

@@ -1,4 +1,4 @@
-"""Which class of work a request is, by its header `x-smg-priority`."""
+"""Priority of a request: its class of work, from the header `x-smg-priority`."""
 
 from typing import Final
 
@@ -10,7 +10,9 @@ HEADER: Final = "x-smg-priority"
 
 
 def priority_of(headers: Headers, most: Priority) -> Priority:
-    """Return the class that a client claims, `most` if it claims a more urgent one; INVALID_REQUEST for no class."""
+    """Return the class that a client claims, `most` if it claims a more urgent one; INVALID_REQUEST
+    for an unknown one.
+    """
     if HEADER not in headers:
         return "default"
     claimed = headers[HEADER].strip().lower()

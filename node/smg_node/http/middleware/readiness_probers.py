@@ -1,4 +1,4 @@
-"""Who asks whether this node is ready: load balancers, mostly, and which of them have not heard yet that it is not."""
+"""Readiness probers: load balancers that poll readiness, and the answer each of them got last."""
 
 from typing import Final
 
@@ -12,14 +12,14 @@ _AGENT_CHARACTERS_MAX: Final = 80
 
 
 class Probers:
-    """Remembers them, by address and by what they call themselves."""
+    """Recent probers, by address and user agent."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, str], tuple[float, bool]] = {}
         """When and what, the latest last."""
 
     def note(self, address: str, agent: str, now_s: float, *, ready: bool) -> None:
-        """Know what somebody was told just now."""
+        """Record the answer that a prober got just now."""
         key = (address, agent[:_AGENT_CHARACTERS_MAX])
         self._told.pop(key, None)
         self._told[key] = (now_s, ready)
@@ -27,7 +27,7 @@ class Probers:
             del self._told[next(iter(self._told))]
 
     def views(self, now_s: float) -> tuple[Prober, ...]:
-        """Return who asked within the last minute, the latest last."""
+        """Return the probers of the last minute, the latest last."""
         return tuple(
             Prober(address, agent, now_s - told_s, ready)
             for (address, agent), (told_s, ready) in self._told.items()

@@ -1,4 +1,4 @@
-"""The shape of what all nodes count in `/openapi.json`, and an example of it."""
+"""Cluster metrics schemas for `/openapi.json`, with an example."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""`/openapi.json`: the table of routes and the schemas, as an OpenAPI 3.1 document."""
+"""OpenAPI document: `/openapi.json` (OpenAPI 3.1), built from the route table and the schemas."""
 
 from collections.abc import Iterable
 from typing import Any, Final

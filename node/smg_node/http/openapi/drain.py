@@ -1,4 +1,4 @@
-"""The shape of how far a member is with taking no more work in `/openapi.json`, and an example of it."""
+"""Drain status schema for `/openapi.json`, with an example."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,6 +1,7 @@
-"""The page about errors for those who get one, made from the kinds of errors there are.
+"""Error reference: the Markdown page of all kinds of errors, for users.
 
-`python -m smg_node.http.openapi.error_reference` prints it; `deploy/reference/errors.md` is its output.
+`python -m smg_node.http.openapi.error_reference` prints it; `deploy/reference/errors.md` is its
+output.
 """
 
 import sys
@@ -76,7 +77,9 @@ _TOLD: Final[dict[ErrorKind, tuple[str, str]]] = {
 
 
 def render_errors_reference() -> str:
-    """Return the whole page, one row for each kind in the order of their statuses, ending with a line feed."""
+    """Return the whole page, one row for each kind in the order of their statuses, ending with a
+    line feed.
+    """
     kinds = sorted(ErrorKind, key=lambda kind: HTTP_STATUS[kind])
     return _HEAD + "".join(map(_row, kinds))
 

@@ -1,4 +1,4 @@
-"""One example of each body and answer that operators write and read, for `/openapi.json`."""
+"""Examples for `/openapi.json`: one of each body and answer that operators write and read."""
 
 from collections.abc import Mapping
 from typing import Any, Final

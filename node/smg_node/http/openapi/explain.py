@@ -1,4 +1,4 @@
-"""What `/v1/cluster/explain/{id}` tells, for `/openapi.json`: its schemas, and one example."""
+"""Explain schemas for `/openapi.json`: the answer of `/v1/cluster/explain/{id}`, with an example."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The shapes of responses and conversations in `/openapi.json`, and an example of some."""
+"""History schemas for `/openapi.json`: responses and conversations, with some examples."""
 
 from collections.abc import Mapping
 from typing import Any, Final

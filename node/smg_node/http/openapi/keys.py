@@ -1,4 +1,4 @@
-"""The shapes of API keys in `/openapi.json`, and an example of each."""
+"""Keys in `/openapi.json`: schemas of API keys, with an example of each."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The shapes of limits in `/openapi.json`, and an example of each."""
+"""Limit schemas for `/openapi.json`, with an example of each."""
 
 from collections.abc import Mapping
 from typing import Any, Final

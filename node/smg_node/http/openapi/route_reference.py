@@ -1,6 +1,7 @@
-"""The operator's page about routes, made from the table of routes.
+"""Route reference: the operator's Markdown page of all routes, made from the route table.
 
-`python -m smg_node.http.openapi.route_reference` prints it; `deploy/reference/http.md` is its output.
+`python -m smg_node.http.openapi.route_reference` prints it; `deploy/reference/http.md` is its
+output.
 """
 
 import sys

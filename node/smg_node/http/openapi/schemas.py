@@ -1,6 +1,7 @@
-"""The shapes that `/openapi.json` names: the outer form of bodies and answers, not every parameter.
+"""Schemas for `/openapi.json`: the outer form of bodies and answers, not every parameter.
 
-Readers check bodies, not these: what a body may hold beyond them is in the documentation of each API.
+Bodies are validated by the readers, not by these: further fields are in the documentation of each
+API.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The shape of what requests used in `/openapi.json`, and an example of it."""
+"""Usage schema for `/openapi.json`, with an example."""
 
 from collections.abc import Mapping
 from typing import Any, Final

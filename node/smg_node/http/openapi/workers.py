@@ -1,4 +1,4 @@
-"""What `/workers` takes and tells, for `/openapi.json`: its schemas."""
+"""Worker schemas for `/openapi.json`: bodies and answers of `/workers`."""
 
 from collections.abc import Mapping
 from typing import Any, Final

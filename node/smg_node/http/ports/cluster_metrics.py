@@ -1,4 +1,4 @@
-"""What the HTTP surface shows of what all nodes count, and whom it asks."""
+"""Cluster metrics port: metrics of all nodes, as the HTTP surface reads them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
@@ -9,7 +9,8 @@ import msgspec
 class NumberRow(msgspec.Struct, frozen=True):
     """One series: the values of the labels that its metric has, and its number.
 
-    Of a histogram there are several numbers: how many were not above each bound, how many there were, and their sum.
+    A histogram has several numbers: the cumulative count of each bucket, the total count, and the
+    sum.
     """
 
     labels: Sequence[str]
@@ -17,9 +18,10 @@ class NumberRow(msgspec.Struct, frozen=True):
 
 
 class NodeNumbers(msgspec.Struct, frozen=True):
-    """What one node counts. `at_s` is the reading of its own clock, which only differences mean something of.
+    """Metrics of one node. `at_s` is its own monotonic clock, of which only differences are
+    meaningful.
 
-    `rows` are by the metric's name; `cut` counts what was too much for one answer.
+    `rows` are by the metric's name; `cut` counts rows that were too many for one answer.
     """
 
     version: str
@@ -33,14 +35,14 @@ class NodeNumbers(msgspec.Struct, frozen=True):
 
 
 class ClusterNumbers(msgspec.Struct, frozen=True):
-    """What all nodes say, by name. `silent` did not answer, and why."""
+    """Metrics of all nodes, by name. `silent` are those that did not answer, with the reason."""
 
     nodes: Mapping[str, NodeNumbers]
     silent: Mapping[str, str]
 
 
 class MetricsService(Protocol):
-    """What is counted in the whole cluster."""
+    """Metrics of the whole cluster."""
 
     async def numbers(self, names: Collection[str]) -> ClusterNumbers:
         """Ask all living nodes for the metrics of these names; OVERLOADED if too many ask at the same time."""

@@ -1,4 +1,4 @@
-"""What is said of a node that takes no new work: what is open there, what it still looks after, who asks it."""
+"""Drain port: the drain status of a member: open work, duties, and its readiness probers."""
 
 from typing import Literal, Protocol, TypeAlias
 
@@ -10,7 +10,7 @@ work, and finishes what is open. drained: nothing is open. leaving: it was told 
 
 
 class Prober(msgspec.Struct, frozen=True):
-    """Somebody who asks whether a node is ready, and what he was told `ago_s` ago, which was the last time."""
+    """A client that polls readiness, and the answer it got `ago_s` ago, which was the last time."""
 
     address: str
     agent: str
@@ -20,7 +20,7 @@ class Prober(msgspec.Struct, frozen=True):
 
 
 class OpenWork(msgspec.Struct, frozen=True):
-    """What is open in one process or more: of tenants, since operators who look on are no work."""
+    """Open work of one process or more: of tenants, since watching operators are not counted."""
 
     requests: int = 0
     """Whose answer has not begun."""
@@ -40,12 +40,14 @@ class OpenWork(msgspec.Struct, frozen=True):
 
     @property
     def left(self) -> int:
-        """How much has to end before nothing is open."""
+        """Amount of work that has to end before nothing is open."""
         return self.requests + self.streams + self.background
 
 
 class Duties(msgspec.Struct, frozen=True):
-    """What a node does for all others, and hands over when it says goodbye; `spooled`: turns wait on its disk."""
+    """What a node does on behalf of all, and hands over at shutdown; `spooled`: turns wait on its
+    disk.
+    """
 
     limits: int = 0
     workers: int = 0
@@ -53,9 +55,9 @@ class Duties(msgspec.Struct, frozen=True):
 
 
 class DrainView(msgspec.Struct, frozen=True):
-    """How far a member is. Of one that is gone only `name`, `boot` and `stage` say anything.
+    """Drain status of a member. Of one that is gone only `name`, `boot` and `stage` are set.
 
-    `patience_s` is how long it would take from being told to stop until it cuts off what is open.
+    `patience_s` is how long it would take from a stop signal until it cuts open work.
     """
 
     name: str
@@ -67,11 +69,12 @@ class DrainView(msgspec.Struct, frozen=True):
 
 
 class DrainService(Protocol):
-    """What is known of members that are taken out of service."""
+    """Drain status of members that are taken out of service."""
 
     async def draining(self, name: str) -> DrainView:
-        """Return how far a member is.
+        """Return the drain status of a member.
 
-        NOT_FOUND for a stranger, UPSTREAM_TIMEOUT or UPSTREAM_FAILED for one that lives and does not say.
+        NOT_FOUND for an unknown member, UPSTREAM_TIMEOUT or UPSTREAM_FAILED for one that lives and
+        does not answer.
         """
         ...

@@ -1,4 +1,4 @@
-"""What the routes of responses and conversations ask of the history behind them."""
+"""History port: responses and conversations, as the HTTP routes call them."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MadeResponse(Protocol):
-    """A response that is about to be made, or under way. Who reads `told` owns it."""
+    """A response that is about to be made, or in progress. The reader of `told` owns it."""
 
     @property
     def id(self) -> str:
@@ -28,22 +28,22 @@ class MadeResponse(Protocol):
 
     @property
     def generation(self) -> Run:
-        """What it comes from."""
+        """Its generation run."""
         ...
 
     @property
     def wish(self) -> GenerateRequest:
-        """What is generated."""
+        """Its generation request."""
         ...
 
     @property
     def failure(self) -> SmgError | None:
-        """What it failed with, as soon as that is about to be told."""
+        """Its error, as soon as that is about to be sent."""
         ...
 
     @property
     def over(self) -> bool:
-        """Whether its terminal event is among those told last."""
+        """Whether its terminal event is among the last events."""
         ...
 
     @property
@@ -53,12 +53,12 @@ class MadeResponse(Protocol):
 
     @property
     def known(self) -> int:
-        """How many items there are with its history."""
+        """Number of items with its history."""
         ...
 
     @property
     def used(self) -> int:
-        """How many of them the model is shown."""
+        """Number of items that the model is shown."""
         ...
 
     @property
@@ -73,11 +73,13 @@ class MadeResponse(Protocol):
 
     @property
     def last_words(self) -> Sequence[NumberedEvent]:
-        """The events that ended it, for a reader who was stopped before it got them."""
+        """The events that ended it, for a reader that was stopped before it got them."""
         ...
 
     def told(self) -> AsyncIterator[Sequence[NumberedEvent]]:
-        """Yield events, once; never raises SmgError. The terminal one comes after the response was kept."""
+        """Yield events, once; never raises SmgError. The terminal one comes after the response was
+        stored.
+        """
         ...
 
     def body(self) -> bytes:
@@ -86,7 +88,7 @@ class MadeResponse(Protocol):
 
 
 class RegisteredResponse(Protocol):
-    """A response that is made for nobody in particular; its row is in the store."""
+    """A response that belongs to no request; its row is in the store."""
 
     @property
     def id(self) -> str:
@@ -95,7 +97,7 @@ class RegisteredResponse(Protocol):
 
     @property
     def made(self) -> MadeResponse:
-        """What is being made; somebody else reads what it tells."""
+        """The response being made; another reader reads its events."""
         ...
 
     def body(self) -> bytes:
@@ -103,21 +105,23 @@ class RegisteredResponse(Protocol):
         ...
 
     def attend(self) -> AsyncGenerator[Sequence[NumberedEvent], None]:
-        """Return its events as they are said, for its own client; without its end if it is not made here any more."""
+        """Return its events as they come, for its own client; without its end if another node makes
+        it now.
+        """
         ...
 
 
 class MadeSummary(Protocol):
-    """A compaction under way."""
+    """A compaction in progress."""
 
     @property
     def run(self) -> Run:
-        """What it comes from."""
+        """Its generation run."""
         ...
 
     @property
     def wish(self) -> GenerateRequest:
-        """What is generated."""
+        """Its generation request."""
         ...
 
     async def body(self) -> bytes:
@@ -126,7 +130,7 @@ class MadeSummary(Protocol):
 
 
 class Responses(Protocol):
-    """Responses of all tenants; of another one's, nothing is there."""
+    """Responses of all tenants; those of another tenant do not exist for the caller."""
 
     async def create(
         self,
@@ -138,20 +142,23 @@ class Responses(Protocol):
         why_cut: Callable[[], SmgError | None],
         held: "HeldKey | None" = None,
     ) -> MadeResponse:
-        """Return a response that has not begun, with its history read and checked, made under a key if there is one."""
+        """Return a response that has not begun, with its history read and checked, under its key if
+        there is one.
+        """
         ...
 
     async def reserve(
         self, ask: ResponseRequest, asked: IdempotencyKey, context: RequestContext, access: Access
     ) -> "HeldKey | PriorResult | None":
-        """Return a key to make it under, or what was made under it before; None where nothing is kept.
+        """Return a key for a response, or its earlier result; None where nothing is stored.
 
-        CONFLICT while it is being made, or if the key is another request's; OVERLOADED without the store.
+        CONFLICT while it is being made, or if the key is another request's; OVERLOADED without the
+        store.
         """
         ...
 
     def registers(self, ask: ResponseRequest, access: Access) -> bool:
-        """Return whether what is asked for goes on without its client: `register` it then, without awaiting."""
+        """Return whether it outlives its request; then call `register`, without awaiting between."""
         ...
 
     async def register(
@@ -163,13 +170,16 @@ class Responses(Protocol):
         routing_key: str = "",
         held: "HeldKey | None" = None,
     ) -> RegisteredResponse:
-        """Return a registered response under way; RATE_LIMITED or OVERLOADED where it cannot be had."""
+        """Return a registered response in progress; RATE_LIMITED or OVERLOADED where it cannot be
+        had.
+        """
         ...
 
     def attend(self, run: RegisteredResponse) -> AsyncIterator[Sequence[NumberedEvent]]:
-        """Return the events of a response for whoever asked for it in the foreground, each at once.
+        """Return the events of a registered response for its own client in the foreground, each at
+        once.
 
-        Closing them before their end says that he has left. SmgError if they cannot go on.
+        Closing them before their end means that the client has left. SmgError if they cannot go on.
         """
         ...
 
@@ -183,7 +193,7 @@ class Responses(Protocol):
         ...
 
     async def count(self, ask: ResponseRequest, context: RequestContext, access: Access) -> int:
-        """Return how many tokens its prompt would have."""
+        """Return the number of tokens of its prompt."""
         ...
 
     async def compact(
@@ -203,7 +213,7 @@ class Responses(Protocol):
         ...
 
     async def delete(self, access: Access, response_id: str) -> None:
-        """Forget it; NOT_FOUND."""
+        """Delete it; NOT_FOUND."""
         ...
 
     async def cancel(self, access: Access, response_id: str) -> bytes:
@@ -212,10 +222,10 @@ class Responses(Protocol):
 
 
 class Conversations(Protocol):
-    """Conversations of all tenants; NOT_FOUND `conversation_not_found` for those that are not there."""
+    """Conversations of all tenants; NOT_FOUND `conversation_not_found` for unknown ones."""
 
     async def create(self, access: Access, items: Sequence[ItemDoc], metadata: bytes) -> bytes:
-        """Keep a new one; return its object."""
+        """Store a new one; return its object."""
         ...
 
     async def retrieve(self, access: Access, conversation_id: str) -> bytes:
@@ -223,11 +233,11 @@ class Conversations(Protocol):
         ...
 
     async def update(self, access: Access, conversation_id: str, metadata: bytes) -> bytes:
-        """Give it other metadata; return its object."""
+        """Replace its metadata; return its object."""
         ...
 
     async def delete(self, access: Access, conversation_id: str) -> None:
-        """Forget it."""
+        """Delete it."""
         ...
 
     async def list_items(
@@ -247,29 +257,29 @@ class Conversations(Protocol):
         ...
 
     async def delete_item(self, access: Access, conversation_id: str, item_id: str) -> bytes:
-        """Take an item out; return the conversation's object."""
+        """Unlink an item; return the conversation's object."""
         ...
 
 
 class History(Protocol):
-    """All of it."""
+    """Services of history."""
 
     @property
     def responses(self) -> Responses:
-        """What was answered."""
+        """Responses of all tenants."""
         ...
 
     @property
     def conversations(self) -> Conversations:
-        """What is said in one place."""
+        """Conversations of all tenants."""
         ...
 
     @property
     def store_timeout_s(self) -> float:
-        """How long one operation of the store may take."""
+        """Time limit of one operation of the store, in seconds."""
         ...
 
     @property
     def context_headers(self) -> Sequence[str]:
-        """Names of headers that hooks of the store are told of."""
+        """Names of request headers that are passed to the store's hooks."""
         ...

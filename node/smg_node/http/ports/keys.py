@@ -1,4 +1,4 @@
-"""What the HTTP surface asks of the API keys of the cluster."""
+"""Key port: API keys of the cluster, as the HTTP surface manages them."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol
@@ -27,7 +27,7 @@ class KeyView(msgspec.Struct, frozen=True):
 
 
 class KeyRequest(msgspec.Struct, frozen=True):
-    """A key somebody wants to have; `expires_in_s` is None for one that does not expire."""
+    """A key to be created; `expires_in_s` is None for one that does not expire."""
 
     tenant: str
     role: Role
@@ -36,7 +36,7 @@ class KeyRequest(msgspec.Struct, frozen=True):
 
 
 class NewKey(msgspec.Struct, frozen=True):
-    """A key that was made, and its text: the only time it is seen. `closes`: it is the first admin key."""
+    """A created key, and its text: the only time it is shown. `closes`: it is the first admin key."""
 
     view: KeyView
     text: str
@@ -67,11 +67,11 @@ class KeyService(Protocol):
         ...
 
     def create(self, wish: KeyRequest) -> NewKey:
-        """Make a key that is good on all nodes; CONFLICT if there is no room."""
+        """Create a key that is valid on all nodes; CONFLICT if there is no room."""
         ...
 
     def revoke(self, key_id: str, *, force: bool) -> RevokedKey:
-        """Make a key worthless on all nodes.
+        """Revoke a key on all nodes.
 
         NOT_FOUND; CONFLICT `last_admin_key` for the last one unless `force`, which opens the cluster again;
         CONFLICT `key_of_file` for one that a file of this node says.

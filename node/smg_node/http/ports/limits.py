@@ -1,4 +1,4 @@
-"""What the HTTP surface shows of the cluster's limits, and whom it asks."""
+"""Limit port: limits of the cluster and their use, as the HTTP surface reads and changes them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -9,7 +9,7 @@ from smg_node.core.errors import ErrorKind, SmgError
 
 
 class AmountView(msgspec.Struct, frozen=True):
-    """So many units in each window. Cost is in millionths of the currency."""
+    """Units allowed in each window. Cost is in millionths of the currency."""
 
     unit: str
     amount: int
@@ -18,7 +18,9 @@ class AmountView(msgspec.Struct, frozen=True):
 
 
 class LimitRival(msgspec.Struct, frozen=True):
-    """What was written without knowledge of the rule that counts. Without any amounts it took the rule away."""
+    """A concurrent write that lost against the rule in force. Without any amounts it removed the
+    rule.
+    """
 
     version: str
     owner: str
@@ -28,7 +30,8 @@ class LimitRival(msgspec.Struct, frozen=True):
 
 
 class LimitView(msgspec.Struct, frozen=True):
-    """The limit of one scope. `rule` is the scope of what counts: another one if a `*` speaks of this scope.
+    """Limit of one scope. `rule` is the scope of the rule in force: another one if a `*` covers
+    this scope.
 
     Version "0" says that this scope has no rule of its own.
     """
@@ -51,7 +54,9 @@ class LimitView(msgspec.Struct, frozen=True):
 
 
 class NodeUse(msgspec.Struct, frozen=True):
-    """What one node says of one limit in its present window. `given` is what the owner gave it and has not back."""
+    """Use of one limit on one node in its present window. `given` is what the owner gave it and has
+    not back.
+    """
 
     window: int
     state: str
@@ -64,7 +69,8 @@ class NodeUse(msgspec.Struct, frozen=True):
 
 
 class LimitUse(msgspec.Struct, frozen=True):
-    """One limit in the window of this moment, added up over the nodes that answered and are in that window.
+    """Use of one limit in the current window, summed over the nodes that answered and are in that
+    window.
 
     `spent` has what is reserved for answers under way in it. `minted` and `pool` are the owner's, None if there is
     none. `not_adopted` are nodes not known to go by this version of the limits.
@@ -92,9 +98,10 @@ class LimitUse(msgspec.Struct, frozen=True):
 
 
 class LimitUses(msgspec.Struct, frozen=True):
-    """What all nodes say. `silent` did not answer, and why; `exact` if what is added up is all there is.
+    """Use of limits on all nodes. `silent` did not answer, and why; `exact` if the sums are
+    complete.
 
-    `cut` counts what more there is than is shown. `rows` are the halves of each node's book.
+    `cut` counts limits that are not shown. `rows` are the halves of each node's book.
     """
 
     uses: Sequence[LimitUse]
@@ -105,14 +112,16 @@ class LimitUses(msgspec.Struct, frozen=True):
 
 
 class LimitChange(msgspec.Struct, frozen=True):
-    """What a write did: the rule before, and now; None where there was none."""
+    """Result of a write: the rule before, and now; None where there was none."""
 
     before: LimitView | None
     now: LimitView | None
 
 
 class StaleLimitError(SmgError):
-    """Another version is there than the one that was named; `current` is what is there, None for nothing."""
+    """The current version is another one than the named; `current` is the current rule, None for
+    none.
+    """
 
     def __init__(self, scope: str, current: LimitView | None) -> None:
         self.current: Final = current
@@ -131,7 +140,7 @@ class LimitService(Protocol):
 
     @property
     def fields(self) -> Collection[str]:
-        """What the body of a change may say."""
+        """Fields of a change's body."""
         ...
 
     def limits(self) -> Sequence[LimitView]:
@@ -143,25 +152,27 @@ class LimitService(Protocol):
         ...
 
     def limit(self, scope: str) -> LimitView:
-        """Return the rule that counts for a scope; NOT_FOUND `limit_not_found`, INVALID_REQUEST for no scope."""
+        """Return the rule in force for a scope; NOT_FOUND `limit_not_found`, INVALID_REQUEST for an
+        invalid one.
+        """
         ...
 
     async def use(self, scope: str, *, rows: bool) -> LimitUses:
-        """Return what is spent of it in the whole cluster now; of a `*` for each that is in use."""
+        """Return its use in the whole cluster now; of a `*` for each scope in use."""
         ...
 
     async def use_of_all(self) -> LimitUses:
-        """Return what is spent of all limits in the whole cluster now, the fullest first."""
+        """Return the use of all limits in the whole cluster now, the fullest first."""
         ...
 
     def change(self, scope: str, body: Mapping[str, Any], *, version: int | None) -> LimitChange:
         """Set it everywhere.
 
-        INVALID_REQUEST names the field that is wrong; StaleLimitError where another version is there. None
-        writes over whatever is there; 0 expects nothing.
+        INVALID_REQUEST names the field that is wrong; StaleLimitError where another version is
+        there. None overwrites any version; 0 expects nothing.
         """
         ...
 
     def unset(self, scope: str, *, version: int | None) -> LimitChange:
-        """Take it away everywhere; NOT_FOUND `limit_not_set` if this scope has none of its own."""
+        """Remove it everywhere; NOT_FOUND `limit_not_set` if this scope has none of its own."""
         ...

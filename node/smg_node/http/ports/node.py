@@ -1,4 +1,4 @@
-"""What the HTTP surface asks of the node behind it."""
+"""Node port: models, workers, tokens, health and cluster, as the HTTP surface uses them."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,8 @@ from smg_node.core.journey import Journey
 
 
 class ParserView(msgspec.Struct, frozen=True):
-    """How one part of a model's answers is read: the parser's name, its options, and what decided for it.
+    """How one part of a model's answers is parsed: the parser's name, its options, and their
+    source.
 
     `source` is settings, worker, response template, chat template, configuration, name or nothing; `evidence` is
     what was found there.
@@ -24,7 +25,7 @@ class ParserView(msgspec.Struct, frozen=True):
 
 
 class ParsersView(msgspec.Struct, frozen=True):
-    """How a model's answers are read. `warnings` are disagreements between what was found."""
+    """How a model's answers are parsed. `warnings` are contradictions between the sources."""
 
     reasoning: ParserView
     tools: ParserView
@@ -83,7 +84,7 @@ class WorkerView(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class WorkerRequest:
-    """A worker as somebody registers it; None is what was not said, and a default or the URL counts."""
+    """A worker to be registered; None where it is not said, and a default or the URL decides."""
 
     url: str
     model: str | None = None
@@ -97,7 +98,7 @@ class WorkerRequest:
 
 @dataclass(frozen=True, slots=True)
 class WorkerChange:
-    """What an operator changes of a worker; None stays as it is, an empty `api_key` or `model` is taken away.
+    """Change of a worker; None stays as it is, an empty `api_key` or `model` is removed.
 
     `labels` replace all that there are; `bootstrap_port` becomes one of them. `draining` is whether it gets no
     new work.
@@ -115,7 +116,7 @@ class WorkerChange:
 
 
 class WorkerSight(msgspec.Struct, frozen=True):
-    """What one node says of a worker that it looks at. `age_ms` is how long ago it said so."""
+    """One node's view of a worker that it probes. `age_ms` is the age of that view."""
 
     up: bool
     reason: str
@@ -123,7 +124,7 @@ class WorkerSight(msgspec.Struct, frozen=True):
 
 
 class ClusterWorkerView(msgspec.Struct, frozen=True):
-    """One worker as the cluster holds it, and what each node says of it.
+    """One worker of the cluster, with each node's view of it.
 
     `status` is this node's own judgement, `probers` who is in charge of looking, `sights` what the nodes
     said by name. Open requests and tokens are those of this node (`mine`) and, as told by them, of all others
@@ -162,7 +163,7 @@ class Tokenized(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """What the probes report.
+    """Result of the probes.
 
     `reasons` say why the node is not ready, empty when it is; `degraded` what is not as it should be
     although it serves.
@@ -237,7 +238,9 @@ class ClusterEvent(msgspec.Struct, frozen=True):
 
 
 class KeyringView(msgspec.Struct, frozen=True):
-    """The keyring, by fingerprint: which key encrypts, who holds which, who could not be asked."""
+    """The keyring, by fingerprint: the encrypting key, its holders, members that could not be
+    asked.
+    """
 
     primary: str
     keys: Mapping[str, Sequence[str]]
@@ -245,7 +248,7 @@ class KeyringView(msgspec.Struct, frozen=True):
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """What is known of the request `wanted`, as `node` found out: its journeys, newest first.
+    """Journeys of the request `wanted`, as `node` found them, newest first.
 
     `silent` are the members that could not be asked, each with the reason.
     """
@@ -257,7 +260,7 @@ class Explained(msgspec.Struct, frozen=True):
 
 
 class Catalog(Protocol):
-    """Which models there are."""
+    """Served models."""
 
     def models(self) -> Sequence[ModelView]:
         """Return every served model, sorted by id."""
@@ -292,7 +295,7 @@ class Workers(Protocol):
         ...
 
     def cluster_workers(self) -> Sequence[ClusterWorkerView]:
-        """Return every worker with what each node says of it, sorted by id."""
+        """Return every worker with each node's view of it, sorted by id."""
         ...
 
     def add(self, wish: WorkerRequest) -> WorkerView:
@@ -300,7 +303,7 @@ class Workers(Protocol):
         ...
 
     def change(self, worker_id: str, change: WorkerChange) -> WorkerView:
-        """Change what is known of a worker, on every node; return it as it is then."""
+        """Change a worker on every node; return it as it is then."""
         ...
 
     def drain(self, worker_id: str) -> WorkerView:
@@ -316,27 +319,30 @@ class Workers(Protocol):
         ...
 
     async def probe(self, worker_id: str) -> WorkerView:
-        """Look at a worker now, at most 3 s."""
+        """Probe a worker now, at most 3 s."""
         ...
 
     async def loads(self) -> Sequence[Mapping[str, Any]]:
-        """Return what each ready worker says of its load, one row a rank, failures as rows with `error`."""
+        """Return each ready worker's own load report, one row a rank, failures as rows with
+        `error`.
+        """
         ...
 
 
 class Explainer(Protocol):
-    """What became of requests, on any node."""
+    """Journeys of requests, on any node."""
 
     async def explain(self, wanted: str, *, node: str = "") -> Explained:
-        """Return every journey of a request's or an answer's id, within seconds; `node` asks that one only.
+        """Return every journey of a request's or an answer's id, within seconds; `node` asks that
+        one only.
 
-        NOT_FOUND `request_not_found` where nobody who answers knows any.
+        NOT_FOUND `request_not_found` where no node that answers has any.
         """
         ...
 
 
 class HealthReport(Protocol):
-    """Whether this node is well."""
+    """Health of this node."""
 
     def health(self) -> Health:
         """Return the present state."""
@@ -359,18 +365,18 @@ class Cluster(Protocol):
         ...
 
     def join(self, peers: Sequence[str]) -> None:
-        """Try to find these nodes from now on, for ever; INVALID_REQUEST for what cannot be an address."""
+        """Try to find these nodes from now on, for ever; INVALID_REQUEST for an invalid address."""
         ...
 
     def leave(self) -> None:
-        """Begin to drain, say goodbye, and stop; returns at once."""
+        """Begin to drain, announce the leave, and stop; returns at once."""
         ...
 
     async def set_aside(self, name: str, *, on: bool) -> MemberRow:
-        """Let that member take no new work, or take it again; return what this node now sees of it.
+        """Make that member refuse new work, or take it again; return this node's view of it then.
 
-        NOT_FOUND for a stranger, CONFLICT for one that is not alive or is leaving, UPSTREAM_FAILED if it
-        does not answer.
+        NOT_FOUND for an unknown one, CONFLICT for one that is not alive or leaving, UPSTREAM_FAILED
+        if it does not answer.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What the HTTP surface asks of the state that all nodes share: settings, the audit log, sessions, digests.
+"""Shared state port: cluster settings, audit log, sessions and state digests.
 
 Versions are 64 bits, more than a double holds, so they are text wherever a client sees them.
 """
@@ -12,7 +12,7 @@ from smg_node.core.errors import ErrorKind, SmgError
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Whose request it is: `who` as far as it is known, from which address, under which request id."""
+    """Caller of a request: `who` as far as it is known, from which address, under which request id."""
 
     who: str
     address: str
@@ -23,7 +23,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class SettingRival(msgspec.Struct, frozen=True):
-    """A value written without knowledge of the one that counts."""
+    """A concurrent write that lost against the value in force."""
 
     value: Any
     version: str
@@ -34,9 +34,10 @@ class SettingRival(msgspec.Struct, frozen=True):
 class SettingView(msgspec.Struct, frozen=True):
     """One setting that may be changed while the cluster runs.
 
-    `value` is the cluster's word where `is_set`, `own` this node's; `effective` is what it runs, `source`
-    whose word that is: cluster, node (its file, environment or flags) or default. `ignored` is why this node
-    does not follow the cluster, empty where it does. `about` says what may be set: kind, range, default, help.
+    `value` is the cluster's where `is_set`, `own` this node's; `effective` is what it runs,
+    `source` where that comes from: cluster, node (its file, environment or flags) or default.
+    `ignored` is why this node does not follow the cluster, empty where it does. `about` describes
+    the setting: kind, range, default, help.
     """
 
     key: str
@@ -54,7 +55,7 @@ class SettingView(msgspec.Struct, frozen=True):
 
 
 class SettingProblem(msgspec.Struct, frozen=True):
-    """Why a value is refused. `where` is its JSON path."""
+    """Reason why a value is refused. `where` is its JSON path."""
 
     key: str
     message: str
@@ -62,14 +63,14 @@ class SettingProblem(msgspec.Struct, frozen=True):
 
 
 class SettingChange(msgspec.Struct, frozen=True):
-    """What a write did: the cluster's value before (None: it was not set) and the setting now."""
+    """Result of a write: the cluster's value before (None: it was not set) and the setting now."""
 
     before: Any
     now: SettingView
 
 
 class StaleSettingError(SmgError):
-    """Another version is there than the one that was named; `current` is what is there."""
+    """The current version is another one than the named; `current` is the current setting."""
 
     def __init__(self, current: SettingView) -> None:
         self.current: Final = current
@@ -81,7 +82,7 @@ class StaleSettingError(SmgError):
 
 
 class SettingDifference(msgspec.Struct, frozen=True):
-    """One setting for which two sides differ: their values, and whose word each is."""
+    """One setting for which two sides differ: their values, and the source of each."""
 
     key: str
     left: Any
@@ -91,11 +92,11 @@ class SettingDifference(msgspec.Struct, frozen=True):
 
 
 class ConfigState(msgspec.Struct, frozen=True):
-    """What a node says that it runs.
+    """Digests of a node's configuration, as it reports them.
 
-    `hash` is over the cluster's settings as it follows them: equal on all nodes soon after a change.
-    `effective` is over all live settings with its own words in them: differs where nodes are started
-    differently. Empty while nothing has been heard.
+    `hash` is over the cluster's settings as it follows them: equal on all nodes soon after a
+    change. `effective` is over all live settings with its own values in them: differs where nodes
+    are started differently. Empty before the first report.
     """
 
     hash: str
@@ -110,35 +111,37 @@ class SettingsService(Protocol):
         ...
 
     def setting(self, key: str) -> SettingView:
-        """Return one, set or not; NOT_FOUND `setting_not_found` for a key that cannot be."""
+        """Return one, set or not; NOT_FOUND `setting_not_found` for an unknown key."""
         ...
 
     def change(self, key: str, value: Any, *, version: int | None) -> SettingChange:
         """Set it everywhere.
 
-        INVALID_REQUEST says what is wrong with key or value; StaleSettingError where another version is there.
-        None writes over whatever is there; 0 expects nothing.
+        INVALID_REQUEST says what is wrong with key or value; StaleSettingError where another
+        version is there. None overwrites any version; 0 expects nothing.
         """
         ...
 
     def unset(self, key: str, *, version: int | None) -> SettingChange:
-        """Go back to each node's own word; NOT_FOUND if it is not set."""
+        """Return to each node's own value; NOT_FOUND if it is not set."""
         ...
 
     def restore(self, values: Mapping[str, Any]) -> Sequence[SettingChange]:
-        """Set all of these, None unsets; nothing is written if one of them cannot be."""
+        """Set all of these, None unsets; nothing is written if one of them is refused."""
         ...
 
     def check(self, values: Mapping[str, Any]) -> Sequence[SettingProblem]:
-        """Return what is wrong with these, without effect."""
+        """Return the problems of these values, without effect."""
         ...
 
     async def difference(self, node: str) -> Sequence[SettingDifference]:
-        """Compare what this node was told (left) with the cluster (right), or with what `node` runs."""
+        """Compare this node's own values (left) with the cluster's (right), or with those of
+        `node`.
+        """
         ...
 
     def states(self) -> Mapping[str, ConfigState]:
-        """Return what each living node says that it runs, this one included, sorted by name."""
+        """Return the configuration digests of each living node, this one included, sorted by name."""
         ...
 
 
@@ -146,7 +149,7 @@ class SettingsService(Protocol):
 
 
 class AuditView(msgspec.Struct, frozen=True):
-    """One change that somebody made. Ids sort by time; `address` is where the request came from."""
+    """One recorded change. Ids sort by time; `address` is where the request came from."""
 
     id: str
     time_ms: int
@@ -161,7 +164,8 @@ class AuditView(msgspec.Struct, frozen=True):
 
 
 class AuditQuery(msgspec.Struct, frozen=True):
-    """Which rows: all that match what is not empty. `before` and `after` are ids, neither is included.
+    """Filter of rows: those that match every non-empty field. `before` and `after` are ids, neither
+    is included.
 
     `action` matches whole or up to a dot: `worker` is `worker.add` as well.
     """
@@ -176,12 +180,12 @@ class AuditQuery(msgspec.Struct, frozen=True):
 
 
 class AuditService(Protocol):
-    """What was changed, by whom, on any node."""
+    """Audit log of changes on any node."""
 
     def record(
         self, caller: Caller, action: str, subject: str, *, before: Any = None, after: Any = None
     ) -> None:
-        """Write it down on every node. Never fails a change: what cannot be kept is logged."""
+        """Record a change on every node. Never fails a change: a row that cannot be kept is logged."""
         ...
 
     def rows(self, query: AuditQuery) -> Sequence[AuditView]:
@@ -208,10 +212,10 @@ class NamespaceView(msgspec.Struct, frozen=True):
 
 
 class StateView(msgspec.Struct, frozen=True):
-    """All replicated state of this node, and the digest of all of it.
+    """All replicated state of this node, and its digest.
 
-    `held`: it has taken in what the cluster had when it joined.
-    `members` are the others that were asked, by name: the namespaces that differ there, or why nobody knows.
+    `held`: it has taken in what the cluster had when it joined. `members` are the others that were
+    asked, by name: the namespaces that differ there, or why that is unknown.
     """
 
     node: str
@@ -241,9 +245,9 @@ class StateService(Protocol):
 
 
 class SessionView(msgspec.Struct, frozen=True):
-    """Where the requests of one routing key go. `id` is the hash under which the cluster knows it.
+    """Worker of one routing key. `id` is the hash under which the cluster knows the key.
 
-    `node` is who said so last and `age_ms` how long ago; `why` how the worker was chosen.
+    `node` is the last writer and `age_ms` the age of that; `why` how the worker was chosen.
     """
 
     id: str

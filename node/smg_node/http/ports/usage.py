@@ -1,4 +1,4 @@
-"""What the HTTP surface shows of what requests used, and whom it asks."""
+"""Usage port: usage of all tenants, as the HTTP surface reads it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, Protocol, TypeAlias
@@ -11,7 +11,9 @@ ASPECTS: Final[tuple[Aspect, ...]] = ("hour", "day", "tenant", "key", "model")
 
 
 class UsageQuery(msgspec.Struct, frozen=True):
-    """Whose usage, when: whole UTC hours since the epoch, `first` and before `end`. None is everybody's, everything's."""
+    """Filter of usage: whole UTC hours since the epoch, `first` and before `end`. None is all of
+    them.
+    """
 
     first: int
     end: int
@@ -22,7 +24,9 @@ class UsageQuery(msgspec.Struct, frozen=True):
 
 
 class Amounts(msgspec.Struct, frozen=True):
-    """So much was used. Cached tokens are a part of the prompt's; cost is in millionths of the currency."""
+    """Amounts used. Cached tokens are a part of the prompt's; cost is in millionths of the
+    currency.
+    """
 
     requests: int = 0
     refused: int = 0
@@ -33,7 +37,9 @@ class Amounts(msgspec.Struct, frozen=True):
 
 
 class UsageRow(msgspec.Struct, frozen=True):
-    """What is apart by some aspects. `hour` is that in which it, or its day, begins; None where rows are put together."""
+    """Usage for one combination of aspects. `hour` is when its hour or day begins; None where rows
+    are summed up.
+    """
 
     hour: int | None
     tenant: str
@@ -43,9 +49,10 @@ class UsageRow(msgspec.Struct, frozen=True):
 
 
 class UsageSums(msgspec.Struct, frozen=True):
-    """What all nodes say. `silent` did not, and why; `exact` if nothing is missing.
+    """Usage on all nodes. `silent` did not answer, and why; `exact` if nothing is missing.
 
-    `first` and `end` are the hours that are summed up. `cut` counts rows that were too many, and are one.
+    `first` and `end` are the hours that are summed up. `cut` counts excess rows, which are merged
+    into one.
     """
 
     first: int
@@ -61,5 +68,5 @@ class UsageService(Protocol):
     """The usage of the whole cluster."""
 
     async def usage(self, wish: UsageQuery) -> UsageSums:
-        """Sum up what all nodes know; OVERLOADED if too many ask at the same time."""
+        """Sum up the usage on all nodes; OVERLOADED if too many ask at the same time."""
         ...

@@ -1,1 +1,1 @@
-"""Routes."""
+"""Routes: the HTTP routes, by audience: inference, stored, cluster, tenants, workers, node."""

@@ -1,8 +1,9 @@
-"""The other server: the framework's protocol with our limits on it.
+"""aiohttp connection: the alternative server, aiohttp's protocol under this node's limits.
 
-It serves what our own (`direct.py`) serves, at several times the cost, and is there for two reasons: it is what that
-one is compared with, and what a node falls back to by a setting. What the framework lacks is added here: our limits, and
-JSON for those whose request cannot be parsed.
+It serves what our own (`http1_connection`) serves, at several times the cost, and exists for two
+reasons: it is the reference that our own is compared with, and a setting falls back to it. Missing
+features of the framework are added here: our limits, and JSON errors for requests that cannot be
+parsed.
 """
 
 import asyncio
@@ -67,7 +68,7 @@ class FrameworkConnection(RequestHandler):
         self.peer = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start, or turn the client away."""
+        """Start, or refuse the client."""
         # Not an isinstance: uvloop's transports do not inherit from asyncio's.
         transport = cast("asyncio.Transport", transport)
         if not self._listener.admit(self, transport):
@@ -77,7 +78,7 @@ class FrameworkConnection(RequestHandler):
         super().connection_made(transport)
 
     def retune(self, transport: asyncio.Transport, limits: ConnectionLimits) -> None:
-        """Take other limits from now on; the framework's own hold for new connections only."""
+        """Apply other limits from now on; the framework's own hold for new connections only."""
         self._limits = limits
         transport.set_write_buffer_limits(high=limits.slow_client_bytes)
 
@@ -87,7 +88,7 @@ class FrameworkConnection(RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; the first ones of a head start its clock."""
+        """Feed bytes; the first ones of a head start its timeout."""
         if self._refused:
             return
         if self.head_since_s is None and not self.busy:
@@ -106,14 +107,14 @@ class FrameworkConnection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> StreamResponse:
-        """Answer what could not be parsed, in our envelope."""
+        """Answer a request that could not be parsed, in our error envelope."""
         self.head_since_s = None
         large = isinstance(exc, LineTooLong) or message == _TOO_MANY_HEADERS
         self._listener.door.unparsed(self, head_too_large() if large else no_request())
         return _Verdict(keep_alive=False)
 
     def overdue(self, transport: asyncio.Transport, now_s: float) -> str:
-        """Return which limit this connection has broken by now, or "" for none."""
+        """Return which limit this connection exceeds now, or "" for none."""
         since_s = self.head_since_s
         if since_s is not None and now_s - since_s > self._limits.header_read_s:
             return "header_timeout"
@@ -127,7 +128,7 @@ class FrameworkConnection(RequestHandler):
             self.transport.close()
 
     def cut(self) -> None:
-        """End what is being answered."""
+        """Cancel the request that is being answered."""
         self.force_close()
 
     async def drained(self) -> None:
@@ -136,7 +137,7 @@ class FrameworkConnection(RequestHandler):
 
 
 class _StreamBody:
-    """A body in the framework's stream; see `incoming.Body`."""
+    """A body in the framework's stream; see `request_head.Body`."""
 
     __slots__ = ("_stream",)
 
@@ -164,7 +165,7 @@ class _StreamBody:
 
 
 class _Verdict(StreamResponse):
-    """Tells the framework that the answer is written, and whether the connection goes on."""
+    """Return value for the framework: the answer is written, and whether the connection goes on."""
 
     def __init__(self, *, keep_alive: bool) -> None:
         super().__init__()
@@ -178,14 +179,14 @@ class _Verdict(StreamResponse):
         return self._goes_on
 
     async def prepare(self, request: BaseRequest) -> None:
-        """Do nothing: the head is out."""
+        """Do nothing: the head is written."""
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Do nothing: the body is out."""
+        """Do nothing: the body is written."""
 
 
 def framework_listener(door: Dispatcher, limits: ConnectionLimits) -> Listener:
-    """Return a listener whose connections the framework speaks on."""
+    """Return a listener with connections of the framework's protocol."""
     server = Server(_serve(door), request_factory=_begin, handler_cancellation=True)
     return Listener(door, limits, lambda listener: FrameworkConnection(server, listener))
 
@@ -230,11 +231,13 @@ def _serve(door: Dispatcher) -> Callable[[BaseRequest], Awaitable[StreamResponse
 
 
 class _NoAccessLog(AbstractAccessLogger):
-    """Ours is written elsewhere; the framework's formats a line for every request."""
+    """Disabled access log: ours is written elsewhere; the framework's formats a line for every
+    request.
+    """
 
     @property
     def enabled(self) -> bool:
-        """Say no, so that the framework does not even look at the time."""
+        """Return false, so that the framework does not even read the clock."""
         return False
 
     def log(self, request: BaseRequest, response: StreamResponse, time: float) -> None:

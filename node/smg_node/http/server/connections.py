@@ -1,8 +1,8 @@
-"""Client connections and their limits, whichever server speaks on them.
+"""Connections of one listener: their maximum number, their limits, and the enforcing sweep.
 
-A listener makes and keeps the connections of one port: it refuses those beyond a number, and closes those that
-dawdle over a request's head or do not read their answer. One coarse sweep looks at all of them; a timer each would
-cost every request.
+The same for either server. A listener makes and keeps the connections of one port: it refuses those
+beyond a number, and closes those that are slow with a request's head or do not read their answer.
+One coarse sweep checks all of them; a timer each would cost every request.
 """
 
 import asyncio
@@ -40,17 +40,17 @@ class Dispatcher(Protocol):
         ...
 
     def unparsed(self, line: ClientLine, error: SmgError) -> None:
-        """Answer what was no request."""
+        """Answer bytes that are no request."""
         ...
 
     def cut(self, reason: str) -> None:
-        """Count a connection that a limit turned away or ended."""
+        """Count a connection that a limit refused or ended."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What one connection may do, and how many there may be."""
+    """Limits of one connection, and the maximum number of connections."""
 
     connections_max: int
     body_max_bytes: int
@@ -66,11 +66,11 @@ class Kept(Protocol):
     """A connection as its listener sees it."""
 
     def retune(self, transport: asyncio.Transport, limits: ConnectionLimits) -> None:
-        """Take other limits from now on."""
+        """Apply other limits from now on."""
         ...
 
     def overdue(self, transport: asyncio.Transport, now_s: float) -> str:
-        """Return which limit this connection has broken by now, or "" for none."""
+        """Return which limit this connection exceeds now, or "" for none."""
         ...
 
     def leave(self) -> None:
@@ -78,12 +78,12 @@ class Kept(Protocol):
         ...
 
     def cut(self) -> None:
-        """End what is being answered."""
+        """Cancel the request that is being answered."""
         ...
 
 
 class Pace:
-    """Whether the client of one connection reads what it is sent."""
+    """Reading pace of one connection's client."""
 
     __slots__ = ("_moved", "_moved_s")
 
@@ -94,7 +94,7 @@ class Pace:
     def stands(
         self, transport: asyncio.Transport, sent_bytes: int, now_s: float, limit_s: float
     ) -> bool:
-        """Whether nothing was read for `limit_s`, although there is something to read."""
+        """Whether the client read nothing for `limit_s`, although there are unread bytes."""
         waiting = transport.get_write_buffer_size()
         moved = sent_bytes - waiting - (unacknowledged_bytes(transport) if waiting else 0)
         if waiting == 0 or moved != self._moved:
@@ -105,7 +105,7 @@ class Pace:
 
 
 class Listener:
-    """Makes the connections of one port, keeps them, and ends those that break a limit."""
+    """Makes the connections of one port, keeps them, and ends those that exceed a limit."""
 
     def __init__(
         self,
@@ -113,7 +113,9 @@ class Listener:
         limits: ConnectionLimits,
         make: Callable[["Listener"], asyncio.Protocol],
     ) -> None:
-        """Let `make` return the protocol of a new connection; it then comes to `admit`, and in the end to `forget`."""
+        """Take `make`, which returns the protocol of a new connection; that calls `admit`, and in
+        the end `forget`.
+        """
         self.door = door
         self.limits = limits
         self._make = make
@@ -127,7 +129,7 @@ class Listener:
         return self._make(self)
 
     def retune(self, limits: ConnectionLimits) -> None:
-        """Take other limits, for open connections as well."""
+        """Apply other limits, to open connections as well."""
         self.limits = limits
         self._interval_s = _interval_s(limits)
         for connection, transport in self._open.items():
@@ -138,7 +140,7 @@ class Listener:
 
     @property
     def count(self) -> int:
-        """How many connections are open."""
+        """Number of open connections."""
         return len(self._open)
 
     def admit(self, connection: Kept, transport: asyncio.Transport) -> bool:
@@ -155,18 +157,18 @@ class Listener:
         return True
 
     def forget(self, connection: Kept) -> None:
-        """Let go of a lost connection."""
+        """Remove a lost connection."""
         self._open.pop(connection, None)
         if not self._open:
             self._empty.set()
 
     def leave(self) -> None:
-        """End connections where no request is being answered, and the others after their answer."""
+        """Close idle connections, and the others after their answer."""
         for connection in list(self._open):
             connection.leave()
 
     def cut(self) -> None:
-        """End every request that is being answered."""
+        """Cancel every request that is being answered."""
         for connection in list(self._open):
             connection.cut()
 

@@ -1,8 +1,9 @@
-"""The head that a connection's last request had: a client's next one mostly differs from it in nothing but its length.
+"""Head cache: recognises a connection's next head without parsing, if only its length differs.
 
-Reading such a head again costs a twentieth of reading it anew. It is the same to the byte but for the digits of its
-`content-length`, and these must name exactly what came with it, so the grammar would say of it what it said before. What
-a door has found about the head is good for the next request as well, whatever the length.
+Recognising a head costs a twentieth of parsing it. It is the same to the byte but for the digits of
+its `content-length`, and these must be exactly the length of the body that came with it, so the
+grammar would parse it as before. The middleware's findings about the head hold for the next request
+as well, whatever the length.
 """
 
 from typing import Final
@@ -18,7 +19,7 @@ _DIGITS_MAX: Final = 9
 
 
 class KnownHead:
-    """A head that the grammar has taken, of a request whose whole body came with it and that kept its connection."""
+    """A parsed head, of a request whose whole body came with it and that kept its connection."""
 
     __slots__ = ("_place", "_rest", "_start", "head", "head_bytes", "request_bytes", "whole")
 
@@ -43,7 +44,9 @@ class KnownHead:
         return HttpRequest(self.head, ArrivedBody(data[self.head_bytes :]), line)
 
     def _is_like(self, data: bytes) -> bool:
-        """Whether `data` has this head but for the digits of its length; if so, they are known from now on."""
+        """Whether `data` has this head but for the digits of its length; if so, they are
+        remembered.
+        """
         start, rest = self._start, self._rest
         if not data.startswith(start):
             return False
@@ -68,9 +71,9 @@ class KnownHead:
 
 
 def known_head(data: bytes, incoming: Head) -> KnownHead | None:
-    """Return the head of the one whole request that `data` is; None for one that need not be what it seems.
+    """Return the head of the one whole request that `data` is; None for one that may not be cached.
 
-    The grammar has read `data` from a request's beginning to its end as one of head `incoming`, which keeps its connection.
+    `data` is exactly one request, parsed as one of head `incoming`, which keeps its connection.
     """
     if not incoming.http11 or "transfer-encoding" in incoming.headers:
         return None

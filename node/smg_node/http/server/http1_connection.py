@@ -1,11 +1,12 @@
-"""The server: HTTP/1.1 spoken by ourselves, one task a connection, one wake-up a request.
+"""HTTP/1.1 connection: our own server protocol, one task a connection, one wake-up a request.
 
-What a request costs on its way to the door is measured in single microseconds, so there is little here: the reader
-(`request_reader.py`) makes requests of bytes, and the connection's only task answers them, one after the other. A
-request comes to it as the result of the future it waits for; mostly its body is there by then. Requests that come
-before their turn wait in line, and while eight do, no more is read. Whatever a limit is needed for but what
-a listener sweeps stands here: idle connections close, a head has its time, and an answer that came before its request's
-body was read gets the time to be seen.
+A request's cost up to the dispatcher is measured in single microseconds, so there is little here:
+the parser (`request_parser`) makes requests of bytes, and the connection's only task answers them,
+one after the other. A request comes to it as the result of the future it waits for; mostly its body
+is there by then. Pipelined requests are queued, and while eight are, no more is read. Limits that
+the listener's sweep does not cover are enforced here: idle connections close, a head has its
+timeout, and an answer that came before its request's body was read gets time to reach the client
+(lingering close).
 """
 
 import asyncio
@@ -80,7 +81,7 @@ class DirectConnection(asyncio.Protocol):
     # ── What the loop says ───────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start, or turn the client away."""
+        """Start, or refuse the client."""
         # Not an isinstance: uvloop's transports do not inherit from asyncio's.
         transport = cast("asyncio.Transport", transport)
         if not self._listener.admit(self, transport):
@@ -92,7 +93,7 @@ class DirectConnection(asyncio.Protocol):
         self._task = loop.create_task(self._answer_all(self._listener.door))
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Forget the connection, and end what was being done for it at once."""
+        """Forget the connection, and cancel its request at once."""
         self._listener.forget(self)
         self.transport = None
         self._reader.close()
@@ -101,7 +102,7 @@ class DirectConnection(asyncio.Protocol):
             self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; the first ones of a head start its clock."""
+        """Feed bytes; the first ones of a head start its timeout."""
         known, waiter = self._reader.ready, self._waiter
         if (
             known is not None
@@ -122,11 +123,11 @@ class DirectConnection(asyncio.Protocol):
         self._feed(data)
 
     def pause_writing(self) -> None:
-        """Know that more is buffered than the client should be given."""
+        """Note that the transport's buffer is full."""
         self.writing_paused = True
 
     def resume_writing(self) -> None:
-        """Know that the client has read enough."""
+        """Note that the client has read enough."""
         self.writing_paused = False
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
@@ -134,7 +135,7 @@ class DirectConnection(asyncio.Protocol):
     # ── What the listener says ───────────────────────────────────────────────
 
     def retune(self, transport: asyncio.Transport, limits: ConnectionLimits) -> None:
-        """Take other limits from now on."""
+        """Apply other limits from now on."""
         self._limits = limits
         self._reader.retune(
             line_max_bytes=limits.header_line_max_bytes, headers_max=limits.header_count_max
@@ -142,7 +143,9 @@ class DirectConnection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=limits.slow_client_bytes)
 
     def overdue(self, transport: asyncio.Transport, now_s: float) -> str:
-        """Return which limit this connection has broken by now, or "" for none; close it where it idles too long."""
+        """Return which limit this connection exceeds now, or "" for none; close it if it idles too
+        long.
+        """
         limits, since_s = self._limits, self._head_since_s
         if self._waits:
             if since_s is not None:
@@ -164,7 +167,7 @@ class DirectConnection(asyncio.Protocol):
             self.transport.close()
 
     def cut(self) -> None:
-        """End what is being answered."""
+        """Cancel the request that is being answered."""
         if self._task is not None:
             self._task.cancel()
 
@@ -182,14 +185,14 @@ class DirectConnection(asyncio.Protocol):
                 self._drained = None
 
     def pause_reading(self) -> None:
-        """Read no more, until as many say otherwise as said this."""
+        """Stop reading, until `resume_reading` was called as often."""
         self._held_back += 1
         transport = self.transport
         if self._held_back == 1 and transport is not None and not transport.is_closing():
             transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again, if nobody else minds."""
+        """Read again, once every pause has ended."""
         self._held_back -= 1
         transport = self.transport
         if self._held_back or transport is None or transport.is_closing():
@@ -224,7 +227,7 @@ class DirectConnection(asyncio.Protocol):
             self._time_head()
 
     def _time_head(self) -> None:
-        """Look at the clock when a head begins, and no more when it is complete."""
+        """Start the timeout when a head begins, and stop it when it is complete."""
         if not self._reader.in_head:
             self._head_since_s = None
         elif self._head_since_s is None:
@@ -248,7 +251,7 @@ class DirectConnection(asyncio.Protocol):
         return line.pop(0)
 
     async def _read_off(self, body: Body) -> None:
-        """Read what is left of a body and throw it away, for two seconds at most."""
+        """Read and drop the rest of a body, for two seconds at most."""
         try:
             async with asyncio.timeout(LINGER_S):
                 while await body.more():
@@ -259,7 +262,9 @@ class DirectConnection(asyncio.Protocol):
             await self._linger()
 
     async def _linger(self) -> None:
-        """Leave the client two seconds to read what it was told, before what it still sends destroys that."""
+        """Leave the client two seconds to read the answer, before a reset by its unread bytes
+        destroys it.
+        """
         if self.transport is None or self.transport.is_closing():
             return
         try:

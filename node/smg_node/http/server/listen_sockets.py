@@ -1,4 +1,4 @@
-"""Sockets to listen on: a TCP port, or a UNIX socket that only this user may open."""
+"""Listen sockets: a TCP port, or a UNIX socket that only this user may open."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ async def listen(
 
 
 def bound(server: asyncio.Server) -> Address:
-    """Return where a server really listens; on a UNIX socket, its path and no port."""
+    """Return the address a server really listens on; of a UNIX socket, its path and no port."""
     name = server.sockets[0].getsockname()
     return Address(name, 0) if isinstance(name, str) else Address(*name[:2])
 

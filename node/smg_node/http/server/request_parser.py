@@ -1,12 +1,14 @@
-"""Bytes of a connection to requests: llhttp's grammar under our limits.
+"""Request parser: bytes of a connection to requests, by llhttp's grammar under this node's limits.
 
-The grammar is that of Node.js (llhttp, by way of httptools) in its strict form. What it leaves to its caller is
-done here: limits on lines and their number, exactly one Host where HTTP/1.1 wants it, no version but 1.0 and 1.1, no
-transfer coding but `chunked`, and none in 1.0 (RFC 9112 6.1), nothing after a request that ends its connection, and
-trailers, which are read and dropped.
+The grammar is that of Node.js (llhttp, by way of httptools) in its strict form. Checks that it
+leaves to its caller are done here: limits on lines and their number, exactly one Host where
+HTTP/1.1 wants it, no version but 1.0 and 1.1, no transfer coding but `chunked`, and none in 1.0
+(RFC 9112 6.1), nothing after a request that ends its connection, and trailers, which are read and
+dropped.
 
-Whoever feeds gets each request when its head is complete, by the callback `begun`; its body is fed from then on. What
-is no request is an `SmgError` of `feed` if it was a head, and a broken body if it was one; nothing is read after either.
+The connection gets each request when its head is complete, by the callback `begun`; its body is fed
+from then on. An invalid head is an `SmgError` of `feed`, an invalid body is a broken body; nothing
+is read after either.
 """
 
 from collections.abc import Callable
@@ -41,7 +43,7 @@ _SLACK_BYTES: Final = 64
 
 
 class RequestReader:
-    """Reads one connection. The `on_…` methods are the grammar's."""
+    """Parses one connection. The `on_…` methods are called by the grammar."""
 
     __slots__ = (
         "_begun",
@@ -107,13 +109,13 @@ class RequestReader:
         long, whoever feeds may read it by himself, because nothing of what is noted here would change."""
 
     def retune(self, *, line_max_bytes: int, headers_max: int) -> None:
-        """Take other limits for heads that are not complete."""
+        """Apply other limits to heads that are not complete."""
         self._line_max_bytes = line_max_bytes
         self._headers_max = headers_max
         self._known = self.ready = None
 
     def feed(self, data: bytes | memoryview) -> None:
-        """Read on; an SmgError for what is no head of a request, or is too large for one."""
+        """Parse more bytes; an SmgError for an invalid head, or one that is too large."""
         whole = None
         if type(data) is bytes and self._between:
             whole, known = data, self._known
@@ -156,7 +158,7 @@ class RequestReader:
             self._check_unfinished(len(data))
 
     def close(self) -> None:
-        """Read nothing more; a body that is not whole never will be."""
+        """Stop parsing; a body that is not whole is broken."""
         self._over = True
         self._known = self.ready = self._last = None
         # The grammar knows our methods and we know it: without this only the garbage collector could part us.
@@ -248,9 +250,9 @@ class RequestReader:
     def _decline(self) -> None:
         """Go on with HTTP after a request that offered another protocol.
 
-        A server may ignore the offer (RFC 9110 7.8). The grammar stops for good behind such a head, takes the request
-        for whole, and what follows for the other protocol. So another one takes over; where the request has a body,
-        by way of a head that says nothing else.
+        A server may ignore the offer (RFC 9110 7.8). The grammar stops for good behind such a head,
+        treats the request as whole, and later bytes as the other protocol. So a new parser takes
+        over; where the request has a body, it is first fed a head that announces only the body.
         """
         self._parser = parser = httptools.HttpRequestParser(self)
         framing, self._offer = self._offer, b""
@@ -275,7 +277,9 @@ class RequestReader:
         return headers
 
     def _check_unfinished(self, more_bytes: int) -> None:
-        """Refuse what is too large already although it has not ended: lines, and bytes of which nothing is heard."""
+        """Refuse what is too large before it has ended: lines, and bytes without an event of the
+        grammar.
+        """
         self._silent_bytes = 0 if self._heard else self._silent_bytes + more_bytes
         if self._over:
             return
@@ -289,12 +293,12 @@ class RequestReader:
             self._stumble()
 
     def _refuse(self, error: SmgError) -> None:
-        """Stop the grammar: what is raised in here ends its work."""
+        """Stop the grammar: an exception raised in a callback ends its work."""
         self._refusal = error
         raise error
 
     def _stumble(self) -> None:
-        """Say what is wrong, to whoever reads the body that is, or to whoever feeds a head that is none."""
+        """Report an error to the reader of the body, or to the caller of `feed` for a head."""
         if self._over:
             # It had read a request that ends its connection, and complains of what follows.
             return

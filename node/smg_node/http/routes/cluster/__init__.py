@@ -1,1 +1,1 @@
-"""Cluster."""
+"""Cluster routes: members, settings, events, audit, metrics, shared state, explain."""

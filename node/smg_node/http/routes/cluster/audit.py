@@ -1,4 +1,4 @@
-"""The route by which an operator sees who changed what."""
+"""Audit routes: list recorded changes, by caller, action and time."""
 
 from typing import Final
 

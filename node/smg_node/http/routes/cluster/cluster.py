@@ -1,4 +1,4 @@
-"""The routes by which an operator sees the cluster's members and moves them."""
+"""Cluster routes: show the members and the keyring, join, leave, drain and forget members."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -62,7 +62,7 @@ class ClusterRoutes:
         return json_reply(_shown(row, self._settings.states()))
 
     async def join(self, request: HttpRequest) -> Reply:
-        """Look for these nodes from now on; whether they answer is seen later."""
+        """Look for these nodes from now on; the result shows later."""
         body = await read_fields(self._bodies, request, ("peers",))
         peers = body.get("peers")
         if not isinstance(peers, list) or not 0 < len(peers) <= PEERS_MAX:
@@ -76,7 +76,7 @@ class ClusterRoutes:
         return json_reply({"status": "accepted", "peers": peers}, 202)
 
     async def leave(self, request: HttpRequest) -> Reply:
-        """Begin this node's farewell; this answer is among the last."""
+        """Begin this node's shutdown; this answer is among the last."""
         node = self._cluster.card().node
         # Written first: what follows is this node's farewell.
         self._audit.record(caller_of(request), "node.leave", node)
@@ -84,11 +84,11 @@ class ClusterRoutes:
         return json_reply({"status": "leaving", "node": node}, 202)
 
     async def drain_member(self, request: HttpRequest) -> Reply:
-        """Let a member take no new work; its process and its listeners stay."""
+        """Make a member refuse new work; its process and its listeners stay."""
         return await self._set_aside(request, on=True)
 
     async def undrain_member(self, request: HttpRequest) -> Reply:
-        """Let a member take work again."""
+        """Make a member take work again."""
         return await self._set_aside(request, on=False)
 
     async def _set_aside(self, request: HttpRequest, *, on: bool) -> Reply:
@@ -98,18 +98,18 @@ class ClusterRoutes:
         return json_reply(_shown(row, self._settings.states()))
 
     async def forget_member(self, request: HttpRequest) -> Reply:
-        """Drop the row of a dead member here and on every member that can be asked."""
+        """Drop the row of a dead member here and on every member that can be reached."""
         name = request.values["name"]
         members = await self._cluster.forget(name)
         self._audit.record(caller_of(request), "member.forget", name, after={"members": members})
         return json_reply({"name": name, "members": members})
 
     async def keyring(self, request: HttpRequest) -> Reply:
-        """List the keys by fingerprint, and who holds them."""
+        """List the keys by fingerprint, with the members that hold them."""
         return _keyring(await self._cluster.keyring("list", "", force=False))
 
     async def change_keyring(self, request: HttpRequest) -> Reply:
-        """Carry one step of a rotation to every member: `install`, then `use`, then `remove`."""
+        """Apply one step of a rotation on every member: `install`, then `use`, then `remove`."""
         body = await read_fields(self._bodies, request, ("operation", "key", "force"))
         operation, key, force = body.get("operation"), body.get("key"), switch_field(body, "force")
         if operation not in _CHANGES:
@@ -126,7 +126,7 @@ class ClusterRoutes:
 
 
 def _shown(row: MemberRow, states: Mapping[str, ConfigState]) -> Mapping[str, Any]:
-    """A member, with what it says that it runs."""
+    """Return a member, with the versions that it runs."""
     state = states.get(row.name, ConfigState("", ""))
     runs = {"config_hash": state.hash, "effective_hash": state.effective}
     return {**msgspec.to_builtins(row), **runs}

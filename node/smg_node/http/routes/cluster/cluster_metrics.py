@@ -1,4 +1,4 @@
-"""The route that tells what every node counts, in one answer: what `smg-admin top` is made of."""
+"""Cluster metrics route: metrics of every node in one answer, the source of `smg-admin top`."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ _LIVING: Final = ("alive", "suspect")
 
 
 class NumberRoutes:
-    """Serves it."""
+    """Serves the metrics of all nodes."""
 
     def __init__(self, node: str, desk: MetricsService, cluster: Cluster) -> None:
         self._node = node
@@ -25,7 +25,9 @@ class NumberRoutes:
         self._cluster = cluster
 
     async def numbers(self, request: HttpRequest) -> Reply:
-        """Show the metrics that `?names=` lists with commas, or those that an operator watches, of every node."""
+        """Show the metrics in `?names=`, separated by commas, or an operator's default set, of
+        every node.
+        """
         names = _names(request.query.get("names", ""))
         members = self._cluster.members()
         said = await self._desk.numbers(names)
@@ -75,7 +77,7 @@ def _declared(names: Collection[str]) -> Mapping[str, Any]:
 
 
 def _names(said: str) -> Collection[str]:
-    """Return the metrics that are asked for; INVALID_REQUEST for one that there is not, or too many."""
+    """Return the requested metrics; INVALID_REQUEST for an unknown one, or too many."""
     if not said:
         return [metric.name for metric in WATCHED]
     names = {word.strip() for word in said[:_TEXT_CHARACTERS_MAX].split(",")} - {""}

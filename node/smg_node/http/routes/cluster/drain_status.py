@@ -1,4 +1,4 @@
-"""The route that tells how far a member is with taking no more work: what `cluster drain --wait` looks at."""
+"""Drain status route: the progress of a member's drain, polled by `cluster drain --wait`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,13 +9,13 @@ from smg_node.http.ports.drain import DrainService, DrainView, Prober
 
 
 class DrainRoutes:
-    """Serves it."""
+    """Serves a member's drain status."""
 
     def __init__(self, desk: DrainService) -> None:
         self._desk = desk
 
     async def draining(self, request: HttpRequest) -> Reply:
-        """Show how far that member is, as it says itself."""
+        """Show the drain status of that member, as it reports it."""
         return json_reply(_shown(await self._desk.draining(request.values["name"])))
 
 

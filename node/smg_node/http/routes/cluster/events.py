@@ -1,7 +1,8 @@
-"""What happened in the cluster, as a list or as a stream of server-sent events.
+"""Event routes: the cluster's events, as a list or as a stream of server-sent events.
 
-A stream begins at once with a comment, carries each event with its id, so that a client that was cut off
-can go on with `Last-Event-ID`, and ends when the node stops listening: no farewell waits for a watcher.
+A stream begins at once with a comment, carries each event with its id, so that a client that was
+cut off can go on with `Last-Event-ID`, and ends when the node stops listening: no drain waits for a
+watcher.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ _YES: Final = frozenset({"1", "true", "yes"})
 
 
 class EventRoutes:
-    """Tells the story of the members."""
+    """Serves the events of the members."""
 
     def __init__(self, cluster: Cluster, pulse: KeepaliveTimer, inflight: Inflight) -> None:
         self._cluster = cluster
@@ -79,7 +80,9 @@ class EventRoutes:
 
 
 def _after(query: Mapping[str, str], headers: Mapping[str, str]) -> int:
-    """The id after which to begin: the query's, else the one a reconnecting client saw last, else 0."""
+    """Return the id after which to begin: the query's, else the last one a reconnecting client saw,
+    else 0.
+    """
     text = query.get("after") or headers.get("last-event-id") or "0"
     if not (text.isascii() and text.isdecimal() and len(text) <= _ID_DIGITS_MAX):
         raise invalid("after must be the id of an event", "after")

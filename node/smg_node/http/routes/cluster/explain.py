@@ -1,4 +1,4 @@
-"""The route that tells what became of a request: who could have served it, who did, and why."""
+"""Explain route: the journeys of one request: candidates, decisions, calls and their results."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ class ExplainRoutes:
         self._workers = workers
 
     async def explain(self, request: HttpRequest) -> Reply:
-        """Tell all journeys of one request; `?node=` names the only member to ask."""
+        """Show all journeys of one request; `?node=` names the only member to ask."""
         node = request.query.get("node", "")
         told = await self._explainer.explain(request.values["id"], node=node)
         return json_reply(
@@ -34,7 +34,7 @@ class ExplainRoutes:
         )
 
     def _urls(self, told: Explained) -> Mapping[str, str]:
-        """The URLs of the workers that are named and still known here."""
+        """Return the URLs of the workers that are named and still known here."""
         named: dict[str, None] = {}
         for journey in told.journeys:
             named |= dict.fromkeys(worker for worker, _ in journey.unplaced)

@@ -1,4 +1,4 @@
-"""The routes by which an operator sees and changes the settings of the whole cluster."""
+"""Settings routes: show, change, validate and roll back the settings of the whole cluster."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -64,11 +64,11 @@ class SettingsRoutes:
         )
 
     async def setting(self, request: HttpRequest) -> Reply:
-        """Show one setting: the cluster's word, this node's own, and which counts."""
+        """Show one setting: the cluster's value, this node's own, and the effective one."""
         return _shown(self._settings.setting(request.values["key"]))
 
     async def difference(self, request: HttpRequest) -> Reply:
-        """Show where this node's own word differs from the cluster's, or what it runs from `?node=`."""
+        """Show where this node's own values differ from the cluster's, or from those of `?node=`."""
         node = request.query.get("node", "")
         rows = await self._settings.difference(node)
         return json_reply({"node": self._node, "with": node or "cluster", "differences": rows})
@@ -99,14 +99,14 @@ class SettingsRoutes:
         return _shown(done.now)
 
     async def unset(self, request: HttpRequest) -> Reply:
-        """Let every node go back to its own word, if the version is the one that `If-Match` names."""
+        """Return every node to its own value, if the version is the one that `If-Match` names."""
         version = expected_version(request)
         done = self._settings.unset(request.values["key"], version=version)
         self._record(request, UNSET, done)
         return _shown(done.now)
 
     async def validate(self, request: HttpRequest) -> Reply:
-        """Say what is wrong with settings, without setting them."""
+        """Check settings, without setting them."""
         body = await read_fields(self._bodies, request, ("settings",))
         values = body.get("settings")
         if not isinstance(values, dict) or not 0 < len(values) <= _KEYS_MAX:
@@ -115,7 +115,7 @@ class SettingsRoutes:
         return json_reply({"valid": not problems, "problems": problems})
 
     async def rollback(self, request: HttpRequest) -> Reply:
-        """Undo one change, or all after one; what has been changed since stays, unless `force`."""
+        """Undo one change, or all after one; settings changed again since stay, unless `force`."""
         body = await read_fields(self._bodies, request, ("change", "to", "force"))
         change, to = text_field(body, "change", _ID_MAX), text_field(body, "to", _ID_MAX)
         if (change is None) is (to is None):
@@ -144,7 +144,7 @@ class SettingsRoutes:
 
 
 def config_card(settings: SettingsService, node: str) -> Mapping[str, Any]:
-    """Return what this node runs, and whether all nodes that say so run the same."""
+    """Return this node's configuration digests, and whether all nodes that report theirs agree."""
     states = settings.states()
     mine = states.get(node, ConfigState("", ""))
     heard = [state for state in states.values() if state.hash]

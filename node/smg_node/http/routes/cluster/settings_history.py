@@ -1,4 +1,4 @@
-"""Changes of settings as the audit log has them, and what settings must become to undo some of them."""
+"""Settings history: changes of settings from the audit log, and the values that undo them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Change:
 
 
 def change_of(row: AuditView) -> Change:
-    """Return the change that a row of the audit log tells of; NOT_FOUND if it is about something else."""
+    """Return the change in a row of the audit log; NOT_FOUND if it is about something else."""
     if not row.action.startswith(_ACTION):
         raise SmgError(
             ErrorKind.NOT_FOUND,
@@ -56,7 +56,9 @@ def change_of(row: AuditView) -> Change:
 
 
 def undone(change: Change, present: Mapping[str, Any], *, force: bool) -> Mapping[str, Any]:
-    """Return what undoes one change; CONFLICT if the setting was changed again since, unless `force`."""
+    """Return the values that undo one change; CONFLICT if the setting was changed again since,
+    unless `force`.
+    """
     _check_whole(change)
     if not force and present.get(change.key) != change.after:
         raise SmgError(
@@ -69,7 +71,7 @@ def undone(change: Change, present: Mapping[str, Any], *, force: bool) -> Mappin
 
 
 def since(later: Sequence[Change]) -> Mapping[str, Any]:
-    """Return what undoes all of these changes, given newest first."""
+    """Return the values that undo all of these changes, given newest first."""
     if len(later) >= CHANGES_MAX:
         raise SmgError(
             ErrorKind.CONFLICT,

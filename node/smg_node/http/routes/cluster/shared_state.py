@@ -1,4 +1,4 @@
-"""The routes by which an operator sees the replicated state as such: digests, sizes, sticky placements."""
+"""Shared state routes: digests and sizes of the replicated state, and sticky sessions."""
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.message.field_reader import query_switch
@@ -17,7 +17,7 @@ class StateRoutes:
         self._audit = audit
 
     async def state(self, request: HttpRequest) -> Reply:
-        """Show every namespace, and with `?peers=true` which members hold the same."""
+        """Show every namespace, and with `?peers=true` which members have the same contents."""
         return json_reply(await self._state.state(peers=query_switch(request, "peers")))
 
     async def namespace(self, request: HttpRequest) -> Reply:
@@ -44,12 +44,12 @@ class StateRoutes:
         )
 
     async def session(self, request: HttpRequest) -> Reply:
-        """Show where the requests of a routing key go, and who said so."""
+        """Show the worker of a routing key, and which node wrote that."""
         key, model, tenant = _session(request)
         return json_reply(self._sessions.session(key, model=model, tenant=tenant))
 
     async def end_session(self, request: HttpRequest) -> Reply:
-        """Forget where the requests of a routing key go, on every node."""
+        """Forget the worker of a routing key, on every node."""
         key, model, tenant = _session(request)
         ended = self._sessions.end_session(key, model=model, tenant=tenant)
         self._audit.record(caller_of(request), "session.end", ended.id, before=ended)

@@ -1,1 +1,1 @@
-"""Inference."""
+"""Inference routes: generation, embeddings, relayed APIs, models, tokens, parsing."""

@@ -1,4 +1,4 @@
-"""What the routes that generate have in common: headers that tell how it went, and ending in order."""
+"""Answer headers of generations: how a request was served, also noted in the access log."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ _OPENAI_VERSION: Final = "2020-10-01"
 
 
 class Answering(msgspec.Struct):
-    """One generation and the headers that tell how it was served; `more` returns those of its API."""
+    """One generation and its answer headers; `more` returns those of its API."""
 
     parts: HttpParts
     request: HttpRequest
@@ -28,10 +28,12 @@ class Answering(msgspec.Struct):
     more: Callable[[], Mapping[str, str]] | None = None
 
     def shaped(self, body: bytes = b"") -> Reply | None:
-        """Take note of a good answer for the last time and return it, or without a body the head of its stream.
+        """Finish the notes of a good answer and return it, or without a body the head of its
+        stream.
 
-        It says what `note` says, but for headers that there are only at times: None for an answer that has such. Good answers
-        to one head have the same headers, which are put together once: to fill in what they say is a third of noting them.
+        It has the headers of `note`; None for an answer with headers that are not always there.
+        Good answers to one head have the same headers, which are put together once: filling in
+        their values takes a third of the time of `note`.
         """
         request, run, asked = self.request, self.run, self.request.standing.asked
         worker = run.worker
@@ -58,16 +60,16 @@ class Answering(msgspec.Struct):
         return Reply(200, body, form=form, values=values)
 
     def noted(self, body: bytes) -> Reply:
-        """Take note of a whole answer for the last time and return it."""
+        """Finish the notes of a whole answer and return it."""
         self.over()
         return Reply(200, body)
 
     def head(self) -> Mapping[str, str] | Reply:
-        """Take note of what is known now; return the head of a stream, or its own headers."""
+        """Note what is known now; return the head of a stream, or its own headers."""
         return self.shaped() or self.note()
 
     def _form(self, asked: HeadHints, limits: list[str], *, whole: bool) -> Form:
-        """Make the form of such answers, and keep it for the next one."""
+        """Make the form of such answers, and cache it for the next one."""
         request = self.request
         kind: Mapping[str, str | None] = {"content-type": JSON} if whole else HEADERS
         lines: Lines = (
@@ -91,7 +93,9 @@ class Answering(msgspec.Struct):
         return form
 
     def note(self) -> Mapping[str, str]:
-        """Put what is known now into the answer's headers and the access log; return the headers."""
+        """Set the answer's headers and the access log's fields from what is known now; return the
+        headers.
+        """
         request, run, parts = self.request, self.run, self.parts
         worker = request.worker = run.worker
         # `note_request`, in here: every generation comes by.
@@ -115,7 +119,7 @@ class Answering(msgspec.Struct):
         return headers
 
     def over(self) -> None:
-        """Take note for the last time, and count what had no effect."""
+        """Finish the notes, and count ignored parameters."""
         if self.request.wire.begun:
             # Its headers are out.
             self.request.worker = self.run.worker
@@ -126,7 +130,7 @@ class Answering(msgspec.Struct):
 
 
 def note_request(parts: HttpParts, request: HttpRequest) -> dict[str, str]:
-    """Put into the answer's headers who answers, and how long it took so far; return the headers."""
+    """Set the headers with the node and the time so far; return the headers."""
     headers = request.reply_headers
     taken_s = parts.clock.monotonic_s() - request.received_s
     headers["openai-processing-ms"] = str(int(taken_s * 1000 + 0.5))
@@ -137,7 +141,7 @@ def note_request(parts: HttpParts, request: HttpRequest) -> dict[str, str]:
 
 
 async def close_events(events: Any) -> None:
-    """Close a run's events, which cancels what is still under way for them."""
+    """Close a run's events, which cancels its engine calls."""
     close = getattr(events, "aclose", None)
     if close is not None:
         await close()

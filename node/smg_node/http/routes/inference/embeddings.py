@@ -1,6 +1,7 @@
-"""The routes that ask for no text: embeddings, rerank, classify.
+"""Embedding routes: embeddings, rerank and classify, relayed or by engines over gRPC.
 
-HTTP workers that have the API are relayed to. Embeddings are made over gRPC where none has it.
+Requests are relayed to HTTP workers that have the API. Embeddings are made over gRPC where none has
+it.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from smg_node.pipeline.relay.relay_request import APIS, model_of, relayable
 
 
 class EmbeddingRoutes:
-    """Serves them."""
+    """Serves embeddings, rerank and classify."""
 
     def __init__(self, parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer) -> None:
         self._parts = parts
@@ -30,12 +31,12 @@ class EmbeddingRoutes:
         self._relaying = Relaying(parts, pulse)
 
     async def relay(self, api_name: str, request: HttpRequest) -> Reply | Streamed:
-        """Answer as the HTTP workers of the model do."""
+        """Answer by an HTTP worker of the model."""
         raw, body = await self._read(request)
         return await self._relaying.answer(relayable(APIS[api_name], raw, body), request)
 
     async def embeddings(self, request: HttpRequest) -> Reply | Streamed:
-        """Answer with embeddings, of an HTTP worker if one has them, else of an engine."""
+        """Answer with embeddings, by an HTTP worker if one has them, else by an engine."""
         raw, body = await self._read(request)
         api, model, parts = APIS["embeddings"], model_of(body), self._parts
         if parts.relays.has(model, api) or parts.relays.takes(model):

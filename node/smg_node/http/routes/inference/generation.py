@@ -1,8 +1,9 @@
-"""The routes that generate: body, dialect, run, and back again as one answer or as a stream.
+"""Generation routes: body to dialect to run, and back as one answer or as a stream.
 
-Nothing is asked of the engine while the client has not taken what came before, and whatever ends the route (the
-client, the clock, a mistake of ours) ends the run, which cancels the engine's calls. Every failure before the first byte has its own status; every later one is
-the last event of the stream, and if even that cannot be said, the connection is broken.
+No more is read from the engine while the client has unread output, and whatever ends the route (the
+client, the deadline, a bug) ends the run, which cancels the engine's calls. Every failure before
+the first byte has its own status; every later one is the last event of the stream, and if even that
+cannot be written, the connection is reset.
 """
 
 import asyncio
@@ -50,7 +51,7 @@ class GenerationRoutes:
         self._holding = Holding()
 
     async def serve(self, dialect_name: str, request: HttpRequest) -> Reply | Streamed:
-        """Answer one generation in the words of a dialect."""
+        """Answer one generation in a dialect."""
         parts = self._parts
         dialect = parts.dialects[dialect_name]
         raw = self._bodies.arrived(request) or await self._bodies.json(request)
@@ -136,7 +137,7 @@ class GenerationRoutes:
 
 
 class _Shown(msgspec.Struct, eq=False):
-    """A run on its way to a client."""
+    """A run that is being streamed to a client."""
 
     stream: EventStream
     presenter: Presenter

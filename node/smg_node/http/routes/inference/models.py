@@ -1,4 +1,4 @@
-"""The routes that show the served models."""
+"""Model routes: list and show the served models."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from smg_node.http.ports.node import Catalog, ModelView
 
 
 class ModelRoutes:
-    """Shows what the catalogue knows."""
+    """Shows the catalogue of models."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog

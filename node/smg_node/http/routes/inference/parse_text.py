@@ -1,7 +1,7 @@
-"""The routes that read a whole text as a model's answer is read, with a format named by its client.
+"""Parse routes: read a whole text as a model's answer, for tool calls or reasoning.
 
-There is no second way of reading: the text goes through the scanner of a stream, some of it at a time, so that
-a long one keeps nobody waiting.
+The client names the format. There is no second parser: the text goes through the scanner of
+streams, some of it at a time, so that a long one does not block the loop.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class ParseRoutes:
         self._bodies = bodies
 
     async def calls(self, request: HttpRequest) -> Reply:
-        """Return the calls of a text, and what else it says."""
+        """Return the tool calls of a text, and the rest of it."""
         asked = read_parse_calls(await self._body(request), self._parts.reading)
         self._note(request, asked)
         try:
@@ -55,7 +55,7 @@ class ParseRoutes:
         return json_reply(said)
 
     async def reasoning(self, request: HttpRequest) -> Reply:
-        """Return the thoughts of a text, and what else it says."""
+        """Return the reasoning of a text, and the rest of it."""
         asked = read_parse_reasoning(await self._body(request), self._parts.reading)
         self._note(request, asked)
         try:

@@ -1,8 +1,8 @@
-"""Relayed requests on the HTTP surface: a worker's answer to the client, in the form it comes in.
+"""Relay answers: an HTTP worker's answer written to the client, streamed or whole.
 
-A stream of events is kept alive by comments like any other of this node's, but only between two events, and is
-told of a break by an event of its own. Anything else goes out whole, or piece by piece where it is large: then a
-break is told by breaking the connection, because there are no other words left.
+A stream of events is kept alive by comments like any other of this node's, but only between two
+events, and a failure is an event of its own. Any other answer goes out whole, or piece by piece
+where it is large: then a failure resets the connection, because nothing else can signal it.
 """
 
 import asyncio
@@ -44,13 +44,13 @@ class RelayedStream(EventStream, eq=False):
         await super().send(frames)
 
     def ping(self) -> None:
-        """Write a comment, if that does not tear an event apart."""
+        """Write a comment, if that does not split an event."""
         if self.between:
             super().ping()
 
 
 class _Relaying:
-    """One relayed request, and the headers that tell how it was served."""
+    """One relayed request, and its answer headers."""
 
     def __init__(self, parts: HttpParts, request: HttpRequest, run: RelayRun) -> None:
         self.request = request
@@ -59,7 +59,9 @@ class _Relaying:
         self._parts = parts
 
     def headers(self) -> Mapping[str, str]:
-        """Put what is known now into the answer's headers and the access log; return the headers."""
+        """Set the answer's headers and the access log's fields from what is known now; return the
+        headers.
+        """
         request, run, parts = self.request, self.run, self._parts
         headers = request.reply_headers
         request.worker = run.worker
@@ -87,7 +89,7 @@ class Relaying:
         self._pulse = pulse
 
     async def answer(self, asked: Relayable, request: HttpRequest) -> Reply | Streamed:
-        """Answer one request; SmgError while nothing was said."""
+        """Answer one request; SmgError while nothing was written."""
         parts, headers = self._parts, request.headers
         request.model = asked.model
         request.trace.set("gen_ai.request.model", asked.model)
@@ -161,7 +163,9 @@ class Relaying:
         return Streamed(head.status)
 
     def _fail(self, relaying: _Relaying, stream: RelayedStream, error: SmgError) -> Streamed:
-        """End an answer with an error, by whichever means is left; raises it where nothing was said yet."""
+        """End an answer with an error, by whichever means is left; raises it where nothing was
+        written yet.
+        """
         request = relaying.request
         request.error_code = error.code
         if not request.wire.begun:
@@ -181,7 +185,7 @@ async def _head(pieces: AsyncGenerator[Head | bytes, None]) -> Head:
 
 
 async def _piece(pieces: AsyncGenerator[Head | bytes, None]) -> bytes:
-    """Return the one piece of a whole answer, whose run then knows that it is over."""
+    """Return the one piece of a whole answer, whose run is over then."""
     piece = await anext(pieces)
     assert isinstance(piece, bytes), "an answer has one head"
     async for _ in pieces:

@@ -1,4 +1,4 @@
-"""Text to ids and back, for who asks by HTTP: exactly as a generation does it."""
+"""Token service: tokenizes and detokenizes exactly as a generation does, in this process."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The routes that turn text into token ids and back, exactly as a generation would."""
+"""Token routes: text to token ids and back, exactly as a generation would."""
 
 from smg_node.dialects.json_body import read_json
 from smg_node.dialects.tokenize.answer import detokenize_answer, tokenize_answer

@@ -1,1 +1,1 @@
-"""Node."""
+"""Node routes: health probes, version, metrics and configuration of this node."""

@@ -1,4 +1,4 @@
-"""The routes that describe the node itself."""
+"""About routes: version, OpenAPI document, configuration and metrics of this node."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -10,7 +10,7 @@ from smg_node.http.route_table import Route
 
 
 class AboutRoutes:
-    """Says who answers here and how it is set up."""
+    """Serves the node's own description."""
 
     def __init__(self, parts: HttpParts, routes: Sequence[Route]) -> None:
         self._parts = parts
@@ -31,7 +31,7 @@ class AboutRoutes:
         )
 
     async def openapi(self, request: HttpRequest) -> Reply:
-        """Show the machine-readable description of this very table of routes."""
+        """Show the OpenAPI document of the route table."""
         if self._document is None:
             # A megabyte of shapes that nobody has asked for on most nodes.
             openapi = import_module("smg_node.http.openapi.document")
@@ -40,7 +40,7 @@ class AboutRoutes:
         return self._document
 
     async def server_card(self, request: HttpRequest) -> Reply:
-        """Show the configuration, which the wiring has already cleared of secrets."""
+        """Show the configuration, from which the wiring has removed secrets."""
         identity = self._parts.identity
         return json_reply(
             {
@@ -60,5 +60,5 @@ class AboutRoutes:
         return Reply(200, page, content_type)
 
     async def root(self, request: HttpRequest) -> Reply:
-        """Answer nothing, with 200: some clients look here first and give up on an error."""
+        """Answer an empty 200: some clients check the root first and give up on an error."""
         return Reply(200)

@@ -1,4 +1,4 @@
-"""The routes that say whether this node is well, to machines that decide by the answer."""
+"""Probes: liveness, readiness and health routes for orchestrators and load balancers."""
 
 import asyncio
 from contextlib import aclosing
@@ -25,7 +25,7 @@ _MODELS_AT_ONCE_MAX: Final = 64
 
 
 class ProbeRoutes:
-    """Answers probes; none of them waits for a worker but `/health_generate`."""
+    """Answers probes; none of them calls a worker but `/health_generate`."""
 
     def __init__(self, parts: HttpParts, drain: Drain, probers: Probers) -> None:
         self._parts = parts
@@ -36,11 +36,11 @@ class ProbeRoutes:
         self._generated_s = 0.0
 
     async def liveness(self, request: HttpRequest) -> Reply:
-        """Say yes: that this runs at all is the answer."""
+        """Answer 200: that the process answers is the result."""
         return json_reply({"status": "alive"})
 
     async def readiness(self, request: HttpRequest) -> Reply:
-        """Say whether work should be sent here."""
+        """Tell whether this node should get work."""
         health = self._parts.health.health()
         reasons = list(health.reasons)
         if self._drain.draining and not health.draining:
@@ -51,13 +51,13 @@ class ProbeRoutes:
         return _probe(health, "ready" if ready else "not ready", reasons, well=ready)
 
     async def health(self, request: HttpRequest) -> Reply:
-        """Say whether the node lives and any worker is ready."""
+        """Tell whether the node lives and any worker is ready."""
         health = self._parts.health.health()
         well = health.live and health.workers_ready > 0
         return _probe(health, "healthy" if well else "unhealthy", list(health.reasons), well=well)
 
     async def health_generate(self, request: HttpRequest) -> Reply:
-        """Generate one token with every model, within 5 s; an answer is good for 10 s."""
+        """Generate one token with every model, within 5 s; an answer is cached for 10 s."""
         async with self._one_at_a_time:
             now_s = self._parts.clock.monotonic_s()
             if self._generated is None or now_s - self._generated_s > _GENERATE_FRESH_S:
@@ -98,7 +98,9 @@ class ProbeRoutes:
         return "ok"
 
     async def _relay(self, request: HttpRequest, model: str) -> str:
-        """Have an HTTP worker say a token; one that refuses to (it may only embed) is as well as one that does."""
+        """Have an HTTP worker generate a token; one that refuses (it may only embed) counts as
+        healthy.
+        """
         body = {"model": model, "prompt": "Hi", "max_tokens": 1}
         asked = relayable(APIS["completions"], msgspec.json.encode(body), body)
         run = self._parts.relays.start(asked, {}, self._context(request), "")

@@ -1,1 +1,1 @@
-"""Stored."""
+"""Stored routes: responses and conversations: created, retrieved, followed, deleted."""

@@ -1,4 +1,4 @@
-"""The routes of conversations and their items."""
+"""Conversation routes: create, show, change and delete conversations and their items."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ class ConversationRoutes:
         self._bodies = bodies
 
     async def create(self, request: HttpRequest) -> Reply:
-        """Keep a new conversation."""
+        """Store a new conversation."""
         new = self._reader.new(await self._body(request, may_be_absent=True))
         made = await self._conversations.create(self._access(request), new.items, new.metadata)
         return Reply(200, made)
@@ -36,14 +36,14 @@ class ConversationRoutes:
         return Reply(200, found)
 
     async def update(self, request: HttpRequest) -> Reply:
-        """Give a conversation other metadata."""
+        """Replace a conversation's metadata."""
         metadata = self._reader.metadata(await self._body(request))
         access = self._access(request)
         changed = await self._conversations.update(access, request.values["id"], metadata)
         return Reply(200, changed)
 
     async def delete(self, request: HttpRequest) -> Reply:
-        """Forget a conversation."""
+        """Delete a conversation."""
         conversation_id = request.values["id"]
         await self._conversations.delete(self._access(request), conversation_id)
         return Reply(200, deleted_conversation(conversation_id))
@@ -51,7 +51,7 @@ class ConversationRoutes:
     # ── Items ────────────────────────────────────────────────────────────────
 
     async def items(self, request: HttpRequest) -> Reply:
-        """Answer with a part of a conversation."""
+        """Answer with a page of a conversation's items."""
         page, access = page_of(request.query), self._access(request)
         listed = await self._conversations.list_items(access, request.values["id"], page)
         return Reply(200, list_body(listed[0], has_more=listed[1]))
@@ -69,7 +69,7 @@ class ConversationRoutes:
         return Reply(200, await self._conversations.get_item(access, values["id"], values["item"]))
 
     async def delete_item(self, request: HttpRequest) -> Reply:
-        """Take an item out of a conversation."""
+        """Unlink an item from a conversation."""
         access, values = self._access(request), request.values
         left = await self._conversations.delete_item(access, values["id"], values["item"])
         return Reply(200, left)

@@ -1,7 +1,8 @@
-"""Events of a response on their way to a client who looks on: it does not end with him, nor he with it.
+"""Follow stream: SSE of a background response for an additional client; neither ends the other.
 
-Nothing is asked for before the client has taken what came before. Whatever goes wrong after the first byte breaks the
-connection: a stream that just ended would pass for whole, and whoever was cut off can come back for the rest.
+No more events are read before the client has taken the previous ones. A failure after the first
+byte resets the connection: a stream that just ended would pass for whole, and a client that was cut
+off can come back for the rest.
 """
 
 import asyncio
@@ -28,7 +29,9 @@ def _none() -> SmgError | None:
 
 
 class FollowStreams:
-    """Streams that only show. `failure` of a stream is what its response failed with, as soon as that is known."""
+    """Streams without a generation of their own. `failure` of a stream is the error of its
+    response, once known.
+    """
 
     def __init__(self, pulse: KeepaliveTimer) -> None:
         self._pulse = pulse
@@ -41,7 +44,9 @@ class FollowStreams:
         *,
         failure: Callable[[], SmgError | None] = _none,
     ) -> Streamed:
-        """Write events up to their end, and that they are over; raise what went wrong before the first byte."""
+        """Write events up to their end, and the end of the stream; raise errors before the first
+        byte.
+        """
         stream = EventStream(request.wire, headers)
         self._pulse.add(stream)
         try:

@@ -1,4 +1,4 @@
-"""On whose behalf a request asks the store."""
+"""History access: tenant, time limit and hook context with which a request uses the store."""
 
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.ports.history import History
@@ -8,7 +8,9 @@ _VALUE_CHARACTERS_MAX = 1_024
 
 
 def access_of(request: HttpRequest, history: History) -> Access:
-    """Return whose history it is, how long an operation of the store may take, and what its hooks are told."""
+    """Return the access of a request: its tenant, the store's time limit, and the headers for
+    hooks.
+    """
     identity, headers = request.identity, request.headers
     return Access(
         tenant=identity.tenant or NO_TENANT,

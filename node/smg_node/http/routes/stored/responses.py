@@ -1,9 +1,11 @@
-"""The routes of responses: created, streamed or not; shown again, followed, counted, compacted, deleted.
+"""Response routes: create, stream, retrieve, follow, count, compact, cancel, delete responses.
 
-As with every generation, nothing is read from the engine before the client has taken what came before. Unlike others, a
-response is kept before its last event goes out: who was told that it is complete can come back for it.
+As with every generation, no more is read from the engine while the client has unread output. Unlike
+others, a response is stored before its last event goes out: a client that saw it complete can
+retrieve it.
 
-A *registered* response belongs to no request: it goes on when its client leaves, and any number of clients look on.
+A *registered* response belongs to no request: it goes on when its client leaves, and any number of
+clients may follow it.
 """
 
 import asyncio
@@ -105,7 +107,9 @@ class ResponseRoutes:
     async def _key(
         self, request: HttpRequest, raw: bytes, ask: ResponseRequest, access: Access
     ) -> "HeldKey | PriorResult | None":
-        """Return the key to make a response under, or what was made under it before; None where nothing is kept."""
+        """Return a key to make a response under, or the earlier result; None where nothing is
+        stored.
+        """
         spelled = request.headers[KEY_HEADER]
         asked = idempotency_key(spelled, method=request.method, path=request.path, body=raw)
         context = context_of(request, self._parts.options, streamed=ask.stream)
@@ -114,7 +118,7 @@ class ResponseRoutes:
     async def _again(
         self, request: HttpRequest, ask: ResponseRequest, access: Access, earlier: PriorResult
     ) -> Reply | Streamed:
-        """Answer with what was made of the same request before."""
+        """Answer with the earlier result of the same request."""
         request.reply_headers[REPLAYED_HEADER] = "true"
         if not ask.stream:
             return Reply(200, await self._responses.retrieve(access, earlier.response_id))
@@ -128,7 +132,7 @@ class ResponseRoutes:
         access: Access,
         held: "HeldKey | None",
     ) -> Reply | Streamed:
-        """Answer with what is made from now on, whether or not anybody stays to see it."""
+        """Answer with a registered response, which goes on without its client."""
         parts = self._parts
         run = await self._responses.register(
             ask,
@@ -196,7 +200,7 @@ class ResponseRoutes:
         return Streamed()
 
     async def compact(self, request: HttpRequest) -> Reply:
-        """Answer with the history that a request brings to mind, summed up."""
+        """Answer with a compaction of the request's history."""
         ask = await self._read(request)
         summary = await self._responses.compact(
             ask,
@@ -210,7 +214,7 @@ class ResponseRoutes:
             answering.over()
 
     async def input_tokens(self, request: HttpRequest) -> Reply:
-        """Answer how many tokens the prompt of a request has; no engine is asked."""
+        """Answer with the number of tokens of the request's prompt; no engine is called."""
         ask = await self._read(request)
         count = await self._responses.count(
             ask,
@@ -234,20 +238,20 @@ class ResponseRoutes:
         return await self._streams.show(request, events, lambda: self._note(request))
 
     async def input_items(self, request: HttpRequest) -> Reply:
-        """Answer with a part of what a response was given itself."""
+        """Answer with a page of a response's own input."""
         _check_include(request.query)
         page = page_of(request.query)
         documents, more = await self._responses.input_items(*self._asked(request), page)
         return Reply(200, list_body(documents, has_more=more))
 
     async def delete(self, request: HttpRequest) -> Reply:
-        """Forget a response."""
+        """Delete a response."""
         access, response_id = self._asked(request)
         await self._responses.delete(access, response_id)
         return Reply(200, deleted_response(response_id))
 
     async def cancel(self, request: HttpRequest) -> Reply:
-        """End a response that is made in the background."""
+        """Cancel a background response."""
         return Reply(200, await self._responses.cancel(*self._asked(request)))
 
     def _note(self, request: HttpRequest) -> Mapping[str, str]:
@@ -290,7 +294,9 @@ def _history_headers(run: MadeResponse) -> Mapping[str, str]:
 
 
 async def _pump(run: MadeResponse, stream: EventStream) -> None:
-    """Carry events to the client until their end. Raises what it failed with while nothing has been written."""
+    """Write events to the client until their end. Raises the run's error while nothing has been
+    written.
+    """
     batches = run.told()
     try:
         async for told in batches:

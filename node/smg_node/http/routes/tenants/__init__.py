@@ -1,1 +1,1 @@
-"""Tenants."""
+"""Tenant routes: API keys, limits and usage."""

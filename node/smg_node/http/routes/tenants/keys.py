@@ -1,4 +1,4 @@
-"""The routes by which an administrator makes, lists and revokes API keys."""
+"""Key routes: create, list and revoke API keys, for administrators."""
 
 import re
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ class KeyRoutes:
         return json_reply({"closed": self._keys.closed, "keys": rows})
 
     async def create(self, request: HttpRequest) -> Reply:
-        """Make a key; this answer is the only place where it is ever seen."""
+        """Create a key; this answer is the only place where its text is shown."""
         made = self._keys.create(_wish(await read_fields(self._bodies, request, _FIELDS)))
         self._audit.record(caller_of(request), "key.create", made.view.id, after=made.view)
         said = {**msgspec.to_builtins(made.view), "key": made.text, "closes": made.closes}
@@ -46,7 +46,7 @@ class KeyRoutes:
         return reply
 
     async def revoke(self, request: HttpRequest) -> Reply:
-        """Make a key worthless on every node; with `?force=true` also the last admin key."""
+        """Revoke a key on every node; with `?force=true` also the last admin key."""
         force = query_switch(request, "force")
         done = self._keys.revoke(request.values["id"], force=force)
         after = {**_plain(done.now), "opens": done.opens}

@@ -1,4 +1,4 @@
-"""The routes by which an operator sees the limits of the cluster, and an administrator sets them."""
+"""Limit routes: show limits and their use, set and remove them."""
 
 from typing import Final
 
@@ -28,7 +28,9 @@ class LimitRoutes:
         self._bodies = bodies
 
     async def limits(self, request: HttpRequest) -> Reply:
-        """List the limits as they are defined; with `?use=true` also what is spent of them everywhere."""
+        """List the limits as they are defined; with `?use=true` also their use in the whole
+        cluster.
+        """
         shown: dict[str, object] = {
             "node": self._node,
             "limits": self._limits.limits(),
@@ -45,7 +47,7 @@ class LimitRoutes:
         return json_reply(shown)
 
     async def limit(self, request: HttpRequest) -> Reply:
-        """Show one limit and what is spent of it everywhere.
+        """Show one limit and its use in the whole cluster.
 
         With `?rows=true` also the books of the nodes; with `?brief=true` no node is asked.
         """
@@ -82,7 +84,7 @@ class LimitRoutes:
         return _tagged(json_reply(done.now), done.now)
 
     async def unset(self, request: HttpRequest) -> Reply:
-        """Take it away on every node, if the version is the one that `If-Match` names."""
+        """Remove it on every node, if the version is the one that `If-Match` names."""
         version = expected_version(request)
         done = self._limits.unset(request.values["scope"], version=version)
         assert done.before is not None

@@ -1,4 +1,4 @@
-"""The routes that tell what requests used: an operator all of it, a tenant its own."""
+"""Usage routes: sums of usage, of all tenants for operators, of its own for a tenant."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ _TIME_CHARACTERS_MAX: Final = 40
 
 
 class UsageRoutes:
-    """Serves them."""
+    """Serves usage."""
 
     def __init__(self, node: str, desk: UsageService, now_ms: Callable[[], int]) -> None:
         self._node = node
@@ -36,12 +36,14 @@ class UsageRoutes:
         self._now_ms = now_ms
 
     async def usage(self, request: HttpRequest) -> Reply:
-        """Sum up everybody's."""
+        """Sum up the usage of all tenants."""
         tenant = _name(request, "tenant")
         return await self._sums(request, tenant, default="tenant,model")
 
     async def own(self, request: HttpRequest) -> Reply:
-        """Sum up what the tenant used whose key asks; UNAUTHENTICATED or FORBIDDEN if it is nobody's."""
+        """Sum up the usage of the calling key's tenant; UNAUTHENTICATED or FORBIDDEN for a key
+        without one.
+        """
         identity = request.identity
         if not identity.key_id:
             raise missing_key()
@@ -63,7 +65,7 @@ class UsageRoutes:
         return json_reply(_shown(self._node, wish.by, sums))
 
     def _hours(self, request: HttpRequest) -> tuple[int, int]:
-        """Return the hours that are asked for: whole ones, a day of them if nothing was said."""
+        """Return the requested hours: whole ones, a day of them by default."""
         now_ms = self._now_ms()
         end = -(-_moment(request, "to", now_ms, now_ms) // HOUR_MS)
         first = _moment(request, "from", now_ms, (end - DEFAULT_HOURS) * HOUR_MS) // HOUR_MS

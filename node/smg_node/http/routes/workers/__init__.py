@@ -1,1 +1,1 @@
-"""Workers."""
+"""Worker routes: list, add, change, drain and remove workers of the cluster."""

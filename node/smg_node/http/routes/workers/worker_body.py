@@ -1,8 +1,9 @@
-"""What a client may say of a worker, in our words and in those that clients of other gateways use.
+"""Worker body: reads descriptions of workers, in this API's fields and in those of other gateways.
 
-`model_id` or one entry of `models` is the model, `worker_type` the role, `runtime` and `runtime_type` the
-contract, `bootstrap_port` where the worker meets its partners, which is a label here. What such clients say besides (health checks of one worker, connection pools, ranks) has no effect
-here and is named in `x-smg-ignored-params`.
+`model_id` or one entry of `models` is the model, `worker_type` the role, `runtime` and
+`runtime_type` the contract, `bootstrap_port` where the worker meets its partners, which is a label
+here. Other fields of such clients (health checks of one worker, connection pools, ranks) have no
+effect here and are named in `x-smg-ignored-params`.
 """
 
 from collections.abc import Mapping
@@ -47,7 +48,7 @@ _UNSPECIFIED: Final = "unspecified"
 
 
 def read_worker_request(body: Mapping[str, Any]) -> WorkerRequest:
-    """Return the worker that a body wants; INVALID_REQUEST with the path of what is wrong."""
+    """Return the worker that a body describes; INVALID_REQUEST with the path of the error."""
     url = text_field(body, "url", URL_MAX)
     if url is None:
         raise invalid("a worker needs a url", "url", "missing_required_parameter")
@@ -65,7 +66,7 @@ def read_worker_request(body: Mapping[str, Any]) -> WorkerRequest:
 
 
 def read_change(body: Mapping[str, Any], *, draining: bool | None) -> WorkerChange:
-    """Return what a body changes of a worker; INVALID_REQUEST with the path of what is wrong."""
+    """Return the changes of a worker in a body; INVALID_REQUEST with the path of the error."""
     priority = number_field(body, "priority", low=0, high=PRIORITY_MAX, whole=True)
     port = number_field(body, BOOTSTRAP_PORT_LABEL, low=1, high=PORT_MAX, whole=True)
     return WorkerChange(
@@ -82,7 +83,7 @@ def read_change(body: Mapping[str, Any], *, draining: bool | None) -> WorkerChan
 
 
 def read_replacement(body: Mapping[str, Any]) -> WorkerChange:
-    """Return the change that makes a worker what a body says, with defaults for what it does not say."""
+    """Return the change that makes a worker equal to a body, with defaults for absent fields."""
     change = read_change(body, draining=None)
     return WorkerChange(
         model=change.model or "",
@@ -96,7 +97,7 @@ def read_replacement(body: Mapping[str, Any]) -> WorkerChange:
 
 
 def read_status(body: Mapping[str, Any]) -> bool | None:
-    """Return whether a body wants the worker drained; None if it says nothing about it."""
+    """Return whether a body asks to drain the worker; None if it does not say."""
     status = text_field(body, "status", NAME_MAX)
     if status not in (None, DRAINING, READY):
         raise invalid("status must be 'draining' or 'ready'", "status")
@@ -122,7 +123,7 @@ def _contract(body: Mapping[str, Any]) -> str | None:
 
 
 def _one_of(body: Mapping[str, Any], *names: str, empty: bool = False) -> str | None:
-    """The first of several names of one thing that is there."""
+    """Return the first of several names of one field that is there."""
     said = [text_field(body, name, NAME_MAX, empty=empty) for name in names]
     return next((text for text in said if text is not None), None)
 
@@ -140,7 +141,7 @@ def _labels(body: Mapping[str, Any]) -> Mapping[str, str] | None:
 
 
 def _with_port(change: WorkerChange) -> Mapping[str, str]:
-    """All labels of a worker that is described as a whole."""
+    """Return all labels of a worker that is described as a whole."""
     labels = dict(change.labels or {})
     if change.bootstrap_port is not None:
         labels[BOOTSTRAP_PORT_LABEL] = str(change.bootstrap_port)

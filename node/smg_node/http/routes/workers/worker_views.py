@@ -1,4 +1,4 @@
-"""Workers as answers show them: our words, and beside them those that clients of other gateways read."""
+"""Worker views: workers as answers show them, in this API's fields and in those of other gateways."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ def worker_object(view: WorkerView) -> Mapping[str, Any]:
 
 
 def worker_stats(views: Sequence[WorkerView]) -> Mapping[str, Any]:
-    """Return how many there are of which kind."""
+    """Return the number of workers of each kind."""
     inflight = sum(view.inflight for view in views)
     return {
         "total": len(views),
@@ -43,7 +43,7 @@ def worker_stats(views: Sequence[WorkerView]) -> Mapping[str, Any]:
 
 
 def audited(view: WorkerView) -> Mapping[str, Any]:
-    """Return what the audit log keeps of a worker: what an operator can change, and nothing that is secret."""
+    """Return the audit log's record of a worker: fields that an operator can change, and no secret."""
     return {
         "url": view.url,
         "model": view.model,

@@ -1,4 +1,4 @@
-"""The routes by which an operator sees and changes the fleet: the workers of the whole cluster."""
+"""Worker routes: list, add, change, drain, probe and remove workers of the whole cluster."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -59,7 +59,7 @@ class WorkerRoutes:
         return _shown(self._workers.worker(request.values["id"]))
 
     async def cluster_workers(self, request: HttpRequest) -> Reply:
-        """List the workers with what each node says of them."""
+        """List the workers with each node's view of them."""
         model, worker_id = request.query.get("model", ""), request.query.get("id", "")
         rows = [
             row
@@ -100,7 +100,9 @@ class WorkerRoutes:
         return reply
 
     async def patch_worker(self, request: HttpRequest) -> Reply:
-        """Change what is said of a worker; `status` `draining` sends it no new work, `ready` takes that back."""
+        """Change a worker's fields; `status` `draining` sends it no new work, `ready` takes that
+        back.
+        """
         body = read_json(await self._bodies.json(request))
         if not body:
             raise invalid(f"say what to change: {', '.join(CHANGEABLE)}")
@@ -114,7 +116,7 @@ class WorkerRoutes:
         return _shown(worker)
 
     async def replace_worker(self, request: HttpRequest) -> Reply:
-        """Make a worker what the body says, with defaults for what it does not say; its URL stays."""
+        """Make a worker equal to the body, with defaults for absent fields; its URL stays."""
         body = read_json(await self._bodies.json(request))
         before = self._workers.worker(request.values["id"])
         url = body.get("url")
@@ -152,11 +154,11 @@ class WorkerRoutes:
         return _shown(worker)
 
     async def probe_worker(self, request: HttpRequest) -> Reply:
-        """Look at a worker now and show what was seen."""
+        """Probe a worker now and show the result."""
         return _shown(await self._workers.probe(request.values["id"]))
 
     def _known(self, url: str) -> WorkerView | None:
-        """The worker at this address, if it is registered already."""
+        """Return the worker at this address, if it is registered already."""
         try:
             return self._workers.worker(url.partition("?")[0].rstrip("/"))
         except SmgError:
