@@ -1,1 +1,1 @@
-"""Public APIs as pairs of a reader (body to request) and a presenter (events to frames)."""
+"""Dialects: the public APIs, each a reader (body to request) and a presenter (events to frames)."""

@@ -1,8 +1,8 @@
-"""What a public API is to this house: a reader and a presenter, nothing between them.
+"""Dialect: interface of one public API: a reader, a presenter and an error envelope.
 
 The reader turns a decoded JSON body into a `GenerateRequest` plus a `View`: what only the presenter
-needs to know (was usage asked for, which object names). The presenter turns events into bytes. No
-dialect is built from another.
+needs (is usage requested, which object names). The presenter turns events into bytes. No dialect is
+built from another.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ ViewT = TypeVar("ViewT")
 
 
 class ParsedBody(msgspec.Struct, Generic[ViewT], frozen=True, gc=False):
-    """A body, understood."""
+    """A parsed body: the request and the presenter's view."""
 
     request: GenerateRequest
     view: ViewT
@@ -40,9 +40,8 @@ class Presenter(Protocol):
         ...
 
     def around(self) -> FrameTemplate | None:
-        """Return what `frames` puts around the text of a delta of the first choice's open block, if it is the same for
-
-        all of them, says nothing but the text, and changes nothing here.
+        """Return the template around the text of a delta of the first choice's open block, if it is
+        the same for all of them, holds nothing but the text, and rendering changes no state here.
         """
         ...
 
@@ -57,18 +56,19 @@ class Dialect(Protocol):
     name: str
 
     def read_plain(self, raw: bytes) -> ParsedBody[Any] | None:
-        """Return what a body asks for if there is a short way to it; None for any other, right or wrong."""
+        """Return the parsed body if it is plain enough for the fast reader; None for any other,
+        right or wrong.
+        """
         ...
 
     def read(self, body: dict[str, Any]) -> ParsedBody[Any]:
-        """Return what the body asks for. Raises INVALID_REQUEST naming the JSON path; every problem
-
-        found in one pass is in the message, at most ten.
+        """Return the parsed body. Raises INVALID_REQUEST naming the JSON path; every problem found
+        in one pass is in the message, at most ten.
         """
         ...
 
     def presenter(self, reading: ParsedBody[Any]) -> Presenter:
-        """Return the presenter for this reading."""
+        """Return the presenter for this parsed body."""
         ...
 
     def error_body(self, error: SmgError, request_id: str) -> bytes:

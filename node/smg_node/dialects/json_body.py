@@ -1,11 +1,11 @@
-"""Bytes of a request body to the JSON object they spell, or a refusal; never anything else.
+"""JSON body: decodes a request body into the JSON object it must be, or refuses it.
 
 The decoder (msgspec) refuses broken UTF-8, lone surrogates, NaN, Infinity, numbers beyond a double,
-and anything after the value; of equal keys the last wins, and integers may be of any size up to some
-thousand digits. It bounds nesting by the interpreter's recursion limit, far above ours, and says so
-by an error. Our own limit is checked on what was decoded, level by level, and only if the body has
-more opening brackets than there are levels to go: prose never pays, and code in a string pays only
-for the search. 40 KB of prose cost 8 us, a short body 0.35.
+and anything after the value; of equal keys the last wins, and integers may be of any size up to
+some thousand digits. It bounds nesting by the interpreter's recursion limit, far above ours, and
+raises an error there. Our own limit is checked on what was decoded, level by level, and only if the
+body has more opening brackets than there are levels to go: prose never pays, and code in a string
+pays only for the search. 40 KB of prose cost 8 us, a short body 0.35.
 """
 
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The OpenAI error envelope, for every route that has no dialect with another one."""
+"""OpenAI errors: the OpenAI error envelope, for every route that has no dialect with another one."""
 
 from typing import Any, Final
 

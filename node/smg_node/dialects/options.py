@@ -1,4 +1,4 @@
-"""What a reader may be told by configuration."""
+"""Options of readers and presenters, as plain values; filled from settings."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -9,11 +9,11 @@ ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning", "both"]
 
 @dataclass(frozen=True, slots=True)
 class ReaderOptions:
-    """Limits and habits of the readers and presenters; every limit is inclusive.
+    """Limits and switches of readers and presenters; every limit is inclusive.
 
-    `unknown_parameters` is what becomes of a key nobody knows: `forward` ignores it on the way to a
-    gRPC engine and says so, `reject` makes it a 400. `template_from_request` allows the client's own
-    `chat_template`. `matched_stop` adds what stopped a choice to the answer.
+    `unknown_parameters` decides on unknown keys: `forward` ignores them for gRPC engines and names
+    them in the answer, `reject` makes them a 400. `template_from_request` allows the client's own
+    `chat_template`. `matched_stop` adds the matched stop string or id to the answer.
     """
 
     messages_max: int = 8_192

@@ -1,4 +1,4 @@
-"""Every dialect this node speaks, by name."""
+"""Registry of dialects: every public API of this node, by name."""
 
 from typing import Final
 

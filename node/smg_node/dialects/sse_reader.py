@@ -1,7 +1,7 @@
-"""A stream of server-sent events, read: bytes in any pieces in, the data of whole events out. Pure.
+"""SSE reader: incremental parser of server-sent events: bytes in, data of whole events out. Pure.
 
-Lines end as the format allows, with a line feed, a carriage return, or both, also where a piece ends between them.
-Comments and the names of events are left out; what an event is stands in its data.
+Lines end as the format allows, with a line feed, a carriage return, or both, also where a piece
+ends between them. Comments and event names are dropped; the data alone tells what an event is.
 """
 
 import re
@@ -16,7 +16,7 @@ _DATA: Final = b"data:"
 
 
 class EventLines:
-    """Fed with a stream, piece by piece."""
+    """Parser of one stream, fed piece by piece."""
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
@@ -27,7 +27,9 @@ class EventLines:
         self._after_return = False
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the data of those events that are whole now; UPSTREAM_FAILED for one beyond belief."""
+        """Return the data of those events that are whole now; UPSTREAM_FAILED for one that is too
+        large.
+        """
         if self._after_return and piece:
             piece = piece.removeprefix(b"\n")
             self._after_return = False
@@ -49,7 +51,7 @@ class EventLines:
         return told
 
     def finish(self) -> list[bytes]:
-        """Return the data of an event that nobody ended, if there is any."""
+        """Return the data of an unterminated last event, if there is any."""
         told: list[bytes] = []
         self._take(b"".join(self._held), told)
         self._take(b"", told)

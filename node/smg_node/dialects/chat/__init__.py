@@ -1,1 +1,1 @@
-"""Chat Completions: turns in, a message out."""
+"""Chat Completions: reader and presenter of the API, and its client side towards HTTP workers."""

@@ -1,4 +1,4 @@
-"""The content of a message: a string, or parts of text and media."""
+"""Content parts of a message: reads a string, or parts of text and media."""
 
 from typing import Final
 

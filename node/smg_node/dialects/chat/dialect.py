@@ -1,4 +1,4 @@
-"""The Chat Completions dialect: its reader, presenter and error envelope."""
+"""Dialect of Chat Completions: its reader, presenter and error envelope."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,11 +25,11 @@ class ChatDialect:
         """Returns what a plain body asks for; None for any other, right or wrong."""
 
     def read(self, body: dict[str, Any]) -> ParsedBody[ChatView]:
-        """Return what the body asks for; INVALID_REQUEST names everything that is wrong with it."""
+        """Return the parsed body; INVALID_REQUEST names everything that is wrong with it."""
         return self._reader.read(body)
 
     def presenter(self, reading: ParsedBody[ChatView]) -> Presenter:
-        """Return the presenter for this reading; one generation each."""
+        """Return the presenter for this parsed body; one generation each."""
         if reading.request.alike and reading.view.plain:
             return PlainPresenter(reading)
         return ChatPresenter(reading)

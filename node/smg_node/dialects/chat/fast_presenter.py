@@ -1,9 +1,10 @@
-"""Chat Completions of plain bodies: the few batches of events that nearly every answer is told in, each in one step.
+"""Fast presenter: renders the usual event batches of plain chats from precomputed frames.
 
-A plain body (`GenerateRequest.alike`) has one choice, and its answer is nearly always one text. Then the frames of all
-streams of a model differ in their ids, times, texts and numbers only. What stands around these is found by letting
-`ChatPresenter` render an answer that has none of them; whatever comes in another shape is left to it for good, after it
-was told what was shown so far. That both say the same is tested over streams of all kinds, cut anywhere.
+A plain body (`GenerateRequest.alike`) has one choice, and its answer is nearly always one text.
+Then the frames of all streams of a model differ in their ids, times, texts and numbers only. The
+constant parts are made by letting `ChatPresenter` render an answer without those; at the first
+batch of another shape it takes over for good, after it was given the events shown so far. That both
+give the same bytes is tested over streams of all kinds, cut anywhere.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +37,9 @@ _HEAD: Final = b'data: {"id":"chatcmpl-%b","object":"chat.completion.chunk","cre
 
 
 class _Words(msgspec.Struct, frozen=True, gc=False):
-    """What stands behind the head: of the frame with the role, before and behind a text, of an end, around usage."""
+    """Constant parts of frames: of the frame with the role, before and behind a text, of an end,
+    around usage.
+    """
 
     role: bytes
     before: bytes
@@ -47,7 +50,7 @@ class _Words(msgspec.Struct, frozen=True, gc=False):
 
 
 class PlainPresenter(ChatPresenter):
-    """Renders one generation for a plain body, with a view that is plain as well."""
+    """Renders one generation for a plain body with a plain view."""
 
     _logprobs = False
     _left = False
@@ -167,7 +170,9 @@ _NOTHING: Final = Usage(0, 0, 0)
 
 @lru_cache(maxsize=256)
 def _words_of(model: str, fingerprint: str | None, include_usage: bool) -> _Words:
-    """Return what the frames of all plain streams of a model have in common, as `ChatPresenter` says it."""
+    """Return the constant parts of the frames of all plain streams of a model, as `ChatPresenter`
+    renders them.
+    """
     request = GenerateRequest(model, (ChatPrompt(()),), Sampling(), stream=True)
     general = ChatPresenter(ParsedBody(request, ChatView(include_usage=include_usage)))
     head = _HEAD % (b"", 0)

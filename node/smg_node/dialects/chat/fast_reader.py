@@ -1,11 +1,12 @@
-"""The short way for what most bodies are: a model, messages of a role and a string, and a handful of numbers.
+"""Fast reader: parses plain chats (model, string messages, a few numbers) with one typed decoder.
 
-A typed decoder reads such a body from its bytes at once, with no dictionary between. It understands a part of what
-`reader` does, and leaves everything else to it: other keys, odd values, and whatever is wrong. That both say the
-same is tested over bodies of all kinds.
+The typed decoder reads such a body from its bytes at once, without a dictionary. It covers a part
+of `reader`, and leaves everything else to it: other keys, odd values, and all errors. That both
+give the same result is tested over bodies of all kinds.
 
-What a body wants besides its messages is nearly always what one before it wanted. So that is kept, and such requests
-have one and the same `Sampling`: what follows from it can be kept beside it, and found again by its identity.
+A body's parameters besides its messages are nearly always those of an earlier body. So they are
+cached, and such requests share one `Sampling` object: values derived from it are cached too, keyed
+by its identity.
 """
 
 from collections.abc import Mapping
@@ -66,7 +67,7 @@ _decode: Final = msgspec.json.Decoder(_Body).decode
 class PlainReader:
     """Reads plain bodies of at most `messages_max` messages.
 
-    Answers to them look as `view` says, or as `with_usage` where usage is to be told in the stream.
+    Their answers have the view `view`, or `with_usage` where usage is requested in the stream.
     """
 
     def __init__(self, *, messages_max: int, view: ChatView, with_usage: ChatView) -> None:
@@ -76,7 +77,7 @@ class PlainReader:
         self._known: dict[_Wishes, _Known] = {}
 
     def read(self, raw: bytes) -> ParsedBody[ChatView] | None:
-        """Return what a plain body asks for; None for any other, right or wrong."""
+        """Return the parsed plain body; None for any other, right or wrong."""
         try:
             body = _decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,9 +1,9 @@
-"""The answer of a worker that speaks Chat Completions, read: bytes in, events of ours out. Pure.
+"""Listener: incremental reader of a worker's Chat Completions answer: bytes in, events out. Pure.
 
-The worker has rendered, sampled and parsed by itself; what it tells is taken for what it says. Nothing is told before
-there is a word of it, so that a worker which fails earlier has said nothing yet. An answer is whole when its choice
-has finished, whatever becomes of the connection then. What is not understood is an error, because leaving it out could
-leave out a part of the answer; keys that nobody knows are no concern of ours.
+The worker has rendered, sampled and parsed by itself; its text is not parsed again. No event is
+emitted before the first output, so that a worker that fails earlier can be retried. An answer is
+whole when its choice has finished, even if the connection breaks then. A value that cannot be read
+is an error, because dropping it could drop a part of the answer; unknown keys are ignored.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -44,7 +44,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class WorkerError(Exception):
-    """What a worker says went wrong, in its own words; `status` is 0 where it names none."""
+    """A worker's own error message; `status` is 0 where it names none."""
 
     def __init__(self, status: int, message: str, code: str) -> None:
         super().__init__(message)
@@ -54,13 +54,15 @@ class WorkerError(Exception):
 
 
 class ChunkReader:
-    """Reads one answer. `begin` is told before its first word; `taken` are names of calls that were made before.
+    """Reads one answer. `begin` is emitted before its first output; `taken` are ids of earlier tool
+    calls.
 
-    `out` of any method takes what there is to tell. A method that raises has put in what came before that.
+    `out` of any method takes the events. A method that raises has put in those that came before the
+    error.
     """
 
     def __init__(self, begin: Begin, *, prompt_tokens: int, taken: Collection[str] = ()) -> None:
-        """Have the prompt be about so long if the worker does not say."""
+        """Take an estimate of the prompt's tokens, used if the worker gives no usage."""
         self._begin = begin
         self._prompt_tokens = prompt_tokens
         self._lines = EventLines()
@@ -76,7 +78,9 @@ class ChunkReader:
         return self._finish is not None
 
     def feed(self, piece: bytes, out: list[Event]) -> None:
-        """Take the next bytes of a stream. UPSTREAM_FAILED for what is no answer; `WorkerError`."""
+        """Take the next bytes of a stream. UPSTREAM_FAILED for bytes that are no answer;
+        `WorkerError`.
+        """
         for event in self._lines.feed(piece):
             self._hear(event, out)
 
@@ -85,7 +89,7 @@ class ChunkReader:
         self._hear(body, out)
 
     def end(self, out: list[Event]) -> None:
-        """Tell the end; errors as `feed`, and UPSTREAM_FAILED if the answer is not whole."""
+        """End the answer; errors as `feed`, and UPSTREAM_FAILED if the answer is not whole."""
         for event in self._lines.finish():
             self._hear(event, out)
         finish = self._finish
@@ -97,7 +101,7 @@ class ChunkReader:
         out += [finish, used, End()]
 
     def fail(self, error: SmgError, out: list[Event]) -> None:
-        """Tell that nothing more comes."""
+        """Close open blocks: nothing more comes."""
         self._blocks.abandon(out)
         out.append(Fail(error))
 
@@ -170,7 +174,9 @@ class ChunkReader:
 
 
 def error_of(said: object) -> WorkerError | None:
-    """Return the error that a body or a chunk says, in any of the shapes that servers give it; None if it is none."""
+    """Return the error in a body or a chunk, in any of the shapes that servers give it; None if
+    there is none.
+    """
     if not isinstance(said, dict):
         return None
     error = said.get("error")
@@ -193,7 +199,7 @@ def error_of(said: object) -> WorkerError | None:
 
 
 def _objects(value: object) -> Sequence[Mapping[str, Any]]:
-    """Return a list of objects; nothing for nothing."""
+    """Return a list of objects; an empty one for null."""
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
@@ -202,7 +208,7 @@ def _objects(value: object) -> Sequence[Mapping[str, Any]]:
 
 
 def _text(value: object) -> str:
-    """Return text, also that of a list of parts; "" for nothing."""
+    """Return text, also from a list of parts; "" for null."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -214,7 +220,7 @@ def _text(value: object) -> str:
 
 
 def _arguments(value: object) -> str:
-    """Return arguments as text; some servers tell them as an object."""
+    """Return arguments as text; some servers send them as an object."""
     return _encode(value).decode() if isinstance(value, dict) else _text(value)
 
 
@@ -240,7 +246,7 @@ def _count(told: object, name: str) -> int:
 
 
 def _rows(told: object) -> tuple[TokenLogprob, ...]:
-    """Return log probabilities; workers that are asked for them tell no ids."""
+    """Return log probabilities without token ids, which workers do not send."""
     content = told.get("content") if isinstance(told, dict) else None
     if not isinstance(content, list):
         return ()

@@ -1,8 +1,9 @@
-"""The blocks of an answer that a worker parsed itself: text, thoughts and calls, one after the other. Pure.
+"""Listener blocks: text, reasoning and tool calls of a worker's answer, put in sequence. Pure.
 
-A worker tells calls by number and may tell several at once. Here a block is over before the next one starts, so a call
-waits, with what is known of its arguments, until the one before it is over: that is when its arguments are whole, or
-when something else is said. What is told in order, as nearly every worker does, waits for nothing.
+A worker numbers its tool calls and may interleave them. Here a block is over before the next one
+starts, so a call waits, with the arguments received so far, until the one before it is over: that
+is when its arguments are whole, or when other output comes. Calls that come in order, as from
+nearly every worker, do not wait.
 """
 
 from collections.abc import Collection
@@ -36,7 +37,9 @@ class _Call:
 
 
 class AnswerBlocks:
-    """The blocks of choice 0. `taken` are the names of calls made before: what has one of them gets another."""
+    """Blocks of choice 0. `taken` are ids of earlier tool calls: a call with one of them gets
+    another.
+    """
 
     def __init__(self, taken: Collection[str] = ()) -> None:
         self._taken = set(taken)
@@ -57,7 +60,7 @@ class AnswerBlocks:
         out: list[Event],
         logprobs: tuple[TokenLogprob, ...] = (),
     ) -> None:
-        """Tell more text or thought; log probabilities without text belong to what is open."""
+        """Append text or reasoning; log probabilities without text belong to the open block."""
         if not text:
             if logprobs and self._kind in ("text", "reasoning"):
                 out.append(Delta(0, self._next - 1, "", 0, logprobs))
@@ -70,7 +73,9 @@ class AnswerBlocks:
     def call(
         self, index: int | None, call_id: str, name: str, arguments: str, out: list[Event]
     ) -> None:
-        """Tell more of a call. Whatever is "" was not said this time; UPSTREAM_FAILED if it was over already."""
+        """Append to a call. "" is a field not sent this time; UPSTREAM_FAILED if the call was over
+        already.
+        """
         call = self._found(index, call_id, name)
         call.name = call.name or name
         call.call_id = call.call_id or call_id
@@ -86,7 +91,7 @@ class AnswerBlocks:
         self._advance(out)
 
     def close(self, out: list[Event]) -> None:
-        """End what is open, and tell whatever waited; UPSTREAM_FAILED for a call of nobody knows what."""
+        """End the open block, and emit waiting calls; UPSTREAM_FAILED for a call without a name."""
         self._end(out)
         while self._queue:
             if not self._queue[0].name:
@@ -95,14 +100,16 @@ class AnswerBlocks:
             self._end(out)
 
     def abandon(self, out: list[Event]) -> None:
-        """End what is open, because nothing more comes."""
+        """End the open block, because nothing more comes."""
         self._end(out)
         self._queue = []
 
     # ── Step by step ─────────────────────────────────────────────────────────
 
     def _found(self, index: int | None, call_id: str, name: str) -> _Call:
-        """Return the call that is meant; some workers number none, and some give all of them one number."""
+        """Return the call that a delta belongs to; some workers number none, and some give all of
+        them one number.
+        """
         for call in reversed(self._calls):
             other = bool(call_id and call.call_id and call_id != call.call_id)
             if index is not None:
@@ -161,7 +168,7 @@ class AnswerBlocks:
 
 
 def _whole(texts: list[str]) -> bool:
-    """Whether arguments are whole: an object. Looked at only where the next call waits for that."""
+    """Whether arguments are a whole JSON object. Checked only where the next call waits for that."""
     if not texts or not texts[-1].rstrip().endswith("}"):
         return False
     try:

@@ -1,4 +1,4 @@
-"""A finished choice as a `message`."""
+"""Message: a finished choice as the `message` object of Chat Completions."""
 
 from typing import Any, Final
 
@@ -15,12 +15,12 @@ _FIELDS: Final[dict[ReasoningField, tuple[str, ...]]] = {
 
 
 def reasoning_fields(view: ChatView) -> tuple[str, ...]:
-    """Return the names under which thoughts are shown."""
+    """Return the names of the reasoning fields."""
     return _FIELDS[view.reasoning_field]
 
 
 def finish_reason(reason: FinishReason, view: ChatView) -> str:
-    """Return the dialect's word for why a choice ended."""
+    """Return the dialect's finish reason of a choice."""
     return "function_call" if reason == "tool_calls" and view.legacy_call else reason
 
 

@@ -1,8 +1,7 @@
-"""Messages to turns.
+"""Messages to turns: reads the `messages` of a chat into the turns that templates render.
 
-A turn keeps the form of its content (string or parts) and every key this module does not know, because
-chat templates read keys nobody can foresee. Most messages of most requests are a role and a string;
-those take a short way.
+A turn keeps the form of its content (string or parts) and every unknown key, because chat templates
+may read any key. Most messages of most requests are a role and a string; those take a fast path.
 """
 
 from typing import Any, Final
@@ -55,7 +54,7 @@ def read_messages(cursor: Cursor, key: str, options: ReaderOptions) -> tuple[Tur
 
 
 def plain_turn(message: Any) -> Turn | None:
-    """Return the turn of a message that is a role and a string, and complete with that; None for any other."""
+    """Return the turn of a message that has a role, a string and nothing else; None for any other."""
     if type(message) is not dict or len(message) != 2:
         return None
     role, content = message.get("role"), message.get("content")
@@ -95,7 +94,7 @@ def _read_message(message: Cursor, shelf: PartCounter) -> Turn | None:
 def _read_assistant(
     message: Cursor, content: str | tuple[Part, ...] | None, name: str | None, extra: dict[str, Any]
 ) -> Turn:
-    """Return what the assistant said: text, thoughts, calls, or a refusal in place of text."""
+    """Return the assistant's output: text, reasoning, calls, or a refusal in place of text."""
     calls = _read_calls(message)
     reasoning = message.text("reasoning_content")
     other = message.text("reasoning")

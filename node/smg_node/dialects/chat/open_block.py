@@ -1,4 +1,4 @@
-"""An open block of a streamed chat: what stands around its text in a frame."""
+"""Open block of a streamed chat: the precomputed bytes around its text in a frame."""
 
 from smg_node.core.generation.events import BlockStart, TokenLogprob
 from smg_node.dialects.chat.message import reasoning_fields
@@ -9,11 +9,11 @@ from smg_node.dialects.openai.frames import json_text
 class OpenBlock:
     """A block that has started and not ended.
 
-    `before` and `after` stand around the text inside `delta`; where `before` is None the text is not
-    shown. `between` stands before the text's second printing, if there is one. `announced` is the
-    inside of the delta that comes first. A `held` block is printed in one piece when it ends; until
-    then its ids and log probabilities wait here. `head` and `tail` are the whole frame around the
-    text; None where a frame must be put together for each delta.
+    `before` and `after` stand around the text inside `delta`; where `before` is None the text is
+    not shown. `between` stands before the text's second printing, if there is one. `announced` is
+    the inside of the delta that comes first. A `held` block is written in one piece when it ends;
+    until then its ids and log probabilities wait here. `head` and `tail` are the whole frame around
+    the text; None where a frame must be put together for each delta.
     """
 
     __slots__ = (
@@ -40,7 +40,7 @@ class OpenBlock:
         self.logprobs: list[TokenLogprob] = []
 
     def delta(self, text: str) -> bytes:
-        """Return the inside of `delta` that says `text`; empty if it is not to be shown."""
+        """Return the inside of `delta` with `text`; empty if it is not to be shown."""
         if self.before is None:
             return b""
         encoded = json_text(text)
@@ -76,7 +76,7 @@ def _call(event: BlockStart, call: int) -> OpenBlock:
 
 
 def _legacy_call(event: BlockStart, call: int) -> OpenBlock:
-    """A legacy client hears of the first call only: its message has no place for a second."""
+    """Open a call in the legacy form, which has a place for the first call only."""
     if call > 0:
         return OpenBlock(None)
     announced = b'"function_call":{"name":%b,"arguments":""}' % json_text(event.name)

@@ -1,10 +1,10 @@
-"""Chat Completions: events to frames, a whole answer to a body.
+"""Presenter of Chat Completions: events to SSE frames, a whole answer to a body.
 
-Frames of a stream, in this order: per choice one with the role; text, thoughts and calls as they come;
-per choice one with `finish_reason`; usage if asked for; `[DONE]`. For a plain delta, which is nearly
-every one, a frame is head + text + tail; head and tail are made when its block starts. Whatever makes
-frames differ in more than their text (log probabilities, ids, usage on every frame) takes the longer
-way through `_frame`.
+Frames of a stream, in this order: per choice one with the role; text, thoughts and calls as they
+come; per choice one with `finish_reason`; usage if asked for; `[DONE]`. For a plain delta, which is
+nearly every one, a frame is head + text + tail; head and tail are made when its block starts.
+Frames that differ in more than their text (log probabilities, ids, usage on every frame) take the
+slower path through `_frame`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

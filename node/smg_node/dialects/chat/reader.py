@@ -1,4 +1,4 @@
-"""Chat Completions: a body to a request.
+"""Reader of Chat Completions bodies: a table of parameters, and the function that takes each.
 
 Every parameter the API knows is a row of `PARAMETERS`; what it does stands beside its name in the
 module the row comes from.
@@ -99,7 +99,7 @@ class ChatReader:
         """Returns what a body asks for if it is a plain one; None for any other, right or wrong."""
 
     def read(self, body: dict[str, Any]) -> ParsedBody[ChatView]:
-        """Return what a body asks for; INVALID_REQUEST names everything that is wrong with it."""
+        """Return the parsed body; INVALID_REQUEST names everything that is wrong with it."""
         draft = Draft(self._options)
         cursor = Cursor(body, Problems())
         take_all(draft, cursor, PARAMETERS)

@@ -1,4 +1,4 @@
-"""What the chat template is told, beyond the messages."""
+"""Template parameters of a chat body: messages, documents, the client's template and its variables."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""Tools the model may call, in this API's shape. Also the legacy `functions`."""
+"""Tools of a Chat Completions body, including the legacy `functions`."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What only the Chat Completions presenter needs to know of a body."""
+"""View of a chat body: the options that only the Chat Completions presenter needs."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from smg_node.dialects.options import ReasoningField
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatView(View):
-    """How a chat's answer shall look.
+    """Presentation options of a chat's answer.
 
     Reasoning is left in the content unless `separate_reasoning`, left out unless `include_reasoning`,
     and sent in one piece unless `stream_reasoning`. `legacy_call`: the client declared `functions`, so

@@ -1,7 +1,8 @@
-"""A wish as a body of Chat Completions, for a worker that renders and parses by itself. Pure.
+"""Writer of Chat Completions bodies: a generation request for a worker that speaks HTTP. Pure.
 
-What every server knows is spelled as every server spells it. What only some know (`top_k`, grammars, adapters) is
-spelled as the client spelled it, as in requests that are relayed: whoever asks for it knows which servers he has.
+Standard parameters have their standard names. Parameters of some servers only (`top_k`, grammars,
+adapters) keep the client's names, as in requests that are relayed: a client that uses them knows
+its servers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -55,7 +56,9 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 def chat_fields(request: GenerateRequest) -> dict[str, Any]:
-    """Return the body for a wish, to be streamed; INVALID_REQUEST with the path of what no such body can carry."""
+    """Return the body of a request, to be streamed; INVALID_REQUEST with the path of what no such
+    body can carry.
+    """
     prompt = _prompt(request)
     fields: dict[str, Any] = {
         "model": request.model,
@@ -74,7 +77,7 @@ def chat_fields(request: GenerateRequest) -> dict[str, Any]:
 
 
 def call_ids(prompt: ChatPrompt) -> frozenset[str]:
-    """Return the names of all calls in a prompt."""
+    """Return the ids of all tool calls in a prompt."""
     return frozenset(call.call_id for turn in prompt.turns for call in turn.calls)
 
 
@@ -101,8 +104,8 @@ def _not_here(what: str, where: str) -> SmgError:
 def messages_of(prompt: ChatPrompt) -> list[dict[str, Any]]:
     """Return turns as messages; INVALID_REQUEST for media that no message carries.
 
-    Developers are `system`, which every template knows, and those before anybody has spoken are one message: many
-    templates take no second one.
+    Developer messages are `system`, which every template knows, and those at the beginning are
+    merged into one message: many templates take no second one.
     """
     messages: list[dict[str, Any]] = []
     for turn in prompt.turns:
@@ -182,7 +185,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _arguments(text: str) -> str:
-    """Return the text of an object; servers fail on anything else, which a call that was cut short has."""
+    """Return the text of an object; servers fail on anything else, which a truncated call has."""
     try:
         return text if isinstance(_decode(text), dict) else "{}"
     except (msgspec.DecodeError, RecursionError, ValueError):
@@ -200,7 +203,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 
 def _choice(choice: ToolChoice) -> Any:
-    """Return a choice as it is said; only few servers know what may be called and what may not."""
+    """Return a tool choice as it is sent; only few servers know lists of allowed tools."""
     named = {"type": "function", "function": {"name": choice.name}}
     if choice.mode == "named":
         return named
@@ -241,7 +244,7 @@ def _drawn(sampling: Sampling) -> Iterator[tuple[str, Any]]:
 
 
 def _held_to(constraint: Constraint) -> tuple[str, Any]:
-    """Return the field that holds an answer to a form."""
+    """Return the field that carries the output constraint."""
     value = constraint.value
     match constraint.kind:
         case "json_object":
@@ -260,10 +263,11 @@ def _held_to(constraint: Constraint) -> tuple[str, Any]:
 
 
 def _thinking(thinking: Thinking) -> dict[str, Any]:
-    """Return a wish as variables: a template behind another server is not known, so all usual names are set.
+    """Return the thinking options as variables: the template of a remote server is not known, so
+    all usual names are set.
 
-    Most templates have a switch and no levels, so it goes off where hardly any thought is wanted. A template
-    reads only what it knows.
+    Most templates have a switch and no levels, so it is off at minimal effort. A template ignores
+    variables it does not know.
     """
     variables: dict[str, Any] = {}
     effort = thinking.effort if thinking.number is None else thinking.number

@@ -1,1 +1,1 @@
-"""Completions: text or ids in, more text out."""
+"""Completions: reader and presenter of the API: text or ids in, more text out."""

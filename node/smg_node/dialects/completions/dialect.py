@@ -1,4 +1,4 @@
-"""The Completions dialect: its reader, presenter and error envelope."""
+"""Dialect of Completions: its reader, presenter and error envelope."""
 
 from typing import Any
 
@@ -20,15 +20,15 @@ class CompletionsDialect:
         self._reader = CompletionsReader(options)
 
     def read_plain(self, _raw: bytes) -> ParsedBody[View] | None:
-        """Return None: there is no short way."""
+        """Return None: there is no fast reader."""
         return None
 
     def read(self, body: dict[str, Any]) -> ParsedBody[View]:
-        """Return what the body asks for; INVALID_REQUEST names everything that is wrong with it."""
+        """Return the parsed body; INVALID_REQUEST names everything that is wrong with it."""
         return self._reader.read(body)
 
     def presenter(self, reading: ParsedBody[View]) -> Presenter:
-        """Return the presenter for this reading; one generation each."""
+        """Return the presenter for this parsed body; one generation each."""
         return CompletionsPresenter(reading)
 
     def error_body(self, error: SmgError, request_id: str) -> bytes:

@@ -1,6 +1,6 @@
-"""Completions: events to frames, a whole answer to a body.
+"""Presenter of Completions: events to SSE frames, a whole answer to a body.
 
-Everything a choice says is its text, of whatever kind its blocks are: this API knows only text. Plain
+All output of a choice is its text, of whatever kind its blocks are: this API has only text. Plain
 deltas go through a prepared head and tail per choice, as in Chat Completions.
 """
 
@@ -190,5 +190,5 @@ class CompletionsPresenter:
 
 
 def _reason(reason: FinishReason | None) -> str | None:
-    """Return the dialect's word for why a choice ended; it has none for calls."""
+    """Return the dialect's finish reason of a choice; it has none for tool calls."""
     return "stop" if reason == "tool_calls" else reason

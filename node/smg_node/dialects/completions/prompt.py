@@ -1,4 +1,4 @@
-"""The four forms of a Completions prompt: text, texts, ids, lists of ids."""
+"""Prompt of a Completions body in its four forms: text, texts, ids, lists of ids."""
 
 from array import array
 from typing import Any

@@ -1,4 +1,4 @@
-"""Completions: a body to a request."""
+"""Reader of Completions bodies: a table of parameters, and the function that takes each."""
 
 from typing import Any, Final
 
@@ -87,7 +87,7 @@ class CompletionsReader:
         self._plain = View(matched_stop=options.matched_stop)
 
     def read(self, body: dict[str, Any]) -> ParsedBody[View]:
-        """Return what a body asks for; INVALID_REQUEST names everything that is wrong with it."""
+        """Return the parsed body; INVALID_REQUEST names everything that is wrong with it."""
         draft = Draft(self._options)
         cursor = Cursor(body, Problems())
         take_all(draft, cursor, PARAMETERS)

@@ -1,1 +1,1 @@
-"""The Embeddings API, for engines that are sent token ids."""
+"""Embeddings: reader and answer of the API, for engines that take token ids."""

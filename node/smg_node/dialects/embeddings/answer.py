@@ -1,4 +1,4 @@
-"""Answers of `/v1/embeddings`."""
+"""Answer of `/v1/embeddings`: vectors as numbers or as base64."""
 
 import sys
 from array import array

@@ -1,4 +1,4 @@
-"""Bodies of `/v1/embeddings`: texts or token ids, and how their vectors are to be spelled."""
+"""Reader of embeddings bodies: texts or token ids, and the encoding of the vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _FORMATS: Final = ("float", "base64")
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingsBody:
-    """What to embed. `packed`: vectors are wanted as base64 of 32-bit floats, not as numbers."""
+    """Inputs to embed. `packed`: vectors are requested as base64 of 32-bit floats, not as numbers."""
 
     model: str
     prompts: Sequence[Prompt]
@@ -58,7 +58,7 @@ _TABLE: Final[dict[str, Take]] = {
 
 
 def read_embeddings(body: dict[str, Any], options: ReaderOptions) -> EmbeddingsBody:
-    """Return what to embed; INVALID_REQUEST with the paths of what is wrong."""
+    """Return the parsed body; INVALID_REQUEST with the paths of what is wrong."""
     draft, cursor = Draft(options), Cursor(body, Problems())
     take_all(draft, cursor, _TABLE)
     for name in ("model", "input"):

@@ -1,1 +1,1 @@
-"""What Chat Completions and Completions have in common: parameters, log probabilities, frames."""
+"""OpenAI: parameters, log probabilities and frames that Chat Completions and Completions share."""

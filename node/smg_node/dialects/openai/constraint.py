@@ -1,4 +1,4 @@
-"""Everything that holds the output to a grammar: `response_format`, and what vLLM and SGLang call it.
+"""Constraint parameters: `response_format`, and the names that vLLM and SGLang have for grammars.
 
 At most one of them may be given. Each becomes a `Constraint` whose value is text: a schema as compact
 JSON in the client's order of keys, a pattern, a grammar, or a JSON list of choices.

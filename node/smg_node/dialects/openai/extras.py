@@ -1,7 +1,8 @@
-"""Parameters that draw no tokens: labels, hints, what only other engines know, and what is refused.
+"""Extras: parameters that do not change sampling: labels, hints, engine-specific and refused ones.
 
-A hint without effect is named in the answer's headers (`Draft.ignore`). What would change the meaning
-or the safety of the answer if it were dropped is refused, unless its value asks for nothing.
+A hint without effect is named in the answer's headers (`Draft.ignore`). A parameter that would
+change the meaning or the safety of the answer if it were dropped is refused, unless its value asks
+for nothing.
 """
 
 from typing import Any, Final
@@ -49,7 +50,7 @@ def take_service_tier(draft: Draft, cursor: Cursor, key: str) -> None:
 
 
 def take_cache_key(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take `prompt_cache_key`: who shares it is best served by one worker."""
+    """Take `prompt_cache_key`: requests that share it are best served by one worker."""
     draft.request["routing_key"] = cursor.text(key, characters_max=_KEY_MAX)
 
 

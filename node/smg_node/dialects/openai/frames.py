@@ -1,4 +1,4 @@
-"""Bytes of SSE frames, prepared: only the text between head and tail changes from token to token.
+"""Frames: precomputed bytes of SSE frames, in which only a text changes from token to token.
 
 A frame is one line of JSON after `data: `, then an empty line. The JSON is put together from bytes made
 once per stream, once per choice and kind of delta, and once per token.
@@ -22,7 +22,9 @@ _LINE_BREAKS: Final = (("\u2028", rb"\u2028"), ("\u2029", rb"\u2029"), ("\u0085"
 
 
 def json_text(text: str) -> bytes:
-    """Return `text` as a JSON string, in UTF-8, with nothing in it that anyone takes for a line's end."""
+    """Return `text` as a JSON string, in UTF-8, without any character that a parser takes for a
+    line end.
+    """
     if text.isascii():
         return encode_json(text)
     return _one_line(text, encode_json(text))
@@ -65,7 +67,7 @@ def chunk_opening(kind: str, begin: Begin, view: View) -> bytes:
 def _opening_behind_id(
     kind: str, created_s: int, model: str, fingerprint: str | None, tier: bool
 ) -> bytes:
-    """All streams of a second and a model have this in common."""
+    """Return the part that all streams of a second and a model have in common."""
     return b',"object":%b,"created":%d,"model":%b,"system_fingerprint":%b%b,"choices":[' % (
         json_text(kind),
         created_s,
@@ -81,7 +83,7 @@ def chunk_closing(view: View) -> bytes:
 
 
 def usage_closing(prompt_tokens: int, completion_tokens: int) -> bytes:
-    """Return the end of a frame that says what was used so far."""
+    """Return the end of a frame that has the usage so far."""
     return b'],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}\n\n' % (
         prompt_tokens,
         completion_tokens,

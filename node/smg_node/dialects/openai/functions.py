@@ -1,4 +1,4 @@
-"""Functions the model may call: names, descriptions, schemas."""
+"""Functions that the model may call: names, descriptions, schemas."""
 
 import re
 from typing import Final

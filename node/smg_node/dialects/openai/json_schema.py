@@ -1,8 +1,8 @@
-"""Looks for what is no JSON Schema at all, before an engine is asked to compile it.
+"""JSON Schema check: finds structural errors in a schema before an engine compiles it.
 
-Structure only: which keywords hold a schema, a list or map of schemas, a type name, a bound. Whether a
-pattern compiles, and what a grammar compiler makes of it, the engine says. References must stay inside
-the document: nothing here, and nothing behind us, shall fetch a schema from somewhere.
+Structure only: which keywords hold a schema, a list or map of schemas, a type name, a bound.
+Patterns and grammars are checked by the engine's compiler. References must stay inside the
+document: neither this node nor an engine may fetch a schema from elsewhere.
 """
 
 from typing import Any, Final
@@ -31,7 +31,7 @@ _BOUNDS: Final = frozenset({"minimum", "maximum", "multipleOf"})
 
 
 def check_schema(schema: Cursor) -> None:
-    """Note everything in `schema` that cannot stand in a JSON Schema."""
+    """Note everything in `schema` that is not valid in a JSON Schema."""
     for key, value in schema.values.items():
         if key in _MAPS:
             _check_map(schema, key)

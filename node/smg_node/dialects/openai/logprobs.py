@@ -1,4 +1,4 @@
-"""Log probabilities in the shapes of the OpenAI dialects and of vLLM."""
+"""Logprobs in the shapes of the OpenAI dialects and of vLLM."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -9,12 +9,12 @@ NOT_KNOWN: Final = -9999.0
 
 
 def finite(logprob: float | None) -> float:
-    """Return a log probability that JSON can hold; what is not known, or minus infinity, is -9999.0."""
+    """Return a log probability that JSON can hold; an unknown one, or minus infinity, is -9999.0."""
     return logprob if logprob is not None and logprob > NOT_KNOWN else NOT_KNOWN
 
 
 def spelling(token: TokenLogprob | TopLogprob, *, as_id: bool) -> str:
-    """Return how a token is named: its text, or `token_id:123` for clients that want exact ids."""
+    """Return the name of a token: its text, or `token_id:123` for clients that want exact ids."""
     return f"token_id:{token.token_id}" if as_id else token.token
 
 
@@ -39,7 +39,7 @@ def content_rows(tokens: Sequence[TokenLogprob], *, as_ids: bool) -> list[dict[s
 
 
 def prompt_rows(tokens: Sequence[TokenLogprob]) -> list[dict[str, Any] | None]:
-    """Return `prompt_logprobs` as vLLM spells them: id to log probability, rank and text.
+    """Return `prompt_logprobs` in vLLM's form: id to log probability, rank and text.
 
     The first token of a prompt has none. The rank of a drawn token outside the best is not known.
     """

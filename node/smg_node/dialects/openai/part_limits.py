@@ -1,4 +1,4 @@
-"""How many parts and media one request holds, counted against the limits."""
+"""Part limits: counts the content parts and media of one request against their maximum."""
 
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ class PartCounter:
     media: dict[str, int] = field(default_factory=dict)
 
     def limit(self, kind: MediaKind) -> int:
-        """Return how many of a kind a request may hold."""
+        """Return the maximum of a kind in one request."""
         options = self.options
         limits = {
             "image": options.images_max,

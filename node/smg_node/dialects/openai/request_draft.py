@@ -1,4 +1,4 @@
-"""A body on its way to becoming a request: which field of which noun each parameter has filled.
+"""Request draft: the fields of a request while its body's parameters are taken one by one.
 
 A reader walks over the keys that are in the body, not over all that could be. For each key a table
 names the function that takes it (`Take`): it checks the value through the cursor and fills fields of
@@ -25,7 +25,7 @@ OURS: Final = "is decided by the gateway and cannot be set by a client"
 
 
 class Draft:
-    """Keyword arguments, by noun, of what a body becomes.
+    """Keyword arguments of the request to be, by the class they belong to.
 
     `spelled` maps a sampling field to the client's name for it, where they differ. `template` holds
     variables for the chat template that parameters stand for; the client's own ones win.
@@ -78,7 +78,7 @@ def take_all(draft: Draft, cursor: Cursor, table: Mapping[str, Take]) -> None:
 
 
 def take_unknown(draft: Draft, cursor: Cursor, key: str, known: Mapping[str, Any]) -> None:
-    """Treat a key nobody knows as configured: refused, or ignored and named."""
+    """Treat an unknown key as configured: refused, or ignored and named."""
     if key.startswith(_PLACEMENT):
         cursor.unsupported(key, OURS)
     elif draft.options.unknown_parameters == "reject":

@@ -1,4 +1,4 @@
-"""How tokens are drawn: the sampling parameters that both OpenAI dialects share."""
+"""Sampling parameters that both OpenAI dialects share."""
 
 import re
 from typing import Any, Final
@@ -150,7 +150,7 @@ def settle_sampling(draft: Draft, cursor: Cursor) -> None:
 
 
 def sampling_of(draft: Draft) -> Sampling:
-    """Return what was said about drawing tokens."""
+    """Return the sampling options of a draft."""
     values: dict[str, Any] = draft.sampling
     if draft.spelled:
         return Sampling(**values, where=draft.spelled)

@@ -1,4 +1,4 @@
-"""Whether and how an answer is streamed."""
+"""Streaming parameters: `stream` and its options."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""What the chat template is told besides messages: the client's own variables, verbosity, and how to think."""
+"""Template variables from parameters: the client's own, verbosity, and thinking."""
 
 from typing import Final
 

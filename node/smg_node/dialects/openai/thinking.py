@@ -1,4 +1,4 @@
-"""Parameters about thinking: how much (`reasoning_effort`), and whether (`thinking`, `enable_thinking`)."""
+"""Thinking parameters: effort (`reasoning_effort`) and switch (`thinking`, `enable_thinking`)."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Which tools must, may or must not be called, and whether several may be at a time.
+"""Tool choice: which tools must, may or must not be called, and whether in parallel.
 
 A word (`none`, `auto`, `required`), one tool by its name, or the tools among which the model may choose. The
 names are looked up when everything was read: a body's keys have no order.
@@ -18,7 +18,7 @@ _NO_CUSTOM: Final = "tools of type 'custom' are not supported here"
 
 
 def take_tool_choice(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take `tool_choice` as Chat Completions spells it: what is chosen stands in an object of its kind."""
+    """Take `tool_choice` in the form of Chat Completions: the choice is in an object of its kind."""
     if isinstance(cursor.values[key], str):
         _take_word(draft, cursor, key, ("none", "auto", "required"))
         return
@@ -41,7 +41,7 @@ def take_tool_choice(draft: Draft, cursor: Cursor, key: str) -> None:
 
 
 def take_flat_choice(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take `tool_choice` as Responses spells it: what is chosen stands beside its kind."""
+    """Take `tool_choice` in the form of Responses: the choice stands beside its kind."""
     if isinstance(cursor.values[key], str):
         _take_word(draft, cursor, key, ("none", "auto", "required"))
         return

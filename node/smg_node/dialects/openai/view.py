@@ -1,4 +1,4 @@
-"""What only a presenter needs to know of a body."""
+"""View of a body: the options that only a presenter needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """How an answer shall look.
+    """Presentation options of an answer.
 
     `service_tier`: repeat that the tier is `default`. `continuous_usage`: usage on every frame.
     `tokens_as_ids`: in log probabilities a token is spelled `token_id:123`.

@@ -1,1 +1,1 @@
-"""Running the parsers on a text: bodies in, bodies out."""
+"""Parse: bodies of the API that runs parsers on a given text."""

@@ -1,4 +1,4 @@
-"""Bodies of `/parse/function_call` and `/parse/reasoning`: a text that a model printed, and how it prints."""
+"""Reader of parse bodies: a text that a model printed, and the name of its format."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,7 +13,9 @@ from smg_node.dialects.options import ReaderOptions
 
 
 class ParseBody(msgspec.Struct, frozen=True):
-    """What to read. `parser` is the name of a format, `prompt` the end of what the text answers."""
+    """A text to parse. `parser` is the name of a format, `prompt` the end of the prompt before the
+    text.
+    """
 
     text: str
     parser: str
@@ -36,12 +38,12 @@ _CALLS: Final[dict[str, Take]] = {
 
 
 def read_parse_calls(body: dict[str, Any], options: ReaderOptions) -> ParseBody:
-    """Return which text may have calls, printed how, of which `tools`."""
+    """Return the text to be parsed for calls of `tools`, and its format."""
     return _read(body, options, _CALLS, "tool_call_parser")
 
 
 def read_parse_reasoning(body: dict[str, Any], options: ReaderOptions) -> ParseBody:
-    """Return which text may have thoughts, and printed how."""
+    """Return the text to be parsed for reasoning, and its format."""
     return _read(body, options, _REASONING, "reasoning_parser")
 
 

@@ -1,1 +1,1 @@
-"""Tokenize and detokenize: the same prompts as a generation, and what they are made of."""
+"""Tokenize: bodies and answers of tokenizing and detokenizing, with the prompts of generations."""

@@ -1,4 +1,4 @@
-"""Answers of `/v1/tokenize` and `/v1/detokenize`."""
+"""Answer of `/v1/tokenize` and `/v1/detokenize`."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol

@@ -1,7 +1,7 @@
-"""Bodies of `/v1/tokenize` and `/v1/detokenize`.
+"""Reader of `/v1/tokenize` and `/v1/detokenize` bodies.
 
-What counts is that the ids are those a generation would use, so the prompt is read by the very
-functions the chat and completions readers use, with the same defaults.
+The ids must be those a generation would use, so the prompt is read by the functions of the chat and
+completions readers, with the same defaults.
 """
 
 from typing import Any, Final

@@ -1,1 +1,1 @@
-"""Events."""
+"""Events of the Responses API: events and objects that go to the client."""

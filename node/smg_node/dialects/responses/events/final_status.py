@@ -1,4 +1,4 @@
-"""How a response came to its end."""
+"""Final status of a response: completed, incomplete, failed or cancelled, with its reason."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
@@ -20,7 +20,7 @@ _CODES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FinalStatus:
-    """A status that is final. `completed_s` is Unix time, 0 as long as nobody has said it.
+    """A status that is final. `completed_s` is Unix time, 0 while it is not set.
 
     `reason` is that of an incomplete one, `error` that of a failed one.
     """
@@ -47,12 +47,12 @@ class FinalStatus:
 
     @classmethod
     def cancelled(cls) -> "FinalStatus":
-        """Return the end of an answer that nobody wants any more."""
+        """Return the end of a cancelled answer."""
         return cls("cancelled")
 
     @classmethod
     def by(cls, reason: FinishReason) -> "FinalStatus":
-        """Return the end that a generation's own reason stands for."""
+        """Return the final status for a generation's finish reason."""
         if reason == "length":
             return cls.incomplete("max_output_tokens")
         return cls.incomplete("content_filter") if reason == "content_filter" else cls.completed()
@@ -63,7 +63,7 @@ class FinalStatus:
 
     @property
     def event(self) -> str:
-        """The type of the event that says so; there is none of its own for a cancelled response."""
+        """Type of the terminal event; a cancelled response has none of its own."""
         return f"response.{'incomplete' if self.status == 'cancelled' else self.status}"
 
     def error_shown(self) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Lists, and the small bodies around responses and conversations."""
+"""List bodies: pages of items, and the small objects around responses and conversations."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -21,7 +21,7 @@ _NUMBER_DIGITS_MAX: Final = 18
 
 
 def page_of(query: Mapping[str, str]) -> PageAsk:
-    """Return which part of a list a query asks for; INVALID_REQUEST for one that asks for none."""
+    """Return the page that a query asks for; INVALID_REQUEST for an invalid one."""
     order = query.get("order", "desc")
     if order not in ("asc", "desc"):
         raise invalid(f"order: must be 'asc' or 'desc'; got {quoted(order)}", "order")
@@ -37,7 +37,7 @@ def page_of(query: Mapping[str, str]) -> PageAsk:
 
 
 def unknown_cursor(after: str) -> SmgError:
-    """Return the error for a page that begins after what is not in the list."""
+    """Return the error for a page that begins after an item that is not in the list."""
     return invalid(f"after: there is no {quoted(after)} in this list", "after")
 
 
@@ -54,7 +54,7 @@ def starting_after_of(query: Mapping[str, str]) -> int | None:
 
 
 def include_of(values: Iterable[str]) -> tuple[str, ...]:
-    """Return what a query includes; INVALID_REQUEST for what there is not."""
+    """Return the `include` values of a query; INVALID_REQUEST for an unknown one."""
     problems = Problems()
     include = read_include(Cursor({"include": list(values)}, problems))
     problems.check()
@@ -81,12 +81,12 @@ def list_body(documents: Sequence[bytes], *, has_more: bool) -> bytes:
 
 
 def deleted_response(response_id: str) -> bytes:
-    """Return the body that says a response is gone."""
+    """Return the body that confirms a response's deletion."""
     return json_line({"id": response_id, "object": "response", "deleted": True})
 
 
 def deleted_conversation(conversation_id: str) -> bytes:
-    """Return the body that says a conversation is gone."""
+    """Return the body that confirms a conversation's deletion."""
     return json_line({"id": conversation_id, "object": "conversation.deleted", "deleted": True})
 
 
@@ -103,7 +103,7 @@ def conversation_body(conversation_id: str, *, created_s: int, metadata: bytes) 
 
 
 def compaction_item(item_id: str, encrypted_content: str) -> ItemDoc:
-    """Return the item that stands for a history that was summed up."""
+    """Return the item that stands for a compacted history."""
     values = {"id": item_id, "type": "compaction", "encrypted_content": encrypted_content}
     return item_from(values)
 
@@ -111,7 +111,7 @@ def compaction_item(item_id: str, encrypted_content: str) -> ItemDoc:
 def compaction_body(
     compaction_id: str, *, created_s: int, output: Sequence[ItemDoc], usage: Usage
 ) -> bytes:
-    """Return what `POST /v1/responses/compact` answers."""
+    """Return the answer of `POST /v1/responses/compact`."""
     return json_line(
         {
             "id": compaction_id,
@@ -124,5 +124,5 @@ def compaction_body(
 
 
 def input_tokens_body(input_tokens: int) -> bytes:
-    """Return what `POST /v1/responses/input_tokens` answers."""
+    """Return the answer of `POST /v1/responses/input_tokens`."""
     return json_line({"object": "response.input_tokens", "input_tokens": input_tokens})

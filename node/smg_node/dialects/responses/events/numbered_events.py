@@ -1,4 +1,4 @@
-"""Events of the public API, numbered; and how they stand in an SSE stream."""
+"""Numbered events of the Responses API, and their form in an SSE stream."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -9,7 +9,7 @@ __all__ = ["DONE", "NumberedEvent", "Script", "frame"]
 
 
 class NumberedEvent(NamedTuple):
-    """One event: its number, its type, and itself as one line of JSON."""
+    """One event: its sequence number, its type, and its JSON line."""
 
     sequence: int
     type: str
@@ -39,7 +39,7 @@ _OPENINGS: Final[Mapping[str, bytes]] = {
 
 
 class Script:
-    """Numbers what is told, from 0, without gaps. `next` is the number of the next event."""
+    """Numbers events, from 0, without gaps. `next` is the number of the next event."""
 
     __slots__ = ("next",)
 

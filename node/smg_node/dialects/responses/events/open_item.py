@@ -1,4 +1,4 @@
-"""An item of the answer while it is being told: what is said of it, from its first event to its last.
+"""Open item: an output item while it is streamed, from its first event to its last.
 
 For a plain delta, which is nearly every one, an event is head + number + middle + text + tail; all but the number and
 the text are made when the item starts.
@@ -21,7 +21,7 @@ Seal: TypeAlias = Callable[[str], str]
 
 
 class OpenItem(ABC):
-    """What all kinds have in common. `head` is None where an event must be put together for each delta."""
+    """Common part of all kinds. `head` is None where an event must be put together for each delta."""
 
     __slots__ = (
         "_index", "_script", "delta_type", "head", "item_id", "middle", "tail", "texts",
@@ -51,7 +51,7 @@ class OpenItem(ABC):
             self.texts.append(event.text)
 
     def finish(self, status: str) -> tuple[list[NumberedEvent], ItemDoc]:
-        """Return the events that end it, and what it has become."""
+        """Return the events that end it, and the finished item."""
         text = "".join(self.texts)
         doc = self._document(text, status)
         fields = {"output_index": self._index, "item": msgspec.Raw(doc.document)}
@@ -59,7 +59,7 @@ class OpenItem(ABC):
         return [*self._closing(text, status), done("response.output_item.done", fields)], doc
 
     def so_far(self) -> ItemDoc:
-        """Return what it is at this moment."""
+        """Return the item as it is at this moment."""
         return self._document("".join(self.texts), "in_progress")
 
     @abstractmethod
@@ -81,7 +81,7 @@ class OpenItem(ABC):
 
 
 class OpenMessage(OpenItem):
-    """A message of the assistant, with one part of text. Log probabilities are shown if they are wanted."""
+    """Message of the assistant, with one part of text. Log probabilities are shown if requested."""
 
     __slots__ = ("_rows", "_shows_rows")
 
@@ -135,7 +135,9 @@ class OpenMessage(OpenItem):
 
 
 class OpenThought(OpenItem):
-    """A thought. `event` is the middle of its deltas' type, `seal` makes its encrypted content."""
+    """Reasoning item. `event` is the middle of its deltas' type, `seal` makes its encrypted
+    content.
+    """
 
     __slots__ = ("_event", "_seal")
 
@@ -182,7 +184,7 @@ class OpenThought(OpenItem):
 
 
 class OpenCall(OpenItem):
-    """A call of a function. One without arguments has an empty object, unless it was cut there."""
+    """Function call. One without arguments has an empty object, unless it was cut there."""
 
     __slots__ = ("_call_id", "_name")
 
@@ -195,7 +197,7 @@ class OpenCall(OpenItem):
         self._prepare("response.function_call_arguments.delta", self._place())
 
     def finish(self, status: str) -> tuple[list[NumberedEvent], ItemDoc]:
-        """Return the events that end it, at least one of them a delta, and what it has become."""
+        """Return the events that end it, at least one of them a delta, and the finished item."""
         if self.texts:
             return super().finish(status)
         text = "{}" if status == "completed" else ""
@@ -223,9 +225,9 @@ class OpenCall(OpenItem):
 
 
 class OpenCustomCall(OpenItem):
-    """A call of a custom tool: the model is shown a function of one string, the client that string.
+    """Call of a custom tool: the model is shown a function of one string, the client that string.
 
-    The string is inside JSON, and what it is stands only at its end: so it is told in one delta.
+    The string is inside JSON, and known only at its end: so it is sent in one delta.
     """
 
     __slots__ = ("_call_id", "_name")
@@ -265,7 +267,7 @@ _argument: Final = msgspec.json.Decoder(_Argument).decode
 
 
 def custom_input(arguments: str) -> str:
-    """Return the string that the arguments hold; they themselves if they hold none."""
+    """Return the string in the arguments; the arguments themselves if there is none."""
     try:
         return _argument(arguments).input
     except (msgspec.DecodeError, RecursionError):

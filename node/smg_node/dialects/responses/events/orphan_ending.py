@@ -1,8 +1,9 @@
-"""What is left to say of a response whose teller died, out of its object and the log of what it said: pure.
+"""Orphan ending: closing events of a response whose node died, from its object and its log. Pure.
 
-Whatever the log ends in, a text, a part, an item or nothing at all, what is open is closed as it would have been by
-whoever opened it, with the numbers going on: then only the terminal event is missing, and the stream is whole. Closing
-a log that was closed before adds nothing, so who dies over it may be followed by another.
+Wherever the log ends, in a text, a part, an item or between them, the open ones are closed as the
+presenter would have closed them, with the numbers going on: then only the terminal event is
+missing, and the stream is whole. Closing a log that was closed before adds nothing, so another node
+may repeat it after a crash.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ from smg_node.dialects.responses.items.item_document import ItemDoc, item_from, 
 
 @dataclass(frozen=True, slots=True)
 class OrphanEnding:
-    """The events that close it, all of its output, and the number of the terminal event."""
+    """The closing events, all of the output, and the number of the terminal event."""
 
     events: Sequence[NumberedEvent]
     output: tuple[ItemDoc, ...]
@@ -77,7 +78,7 @@ _BARE: Final = {
 
 
 class _Text:
-    """A text that is being told: `word` is the middle of its events' types, `key` where it stands."""
+    """A text in progress: `word` is the middle of its events' types, `key` its field."""
 
     def __init__(self, word: str, key: str, holder: dict[str, Any]) -> None:
         self.word = word
@@ -89,18 +90,18 @@ class _Text:
 
     @property
     def whole(self) -> str:
-        """All of it so far."""
+        """All of the text so far."""
         return "".join(self.pieces)
 
     def settle(self) -> None:
-        """Put it where it stands."""
+        """Put the text into its place in the item."""
         self.holder[self.key] = self.whole
         if self.rows:
             self.holder["logprobs"] = self.rows
 
 
 class _Item:
-    """An item that is being told."""
+    """An item in progress."""
 
     def __init__(self, values: dict[str, Any], index: int) -> None:
         self.values = values
@@ -112,17 +113,17 @@ class _Item:
 
     @property
     def parts(self) -> list[Any]:
-        """Those that the open part is one of."""
+        """List to which the open part belongs."""
         key = "summary" if "summary_index" in self.part_place else "content"
         found: list[Any] = self.values.setdefault(key, [])
         return found
 
 
 class LogReplay:
-    """Takes in a log, from its first event on, in any portions."""
+    """Replays a log, from its first event on, in any portions."""
 
     def __init__(self, *, reasoning_events: ReasoningEvents = "sdk") -> None:
-        """Take how thoughts are told where the log does not yet show it."""
+        """Take the form of reasoning events, used where the log does not show it yet."""
         self.next = 0
         """The number of the event that comes next."""
         self.started = False
@@ -133,11 +134,11 @@ class LogReplay:
 
     @property
     def done(self) -> tuple[ItemDoc, ...]:
-        """The items that are over."""
+        """The finished items."""
         return tuple(self._done)
 
     def feed(self, events: Sequence[NumberedEvent]) -> None:
-        """Take in what comes next; ValueError for what cannot come there."""
+        """Replay the next events; ValueError for one that cannot come there."""
         for event in events:
             if event.sequence != self.next:
                 raise ValueError(f"event {event.sequence} stands where {self.next} should be")
@@ -148,7 +149,7 @@ class LogReplay:
                 raise ValueError(f"event {event.sequence} makes no sense") from error
 
     def close(self, response: bytes) -> OrphanEnding:
-        """Return what is left to say; `response` is the object as it was before it said anything."""
+        """Return the closing events; `response` is the object as it was before any output."""
         script = Script()
         script.next = self.next
         told = [] if self.next else _begun(script, response)
@@ -195,7 +196,7 @@ class LogReplay:
         text.rows.extend(said.logprobs or ())
 
     def _learn(self, text: _Text, kind: str) -> None:
-        """Take in how the events of a text are called here."""
+        """Learn the type names of a text's events from the log."""
         text.word = kind.removeprefix("response.")
         if text.holder.get("type") == "reasoning_text":
             self._thoughts = text.word
@@ -217,7 +218,7 @@ class LogReplay:
     # ── What is left to say ──────────────────────────────────────────────────
 
     def _closed(self, script: Script, item: _Item) -> Iterator[NumberedEvent]:
-        """Yield what ends an open item, which is one of those that are over then."""
+        """Yield the events that end an open item, which is finished then."""
         place = {**item.place, **item.part_place} if item.part is not None else item.place
         if item.text is not None:
             yield from _text_ended(script, place, item.text, bare=item.part is None)
@@ -240,9 +241,10 @@ class LogReplay:
 def closing(
     response: bytes, events: Sequence[NumberedEvent], *, reasoning_events: ReasoningEvents = "sdk"
 ) -> OrphanEnding:
-    """Return what is left to say after these events, all that were logged; ValueError if they make no sense.
+    """Return the closing events after these, which are all that were logged; ValueError if they are
+    inconsistent.
 
-    `response` is the object as it was before it said anything.
+    `response` is the object as it was before any output.
     """
     fold = LogReplay(reasoning_events=reasoning_events)
     fold.feed(events)
@@ -250,7 +252,9 @@ def closing(
 
 
 def ended_object(response: bytes, output: Sequence[ItemDoc], ended: FinalStatus) -> bytes:
-    """Return the object with its output and its end; ValueError if it is none. What it cost, nobody knows any more."""
+    """Return the object with its output and its end; ValueError if it is none. Its usage is
+    unknown.
+    """
     reason = None if ended.reason is None else {"reason": ended.reason}
     fields = {
         "status": ended.status,

@@ -1,4 +1,4 @@
-"""The object of a response that is made elsewhere, as far as its events tell: what is over of it, and nothing else."""
+"""Partial response: object of a response in progress on another node, with its finished items."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -21,7 +21,9 @@ _done: Final = msgspec.json.Decoder(_Done).decode
 
 
 class PartialResponse:
-    """Begins with the object as it is kept while the response is made; ValueError if that is none."""
+    """Starts from the object as it is stored while the response is made; ValueError if that is
+    none.
+    """
 
     def __init__(self, document: bytes) -> None:
         try:
@@ -32,7 +34,7 @@ class PartialResponse:
         self._runs = False
 
     def hear(self, told: Sequence[NumberedEvent]) -> None:
-        """Take what happened next, in order; ValueError for an item that is none."""
+        """Apply the next event, in order; ValueError for an item that is none."""
         for one in told:
             if one.type == _RUNS:
                 self._runs = True

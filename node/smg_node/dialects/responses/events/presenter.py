@@ -1,12 +1,13 @@
-"""Tells a generation as the events of a response: pure, and every step of it at any moment whole.
+"""Presenter of Responses: a generation's events as the events and object of a response. Pure.
 
     created [queued] in_progress { item } ( completed | incomplete | failed )
 
-What ends a block does not yet say how its item ended: an answer that reached its limit ends its last block like any
-other. So the end of an item is told when the next event is there, which nearly always comes in the same breath.
-The end of the response is told by whoever keeps it, after it was kept.
+Every step of it gives a consistent object. The end of a block does not tell how its item ended: an
+answer that reached its limit ends its last block like any other. So the end of an item is sent when
+the next event is there, which nearly always comes in the same batch. The terminal event is sent by
+the caller, after the response was stored.
 
-Several generations may be told after one another, as rounds of one response: their usage is added up.
+Several generations may follow one another, as rounds of one response: their usage is added up.
 """
 
 from collections.abc import Sequence
@@ -50,10 +51,10 @@ THOUGHT_EVENTS: Final[dict[ReasoningEvents, str]] = {"sdk": "reasoning_text", "o
 
 
 class ResponsePresenter:
-    """Tells one response.
+    """Presents one response.
 
-    `thread` is what the ids of its items belong to, `now_ms` Unix time for them. `outcome` is what the generation came
-    to, once it has said so; when it was, nobody knows here.
+    `thread` is the thread of its items' ids, `now_ms` Unix time for them. `outcome` is the
+    generation's final status, once it is over, without its time.
     """
 
     def __init__(
@@ -88,12 +89,12 @@ class ResponsePresenter:
     # ── In order ─────────────────────────────────────────────────────────────
 
     def queue(self) -> list[NumberedEvent]:
-        """Return the events of a response that waits; `begin` goes on from there."""
+        """Return the events of a queued response; `begin` goes on from there."""
         assert self._script.next == 0, "a response starts once"
         return [self._lifecycle("response.created"), self._lifecycle("response.queued")]
 
     def begin(self, *, queued: bool = False) -> list[NumberedEvent]:
-        """Return the events of a response that runs from now on; `queued`: and that it has waited."""
+        """Return the events of a response that runs from now on; `queued`: it was queued before."""
         told = self.queue() if queued else []
         fresh = self._script.next == 0
         self._status = "in_progress"
@@ -103,11 +104,11 @@ class ResponsePresenter:
         return told
 
     def drawn_with(self, begin: Begin) -> None:
-        """Show from now on what is sampled with where the client did not say."""
+        """Show these sampling values from now on, where the client gave none."""
         self._object.drawn_with(temperature=begin.temperature, top_p=begin.top_p)
 
     def tell(self, events: Sequence[Event]) -> list[NumberedEvent]:
-        """Return what these events of the generation are in the public API; never the terminal event."""
+        """Return the public events for these events of the generation; never the terminal one."""
         assert self._ended is None, "nothing follows the end"
         out: list[NumberedEvent] = []
         script = self._script
@@ -129,7 +130,7 @@ class ResponsePresenter:
         return out
 
     def close(self, ended: FinalStatus) -> list[NumberedEvent]:
-        """Return the last events; the very last one says how it ended. Nothing may follow."""
+        """Return the last events; the very last one is the terminal event. No event may follow."""
         assert self._ended is None, "a response ends once"
         assert self._script.next > 0, "a response begins before it ends"
         out: list[NumberedEvent] = []
@@ -140,7 +141,7 @@ class ResponsePresenter:
         return out
 
     def instead(self, ended: FinalStatus) -> NumberedEvent:
-        """Return the terminal event with another end, in place of the one that nobody has been told yet."""
+        """Return the terminal event with another end, in place of the one that was not sent yet."""
         assert self._ended is not None, "only what has an end can have another"
         self._ended = ended
         self._status = ended.status
@@ -150,19 +151,19 @@ class ResponsePresenter:
     # ── At any moment ────────────────────────────────────────────────────────
 
     def response(self) -> bytes:
-        """Return the whole object as it is now, with what is still being said."""
+        """Return the whole object as it is now, open items included."""
         items = self._items
         if self._open is not None:
             items = [*items, self._open.so_far()]
         return self._object.body(self._status, items, ended=self._ended, usage=self._usage)
 
     def output(self) -> tuple[ItemDoc, ...]:
-        """Return the items that are over."""
+        """Return the finished items."""
         return tuple(self._items)
 
     @property
     def usage(self) -> Usage | None:
-        """What all generations so far have cost; None before the first has said so."""
+        """Usage of all generations so far; None before the first has reported it."""
         return self._usage
 
     # ── Step by step ─────────────────────────────────────────────────────────

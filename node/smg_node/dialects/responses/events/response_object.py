@@ -1,7 +1,7 @@
-"""The public object of a response, at any moment of its life.
+"""Response object: the public object of a response, at any moment of its life.
 
-Keys that one of the two public schemas demands are always there. What was not asked for is shown as what it amounts
-to: numbers, never null.
+Keys that one of the two public schemas demands are always there. Parameters that the client did not
+set are shown with their effective values: numbers, never null.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def usage_object(usage: Usage) -> dict[str, Any]:
 
 
 class ResponseObject:
-    """One response's object; what never changes of it is put together once."""
+    """Object of one response; its constant part is put together once."""
 
     __slots__ = ("_created_s", "_echo", "_id", "_said")
 
@@ -41,7 +41,7 @@ class ResponseObject:
         self._echo = {name: msgspec.Raw(json_line(value)) for name, value in _echo(ask).items()}
 
     def drawn_with(self, *, temperature: float, top_p: float) -> None:
-        """Show these numbers wherever the client said none: what it amounts to is known once it begins."""
+        """Show these values where the client set none: they are known when the generation begins."""
         for name, value in (("temperature", temperature), ("top_p", top_p)):
             if name not in self._said:
                 self._echo[name] = msgspec.Raw(json_line(value))
@@ -74,7 +74,7 @@ class ResponseObject:
 
 
 def _echo(ask: ResponseRequest) -> dict[str, Any]:
-    """Return what an answer repeats of its request."""
+    """Return the part of the request that an answer repeats."""
     said = ask.echo
     echo: dict[str, Any] = {
         "model": ask.model,

@@ -1,6 +1,6 @@
-"""A stored response, told again as the stream it once was, for who comes when nothing else is left of that stream.
+"""Stored replay: rebuilds the event stream of a stored response whose log is gone.
 
-Every text is one delta, and the numbers are new: how it was cut into deltas was never stored.
+Every text is one delta, and the numbers are new: the original deltas were not stored.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -61,7 +61,7 @@ def _retold(document: bytes, thoughts: str) -> Steps[list[NumberedEvent]]:
 
 
 def _begun(fields: Mapping[str, msgspec.Raw]) -> Mapping[str, Any]:
-    """Return the response as it was before it said anything."""
+    """Return the response as it was before any output."""
     nothing = {"completed_at": None, "error": None, "incomplete_details": None, "usage": None}
     return {**fields, "status": "in_progress", "output": [], **nothing}
 

@@ -1,8 +1,8 @@
-"""One item of a conversation: its document, and the few words about it that code must know.
+"""Item document: canonical JSON of one item of a conversation, with its id, type, role and status.
 
-A document is canonical: the id first, then the type, then everything else in the order it came in, as one line of JSON
-that can stand inside an SSE frame. It is made once; from then on its bytes are stored, sent and read back as
-they are, and nothing is decoded that nobody looks at.
+A document is canonical: the id first, then the type, then everything else in the order it came in,
+as one line of JSON that can stand inside an SSE frame. It is made once; from then on its bytes are
+stored, sent and read back as they are, and decoded only where values are needed.
 """
 
 import re
@@ -29,8 +29,8 @@ _OWN_ID: Final = re.compile(r"[a-z]{2,8}_[A-Za-z0-9_-]{1,55}\Z")
 class ItemDoc:
     """One item of input, history or output, as it is kept and shown.
 
-    `id` is empty until it has one; `role` and `status` are where the type has none. Of an item_reference `id` is
-    the id of what it stands for.
+    `id` is empty until it has one; `role` and `status` are where the type has none. Of an
+    item_reference `id` is the id of the referenced item.
     """
 
     id: str
@@ -46,7 +46,7 @@ class ItemDoc:
 
     @property
     def weight(self) -> int:
-        """What looking at it weighs among other work."""
+        """Cost of processing it, in the unit of cooperative steps: bytes, plus a constant."""
         return ITEM_WEIGHT + len(self.document)
 
 
@@ -62,7 +62,7 @@ _head: Final = msgspec.json.Decoder(_Head).decode
 
 
 def item_of(document: bytes) -> ItemDoc:
-    """Return the item of a stored document; ValueError for nonsense."""
+    """Return the item of a stored document; ValueError for an invalid one."""
     try:
         head = _head(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -71,7 +71,7 @@ def item_of(document: bytes) -> ItemDoc:
 
 
 def items_of(documents: bytes) -> tuple[ItemDoc, ...]:
-    """Return the items of a stored JSON list, each byte for byte; ValueError for nonsense."""
+    """Return the items of a stored JSON list, each byte for byte; ValueError for an invalid one."""
     return whole(items_in_steps(documents))
 
 
@@ -93,7 +93,7 @@ _rows: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def item_from(values: Mapping[str, Any]) -> ItemDoc:
-    """Return the item of checked values; an id that no client may give is left out."""
+    """Return the item of checked values; an id that a client may not choose is dropped."""
     spelled = values.get("id")
     item_id = spelled if type(spelled) is str and _is_usable(spelled, values["type"]) else ""
     first: dict[str, Any] = {"id": item_id} if item_id else {}
@@ -150,7 +150,7 @@ def with_id(item: ItemDoc, item_id: str) -> ItemDoc:
 
 
 def length_of(items: Sequence[ItemDoc]) -> int:
-    """Return how many bytes their documents have."""
+    """Return the total bytes of their documents."""
     return sum(len(item.document) for item in items)
 
 

@@ -1,8 +1,8 @@
-"""What belongs together in a history, and what is missing from it.
+"""Item groups: items of a history that stay together in truncation, and unmatched tool calls.
 
-Dropping from a history that is too long must never tear a call from its output, nor an answer from its question. So
-the unit is a group: a message of the user and everything up to the next one. System and developer messages are
-groups of their own, and never dropped, also where they stand in the middle of a turn.
+Truncating a history must never separate a call from its output, nor an answer from its question. So
+the unit is a group: a message of the user and everything up to the next one. System and developer
+messages are groups of their own, and never dropped, also where they stand in the middle of a turn.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,9 @@ from smg_node.dialects.responses.items.item_types import CALL_OUTPUTS, OUTPUTS
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Places in a list of items, ascending, that stay or go together; those of a `pinned` one stay."""
+    """Indexes in a list of items, ascending, that stay or go together; a `pinned` group always
+    stays.
+    """
 
     places: tuple[int, ...]
     pinned: bool
@@ -38,14 +40,14 @@ def groups_of(items: Sequence[ItemDoc]) -> tuple[Group, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """Call ids, in order: of outputs that no earlier item calls for, and of calls whose output never comes."""
+    """Call ids, in order: of outputs without an earlier call, and of calls without an output."""
 
     orphans: tuple[str, ...]
     unanswered: tuple[str, ...]
 
 
 def unmatched(items: Sequence[ItemDoc]) -> Steps[Unmatched]:
-    """Return what calls and outputs lack each other, in steps."""
+    """Return the unmatched calls and outputs, in steps."""
     waiting: dict[str, bool] = {}
     called: set[str] = set()
     alone: dict[str, bool] = {}

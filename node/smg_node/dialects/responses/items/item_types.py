@@ -1,7 +1,7 @@
-"""The types of items: what each must hold, what its ids begin with, and whether a prompt can show it.
+"""Item types: required fields of each, the prefix of its ids, and whether prompts render it.
 
-What is not rendered is still accepted, stored and given back as it came, so that a client may hand us the history
-of another server.
+An item that is not rendered is still accepted, stored and given back as it came, so that a client
+may bring the history of another server.
 """
 
 import re
@@ -95,5 +95,5 @@ def kind_named(name: str) -> ItemKind | None:
 
 
 def json_type(kind: type) -> str:
-    """Return what a value of that kind, no string, is called in a message."""
+    """Return the JSON type name of that kind of value, not a string, for error messages."""
     return _TYPES[kind]

@@ -1,1 +1,1 @@
-"""Request."""
+"""Request bodies of the Responses API, and their conversion into generation requests."""

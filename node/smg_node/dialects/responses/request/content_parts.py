@@ -1,7 +1,7 @@
-"""The content of items: what a message, the output of a call or a thought may be made of.
+"""Content parts of items: messages, outputs of calls, and reasoning.
 
-Everything here returns values that are complete by the public schema: shorthand is written out, and what a client may
-leave out has its default. Keys nobody knows stay.
+All functions return values that are complete by the public schema: shorthand is written out, and
+absent optional fields have their defaults. Unknown keys stay.
 """
 
 from typing import Any, Final
@@ -35,13 +35,13 @@ def message_content(message: Cursor, role: str, shelf: PartCounter) -> list[Any]
 
 
 def call_output(item: Cursor, shelf: PartCounter) -> str | list[Any] | None:
-    """Return what came of a call: a string, or parts; None if something is wrong."""
+    """Return the output of a call: a string, or parts; None if something is wrong."""
     output = item.raw("output", required=True)
     return output if type(output) is str else _parts(item, "output", _RETURNED, shelf)
 
 
 def thought(item: Cursor, key: str, kind: str) -> list[Any]:
-    """Return the parts of a thought at `key`, all of type `kind`; none if there are none."""
+    """Return the parts of a reasoning item at `key`, all of type `kind`; none if there are none."""
     parts = []
     for part in item.objects(key):
         part.word("type", (kind,), required=True)

@@ -1,4 +1,4 @@
-"""Bodies of the Conversations API: new conversations, new items, new metadata."""
+"""Conversations bodies: new conversations, new items, new metadata."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -18,28 +18,29 @@ ITEMS_MAX: Final = 20
 
 
 class NewConversation(NamedTuple):
-    """What a conversation begins with; `metadata` is its document."""
+    """First items of a conversation; `metadata` is its document."""
 
     items: tuple[ItemDoc, ...]
     metadata: bytes
 
 
 class ConversationsReader:
-    """Reads what is done to conversations. INVALID_REQUEST names everything that is wrong with a body.
+    """Reads bodies of the Conversations API. INVALID_REQUEST names everything that is wrong with a
+    body.
 
-    An item may be a reference, which stands for an item of the tenant and is resolved by who stores it.
+    An item may be a reference to an item of the tenant, resolved by the history service.
     """
 
     def __init__(self, options: ReaderOptions) -> None:
         self._options = options
 
     def new(self, body: dict[str, Any]) -> NewConversation:
-        """Return what a new conversation begins with: at most 20 items, and its metadata."""
+        """Return a new conversation's first items, at most 20, and its metadata."""
         draft = self._taken(body, {"items": _items(0), "metadata": take_metadata})
         return NewConversation(draft.request.get("items", ()), _metadata(draft))
 
     def items(self, body: dict[str, Any]) -> tuple[ItemDoc, ...]:
-        """Return 1 to 20 items that a conversation shall have more."""
+        """Return 1 to 20 items to be appended to a conversation."""
         draft = self._taken(body, {"items": _items(1)}, required="items")
         items: tuple[ItemDoc, ...] = draft.request["items"]
         return items

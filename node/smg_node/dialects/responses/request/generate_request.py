@@ -1,4 +1,4 @@
-"""An ask and its history, joined: what is to be generated."""
+"""Generate request of a response: its history and its own input, joined and converted to turns."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -15,9 +15,11 @@ _IGNORED_MAX: Final = 32
 def generate_request(
     ask: ResponseRequest, items: Sequence[ItemDoc], *, opened: Mapping[str, str] | None = None
 ) -> GenerateRequest:
-    """Return the request for these items: history, then the ask's own input with its references resolved.
+    """Return the request for these items: history, then the request's own input with its references
+    resolved.
 
-    INVALID_REQUEST `invalid_encrypted_content` where sealed content is needed that `opened` does not hold.
+    INVALID_REQUEST `invalid_encrypted_content` where sealed content is needed that `opened` does
+    not hold.
     """
     return whole(generate_request_in_steps(ask, items, opened=opened))
 

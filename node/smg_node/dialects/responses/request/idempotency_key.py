@@ -1,4 +1,4 @@
-"""A key of the client's own choice on a request, so that asking again does not make anything twice."""
+"""Idempotency key of a request, with a digest of its body, so that a repeat is not executed twice."""
 
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -16,7 +16,7 @@ DIGEST_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """A key, and a digest of all of the request it came with."""
+    """A key, and a digest of all of its request."""
 
     key: str
     digest: bytes
@@ -24,13 +24,15 @@ class IdempotencyKey:
 
 @dataclass(frozen=True, slots=True)
 class PriorResult:
-    """What a key has led to before."""
+    """Response that was made under the key before."""
 
     response_id: str
 
 
 def idempotency_key(spelled: str, *, method: str, path: str, body: bytes) -> IdempotencyKey:
-    """Return the key of a request; INVALID_REQUEST for what is none. `body` is what was sent, byte for byte."""
+    """Return the key of a request; INVALID_REQUEST for an invalid one. `body` is the body, byte for
+    byte.
+    """
     if not (
         1 <= len(spelled) <= KEY_CHARACTERS_MAX and spelled.isascii() and spelled.isprintable()
     ):

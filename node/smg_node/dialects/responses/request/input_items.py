@@ -1,4 +1,4 @@
-"""Items of a body: `input`, and what is put into a conversation."""
+"""Input items: reads the `input` of a response and the items added to a conversation."""
 
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ _LENGTHS: Final = {"call_id": 64, "name": 128}
 
 
 def user_message(text: str) -> ItemDoc:
-    """Return what a string as `input` stands for."""
+    """Return the item for a string as `input`."""
     content = [{"type": "input_text", "text": text}]
     return item_from({"type": "message", "role": "user", "content": content, "status": "completed"})
 

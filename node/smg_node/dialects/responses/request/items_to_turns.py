@@ -1,11 +1,12 @@
-"""Items to turns: what the model was asked and said, as its chat template takes it.
+"""Items to turns: converts conversation items into the turns that a chat template renders.
 
-An item is small: a thought, one call, one message. A turn of the assistant is all of them up to what somebody else
-says, because that is how templates print it: thoughts first, then text, then calls. A turn is only divided where
-nothing has been called yet, so that the results of calls follow their calls.
+An item is small: a reasoning item, one call, one message. A turn of the assistant is all of them up
+to an item of another role, because that is how templates print it: reasoning first, then text, then
+calls. A turn is only divided where nothing has been called yet, so that the results of calls follow
+their calls.
 
-Thoughts are shown again where the model still needs them: those since the last message of the user, or all. A thought
-that led to nothing, because the answer was cut there, is not shown.
+Reasoning is shown again where the model still needs it: since the last message of the user, or all
+of it. A reasoning item that led to nothing, because the answer was cut there, is not shown.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +55,7 @@ class _Open:
     phase: str | None = None
 
     def turn(self) -> Turn | None:
-        """Return what it has become; None if it came to nothing."""
+        """Return the finished turn; None if it is empty."""
         if not self.texts and not self.calls:
             return None
         return Turn(
@@ -75,8 +76,8 @@ def turns_of(
 ) -> tuple[Turn, ...]:
     """Return the turns of these items, oldest first.
 
-    `opened` is what stands in sealed content, by the sealed text. INVALID_REQUEST `invalid_encrypted_content` for
-    one that is needed and not in it. Items from `new_from` on are those of the request's own `input`.
+    `opened` maps sealed content to its text. INVALID_REQUEST `invalid_encrypted_content` for one
+    that is needed and not in it. Items from `new_from` on are those of the request's own `input`.
     """
     return whole(turns_in_steps(items, reasoning=reasoning, opened=opened, new_from=new_from))
 

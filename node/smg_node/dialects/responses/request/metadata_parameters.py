@@ -1,4 +1,4 @@
-"""Parameters that draw no token: what is remembered, under which name, and hints."""
+"""Metadata parameters, which do not change sampling: labels, cache key, safety id, hints."""
 
 from typing import Final
 
@@ -28,7 +28,7 @@ def take_cache_label(draft: Draft, cursor: Cursor, key: str) -> None:
 
 
 def take_safety(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take whose request it is; what is stored for a person can be deleted by this name."""
+    """Take the client's user identifier; responses stored under it can be deleted by it."""
     value = cursor.text(key, characters_max=_SAFETY_MAX)
     draft.request["safety_identifier"] = value or ""
     draft.view["safety_identifier"] = value
@@ -57,7 +57,7 @@ def _take_truncation(draft: Draft, cursor: Cursor, key: str) -> None:
 
 
 def _take_compaction(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take `context_management`: nothing here compacts by itself, and the answer says so."""
+    """Take `context_management`: automatic compaction is not supported, and the answer says so."""
     if cursor.array(key, at_most=16):
         draft.ignore(key)
 

@@ -1,4 +1,4 @@
-"""The form of an answer: `text`, `reasoning`, `include`, and how many log probabilities."""
+"""Output parameters: `text`, `reasoning`, `include`, and the number of log probabilities."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ _UNSAID: Final = {"description": None, "strict": False}
 
 
 def take_text(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take `text`: what form the answer has, and how long-winded it is."""
+    """Take `text`: format and verbosity of the answer."""
     text = cursor.object(key)
     if text is None:
         return
@@ -60,7 +60,7 @@ def take_format(draft: Draft, cursor: Cursor, key: str) -> None:
 
 
 def take_reasoning(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take `reasoning`: how much of it, and how much of what was thought before is shown again."""
+    """Take `reasoning`: its effort, and how much earlier reasoning is shown again."""
     reasoning = cursor.object(key)
     if reasoning is None:
         return
@@ -77,7 +77,7 @@ def _take_word_effort(draft: Draft, cursor: Cursor, key: str) -> None:
 
 
 def _take_summary(_draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take what kind of summary is wanted; there is one only if the model makes it."""
+    """Take the kind of reasoning summary; there is one only if the model makes it."""
     cursor.word(key, _SUMMARIES)
 
 
@@ -102,7 +102,7 @@ _REASONING: Final[dict[str, Take]] = {
 
 
 def read_include(cursor: Cursor, key: str = "include") -> tuple[str, ...]:
-    """Return what is to be included, each once; an unknown name is noted at its place."""
+    """Return the values of `include`, each once; an unknown name is noted at its place."""
     values = cursor.array(key, at_most=64)
     names = values and cursor.elements(key, str, "a string", values)
     for index, name in enumerate(names or ()):

@@ -1,7 +1,8 @@
-"""Responses: a body to an ask. The bodies of `compact` and `input_tokens` are read by the same rules.
+"""Reader of Responses bodies: a table of parameters; also for `compact` and `input_tokens`.
 
-Every parameter the API knows is a row of `PARAMETERS`; what it does stands beside its name in the module the
-row comes from. What answers repeat of a body (`Draft.view`) is kept by the names of the public object.
+Every parameter the API knows is a row of `PARAMETERS`; what it does stands beside its name in the
+module the row comes from. Fields that answers repeat of a body (`Draft.view`) are kept by the names
+of the public object.
 """
 
 from collections.abc import Mapping
@@ -58,7 +59,7 @@ def take_instructions(draft: Draft, cursor: Cursor, key: str) -> None:
 
 
 def take_max_output(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take the length of an answer."""
+    """Take the maximum length of an answer."""
     value = cursor.integer(key, low=1)
     if value is not None:
         draft.draw("max_tokens", min(value, _INT32_MAX), key)
@@ -66,7 +67,7 @@ def take_max_output(draft: Draft, cursor: Cursor, key: str) -> None:
 
 
 def take_previous(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take what this continues; what can be no id is not found either."""
+    """Take the previous response's id; an invalid id counts as not found."""
     value = cursor.text(key, characters_min=1)
     if value is None:
         return
@@ -78,7 +79,7 @@ def take_previous(draft: Draft, cursor: Cursor, key: str) -> None:
 
 
 def take_conversation(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take where this belongs: the id, or an object with it."""
+    """Take the conversation: its id, or an object with it."""
     value = cursor.values[key]
     if type(value) is dict:
         inside = Cursor(value, cursor.problems, cursor, key)
@@ -146,7 +147,7 @@ class ResponsesReader:
         self._options = options
 
     def read(self, body: dict[str, Any]) -> ResponseRequest:
-        """Return what a body asks for; INVALID_REQUEST names everything that is wrong with it.
+        """Return the parsed body; INVALID_REQUEST names everything that is wrong with it.
 
         NOT_FOUND `conversation_not_found` for a conversation whose name can be no id.
         """
@@ -174,7 +175,7 @@ class ResponsesReader:
 
 
 def conversation_not_found(conversation_id: str) -> SmgError:
-    """Return the error for a conversation that nobody knows, or that is another tenant's."""
+    """Return the error for a conversation that does not exist, or is another tenant's."""
     return SmgError(
         ErrorKind.NOT_FOUND,
         f"there is no conversation {quoted(conversation_id)}",

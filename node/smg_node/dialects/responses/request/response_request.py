@@ -1,4 +1,4 @@
-"""What a client asks for with `POST /v1/responses`, understood but not yet joined with its history."""
+"""Response request: a parsed body of `POST /v1/responses`, not yet joined with its history."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,10 +13,11 @@ ReasoningContext: TypeAlias = Literal["current_turn", "all_turns"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRequest:
-    """A body, understood.
+    """A parsed body.
 
-    `items` are its own input; what is of type item_reference stands there until somebody resolves it, and its id is
-    in `references`. `custom_tools` are names of `tools` whose calls are shown as custom_tool_call.
+    `items` are its own input; an item_reference stays there until history resolves it, and its id
+    is in `references`. `custom_tools` are names of `tools` whose calls are shown as
+    custom_tool_call.
     """
 
     model: str
@@ -47,5 +48,7 @@ class ResponseRequest:
 
     @property
     def wants_encrypted(self) -> bool:
-        """Whether thoughts are to be given back sealed: asked for, or nothing else keeps them."""
+        """Whether reasoning is returned sealed: because it is requested, or the response is not
+        stored.
+        """
         return not self.store or "reasoning.encrypted_content" in self.include

@@ -1,4 +1,4 @@
-"""Tools the model may call, in this API's flat shape, and which of them it must or may."""
+"""Tools of a Responses body, in this API's flat shape, and the choice among them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
