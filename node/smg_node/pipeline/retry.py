@@ -11,8 +11,8 @@ A worker that stayed silent to the time limit shortens the limit of the next one
 first time, half of it after one silence, a third after two. A worker that broke at once costs none
 of it.
 
-A call that goes on and breaks before its first word is tried again like a first one. So an answer takes at
-most `attempts` x (1 + `continuations`) calls.
+A continuing call that breaks before its first token is retried like a first one. So an answer takes
+at most `attempts` x (1 + `continuations`) calls.
 
 Some requests kill the engine that runs them. A worker that is gone within a second of being given its only
 request may have died of it: when another one does the same, no third is tried.

@@ -55,7 +55,7 @@ class PendingAnnouncer:
         if len(its.threads) >= ROUND_MAX:
             self._next = _Round()
         async with self._telling:
-            # Whoever is first tells for all who came by then; if he has gone meanwhile, the next one does.
+            # The first caller announces for all that came by then; if it was cancelled, the next one does.
             if not its.done:
                 if self._next is its:
                     self._next = _Round()

@@ -121,7 +121,7 @@ class SpoolThread(Generic[P]):
         try:
             places = self._append([one.body for one in group])
         except Exception as error:
-            # A door between threads: whoever waits for the disk hears what is wrong with it.
+            # A border between threads: the caller that waits for the disk gets its error.
             for one in group:
                 one.tell(None, error)
             return

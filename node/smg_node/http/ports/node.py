@@ -50,13 +50,14 @@ class ModelView(msgspec.Struct, frozen=True):
 
 
 class WorkerView(msgspec.Struct, frozen=True):
-    """One worker, as `/workers` shows it; no secrets. `status` is pending, ready, not_ready, failed or draining.
+    """One worker, as `/workers` shows it; no secrets. `status` is pending, ready, not_ready, failed
+    or draining.
 
-    It is a worker of the whole cluster: `owner` is the node that registered it, `sources` are who says that
-    it exists (`api`, `static@NODE`, …), `seen_by` the nodes that look at it and say it is up. `busy` is what
-    its engine last said of its load, and what this node makes of it; `breaker` whether this node passes it over.
-    `ranks` are the data-parallel ranks it has. `pairing` says how it shares requests with others and with what in
-    common, "" where it does not; `bootstrap_port` is where it meets them, None where nobody says.
+    It belongs to the whole cluster: `owner` is the node that registered it, `sources` declare it
+    (`api`, `static@NODE`, …), `seen_by` are the nodes that probe it and find it up. `busy` is its
+    engine's last load report, and this node's estimate; `breaker` whether this node skips it.
+    `ranks` are its data-parallel ranks. `pairing` is its hand-over style and group, or "";
+    `bootstrap_port` may be unknown: None.
     """
 
     id: str
@@ -126,9 +127,9 @@ class WorkerSight(msgspec.Struct, frozen=True):
 class ClusterWorkerView(msgspec.Struct, frozen=True):
     """One worker of the cluster, with each node's view of it.
 
-    `status` is this node's own judgement, `probers` who is in charge of looking, `sights` what the nodes
-    said by name. Open requests and tokens are those of this node (`mine`) and, as told by them, of all others
-    (`others`); `load_age_ms` is the age of the oldest of those words, None where nobody else has any.
+    `status` is this node's own judgement, `probers` the nodes in charge of probing, `sights` the
+    nodes' views by name. Open requests and tokens are those of this node (`mine`) and, by their
+    reports, of all others (`others`); `load_age_ms` is the age of the oldest report, None for none.
     """
 
     id: str
@@ -181,10 +182,10 @@ class Health(msgspec.Struct, frozen=True):
 class MemberRow(msgspec.Struct, frozen=True):
     """One member of the cluster as this node sees it. `state` is alive, suspect, dead or left.
 
-    `since_ms` is when it entered that state here, wall-clock milliseconds since the epoch; `lag_ms` how long
-    ago a packet of its own arrived, None for this node; `rtt_ms` the median round trip. `health` is this
-    node's own score, 0 (well) to 7, None for others. `announced` is false while a member that came
-    back is watched before it is counted on. `accuser` is who doubts it, or empty.
+    `since_ms` is when it entered that state here, wall-clock milliseconds since the epoch; `lag_ms`
+    the age of its last own packet, None for this node; `rtt_ms` the median round trip. `health` is
+    this node's local health score, 0 (well) to 7, None for others. `announced` is false while a
+    returned member is watched before it counts. `accuser` is the member that suspects it, or empty.
     """
 
     name: str

@@ -168,7 +168,7 @@ class Preparer:
         return tuple(await self.prompts(request, model))
 
     async def prompts(self, request: GenerateRequest, model: ServedModel) -> list[Prepared]:
-        """Render and encode every prompt of a request, each in its own words' order."""
+        """Render and encode every prompt of a request."""
         return [await self.prompt(prompt, model) for prompt in request.prompts]
 
     async def prompt(self, prompt: Prompt, model: ServedModel) -> Prepared:
