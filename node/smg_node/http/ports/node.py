@@ -50,14 +50,13 @@ class ModelView(msgspec.Struct, frozen=True):
 
 
 class WorkerView(msgspec.Struct, frozen=True):
-    """One worker, as `/workers` shows it; no secrets. `status` is pending, ready, not_ready, failed
-    or draining.
+    """One worker of the whole cluster, as `/workers` shows it; no secrets.
 
-    It belongs to the whole cluster: `owner` is the node that registered it, `sources` declare it
-    (`api`, `static@NODE`, …), `seen_by` are the nodes that probe it and find it up. `busy` is its
-    engine's last load report, and this node's estimate; `breaker` whether this node skips it.
-    `ranks` are its data-parallel ranks. `pairing` is its hand-over style and group, or "";
-    `bootstrap_port` may be unknown: None.
+    `status` is pending, ready, not_ready, failed or draining. `owner` is the node that registered
+    it, `sources` declare it (`api`, `static@NODE`, …), `seen_by` are the nodes that probe it and
+    find it up. `busy` is its engine's last load report, and this node's estimate; `breaker` whether
+    this node skips it. `ranks` are its data-parallel ranks. `pairing` is its hand-over style and
+    group, or ""; at `bootstrap_port` it meets partners, None if unknown.
     """
 
     id: str
@@ -324,9 +323,7 @@ class Workers(Protocol):
         ...
 
     async def loads(self) -> Sequence[Mapping[str, Any]]:
-        """Return each ready worker's own load report, one row a rank, failures as rows with
-        `error`.
-        """
+        """Return each ready worker's load report, one row a rank, failures as rows with `error`."""
         ...
 
 
@@ -374,7 +371,7 @@ class Cluster(Protocol):
         ...
 
     async def set_aside(self, name: str, *, on: bool) -> MemberRow:
-        """Make that member refuse new work, or take it again; return this node's view of it then.
+        """Make that member refuse new work, or take it again; return this node's view of it.
 
         NOT_FOUND for an unknown one, CONFLICT for one that is not alive or leaving, UPSTREAM_FAILED
         if it does not answer.
