@@ -1,1 +1,1 @@
-"""The doors to inference engines: one normalised engine over every published contract."""
+"""Engines: clients of inference engines; one normalised interface over every published contract."""

@@ -1,4 +1,4 @@
-"""One normalised message of an engine's stream, whatever the contract behind it."""
+"""Chunk: one normalised message of an engine's stream, the same for every contract."""
 
 from typing import Literal, TypeAlias
 

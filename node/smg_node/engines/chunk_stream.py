@@ -1,4 +1,6 @@
-"""One call of an engine under way: who reads it, and how it is let go."""
+"""Chunk stream: interface of one running generation call: its single reader, its end, its
+cancellation.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -14,7 +16,9 @@ Pass: TypeAlias = Callable[[Sequence[bytes]], bool | None]
 
 
 class ChunkStream(Protocol):
-    """The chunks of one call, for one reader at a time. Whoever has it closes it, however it ended."""
+    """The chunks of one call, for one reader at a time. The caller that began it closes it, however
+    it ended.
+    """
 
     async def pour(self, take: Take) -> bool:
         """Hand what each wake-up brings to `take`, within that wake-up, until there is no more of it.
@@ -27,7 +31,9 @@ class ChunkStream(Protocol):
 
     @property
     def plain(self) -> ChunkReader | None:
-        """What reads plain chunks where a call comes in messages; None where it does not, or nobody may see them."""
+        """Reader of plain chunks for a call that comes as messages; None where it does not, or raw
+        messages may not be shown.
+        """
         ...
 
     def pass_by(self, first: Pass | None) -> None:
@@ -40,7 +46,7 @@ class ChunkStream(Protocol):
 
 
 class PulledChunks:
-    """A `ChunkStream` of what an iterator yields: for calls that are made of others."""
+    """A `ChunkStream` over an iterator of batches: for calls that are made of other calls."""
 
     plain: ClassVar[ChunkReader | None] = None
 
@@ -83,7 +89,9 @@ async def pulled(make: Callable[[], ChunkStream]) -> AsyncGenerator[Sequence[Chu
 
 
 async def ends_itself(stream: ChunkStream, patience_s: float) -> None:
-    """Wait a moment for a call to end whose answer nobody wants any more; how it ends does not matter."""
+    """Wait a moment for a call to end whose answer is no longer wanted; how it ends does not
+    matter.
+    """
     try:
         async with asyncio.timeout(patience_s):
             await stream.pour(_unwanted)

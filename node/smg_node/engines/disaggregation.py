@@ -1,4 +1,5 @@
-"""How two engines work on one request: one works the prompt off, the other one draws the answer.
+"""Disaggregation: four ways for two engines to share one request, the first for the prefill, the
+second for the decode.
 
     room     both are called at once and meet in a room of the first one's, by a number that the gateway draws
              (SGLang, TokenSpeed)
@@ -28,7 +29,9 @@ ROOM_BITS: Final = 31
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Where partners meet: a port of the first one's, and the number of this pair of calls."""
+    """Bootstrap room: a port of the prefill engine where the two engines meet, and the number of
+    this pair of calls.
+    """
 
     host: str
     port: int
@@ -37,7 +40,8 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """How an engine hands requests over, or takes them. Only engines with the same `style` and `group` can be paired.
+    """How an engine hands requests over or takes them. Only engines with the same `style` and
+    `group` can be paired.
 
     `group` is what both sides must share beyond that, "" for nothing. `bootstrap_port` is where the engine opens
     rooms, None where it does not say. `engine_id` is what its partners call it by (`minted`).

@@ -1,8 +1,9 @@
-"""What every inference engine is to this house.
+"""Engine: interface of one inference engine's endpoint, its requests, model card, load and
+abilities.
 
 An `Engine` is one endpoint behind one contract. It takes token ids and gives token ids; text, stop
-strings, parsing and history are ours. All failures are `SmgError`; `engines/status.py` maps the
-transport's status codes to kinds by one total table.
+strings, parsing and history are ours. All failures are `SmgError`; `engines/transport/grpc_status.py` maps
+the transport's status codes to kinds by one total table.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -23,7 +24,7 @@ from smg_node.engines.load import Load
 
 
 class Contract(Enum):
-    """Which published service an engine speaks."""
+    """The published gRPC service, or the HTTP API, that an engine speaks."""
 
     SGLANG = "sglang"
     VLLM = "vllm"
@@ -36,7 +37,9 @@ class Contract(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a contract can do natively; what it cannot is done by us or refused with a clear error."""
+    """Features that a contract has natively; others are done by this node or refused with a clear
+    error.
+    """
 
     stop_strings: bool
     native_n: bool
@@ -58,7 +61,7 @@ class Abilities:
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """What an engine says about the model it serves, with its untruths already removed.
+    """An engine's description of the model it serves, with its known untruths already removed.
 
     `vocabulary` and `context` are None where the engine's figure cannot be believed or is missing.
     `prompt_max` is the longest prompt it takes, in tokens, if it says so. `sampling_defaults` are the
@@ -89,6 +92,29 @@ class ModelCard:
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """Load of one data-parallel rank of an engine. None: the engine does not say."""
+
+    rank: int
+    running: int
+    waiting: int
+    running_max: int | None
+    waiting_uncached_tokens: int | None
+    kv_usage: float | None
+    """Share of KV memory in use, 0..1."""
+    tokens_per_s: float | None
+    cache_hit_rate: float | None
+    age_ms: int = 0
+    """How old it was when it was sent."""
+    silence_ms: int | None = None
+    """How long the engine has said nothing while it had work; None: it has none, or cannot tell."""
+    reports_steps: bool = False
+    """Whether it says something with every step, so that silence means that it is stuck."""
+    prefill_pending_tokens: int | None = None
+    """Prompt tokens it was given and has not answered yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class EmbedRequest:
     """One text to be embedded, in token ids; `request_id` is ours and new for every attempt."""
 
@@ -100,7 +126,7 @@ class EmbedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What an engine made of it: 32-bit floats, little-endian, one after the other."""
+    """One embedding as an engine returned it: 32-bit floats, little-endian, one after the other."""
 
     vector: bytes
     prompt_tokens: int
@@ -136,7 +162,9 @@ class EngineRequest(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Prefilled:
-    """What the first engine of a pair says when it has worked a prompt off. Counts are -1 where it does not say."""
+    """Result of the prefill engine of a pair once the prompt is worked off. Counts are -1 where it
+    does not say.
+    """
 
     prompt_tokens: int = -1
     cached_tokens: int = -1
@@ -172,10 +200,11 @@ class Engine(Protocol):
         ...
 
     def kv_events(self, start: int) -> "AsyncGenerator[Sequence[KvBatch], None]":
-        """Stream what becomes of its prefix cache, from sequence `start` on; 0 is all it has to tell.
+        """Stream the changes of its prefix cache, from sequence `start` on; 0 is all it has to
+        tell.
 
         Each item is what one wake-up brought, at least one batch. Goes on until it is closed or the engine
-        ends it: normally, or with an `SmgError`: code `CURSOR_CODE` or `LOST_CODE` of `engines.kv`, status
+        ends it: normally, or with an `SmgError`: code `CURSOR_CODE` or `LOST_CODE` of `kv_events`, status
         501 where there is no such RPC, UPSTREAM_FAILED for anything broken.
         """
         ...
@@ -191,7 +220,7 @@ class Engine(Protocol):
         ...
 
     def call(self, request: EngineRequest) -> ChunkStream:
-        """Begin the same call, for a reader who is told of chunks within the wake-up that brought them.
+        """Begin the same call for a reader that gets chunks within the wake-up that brought them.
 
         It is under way when this returns, and belongs to whoever asked. SmgError where it cannot begin.
         """
@@ -214,7 +243,9 @@ class Engine(Protocol):
         ...
 
     def retune(self, *, first_event_s: float, stall_s: float) -> None:
-        """Bear so much silence before and after the first word, in calls that begin from now on."""
+        """Allow this much silence before and after the first message, in calls that begin from now
+        on.
+        """
         ...
 
     async def close(self) -> None:

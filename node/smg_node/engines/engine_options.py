@@ -1,4 +1,6 @@
-"""How this node talks to its engines: the knobs of `engine` in the settings, as plain values."""
+"""Engine options: timeouts, size limits and connections of this node's calls to its engines, from
+the `engine` settings.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,8 @@
-"""What an engine says of its prefix cache: which blocks of tokens it holds now, and which no longer.
+"""KV events: values for an engine's prefix-cache changes: blocks stored, removed, cleared, and
+snapshots.
 
-Values only; `kv_reader` makes them of what travels. A *block* is a run of tokens that the engine caches as
-one, full or not at all. Its hash is the engine's own and means nothing to anybody else; what it holds follows
+Values only; `kv_event_reader` decodes them from protobuf. A *block* is a run of tokens that the engine caches as
+one, full or not at all. Its hash is the engine's own and means nothing to other engines; what it holds follows
 from its ids, those of its parent, and the namespace (adapter and salt) they were computed under.
 """
 
@@ -30,7 +31,9 @@ class Tier(IntEnum):
 
 
 class KvBlock(msgspec.Struct, frozen=True):
-    """One block. `plain` is False where more than its ids went into it, as an image does: nobody can match it."""
+    """One block. `plain` is False where more than its ids went into it, as an image does: it cannot
+    be matched.
+    """
 
     hash: int
     ids: TokenIds
@@ -62,7 +65,9 @@ KvEvent: TypeAlias = KvStored | KvRemoved | KvCleared
 
 
 class KvSnapshot(msgspec.Struct, frozen=True):
-    """Which chunk of a whole this batch is: `index` of `count`. `unknown_before`: batches it knows nothing of."""
+    """Position of this batch in a whole: `index` of `count`. `unknown_before`: batches it knows
+    nothing of.
+    """
 
     index: int
     count: int
@@ -70,7 +75,8 @@ class KvSnapshot(msgspec.Struct, frozen=True):
 
 
 class KvBatch(msgspec.Struct, frozen=True):
-    """What one rank did in one step. Sequences grow by one a batch, for each rank; a hole means loss.
+    """Changes of one rank in one step. Sequences grow by one a batch, for each rank; a hole means
+    loss.
 
     A batch that is `load_only` repeats the last sequence and carries nothing but `load`.
     """

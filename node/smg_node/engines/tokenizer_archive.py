@@ -1,6 +1,6 @@
-"""A tokenizer, out of the zip archive an engine sends: checked, bounded, never touching the disk.
+"""Tokenizer archive: unpacks the zip file an engine sends; checked, bounded, in memory only.
 
-An engine is a machine of ours, but what it sends was built from files somebody downloaded, so the
+An engine is a machine of ours, but what it sends was built from downloaded files, so the
 archive is treated as hostile: its sum must be right; names are plain and relative; sizes are counted
 while inflating, never taken from the archive's own words; what no tokenizer needs is not kept.
 """

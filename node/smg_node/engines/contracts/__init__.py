@@ -1,1 +1,3 @@
-"""Contracts."""
+"""Contracts: protobuf requests and responses of every published engine service, one module each.
+Pure.
+"""

@@ -1,7 +1,7 @@
-"""Stream messages of the four contracts that share their field names. Pure.
+"""Common fields: decodes stream messages of the four contracts that share their field names. Pure.
 
 SGLang, vLLM, MLX and TokenSpeed speak of `token_ids`, `output_ids` and columns of log probabilities;
-only TensorRT-LLM has words of its own.
+only TensorRT-LLM names them otherwise.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,6 @@
-"""What engines say about themselves, made fit to be shown: flat, bounded, without secrets. Pure."""
+"""Engine metadata: server and model settings of an engine, flattened and bounded, secrets removed.
+Pure.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -80,7 +82,7 @@ def declared_fields(message: Any, *, skip: Iterable[str] = ()) -> dict[str, obje
 
 
 def plain(values: Any) -> dict[str, object]:
-    """Return a protobuf `Struct` as a dictionary. Numbers are floats, also such as JSON has no words for."""
+    """Return a protobuf `Struct` as a dictionary. Numbers are floats, also those that JSON cannot spell."""
     return {key: _plain(value) for key, value in values.fields.items()}
 
 

@@ -1,4 +1,6 @@
-"""Grammars a contract has no field for, said in one it has; and what an engine's grammars can do. Pure."""
+"""Grammar mapping: rewrites output constraints for contracts without a field for them; grammar
+abilities of engines. Pure.
+"""
 
 from typing import Any, Final
 

@@ -1,7 +1,7 @@
-"""What the two engines of a pair are told of their hand-over, as JSON, where it is told in words of vLLM's. Pure.
+"""KV transfer: the JSON parameters that both vLLM engines of a prefill/decode pair are sent. Pure.
 
-What the first one leaves for the second one is passed on as it is spelled. It is checked to be what the contract
-says it is, because an engine that is told anything else refuses the request, and that would look like the client's
+What the prefill engine returns for the decode engine is passed on byte for byte. It is checked to be what the contract
+says it is, because an engine refuses a request with any other value, and that would look like the client's
 mistake.
 """
 
@@ -18,7 +18,7 @@ _NIXL_ASKS: Final = '{"do_remote_decode":true,"do_remote_prefill":false}'
 
 
 def of_prefill(style: Style, number: int) -> str:
-    """Return what the first one is told; "" for nothing. `number` is what transfers are told apart by."""
+    """Return the parameters of the prefill engine; "" for none. `number` tells transfers apart."""
     if style == "nixl":
         return _NIXL_ASKS
     if style == "minted":
@@ -35,7 +35,9 @@ def of_prefill(style: Style, number: int) -> str:
 def of_decode(
     style: Style, number: int, *, engine_id: str, host: str, port: int, found: str
 ) -> str:
-    """Return what the second one is told: what we know of the first one, else `found`, what that one returned."""
+    """Return the parameters of the decode engine: what is known of the prefill engine, else
+    `found`, which that one returned.
+    """
     if style != "minted":
         return found
     named = f"[{host}]" if ":" in host else host
@@ -51,7 +53,9 @@ def of_decode(
 
 
 def checked(transfer: str) -> str:
-    """Return what a second engine is to be told, unread; UPSTREAM_FAILED unless it is a JSON object of a size."""
+    """Return the decode engine's parameters, unread; UPSTREAM_FAILED unless it is a JSON object of
+    at most the allowed size.
+    """
     if not transfer:
         return ""
     data = transfer.encode()

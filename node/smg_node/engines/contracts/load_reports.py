@@ -1,4 +1,4 @@
-"""How busy an engine says it is, pushed or asked for, normalised. Pure."""
+"""Load reports: decodes and normalises the load that an engine pushes or is asked for. Pure."""
 
 import math
 from collections.abc import Iterable

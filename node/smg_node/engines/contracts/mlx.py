@@ -1,4 +1,5 @@
-"""The contract of MLX, `mlx.grpc.engine.MlxEngine`: small, one answer per call.
+"""MLX contract, `mlx.grpc.engine.MlxEngine`: encodes requests and decodes responses; small, one
+answer per call.
 
 No stop strings, n, grammar, min_tokens, loads or KV events. Zero means "off"; `logprobs` of zero means
 off too, so the token drawn alone costs one alternative. After an Abort a stream ends OK, without its

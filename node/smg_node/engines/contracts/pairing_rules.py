@@ -1,9 +1,10 @@
-"""Which engines an engine can work with on one request, as far as it says so itself; and how it is told. Pure.
+"""Pairing rules: the role, ranks and pairing group of an engine, from its own metadata; writes the
+bootstrap fields. Pure.
 
-What both sides must share is their *group*: the word that the operator gave (`pairing_protocol`), else what the
+What both sides must share is their *group*: the name that the operator gave (`pairing_protocol`), else what the
 engine moves its blocks with. For vLLM that is the connector and the layout of its blocks, as far as it says it.
 Groups are compared as texts, so an engine that says less of itself than another one is never paired with it: the
-operator's word is there for that. What nobody could have meant (a port of 0, a million ranks) counts as not said.
+operator's setting is there for that. Impossible values (a port of 0, a million ranks) count as not said.
 """
 
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ _UNSERVED: Final = frozenset({"MoRIIOConnector"})
 
 
 def scheduler_role(arguments: Mapping[str, object]) -> Role:
-    """Return what SGLang or TokenSpeed was started as, out of its arguments."""
+    """Return the role that SGLang or TokenSpeed was started with, from its arguments."""
     match _word(arguments, "disaggregation_mode"):
         case "prefill":
             return "prefill"
@@ -76,7 +77,9 @@ def connector_pairing(server: Any) -> Pairing | None:
 
 
 def connector_role(server: Any) -> Role:
-    """Return what vLLM was started as. One that may do both, or cannot be paired, is what its operator says."""
+    """Return the role that vLLM was started with. Of one that may do both, or cannot be paired, the
+    operator says it.
+    """
     if connector_pairing(server) is None:
         return "regular"
     match server.kv_role:
@@ -89,19 +92,23 @@ def connector_role(server: Any) -> Role:
 
 
 def believable_ranks(count: int) -> int:
-    """Return a number of ranks; 1 for what an engine that does not say, or talks nonsense, gives for it."""
+    """Return a number of ranks; 1 for an engine that does not say, or says an impossible number."""
     return count if 1 <= count <= RANKS_MAX else 1
 
 
 def meet(place: Any, room: Room) -> None:
-    """Write where partners meet into a message of SGLang's or TokenSpeed's, which name it alike."""
+    """Write the bootstrap host, port and room into a message of SGLang's or TokenSpeed's, which
+    name them alike.
+    """
     place.bootstrap_host = room.host
     place.bootstrap_port = room.port
     place.bootstrap_room = room.number
 
 
 def assert_alone(request: EngineRequest) -> None:
-    """Check that a contract without words for it is not asked to work with a partner, or on a rank."""
+    """Check that a contract without fields for it is not asked to work with a partner, or on a
+    rank.
+    """
     assert request.room is None, "this contract has no rooms"
     assert not request.transfer, "this contract has no transfers"
     assert request.rank is None, "this contract has no ranks"

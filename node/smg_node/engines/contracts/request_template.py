@@ -1,4 +1,5 @@
-"""Requests put together from bytes: what requests of one kind share is written once. Pure.
+"""Request template: encodes the shared part of generate requests once, then splices ids and lengths
+into the bytes. Pure.
 
 A contract says how a request is written, in one function over protobuf's messages. Of two requests that draw alike
 only three things differ: the request's id, the ids of the prompt, and how many tokens there may be. So what the

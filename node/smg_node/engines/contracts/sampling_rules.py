@@ -1,4 +1,5 @@
-"""What every contract does the same way with sampling options, and what a contract cannot do.
+"""Sampling rules: defaults and seeds handled alike for every contract, and the options that a
+contract cannot fulfil. Pure.
 
 Nothing is dropped silently: `refusals` names each wish that an engine of these abilities cannot fulfil.
 A fatal one would change the meaning or the safety of the answer and is refused by the pipeline; the

@@ -1,4 +1,5 @@
-"""The contract of SGLang, `sglang.grpc.scheduler.SglangScheduler`.
+"""SGLang contract, `sglang.grpc.scheduler.SglangScheduler`: encodes requests and decodes responses.
+Pure.
 
 Zeros are taken literally, so every scalar is sent. There is no seed. Alternatives of prompt and answer
 share one count. An aborted stream never ends by itself. What GetModelInfo says of vocabulary and

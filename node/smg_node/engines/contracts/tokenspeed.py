@@ -1,8 +1,9 @@
-"""The contract of TokenSpeed, `tokenspeed.grpc.scheduler.TokenSpeedScheduler`.
+"""TokenSpeed contract, `tokenspeed.grpc.scheduler.TokenSpeedScheduler`: encodes requests and
+decodes responses. Pure.
 
 Scalars are optional, so a zero is a zero and what is unset is the engine's own default. A matched stop
-id is trimmed from the answer unless `no_stop_trim`, which is always sent: a choice's ids are complete in
-this house. The first chunk may be empty; an abort ends the call with an error.
+id is trimmed from the answer unless `no_stop_trim`, which is always sent: a choice's ids are complete
+here. The first chunk may be empty; an abort ends the call with an error.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,9 @@
-"""The contract of TensorRT-LLM, `trtllm.TrtllmService`, which has words of its own.
+"""TensorRT-LLM (trtllm) contract, `trtllm.TrtllmService`: encodes requests and decodes responses.
+Pure.
 
 `max_tokens` and a beam width of 1 are required; temperature is always sent, because an engine that is
 told nothing decodes greedily. Stop ids leave the answer unless `include_stop_token_in_output`, which is
-always sent: a choice's ids are complete in this house. A guide without text is ignored, so "any JSON"
+always sent: a choice's ids are complete here. A guide without text is ignored, so "any JSON"
 gets one. Its `vocab_size` is the tokenizer's without added tokens: no bound for a prompt, but exactly
 the width a bias must have. Its servers forbid pings on a silent stream oftener than every five minutes,
 and have no standard health service. A request can be sent to work with a partner, but what its context phase

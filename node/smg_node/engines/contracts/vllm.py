@@ -1,4 +1,5 @@
-"""The contract of vLLM, `vllm.grpc.engine.VllmEngine`, spoken by two servicers of different manners.
+"""vLLM contract, `vllm.grpc.engine.VllmEngine`: encodes requests and decodes responses of both of
+its servicers.
 
 Unset and zero mean "off" for most fields, temperature 1.0 and the rest of the context. `complete`
 repeats the last delta (Python servicer) or everything (Rust). `GetServerInfo.server_type` is

@@ -1,7 +1,8 @@
-"""What every contract's module provides: requests into bytes, bytes into messages. Pure.
+"""Wire: interface of every contract's module: encodes requests into bytes and decodes messages from
+bytes. Pure.
 
-A `Wire` holds no state: one object per contract would do for the whole process. Which of two stream
-messages repeats what is not its business; see `reader`.
+A `Wire` holds no state: one object per contract would do for the whole process. Which stream messages repeat
+earlier ids is decided in `stream_reader`.
 """
 
 import sys
@@ -38,7 +39,7 @@ SUBSCRIBE_KV_EVENTS: Final = "SubscribeKvEvents"
 
 
 class Message(msgspec.Struct, gc=False):
-    """One message of a Generate stream, as it was sent, in no contract's words.
+    """One message of a Generate stream, as it was sent, in terms common to all contracts.
 
     `final` is true for a `complete`, whose `ids` may repeat what chunks had. `prompt_tokens` and
     `cached_tokens` are -1 where the message does not say.
@@ -85,7 +86,7 @@ class Wire(Protocol):
         ...
 
     def healthy(self, data: bytes) -> bool:
-        """Return what a HealthCheckResponse says."""
+        """Return whether a HealthCheckResponse reports health, as far as it says."""
         ...
 
     def card(self, model: bytes, server: bytes) -> ModelCard:

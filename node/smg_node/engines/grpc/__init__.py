@@ -1,1 +1,1 @@
-"""Grpc."""
+"""gRPC engines: calls, streams and contract detection of an engine behind a gRPC transport."""

@@ -1,4 +1,4 @@
-"""Finds out which contract an engine speaks, and opens it.
+"""Contract detection: asks an endpoint which contract it speaks, and opens the engine.
 
 Each contract's HealthCheck is asked in turn: UNIMPLEMENTED means the next one. Any answer to the
 question is proof, healthy or not. vLLM's two servicers share one contract; their manners differ only
@@ -65,7 +65,9 @@ async def detect(transport: Transport, timeout_s: float) -> Contract:
 
 
 def _unasked(target: str, error: TransportError) -> SmgError:
-    """Return the error of an engine that could not be asked; for operators, so with its own words."""
+    """Return the error of an engine that could not be asked; for operators, so with the engine's
+    own text.
+    """
     meaning = smg_error(error)
     text = error.message[:300] or error.status.name
     return SmgError(meaning.kind, f"{target}: {text}", code=meaning.code, status=meaning.status)

@@ -1,6 +1,6 @@
-"""One generation of an engine at the other end of a transport, told within the wake-ups that bring it.
+"""Generate call: one running Generate RPC; delivers chunks within the wake-up that brings them.
 
-Whoever has it owns the call and its timer: closing it resets the stream at the engine at once.
+Its holder owns the call and its timer: closing it resets the stream at the engine at once.
 """
 
 from collections.abc import Sequence
@@ -17,23 +17,23 @@ from smg_node.native.stream_messages import ChunkReader
 
 
 class Owner(Protocol):
-    """The engine that it is a call of."""
+    """Interface of the engine that a call belongs to."""
 
     def finish(self, running: "RemoteCall") -> None:
         """Let go of a call, however it ended."""
         ...
 
     def why(self, running: "RemoteCall", error: TransportError) -> SmgError:
-        """Count a call that broke at the transport, and return what callers are told about it."""
+        """Count a call that broke at the transport, and return the error its caller gets."""
         ...
 
     def note_broken(self, error: SmgError) -> None:
-        """Count a call that did not mean what it should."""
+        """Count a call whose messages made no sense."""
         ...
 
 
 class RemoteCall(Watch):
-    """One generation under way, which watches itself; see `ChunkStream`."""
+    """One running generation with its own timeouts; see `ChunkStream`."""
 
     _take: Take
 
@@ -110,7 +110,7 @@ class RemoteCall(Watch):
         self._pass = first
 
     def abort(self) -> None:
-        """End the call with `abort`, on our own wish."""
+        """End the call with `abort`, at this node's own wish."""
         self._reader.aborted = True
         self._stream.cancel()
 

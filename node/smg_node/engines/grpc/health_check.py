@@ -1,4 +1,4 @@
-"""The standard gRPC health service, in the two fields of its two messages.
+"""Health check: the standard gRPC health service, in the two fields of its two messages. Pure.
 
 `grpc.health.v1.Health/Check` asks with a service name (field 1, text) and answers with a status
 (field 1, enum). Written by hand: a dependency for four bytes would be more to carry.

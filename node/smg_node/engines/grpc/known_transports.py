@@ -1,4 +1,4 @@
-"""Which transports there are, by name."""
+"""Known transports: registry of gRPC transports by name, and the opening of one."""
 
 from collections.abc import Callable
 from typing import TypeAlias

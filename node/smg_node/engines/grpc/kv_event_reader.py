@@ -1,6 +1,6 @@
-"""Makes values of the KV events that four contracts stream in the same words.
+"""KV event reader: decodes the KV event stream that four contracts share into values. Pure.
 
-What belongs to another worker or cannot be looked up by anybody is left out here: blocks of a pool that
+What belongs to another worker or cannot be looked up is left out here: blocks of a pool that
 many engines share, and groups of a hybrid model that keep only the end of a prompt. Removals name the
 group and not its kind, so a reader remembers what was stored in which; there is one for each subscription.
 """
@@ -130,7 +130,9 @@ class KvReader:
             self._partial[stored.group_idx] = stored.kv_cache_spec_kind not in _WHOLE_PROMPT
 
     def _foreign(self, event: Any) -> bool:
-        """Whether these blocks say nothing of what this worker need not compute."""
+        """Return whether these blocks are of no use for routing to this worker: held elsewhere, or
+        in a partial group.
+        """
         if event.locality == pb.KV_CACHE_LOCALITY_REMOTE:
             return True
         return event.HasField("group_idx") and self._partial.get(event.group_idx, False)

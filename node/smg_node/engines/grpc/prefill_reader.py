@@ -1,6 +1,7 @@
-"""Reads the stream of the first engine of a pair: what it says of the prompt, and what its partner is to be told. Pure.
+"""Prefill reader: reads the stream of a pair's prefill engine: prompt figures, and the parameters
+for its partner. Pure.
 
-Nobody here looks at the token it draws: the second engine gets it with the blocks, or draws it again.
+The token it draws is ignored: the second engine gets it with the blocks, or draws it again.
 What it leaves for its partner is checked to be what the contract says it is, because an engine that is told
 anything else refuses the request, and that would look like the client's mistake.
 """

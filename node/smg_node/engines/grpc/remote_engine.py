@@ -1,7 +1,8 @@
-"""An engine at the other end of a transport: one contract's words, every limit, all of its calls.
+"""Remote engine: one engine endpoint behind a gRPC transport: its contract, its limits, all of its
+calls.
 
 A call whose answer is complete is given a moment to end by itself: resetting a stream that is about to end looks
-like an attack to some servers and proxies, which count premature resets. Aborts that nobody waits for belong to
+like an attack to some servers and proxies, which count premature resets. Aborts that no caller waits for belong to
 the transport; there are no tasks here.
 """
 
@@ -161,7 +162,7 @@ class RemoteEngine:
         return self._wire.loads(await self._ask(GET_LOADS, request, timeout_s))
 
     async def kv_events(self, start: int) -> AsyncGenerator[Sequence[KvBatch], None]:
-        """Stream what becomes of its prefix cache; see `Engine.kv_events`."""
+        """Stream the changes of its prefix cache; see `Engine.kv_events`."""
         if self._closed:
             raise closed_here()
         reader = KvReader()
@@ -318,7 +319,7 @@ class RemoteEngine:
         self._count("engine_abort", sent="true" if sent else "false")
 
     def why(self, running: RemoteCall, error: TransportError) -> SmgError:
-        """Count it, and return what callers are told about a stream that broke at the transport."""
+        """Count it, and return the error that callers of a stream broken at the transport get."""
         bitten = running.bitten
         if bitten is None and self._closed:
             return closed_here()
@@ -336,7 +337,7 @@ class RemoteEngine:
         return smg_error(error)
 
     def note_broken(self, error: SmgError) -> None:
-        """Count a stream that did not mean what it should; log a new reason once."""
+        """Count a stream whose messages made no sense; log a new reason once."""
         if not isinstance(error, UnknownFinishError):
             self._count("engine_error", status=error.code)
             return

@@ -1,4 +1,4 @@
-"""Turns the messages of one Generate stream into chunks that never repeat and never lie. Pure.
+"""Stream reader: turns the messages of one Generate stream into chunks without repeats. Pure.
 
 Engines agree on one thing only: the ids of a `chunk` are new. What their `complete` repeats (nothing,
 the last delta, everything) differs, so its ids count only where no chunk of that choice had any:
@@ -8,7 +8,7 @@ the last delta, everything) differs, so its ids count only where no chunk of tha
     chunk*            (OK)    an abort, or an engine that lost its way: a failure unless we asked for it
 
 A choice ends once; what follows for it is late and ignored. A stream without every choice's end is a
-failure, whatever its status, and so is an end nobody has heard of: an answer is never made up.
+failure, whatever its status, and so is an end of an unknown kind: an answer is never made up.
 """
 
 from collections.abc import Collection, Sequence
@@ -35,7 +35,9 @@ _Told: TypeAlias = tuple[tuple[int, ...], int, int, int, str, int | str | None]
 
 
 class UnknownFinishError(SmgError):
-    """A choice that ended for a reason no contract names; `reason` is what the engine said, cut."""
+    """A choice that ended for a reason no contract names; `reason` is the engine's own text,
+    cut.
+    """
 
     def __init__(self, reason: str) -> None:
         self.reason = reason[:REASON_MAX_CHARACTERS]
@@ -88,7 +90,7 @@ class StreamReader:
 
     @classmethod
     def of(cls, sampling: Sampling, wire: Wire | None = None) -> Self:
-        """Return a reader of what is answered to a request that asks so."""
+        """Return a reader of the answer to this request."""
         return cls(
             sampling.n,
             stop_ids=sampling.stop_token_ids,
@@ -99,7 +101,7 @@ class StreamReader:
 
     @property
     def plain(self) -> ChunkReader | None:
-        """What reads plain chunks, where messages come as bytes."""
+        """Reader of plain chunks, where messages come as bytes."""
         return None if self._wire is None else self._wire.chunks
 
     def take(self, batch: Sequence[bytes], chunks: list[Chunk]) -> None:

@@ -1,4 +1,6 @@
-"""Collects what GetTokenizer streams: pieces of an archive, its sum with the last one."""
+"""Tokenizer download: collects the archive that GetTokenizer streams in pieces, with its
+SHA-256.
+"""
 
 from typing import Final
 

@@ -1,1 +1,3 @@
-"""Http."""
+"""HTTP engines: workers behind an OpenAI-like HTTP API: their metadata, load and relayed
+requests.
+"""

@@ -1,11 +1,12 @@
-"""HTTP calls by aiohttp's client, with its habits turned off that would hurt here.
+"""HTTP transport over aiohttp's client, with redirects, cookies, decompression, proxies and default
+headers turned off.
 
 No redirect is followed (a worker could send us anywhere), no cookie kept, nothing inflated, no proxy taken from
 the environment, no header added. Kept connections are let go a little before common servers do so themselves,
 because a request on one that is just being closed is lost.
 
 Which certificates this machine trusts is read with the first call by https, in a thread: the library's own
-contexts, made when it is imported, know none (`memory.without_certificates`).
+contexts, made when it is imported, know none (`process_memory.without_certificates`).
 """
 
 import asyncio
@@ -40,7 +41,7 @@ _ADDED: Final = frozenset({"accept", "accept-encoding", "user-agent", "content-t
 
 
 def trusting() -> ssl.SSLContext:
-    """Return what checks whom we speak to by the certificates that this machine trusts: 20 ms, and a megabyte."""
+    """Return the TLS context that trusts this machine's certificates: 20 ms, and a megabyte."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(("http/1.1",))
     return context
@@ -133,7 +134,9 @@ class _Answer:
 
 
 def _lost(error: Exception) -> TransportError:
-    """Return the error of a call that was under way; what the library says may hold what a worker said."""
+    """Return the error of a call that was under way; the library's text may hold what a worker
+    said.
+    """
     if isinstance(error, asyncio.TimeoutError):
         return TransportError(StatusCode.DEADLINE_EXCEEDED, "the connection timed out")
     return TransportError(StatusCode.UNAVAILABLE, f"connection lost: {type(error).__name__}")

@@ -1,11 +1,12 @@
-"""A worker that speaks the HTTP API which most servers share: asked about itself, and sent what clients sent.
+"""HTTP engine: a worker behind an OpenAI-like HTTP API: asked for model and load, sent clients' own
+requests.
 
 It is an `Engine` as far as the fleet is concerned: it is looked at, says which model it serves and how busy it
 is. It takes no token ids; `relay` hands it a request's own bytes and gives back the answer's.
 
-Which model: the one that its operator names, else the only one it lists beside adapters. Where the operator's
+Its model: the one that its operator names, else the only one it lists beside adapters. Where the operator's
 name is none of those listed and there is just one, the name is this cluster's own for it: requests are sent
-under the worker's name, and answers have it replaced (`pipeline.rename`).
+under the worker's name, and answers have it replaced (`pipeline/relay/json_rewrite`).
 """
 
 import asyncio
@@ -75,7 +76,7 @@ _JSON: Final = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class RelayRequest:
-    """A client's request for a worker: the path of an API, the body as it is to be sent, what is left of its time.
+    """A client's request for a worker: the path of an API, the body to send, the time that is left.
 
     Without `streamed`, a worker may be silent until its answer is whole; but no longer than before the first word
     of a stream if all it is to do is to work the prompt off (`prefill`). `attempt` counts the calls for it.
@@ -172,7 +173,7 @@ class HttpEngine:
         return HttpStream(answer, watch, self._broken, stall_s=options.stall_s)
 
     def discreet(self, words: bytes) -> bytes:
-        """Return what it said without its key, should it repeat it."""
+        """Return a text of the worker without its key, should it repeat it."""
         return words.replace(self._secret, _HIDDEN) if self._secret else words
 
     def _broken(self, error: TransportError) -> SmgError:
@@ -184,7 +185,7 @@ class HttpEngine:
     # ── What it says of itself ───────────────────────────────────────────────
 
     async def serving(self, timeout_s: float) -> bool:
-        """Whether `/health` says yes, or, of a server without it, `/v1/models` answers."""
+        """Return whether `/health` says yes, or, of a server without it, `/v1/models` answers."""
         status, _ = await self._get("/health", timeout_s)
         if status in (404, 405, 501):
             status, _ = await self._get("/v1/models", timeout_s)
@@ -195,7 +196,7 @@ class HttpEngine:
         return await self.serving(timeout_s)
 
     async def card(self, timeout_s: float) -> ModelCard:
-        """Return what it says of its model; CONFLICT if it is not clear which one that is."""
+        """Return its model card; CONFLICT if it is not clear which model it serves."""
         status, body = await self._get("/v1/models", timeout_s)
         listed = listed_models(body) if status == 200 else ()
         name, one = self._chosen(listed)
@@ -223,7 +224,7 @@ class HttpEngine:
         )
 
     def _chosen(self, listed: Sequence[ListedModel]) -> tuple[str, ListedModel | None]:
-        """Return what the model is called here, and which of those listed it is."""
+        """Return the model's name here, and the listed entry it is."""
         wanted = self._model
         named = next((one for one in listed if one.name == wanted), None)
         if wanted is not None and named is not None:
@@ -242,7 +243,7 @@ class HttpEngine:
         return name, only
 
     async def _ask_about(self, timeout_s: float) -> None:
-        """Ask what only some servers tell; once, because it does not change while one runs."""
+        """Ask for what only some servers tell; once, because it does not change while one runs."""
         status, body = await self._get("/get_server_info", timeout_s)
         if status == 200:
             settings = settings_of(body)
@@ -256,7 +257,7 @@ class HttpEngine:
         self._asked_about = True
 
     async def loads(self, timeout_s: float) -> Sequence[Load]:
-        """Return how busy it is; UPSTREAM_FAILED with status 501 where it does not say."""
+        """Return its load; UPSTREAM_FAILED with status 501 where it does not say."""
         paths = (self._load_path,) if self._load_path is not None else ("/get_load", "/metrics")
         for path in paths:
             status, body = await self._get(path, timeout_s)
@@ -305,33 +306,33 @@ class HttpEngine:
     # ── What it does not do ──────────────────────────────────────────────────
 
     async def tokenizer(self, timeout_s: float) -> TokenizerBundle:
-        """Say that nobody gets its tokenizer."""
+        """Raise that it hands out no tokenizer."""
         raise not_implemented("a worker that speaks HTTP keeps its tokenizer to itself")
 
     async def kv_events(self, start: int) -> AsyncGenerator[Sequence[KvBatch], None]:
-        """Say that it does not tell what it caches."""
+        """Raise that it does not tell what it caches."""
         raise not_implemented("a worker that speaks HTTP does not tell what it caches")
         yield ()  # the language knows generators by this word
 
     async def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
-        """Say that it takes no token ids."""
+        """Raise that it takes no token ids."""
         raise not_implemented("a worker that speaks HTTP takes no token ids")
         yield ()  # as above
 
     def call(self, request: EngineRequest) -> ChunkStream:
-        """Say that it takes no token ids."""
+        """Raise that it takes no token ids."""
         raise not_implemented("a worker that speaks HTTP takes no token ids")
 
     async def prefill(self, request: EngineRequest) -> Prefilled:
-        """Say that it takes no token ids."""
+        """Raise that it takes no token ids."""
         raise not_implemented("a worker that speaks HTTP takes no token ids")
 
     async def embed(self, request: EmbedRequest) -> Embedded:
-        """Say that it takes no token ids."""
+        """Raise that it takes no token ids."""
         raise not_implemented("a worker that speaks HTTP takes no token ids")
 
     async def abort(self, request_id: str) -> None:
-        """Do nothing: closing the connection is how it is told."""
+        """Do nothing: a closed connection is what ends a request there."""
 
     # ── Life ─────────────────────────────────────────────────────────────────
 

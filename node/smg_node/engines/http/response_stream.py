@@ -1,4 +1,6 @@
-"""The answer of an HTTP worker on its way: piece by piece, under limits, with our errors."""
+"""Response stream: the body of an HTTP worker's answer, piece by piece, under limits, with this
+node's errors.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -13,7 +15,9 @@ STALLED_CODE: Final = "upstream_stalled"
 
 
 class HttpStream:
-    """An answer whose head has come. Whoever got it closes it; that cuts the call if more was to come."""
+    """An answer whose head has come. The caller closes it; that cuts the call if more was to
+    come.
+    """
 
     def __init__(
         self,

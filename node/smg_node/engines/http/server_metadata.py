@@ -1,4 +1,6 @@
-"""What servers with an HTTP API say about themselves, normalised. Pure: any bytes give a value or nothing."""
+"""Server metadata: models, version, settings and load of an HTTP server, normalised. Pure: any
+bytes give a value or nothing.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -40,7 +42,7 @@ class ListedModel:
 
 
 def decoded(body: bytes) -> Any:
-    """Return what a JSON body says, None for anything that is no JSON."""
+    """Return the value of a JSON body, None for anything that is no JSON."""
     try:
         return _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -48,7 +50,7 @@ def decoded(body: bytes) -> Any:
 
 
 def listed_models(body: bytes) -> Sequence[ListedModel]:
-    """Return what `/v1/models` lists, at most 1,000 of them."""
+    """Return the models that `/v1/models` lists, at most 1,000 of them."""
     value = decoded(body)
     rows = value.get("data") if isinstance(value, dict) else None
     if not isinstance(rows, list):
@@ -71,7 +73,7 @@ def _listed(row: Any) -> ListedModel | None:
 
 
 def version_of(body: bytes) -> str:
-    """Return what `/version` says, "" if nothing."""
+    """Return the version that `/version` gives, "" if none."""
     value = decoded(body)
     return _text(value.get("version")) if isinstance(value, dict) else ""
 
@@ -83,7 +85,8 @@ def settings_of(body: bytes) -> Mapping[str, object]:
 
 
 def load_rows(body: bytes) -> Sequence[Load]:
-    """Return what `/get_load` says, one row a rank, less absurd ones; empty if it is something else.
+    """Return the load rows of `/get_load`, one a rank, less absurd ones; empty if it is something
+    else.
 
     Its `num_reqs` counts those that wait as well.
     """
@@ -113,7 +116,9 @@ def _load(row: Any, at: int) -> Load | None:
 
 
 def load_of_metrics(text: bytes) -> Load | None:
-    """Return what a Prometheus page says of vLLM's or SGLang's load, all engines of the process together."""
+    """Return the load of vLLM or SGLang from a Prometheus page, all engines of the process
+    together.
+    """
     running, waiting, usage = None, 0.0, None
     for name, value in _SAMPLE.findall(text):
         if name in _RUNNING:
@@ -137,7 +142,7 @@ def load_of_metrics(text: bytes) -> Load | None:
 
 
 def _number(text: bytes) -> float:
-    """Return a sample's value; what is none is so large that nobody believes it."""
+    """Return a sample's value; for one that is no number, a value too large to be believed."""
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the HTTP status of a worker means: who is to blame, and what its client is told. Pure.
+"""Status mapping: the error kind, blame and client message for each HTTP status of a worker. Pure.
 
 2xx                   the answer
 401, 403, 407         this node's key is wrong there, which its client can do nothing about
@@ -18,12 +18,14 @@ _DENIED: Final = frozenset({401, 403, 407})
 
 
 def is_answer(status: int) -> bool:
-    """Whether a client is told what came, instead of what it means."""
+    """Return whether a client gets the worker's answer itself, instead of an error made of it."""
     return 200 <= status < 300 or (400 <= status < 500 and status not in {*_DENIED, 408, 429})
 
 
 def failure(status: int, headers: Mapping[str, str]) -> SmgError:
-    """Return what an answer means that is none. Of the worker's words only the time it wants is kept."""
+    """Return the error for an answer that is none. Of the worker's text only its requested pause is
+    kept.
+    """
     assert not is_answer(status)
     if status in _DENIED:
         return SmgError(
@@ -46,12 +48,12 @@ def failure(status: int, headers: Mapping[str, str]) -> SmgError:
 
 
 def not_implemented(message: str) -> SmgError:
-    """Return the error for what a worker, or all of them, cannot do."""
+    """Return the error for an operation that a worker, or all of them, cannot do."""
     return SmgError(ErrorKind.UPSTREAM_FAILED, message, code="not_implemented", status=501)
 
 
 def pause_s(headers: Mapping[str, str]) -> float | None:
-    """Return how long a worker wants to be left alone, at most a minute; None if it does not say in seconds."""
+    """Return the pause a worker asks for, at most a minute; None if it does not say in seconds."""
     text = headers.get("retry-after", "").strip()
     try:
         wanted_s = float(text)

@@ -1,7 +1,8 @@
-"""What carries HTTP calls to a worker and its answers back, whichever library does it.
+"""HTTP transport: interface of HTTP calls to a worker and of their answers, independent of the
+client library.
 
 Callers see bytes and header pairs, and one error: `TransportError`, with the status that a gRPC call would have
-had. So what is made of it is decided by the one table of `status`.
+had. So its meaning is decided by the one table of `grpc_status`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,5 @@
-"""Calls that carry an engine's API key: `authorization: Bearer …` as gRPC metadata, on every one of them.
+"""API key transport: wraps a transport, sends `authorization: Bearer …` as gRPC metadata with every
+call.
 
 The key is in no error: an engine, or a proxy before it, may repeat the headers of a call it refuses, and
 such words end up in logs and in what an operator is shown.

@@ -1,6 +1,7 @@
-"""When calls are late: which of them is looked at when somebody may be, instead of a timer for each.
+"""Deadline queue: deadlines of many calls behind a single timer, unsorted until the earliest may be
+due. Pure.
 
-Nearly all calls end long before they are late, so that nobody sorts them: of all only the earliest time is known, and
+Nearly all calls end long before they are late, so they are never sorted: of all only the earliest time is known, and
 it may be that of a call that has ended. When it has come, all are looked at, and the earliest of those that are left
 is known again: 5,000 calls cost 0.3 ms, no oftener than their owner asks. Adding and removing are one step in a
 dictionary each, which every call pays twice.
@@ -39,7 +40,7 @@ class Deadlines:
         return False
 
     def remove(self, item: object) -> None:
-        """Forget `item`; harmless if it was told or forgotten before."""
+        """Forget `item`; harmless if it was returned or forgotten before."""
         self._due.pop(item, None)
 
     def items(self) -> list[Any]:
@@ -47,7 +48,7 @@ class Deadlines:
         return list(self._due)
 
     def due(self, now_s: float) -> list[Any]:
-        """Forget and return what is due, earliest first; nothing is told too early."""
+        """Forget and return what is due, earliest first; nothing is returned too early."""
         if now_s < self._soonest_s and self._due:
             return []
         noted = self._due

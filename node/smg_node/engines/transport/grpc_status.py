@@ -1,4 +1,5 @@
-"""What an engine's status means: one total table, and who is to blame.
+"""gRPC status table: maps an engine's status code to an error kind, its blame and what the breaker
+makes of it. Pure.
 
 The engine's own text reaches a client only where it speaks about the client's input; anything else may
 hold addresses, paths or stack traces and stays in the chained `TransportError`, for logs.
@@ -51,7 +52,7 @@ _FAILED: Final = ErrorKind.UPSTREAM_FAILED
 MEANINGS: Final[dict[StatusCode, Meaning]] = {
     # An engine that ends OK without an answer has broken its contract.
     StatusCode.OK: Meaning(_FAILED, "upstream_error", "the engine ended without an answer"),
-    # Our own cancels never come here: see `remote`.
+    # Our own cancels never come here: see `remote_engine`.
     StatusCode.CANCELLED: Meaning(_FAILED, "upstream_error", "the engine cancelled the request"),
     StatusCode.UNKNOWN: Meaning(_FAILED, "upstream_error", "the engine failed"),
     StatusCode.INVALID_ARGUMENT: Meaning(
@@ -110,7 +111,7 @@ _TOO_LARGE: Final = Meaning(
 
 
 def smg_error(error: TransportError) -> SmgError:
-    """Return what callers are told about a failed call; chain `error` to it when raising."""
+    """Return the error that callers of a failed call get; chain `error` to it when raising."""
     meaning = _meaning(error)
     message = meaning.message
     if meaning.relayed and error.message:
@@ -149,7 +150,7 @@ def cut(text: str) -> str:
 
 
 def asked_pause_s(error: SmgError) -> float | None:
-    """Return how long the worker itself asked to be left alone; None if it did not say."""
+    """Return the pause that the worker itself asked for; None if it did not say."""
     cause = error.__cause__
     if not isinstance(cause, TransportError):
         return error.retry_after_s
@@ -159,7 +160,7 @@ def asked_pause_s(error: SmgError) -> float | None:
 
 
 class Verdict(Enum):
-    """What an error says about the worker it came from."""
+    """Meaning of an error for the worker it came from."""
 
     FAILURE = "failure"
     PRESSURE = "pressure"

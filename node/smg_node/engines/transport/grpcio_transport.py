@@ -1,4 +1,4 @@
-"""The transport over grpcio: correct and complete, at about 15 us a message.
+"""Transport over grpcio: correct and complete, at about 15 us a message.
 
 Serializers are the identity, so nothing but bytes crosses. The library reads one message per `read`
 and lets HTTP/2 flow control hold the rest back.

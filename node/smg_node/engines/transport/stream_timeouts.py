@@ -1,4 +1,5 @@
-"""Notices when a stream says nothing, or does not end, for too long; one timer an engine instead of one a stream.
+"""Stream timeouts: ends calls that stay silent or do not end for too long; one timer an engine
+instead of one a stream.
 
 A message costs one look at the clock. A watch looks soon after its nearest limit, a tenth of a second late at
 most, whether that limit has moved meanwhile, and sleeps again if it has.
@@ -18,7 +19,7 @@ END_S: Final = 0.5
 
 
 class Limit(Enum):
-    """Which limit a stream has passed."""
+    """The limit that a stream has passed."""
 
     DEADLINE = "deadline"
     FIRST_EVENT = "first_event"
@@ -26,7 +27,7 @@ class Limit(Enum):
 
 
 class Watches:
-    """The watches of one engine's calls, looked after by one timer that runs while there are any."""
+    """The watches of one engine's calls, with one timer that runs while there are any."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.time = loop.time
@@ -36,7 +37,7 @@ class Watches:
         self._timer: asyncio.TimerHandle | None = None
 
     def wind(self) -> None:
-        """Have the timer run."""
+        """Start the timer if it does not run."""
         if self._timer is None:
             self._timer = self._loop.call_at(self.time() + TICK_S, self._turn)
 
@@ -111,7 +112,9 @@ class Watch:
         self._last_at = self._watches.time()
 
     def complete(self) -> None:
-        """Note that the answer is complete: the call may take `END_S` to end, and nothing else matters."""
+        """Note that the answer is complete: the call may take `END_S` to end, and no other limit
+        matters.
+        """
         self._stall_s = None
         self._deadline_at = self._watches.time() + END_S
         self._look_at(self._deadline_at)

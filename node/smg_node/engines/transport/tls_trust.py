@@ -1,4 +1,6 @@
-"""Whom we take for the engine at the other end of a secure connection, and what we prove ourselves with."""
+"""TLS trust: certificate authorities that engines are checked against, and the client certificate
+shown to them.
+"""
 
 import ssl
 from pathlib import Path
@@ -11,8 +13,8 @@ ALPN: Final = "h2"
 class Trust:
     """Certificates in PEM files, read once, with the first secure connection: 20 ms, and a megabyte.
 
-    Without `authority` whom this machine trusts is trusted; `certificate` and `key` are shown to servers that
-    ask who calls, and come together. What cannot be read is an OSError.
+    Without `authority` the machine's own authorities are trusted; `certificate` and `key` are shown to
+    servers that ask for a client certificate, and come together. What cannot be read is an OSError.
     """
 
     def __init__(
@@ -28,7 +30,7 @@ class Trust:
         self._context: ssl.SSLContext | None = None
 
     def context(self) -> ssl.SSLContext:
-        """Return what checks a server; the same for all. Call it in a thread."""
+        """Return the TLS context that checks a server; the same for all. Call it in a thread."""
         if self._context is None:
             context = ssl.create_default_context(cafile=self._authority)
             context.set_alpn_protocols((ALPN,))

@@ -1,4 +1,5 @@
-"""What carries bytes to an engine and back, whichever library does it.
+"""Transport: interface of calls and streams of bytes to one engine, independent of the gRPC
+library.
 
 Contract code never sees a gRPC object: requests and messages are bytes, every failure is one
 `TransportError`. So the transport can be exchanged (grpcio, an HTTP/2 client of our own) without a
@@ -77,7 +78,9 @@ class MessageStream(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come than what is here already. It may be False of one that has ended."""
+        """Whether nothing more will come than what is here already. It may be False of a call that
+        has ended.
+        """
         ...
 
     def __aiter__(self) -> AsyncIterator[Sequence[bytes]]: ...
@@ -147,7 +150,8 @@ class Transport(Protocol):
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
     ) -> bool:
-        """Send a call whose answer nobody needs, without waiting and first of all; the transport owns it.
+        """Send a call whose answer is not needed, without waiting and first of all; the transport
+        owns it.
 
         Returns False where too many are under way; the call is not made then.
         """

@@ -1,1 +1,3 @@
-"""gRPC calls over HTTP/2, by our own hands: bytes in, messages out, no task per message."""
+"""HTTP/2 (h2) transport: gRPC calls over this project's own HTTP/2; bytes in, messages out, no task
+per message.
+"""

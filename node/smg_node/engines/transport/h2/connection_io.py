@@ -1,4 +1,6 @@
-"""One connection to an engine: the socket's side of it, and whether the other end still lives."""
+"""Connection I/O: the socket side of one HTTP/2 connection to an engine: reads, writes, pings and
+its end.
+"""
 
 import asyncio
 import logging
@@ -22,19 +24,20 @@ _log = logging.getLogger("smg_node.engines")
 
 
 class Host(Protocol):
-    """Whom a connection belongs to."""
+    """Owner of a connection: is told of room and of the connection's end."""
 
     def room(self) -> None:
-        """Hear that there may be room for one more call."""
+        """Note that there may be room for one more call."""
         ...
 
     def leaves(self, link: "Link") -> None:
-        """Hear that a connection takes no new calls; perhaps more than once."""
+        """Note that a connection takes no new calls; perhaps more than once."""
         ...
 
 
 class Link:
-    """One connection. `ready` is done when the server has introduced itself, `over` when all is over.
+    """One connection. `ready` is done when the server has sent its SETTINGS, `over` when all has
+    ended.
 
     It is an `asyncio.Protocol` by its methods alone: what is compiled inherits from nothing that is not.
     """
@@ -67,7 +70,7 @@ class Link:
 
     @property
     def generous(self) -> bool:
-        """Whether it takes so many calls that it is not the engine that is meant to have no more."""
+        """Whether it takes so many calls that a limit on calls is not meant as the engine's own."""
         return self._core.generous
 
     @property
@@ -102,7 +105,9 @@ class Link:
             self._flush()
 
     def look(self, now_s: float, ping_interval_s: float) -> None:
-        """Ask for a sign of life where there was none for so long, and hang up where none comes."""
+        """Send a ping where nothing came for so long, and close the connection where no answer
+        comes.
+        """
         if self._asked_at is not None and self._heard_at >= self._asked_at:
             self._asked_at = None
         if not self._core.flows:
@@ -127,7 +132,7 @@ class Link:
     # ── What the socket does ────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Introduce ourselves."""
+        """Send the connection preface."""
         # uvloop's transports are no subclass of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
         sock = transport.get_extra_info("socket")
@@ -143,7 +148,7 @@ class Link:
         self._flush()
 
     def data_received(self, data: bytes) -> None:
-        """Hand what came to whom it is for, and write what there is to say to it, once."""
+        """Hand what came to the calls it is for, and write the answers to it, once."""
         self._heard_at = self._loop.time()
         core = self._core
         self._awake = True
@@ -166,10 +171,10 @@ class Link:
             self._settle()
 
     def eof_received(self) -> None:
-        """Have the connection closed, as nothing can follow."""
+        """Close the connection, as nothing can follow."""
 
     def pause_writing(self) -> None:
-        """Hold large requests back: the server does not read as fast as we write."""
+        """Hold large requests back: the server does not read as fast as this node writes."""
         self._full = True
 
     def resume_writing(self) -> None:

@@ -1,9 +1,10 @@
-"""The transport over our own HTTP/2: one or two connections to one engine, opened when they are needed, more to a crowded one.
+"""HTTP/2 (h2) transport: one or two connections to one engine, opened on demand, more to a crowded
+one.
 
 A call goes out at once where a connection has room, and waits in order where one is being opened or the
 engine takes no more at once. One task connects, the transport's own: a call that waits for it may be
 dropped by its reader without harm to the others that wait. After a failure calls fail at once
-for a moment that grows up to a second, so that a dead engine costs no one a connect timeout each.
+for a moment that grows up to a second, so that a dead engine does not cost every call a connect timeout.
 """
 
 import asyncio
@@ -154,7 +155,7 @@ class H2Transport:
     # ── What calls and connections tell ─────────────────────────────────────
 
     def ended(self, stream: H2Stream) -> None:
-        """See `stream.Owner`."""
+        """See `message_stream.Owner`."""
         self._deadlines.remove(stream)
         if stream.link is None:
             self._waiting.pop(stream, None)
@@ -165,7 +166,7 @@ class H2Transport:
             self._loop.call_soon(self.room)
 
     def room(self) -> None:
-        """See `link.Host`."""
+        """See `connection_io.Host`."""
         while self._waiting:
             stream, (block, request, first) = next(iter(self._waiting.items()))
             link = self._free_first() if first else self._free()
@@ -177,7 +178,7 @@ class H2Transport:
         self._connect_if_wanted()
 
     def leaves(self, link: Link) -> None:
-        """See `link.Host`."""
+        """See `connection_io.Host`."""
         if link in self._links:
             self._links.remove(link)
             if link.calm:
@@ -242,7 +243,9 @@ class H2Transport:
         return best
 
     def _free_first(self) -> Link | None:
-        """Return a connection for who goes first: places are kept for such where all others are taken."""
+        """Return a connection for a priority call: places are kept for such calls where all others
+        are taken.
+        """
         for link in self._links:
             if link.places_kept() > 0:
                 return link
@@ -260,7 +263,7 @@ class H2Transport:
             self._connecting = self._loop.create_task(self._connect())
 
     async def _connect(self) -> None:
-        """Open one more connection, and let those that wait know how it went."""
+        """Open one more connection, and tell the waiting calls how it went."""
         try:
             link = await self._open()
         except Exception as error:  # a call must not wait for what will never be, whatever it is

@@ -1,7 +1,7 @@
-"""One call with many answers over our own HTTP/2: what its reader holds.
+"""Message stream: one gRPC call with many answers over own HTTP/2, as its reader holds it.
 
-What comes is handed out inside the wake-up that brought it, so a token wakes no task. Whatever its reader
-does wrong stays here: `deliver` never raises into the connection that others share.
+What comes is handed out inside the wake-up that brought it, so a token wakes no task. A reader's
+exception stays here: `deliver` never raises into the connection that others share.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ _REFILL_AT: Final = REFILL_AT
 
 
 class Owner(Protocol):
-    """Whom a call belongs to."""
+    """Owner of a call: is told of its end."""
 
     def ended(self, stream: "H2Stream") -> None:
-        """Hear that a call is over, once."""
+        """Note that a call is over, once."""
         ...
 
 
@@ -104,7 +104,7 @@ class H2Stream(Flow):
             self.end(DROPPED)
 
     def end(self, ending: Ending) -> None:
-        """End the call from our side, and tell its reader."""
+        """End the call from this node's side, and tell its reader."""
         if self.ending is None:
             if self.link is not None:
                 self.link.drop(self, ending)
@@ -132,13 +132,17 @@ class H2Stream(Flow):
             self._refill()
 
     def _judge(self, ending: Ending) -> None:
-        """Take a reset for what it is: the server's clock was quicker than ours, and it resets what is late."""
+        """Turn a reset by the server's faster clock into DEADLINE_EXCEEDED: it resets what is
+        late.
+        """
         reset = ending.status is StatusCode.CANCELLED and ending is not DROPPED
         if reset and self._loop.time() >= self.due_at:
             self.ending = LATE
 
     def _pour(self, take: Take, waiter: "asyncio.Future[bool]") -> bool:
-        """Hand out what there is; return whether more is wanted and whoever waits has not been told so far."""
+        """Hand out what there is; return whether more is wanted and the waiting reader has not been
+        told so far.
+        """
         batch, self.messages = self.messages, []
         # A cancel from inside must not settle what is settled below.
         self._waiter = None
@@ -162,7 +166,7 @@ class H2Stream(Flow):
         return False
 
     def _conclude(self, waiter: "asyncio.Future[bool]", ending: Ending) -> None:
-        """Tell whoever waits of the end, once everything before it has been handed out."""
+        """Tell the waiting reader of the end, once everything before it has been handed out."""
         if self._held or self.messages:
             return
         self._waiter = self._take = None
@@ -172,14 +176,14 @@ class H2Stream(Flow):
             waiter.set_exception(_error(ending))
 
     def _refill(self) -> None:
-        """Open the window again once everything that came is in the reader's hands."""
+        """Open the window again once the reader has taken everything that came."""
         quiet = self._held or self.messages or self.ending is not None
         if not quiet and self.link is not None:
             self.link.refill(self)
 
 
 class Notice(H2Stream):
-    """A call whose answer nobody wants."""
+    """A call whose answer is not wanted."""
 
     __slots__ = ()
 

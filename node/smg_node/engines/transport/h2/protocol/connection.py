@@ -1,4 +1,5 @@
-"""One HTTP/2 connection to a gRPC server, without the world: bytes in, messages of flows and bytes out.
+"""Connection: HTTP/2 client state machine of one gRPC server; bytes in, messages of flows and bytes
+out. Pure.
 
 Whatever comes, the outcome is frames to send, flows that have something new, or a broken connection: never
 an exception. What goes wrong with one call ends that call; what breaks the protocol ends them all with
@@ -87,7 +88,7 @@ class Connection:
             self._admit()
 
     def drop(self, flow: Flow, ending: Ending, code: int = frames.CANCEL) -> None:
-        """End a call from our side; its flow is not told of anything any more."""
+        """End a call from this side; its flow is not told of anything any more."""
         if self.flows.pop(flow.number, None) is not None:
             self.sending.out.append(frames.reset(flow.number, code))
             self.sending.drop(flow)
@@ -100,11 +101,11 @@ class Connection:
             flow.room = STREAM_WINDOW
 
     def ping(self) -> None:
-        """Ask the server for a sign of life; whatever it sends is one."""
+        """Ask the server for a sign of life; anything it sends counts as one."""
         self.sending.out.append(frames.frame(frames.PING, 0, 0, bytes(8)))
 
     def lost(self, why: str) -> list[Flow]:
-        """Hear that the connection is gone; return the flows that have ended by it."""
+        """Note that the connection is gone; return the flows that have ended by it."""
         self.broken = self.broken or why
         self._admit()
         ended = list(self.flows.values())
@@ -324,7 +325,7 @@ class Connection:
             self._idle_frames = 0  # a large request is under way: this is its pace
 
     def _admit(self) -> None:
-        """Find again how many calls there may be at once."""
+        """Work out again how many calls there may be at once."""
         open_ = self.greeted and not self.leaving and self.broken is None
         self.flows_max = self._streams_max if open_ and self.sending.last < _LAST_NUMBER else 0
         self.calls_max = max(0, self.flows_max - _KEPT) if self.generous else self.flows_max
@@ -344,7 +345,7 @@ class Connection:
         return flow
 
     def _end(self, flow: Flow, ending: Ending) -> None:
-        """Hear that the server has said all."""
+        """Note that the server has ended its side of a stream."""
         if flow.unsent:
             # It answers without reading on, and it need not.
             self.sending.out.append(frames.reset(flow.number, frames.NO_ERROR))
@@ -372,7 +373,7 @@ class Connection:
             self._touched.append(flow)
 
     def _take_room(self, taken: int) -> None:
-        """Count bytes of answers; the window opens again at half, whoever reads them or not."""
+        """Count bytes of answers; the window opens again at half, whether they are read or not."""
         self._room -= taken
         if self._room < 0:
             raise BrokenError(frames.FLOW_CONTROL_ERROR, "more than the connection's window")

@@ -1,4 +1,4 @@
-"""HTTP/2 frames (RFC 9113): their numbers, and the bytes of those that a client sends."""
+"""HTTP/2 frames (RFC 9113): their numbers, and the bytes of those that a client sends. Pure."""
 
 import struct
 from typing import Final
@@ -89,7 +89,7 @@ def reset(number: int, code: int) -> bytes:
 
 
 def goaway(code: int) -> bytes:
-    """Return a GOAWAY frame of a client, who has taken no stream of its peer's."""
+    """Return a GOAWAY frame of a client that has taken no stream of its peer's."""
     return frame(GOAWAY, 0, 0, WORD.pack(0) + WORD.pack(code))
 
 

@@ -1,4 +1,6 @@
-"""Blocks of headers as they come: in several frames, and mostly the same ones again."""
+"""Header blocks: assembles HEADERS and CONTINUATION frames into one block, and remembers blocks
+that come again. Pure.
+"""
 
 from typing import Final
 
@@ -44,7 +46,7 @@ class Block:
 
 
 class Sections:
-    """What blocks mean. The head and the end of an answer are the same bytes for every answer.
+    """Meanings of blocks. The head and the end of an answer are the same bytes for every answer.
 
     `usual` has whole blocks that were read before, each with the flags of the one frame in which it is as it should
     be: `OPENS` for the head of an answer, `ENDS` for the end of a call that ended well.
@@ -57,7 +59,7 @@ class Sections:
         self.usual: dict[bytes, int] = {}
 
     def read(self, block: bytes) -> Section:
-        """Return what a whole block says; BrokenError if it cannot be read."""
+        """Return the meaning of a whole block; BrokenError if it cannot be read."""
         section = self._remembered.get(block)
         if section is None:
             section = read_section(read_block(block))

@@ -1,7 +1,8 @@
-"""Headers as HTTP/2 packs them (RFC 7541), for an end that keeps no table.
+"""HPACK (RFC 7541): header compression of HTTP/2, for an endpoint that announces a dynamic table of
+no bytes. Pure.
 
-We announce a table of no bytes, so what a server writes stands for itself: the static table, literals,
-Huffman. Blocks therefore mean the same wherever they stand, and whoever likes may remember them.
+This end announces a table of no bytes, so what a server writes stands for itself: the static table, literals,
+Huffman. Blocks therefore mean the same wherever they stand, and may be cached.
 """
 
 from typing import Final
@@ -54,18 +55,20 @@ def read_block(block: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def literal(name: bytes, value: bytes) -> bytes:
-    """Return a header as a literal that nobody remembers."""
+    """Return a header as a literal that is not added to any table."""
     return b"\x00" + length_of(name) + name + length_of(value) + value
 
 
 def indexed(index: int, value: bytes) -> bytes:
-    """Return a header with a name of the static table, below 15, and a value that nobody remembers."""
+    """Return a header with a name of the static table, below 15, and a value that is not added to
+    any table.
+    """
     assert index < 0x0F
     return bytes((index,)) + length_of(value) + value
 
 
 def length_of(text: bytes) -> bytes:
-    """Return what stands before a plain string."""
+    """Return the length prefix of a plain string."""
     if len(text) < 0x7F:
         return bytes((len(text),))
     out, rest = bytearray((0x7F,)), len(text) - 0x7F

@@ -1,4 +1,4 @@
-"""Text that HTTP/2 servers have Huffman-coded in their headers (RFC 7541, appendix B).
+"""Huffman decoder of HTTP/2 header strings (RFC 7541, appendix B), four bits a step. Pure.
 
 The code is canonical: the lengths of its words say everything. Reading goes four bits a step along a
 table that is made with the first coded text, because 16 KB bit by bit would stop a loop for 30 ms.

@@ -1,4 +1,6 @@
-"""What a client says first on a connection: what it takes, and how much may be under way to it."""
+"""Connection preface: the first bytes a client sends: SETTINGS, and the flow-control window it
+grants. Pure.
+"""
 
 from typing import Final
 

@@ -1,4 +1,6 @@
-"""The headers of a call, packed: what is the same for every call of a method is packed once."""
+"""Request head: HPACK block of a call's headers; the part that all calls of a method share is
+packed once. Pure.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -86,7 +88,9 @@ class RequestHeads:
 
 
 def _odd_timeout(timeout_s: float) -> bytes:
-    """Return a time that is no time at all, or too long for milliseconds of eight digits, as gRPC writes it."""
+    """Return a `grpc-timeout` value for a time that is none, or too long for milliseconds of eight
+    digits.
+    """
     if timeout_s < 1:
         return b"1m"
     return b"%dS" % min(int(timeout_s), 10**_DIGITS_MAX - 1)

@@ -1,4 +1,6 @@
-"""What the headers and trailers of an answer say: whether it goes on, and how it has ended."""
+"""Response head: reads headers and trailers of an answer: whether it goes on, and the status it
+ended with. Pure.
+"""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -64,7 +66,7 @@ class Section:
 
 
 def read_section(headers: Sequence[tuple[bytes, bytes]]) -> Section:
-    """Return what a block of an answer's headers says, whichever place it stands at."""
+    """Return the meaning of a block of an answer's headers, whichever place it stands at."""
     found = dict(headers)
     status = _number(found.get(b":status", b""))
     return Section(

@@ -1,4 +1,5 @@
-"""The sending half of a connection: frames to write, within what the server lets us send.
+"""Send window: frames of requests waiting to be written, within the server's flow-control windows.
+Pure.
 
 A request larger than the windows waits in its flow, one frame of each waiting flow at a time, so that
 64 MB of one call hold up no other. What is collected is written once per wake-up.
@@ -21,7 +22,9 @@ _PREFIX_BYTES: Final = frames.PREFIX_BYTES
 
 
 class Sending:
-    """What is to be written, and what may be. `whole_max` is what a new call can send in one frame, by its own window."""
+    """Frames to be written, within the windows. `whole_max` is what a new call can send in one
+    frame, by its own window.
+    """
 
     __slots__ = ("frame_max", "initial", "last", "out", "waiting", "whole_max", "window")
 

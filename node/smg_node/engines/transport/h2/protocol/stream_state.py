@@ -1,4 +1,6 @@
-"""One call on a connection, as its bytes see it: what may be sent, what has come, how it ended."""
+"""Stream state: one HTTP/2 stream of a gRPC call: what may be sent, what has come, how it ended.
+Pure.
+"""
 
 from typing import Final
 
@@ -21,7 +23,7 @@ class DamagedError(Exception):
 
 
 class Flow:
-    """What a connection knows of one call. Whoever reads takes `messages` and looks at `ending`.
+    """State of one call on a connection. The reader takes `messages` and looks at `ending`.
 
     `room` is what the server may still send; it is the reader's to have it refilled. `whole` says that the
     next byte begins a message; it is the loop's one question per message. `touched` says that
@@ -58,10 +60,10 @@ class Flow:
         self.part: bytearray | None = None
 
     def deliver(self) -> None:
-        """Hear, once a wake-up, that something is new; for whoever reads. Never raises."""
+        """Take notice, once a wake-up, that something is new; for the reader. Never raises."""
 
     def feed(self, payload: bytes, message_max_bytes: int) -> None:
-        """Take a piece of the answer's body; DamagedError for what is not ours to read."""
+        """Take a piece of the answer's body; DamagedError for what cannot be read."""
         part = self.part
         if part is not None:
             part += payload
