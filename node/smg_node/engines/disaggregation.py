@@ -40,7 +40,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """How an engine hands requests over or takes them. Only engines with the same `style` and
+    """The way an engine hands requests over or takes them. Only engines with the same `style` and
     `group` can be paired.
 
     `group` is what both sides must share beyond that, "" for nothing. `bootstrap_port` is where the engine opens

@@ -222,7 +222,7 @@ class Engine(Protocol):
     def call(self, request: EngineRequest) -> ChunkStream:
         """Begin the same call for a reader that gets chunks within the wake-up that brought them.
 
-        It is under way when this returns, and belongs to whoever asked. SmgError where it cannot begin.
+        It is under way when this returns, and belongs to the caller. SmgError where it cannot begin.
         """
         ...
 

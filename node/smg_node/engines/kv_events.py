@@ -6,7 +6,7 @@ one, full or not at all. Its hash is the engine's own and means nothing to other
 from its ids, those of its parent, and the namespace (adapter and salt) they were computed under.
 """
 
-from array import array  # noqa: F401 - whoever asks for the types of these records looks it up here
+from array import array  # noqa: F401 - needed to resolve the types of these records
 from enum import IntEnum
 from typing import Final, TypeAlias
 

@@ -1,1 +1,1 @@
-"""The workers this node knows, and how well they are."""
+"""Fleet: the workers this node knows, their health, their load and the models they serve."""

@@ -1,7 +1,7 @@
-"""Every worker that is registered, tended; each one's trouble is nobody else's.
+"""Fleet: single owner of all registered workers; a failing worker affects no other.
 
 Which workers there are is not decided here: the registry of the cluster says so, and `apply` does what it
-says. A worker that is new gets a tender; one that is called or serves something else now is brought up
+says. A worker that is new gets a lifecycle task; one that is called or serves something else now is brought up
 anew beside its old connections; one that is gone gets no new calls, and the open ones may end. Nothing
 here blocks the start of the node: engines take a minute to start and may be registered before they run.
 """
@@ -87,7 +87,7 @@ class Fleet:
         self._watchers.append(changed)
 
     def rely_on(self, outlook: PeerVerdicts, *, began: Callable[[], None]) -> None:
-        """Share the looking with other nodes; before there are workers.
+        """Share the probing with other nodes; to be called before there are workers.
 
         `began` is called whenever this node's first call on some worker begins.
         """
@@ -96,12 +96,12 @@ class Fleet:
         self._began = began
 
     def follow_with(self, ear: KvEventSink) -> None:
-        """Let `ear` hear what becomes of the engines' prefix caches; before there are workers."""
+        """Let `ear` receive the engines' KV events; to be called before there are workers."""
         assert not self._workers
         self.listening.ear = ear
 
     async def run(self) -> None:
-        """Tend all workers until cancelled; close every engine at the end."""
+        """Run the lifecycles of all workers until cancelled; close every engine at the end."""
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -129,7 +129,7 @@ class Fleet:
             self.listening.tick(now_s)
 
     def _tick_loads(self, now_s: float) -> None:
-        """Let time pass for every worker; those that are alike learn from each other how fast they are."""
+        """Let time pass for every worker's load; like workers share their prefill rates."""
         first = self._ground.options.load.prefill_rate
         grouped = [(_group_of(worker), worker) for worker in self._workers.values()]
         self._usual_rates.take([(of, one.load.measured) for of, one in grouped], first=first)
@@ -241,7 +241,7 @@ class Fleet:
     # ── What other nodes say ─────────────────────────────────────────────────
 
     def hear(self, worker_ids: Iterable[str]) -> None:
-        """Take in that the outlook for these workers changed."""
+        """Take in that the peers' verdicts on these workers changed."""
         for worker_id in worker_ids:
             tender = self._tenders.get(WorkerId(worker_id))
             if tender is not None:
@@ -277,7 +277,7 @@ class Fleet:
         return [worker.load for worker in self._workers.values()]
 
     def following(self, worker_id: str) -> bool:
-        """Whether this node hears what becomes of that worker's prefix cache."""
+        """Return whether this node receives that worker's KV events."""
         worker = self._workers.get(WorkerId(worker_id))
         return worker is not None and worker.following
 
@@ -331,19 +331,19 @@ class Fleet:
     # ── Wishes ───────────────────────────────────────────────────────────────
 
     def doubt(self, model: AnyModel) -> None:
-        """Have the workers of `model` looked at that are said to be down: somebody waits for one."""
+        """Probe the workers of `model` that are said to be down: a request waits for one."""
         for worker in self.serving(model):
             if worker.status is not Status.READY and not worker.draining:
                 worker.suspect()
 
     def doubt_unknown(self) -> None:
-        """Have the workers looked at that never said what they serve: somebody asks for a model nobody knows."""
+        """Probe the workers that never said what they serve: a request names an unknown model."""
         for worker in self._workers.values():
             if worker.serves is None and not worker.draining:
                 worker.suspect()
 
     async def probe(self, worker_id: str) -> Worker:
-        """Look at a worker now; its `reason` then says what was seen."""
+        """Probe a worker now; its `reason` then says what was seen."""
         worker = self.get(worker_id)
         if worker.engine is not None:
             timeout_s = self._ground.options.probe_timeout_s
@@ -357,7 +357,7 @@ class Fleet:
         return worker
 
     def retune(self, options: FleetOptions) -> None:
-        """Look at workers by other numbers from now on."""
+        """Take new options of probes, breakers and loads."""
         self._ground.options = options
         for worker in self._workers.values():
             worker.breaker.retune(options.breaker)
@@ -366,13 +366,15 @@ class Fleet:
             tender.retune()
 
     def retune_listening(self, options: ListenOptions) -> None:
-        """Listen to engines by other numbers from now on."""
+        """Take new options of engine subscriptions."""
         self.listening.options = options
         for tender in self._tenders.values():
             tender.listen()
 
     def retune_engines(self, *, first_event_s: float, stall_s: float) -> None:
-        """Let engines be silent that long, before and after their first word, in calls yet to come."""
+        """Allow engines this much silence, before and after the first message, in calls yet to
+        come.
+        """
         self._ground.limits_s = (first_event_s, stall_s)
         for worker in self._workers.values():
             if worker.engine is not None:
@@ -383,7 +385,7 @@ class Fleet:
         self._note_turn()
 
     def _note_turn(self) -> None:
-        """Note that some worker may be used, or not, where it could not, or could; each serves what it did."""
+        """Note that some worker became usable or unusable; each serves what it did."""
         self.version += 1
         self._changed.set()
         self._changed = asyncio.Event()

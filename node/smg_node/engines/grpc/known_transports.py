@@ -34,6 +34,6 @@ def open_transport(
 ) -> Transport:
     """Return the transport called `name` to `target` (host:port); NOT_FOUND for an unknown name.
 
-    Nothing is connected yet: the first call connects, and fails if nobody listens.
+    Nothing is connected yet: the first call connects, and fails if nothing listens.
     """
     return (known if known is not None else transports()).get(name)(target, options)

@@ -3,7 +3,7 @@
 2xx                   the answer
 401, 403, 407         this node's key is wrong there, which its client can do nothing about
 408, 429, 500..504    the worker is full or has failed
-3xx, 1xx              no worker of ours sends anybody elsewhere
+3xx, 1xx              redirects are never followed
 other 4xx             the client's mistake: it is told so in the worker's own words
 """
 

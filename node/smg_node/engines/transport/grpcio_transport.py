@@ -260,7 +260,7 @@ def channel_arguments(options: TransportOptions) -> list[tuple[str, int]]:
         # Pings go on while a stream is silent (a long prefill), and stop when no stream is open.
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.keepalive_permit_without_calls", 0),
-        # Retries are the pipeline's business: it alone knows what was sent to whom.
+        # Retries are the pipeline's business: it alone knows which worker was sent what.
         ("grpc.enable_retries", 0),
         ("grpc.enable_http_proxy", 0),
     ]

@@ -44,7 +44,7 @@ class Watches:
     def _turn(self) -> None:
         self._timer = None
         due = self.deadlines.due(self.time())
-        # Before anybody looks: what begins meanwhile finds the timer as it is.
+        # Before any watch looks: what begins meanwhile finds the timer as it is.
         if self.deadlines.waiting:
             self.wind()
         for watch in due:

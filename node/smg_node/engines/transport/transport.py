@@ -52,7 +52,7 @@ class TransportError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TransportOptions:
-    """How connections are kept. A message is refused above `message_max_bytes` in both directions.
+    """Options of connections. A message is refused above `message_max_bytes` in both directions.
 
     With `trust` they are secure, and without it plain.
     """
@@ -72,7 +72,7 @@ class MessageStream(Protocol):
     """The messages of one call; each item is what one wake-up brought, at least one message.
 
     Ends normally when the call ended OK, otherwise raises `TransportError`. Nothing is read ahead
-    beyond the flow-control window: a reader that pauses pauses the sender. One reader at a time, who may
+    beyond the flow-control window: a reader that pauses pauses the sender. One reader at a time, which may
     pull for a while and pour afterwards, or the other way round: nothing is lost or said twice.
     """
 
@@ -105,7 +105,7 @@ class MessageStream(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Drop the call at once; whoever reads it gets CANCELLED. Harmless after its end."""
+        """Drop the call at once; its reader gets CANCELLED. Harmless after its end."""
         ...
 
 
@@ -127,7 +127,7 @@ class Transport(Protocol):
 
         Where the engine takes no more calls at once, `work` waits its turn as streams do, and a question goes first.
 
-        Nobody listening: UNAVAILABLE, after the connect timeout at the latest.
+        Nothing listening: UNAVAILABLE, after the connect timeout at the latest.
         """
         ...
 

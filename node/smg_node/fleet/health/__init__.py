@@ -1,1 +1,1 @@
-"""Health."""
+"""Health of workers: probes, verdicts of peers, circuit breaker and backpressure."""

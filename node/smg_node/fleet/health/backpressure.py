@@ -1,8 +1,9 @@
-"""How a worker that says it is full is let be, and how it is tried again. Pure.
+"""Backpressure: leaves a worker that says it is full alone for a while, then tries it with few
+calls. Pure.
 
 It is passed over for the time it asks for, or for 0.25 s, doubled up to 5 s as long as it answers nothing. Then
-it is tried with one call, and with one more at a time for each that it answered, up to sixteen: those who wait for
-it do not all come back at once only to be turned away.
+it is tried with one call, and with one more at a time for each that it answered, up to sixteen: calls that wait
+for it do not all come back at once only to be refused.
 """
 
 from typing import Final
@@ -28,7 +29,7 @@ def jittered(span_s: float, rng: Rng) -> float:
 
 
 class Pressure:
-    """What one worker said about having no room. Time is monotonic seconds."""
+    """Backpressure state of one worker. Time is monotonic seconds."""
 
     __slots__ = ("_good", "_pauses", "_rng", "count", "room", "until_s", "watched")
 
@@ -51,7 +52,7 @@ class Pressure:
 
     @property
     def calm_s(self) -> float:
-        """When it is over if nothing more is heard of it."""
+        """Time at which it is over if nothing more is heard of it."""
         return self.until_s + CALM_S if self.watched else -NEVER
 
     def wary(self, now_s: float) -> bool:

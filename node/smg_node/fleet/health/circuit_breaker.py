@@ -1,4 +1,4 @@
-"""Whether calls may go to a worker, by what became of the last ones. Pure.
+"""Circuit breaker per worker: admits calls by recent outcomes: closed, open, half open. Pure.
 
     closed ── too many failures ──▶ open ── its time is over ──▶ half open ── 2 successes ──▶ closed
                                      ▲                               │
@@ -9,14 +9,14 @@ time does, the *probe*, and only its word counts: calls that began before it ope
 known already. A health look goes before it: until there was a good one, a request is made the probe only where
 no other worker can be had. So a broken worker costs one request a minute, and that one is tried elsewhere.
 
-A worker that only says it is full is not broken: it stays closed, is passed over for a while (`pressure`), and
+A worker that only says it is full is not broken: it stays closed, is passed over for a while (`backpressure`), and
 then tried again with few calls, which are probes too.
 
 What a peer says of a worker opens nothing; it only makes the first own failure enough. Where all workers of a model
 are open, the one that opened first gets a probe before its time.
 
 Nothing lasts for ever: an open breaker is half open after a minute or so, a half-open one without a look
-is probed anyway, and a probe that nobody hears of any more is given up.
+is probed anyway, and a probe without an outcome is given up.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ _RELAPSES_MAX: Final = 16
 
 
 class State(Enum):
-    """What a breaker lets through: everything, nothing, or one call at a time."""
+    """Calls that a breaker lets through: all, none, or one at a time."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -48,7 +48,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BreakerOptions:
-    """When a breaker opens and closes; see the knobs of `breaker`."""
+    """Conditions of a breaker's changes of state; see the knobs of `breaker`."""
 
     enabled: bool = True
     window_s: float = 30.0
@@ -142,7 +142,7 @@ class Breaker:
         return self._state
 
     def usable(self, now_s: float) -> bool:
-        """Whether any call may be placed there now; whoever places one takes the probe, if it is one."""
+        """Whether any call may be placed there now; placing one takes the probe, if it is one."""
         if now_s < self.full.until_s:
             return False
         match self.state(now_s):
@@ -155,7 +155,7 @@ class Breaker:
                 return looked and self._has_room(now_s)
 
     def busy(self, now_s: float) -> bool:
-        """Whether it is not broken, but said that it is full: those who want it may wait."""
+        """Whether it is not broken, but said that it is full: requests for it may wait."""
         return self.state(now_s) is State.CLOSED and not self.usable(now_s)
 
     def probe_free(self, now_s: float, *, alone: bool = False) -> bool:
@@ -232,7 +232,7 @@ class Breaker:
         if self._state is State.CLOSED:
             wanted = self.full.wary(now_s)
         else:
-            # Who said that it is full while it was tried is left alone, also by whoever placed a call there regardless.
+            # A worker that said it is full while it was tried is left alone, also after a call placed there regardless.
             wanted = self._state is State.HALF_OPEN and now_s >= self.full.until_s
         if not wanted or not self._has_room(now_s):
             return 0
@@ -243,7 +243,7 @@ class Breaker:
         return token
 
     def spoke(self, now_s: float, probe: int = 0) -> None:
-        """Take in that a call got its first token: nobody waits for the end of a probe's long answer."""
+        """Take in that a call got its first token: a probe need not wait for its end."""
         self._row = 0
         if self.full.count:
             self.full.spoke()
@@ -260,7 +260,7 @@ class Breaker:
             self.spoke(now_s, probe)
 
     def failure(self, now_s: float, *, connect: bool, probe: int = 0) -> None:
-        """Take in that a call failed through the worker's fault; `connect`: nobody was at the other end."""
+        """Take in a failure by the worker's fault; `connect`: there was no connection."""
         if not self._options.enabled:
             return
         self.troubled = True

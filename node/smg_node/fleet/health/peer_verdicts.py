@@ -1,7 +1,8 @@
-"""What other nodes see of the workers: who looks at which, and what they found.
+"""Peer verdicts: the health verdicts that other nodes share about workers, and the probers of each
+worker.
 
-A *prober* looks at a worker every few seconds and tells all nodes what it saw, its *verdict*. Who the
-probers of a worker are follows from who is alive, so all nodes agree about it without asking.
+A *prober* looks at a worker every few seconds and tells all nodes what it saw, its *verdict*. The
+probers of a worker follow from the living members, so all nodes agree about them without asking.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,9 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A fresh verdict. `reason` is why it is down; of one that is up, a digest of who answered."""
+    """A fresh verdict. `reason` is why it is down; of one that is up, a digest of the engine that
+    answered.
+    """
 
     node: str
     up: bool
@@ -21,7 +24,7 @@ class Sight:
 
 
 class ProberConsensus(Enum):
-    """What the probers of a worker say together."""
+    """Common verdict of the probers of a worker."""
 
     UP = "up"
     DOWN = "down"
@@ -40,7 +43,7 @@ def prober_consensus(sights: Sequence[Sight], probers: Sequence[str]) -> ProberC
 
 
 class PeerVerdicts(Protocol):
-    """The other nodes, as the fleet needs them."""
+    """Interface to the other nodes' verdicts, as the fleet needs it."""
 
     @property
     def me(self) -> str:
@@ -48,7 +51,9 @@ class PeerVerdicts(Protocol):
         ...
 
     def probers(self, worker_id: str) -> Sequence[str]:
-        """Return who is in charge of looking at a worker now; all nodes agree, soon after a change."""
+        """Return the nodes in charge of probing a worker now; all nodes agree, soon after a
+        change.
+        """
         ...
 
     def sights(self, worker_id: str) -> Sequence[Sight]:
@@ -56,16 +61,18 @@ class PeerVerdicts(Protocol):
         ...
 
     def tell(self, worker_id: str, *, up: bool, reason: str, lasts_s: float) -> None:
-        """Say what this node saw, which holds for so long; called after every look, it spreads what is new."""
+        """Share this node's verdict, which holds for so long; called after every probe, it spreads
+        what is new.
+        """
         ...
 
     def fall_silent(self, worker_id: str) -> None:
-        """Take this node's verdict back: it does not look any more."""
+        """Take this node's verdict back: it does not probe any more."""
         ...
 
 
 class NoPeers:
-    """The outlook of a node that has nobody to rely on: it looks at everything itself."""
+    """Verdicts of a node without peers: it probes every worker itself."""
 
     me = ""
 
@@ -78,7 +85,7 @@ class NoPeers:
         return ()
 
     def tell(self, worker_id: str, *, up: bool, reason: str, lasts_s: float) -> None:
-        """Tell nobody."""
+        """Do nothing."""
 
     def fall_silent(self, worker_id: str) -> None:
-        """Tell nobody."""
+        """Do nothing."""

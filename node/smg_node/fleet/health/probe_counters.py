@@ -1,4 +1,6 @@
-"""When a worker counts as up or down, and how often one that is missing is looked for. Pure."""
+"""Probe counters: thresholds that turn a worker up or down, and the reconnect backoff of an absent
+one. Pure.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -51,7 +53,7 @@ class ProbeCounter:
 
 
 class ReconnectBackoff:
-    """How long to leave a worker that cannot be reached alone, between two tries."""
+    """Pause between two attempts to reach a worker that cannot be reached."""
 
     def __init__(self) -> None:
         self._missed_s: float | None = None

@@ -1,15 +1,16 @@
-"""When this node looks at a worker, and whether it may be given work. Pure.
+"""Probe schedule: times of this node's probes of one worker, and whether the worker may be given
+work. Pure.
 
     probers say      this node looks                          it may be given work
     ─────────────    ─────────────────────────────────────    ─────────────────────────
     (is a prober)    every interval; sooner after a bad look  by its own looks
-    up               only when a call of its own found nobody unless its own looks say no
+    up               when a call of its own did not connect   unless its own looks say no
     down             only when doubted, every 5 s at most     if its own looks say so
     split, nothing   at once, then every interval             by its own looks
 
 So a worker is looked at twice an interval, however many nodes there are; a prober that dies leaves its
-duty to the next one, which looks at once; and a path that is broken between this node and a worker is
-nobody else's business. "Own looks" are those since the probers last said something else: an old good look
+duty to the next one, which looks at once; and a path that is broken between this node and a worker
+concerns no other node. "Own looks" are those since the probers last said something else: an old good look
 is no answer to new bad news.
 """
 
@@ -38,7 +39,7 @@ class ProbeOptions:
 
 
 class ProbeSchedule:
-    """This node's watch over one worker. Time is monotonic seconds."""
+    """Schedule of this node's probes of one worker. Time is monotonic seconds."""
 
     def __init__(self, me: str, options: ProbeOptions, *, now_s: float, rng: Rng) -> None:
         self.tally = ProbeCounter(options.down_after, options.up_after)
@@ -63,11 +64,13 @@ class ProbeSchedule:
 
     @property
     def waits(self) -> bool:
-        """Whether there is no use in trying: those in charge say it is down, and nothing says otherwise."""
+        """Whether an attempt is of no use: the probers say it is down, and nothing says
+        otherwise.
+        """
         return self.said is ProberConsensus.DOWN and not self.on_duty and self.due_s == NEVER
 
     def hear(self, sights: Sequence[Sight], probers: Sequence[str], now_s: float) -> None:
-        """Take in who is in charge now and what they say."""
+        """Take in the present probers and their common verdict."""
         on_duty, before = self._me in probers, self.said
         self.said = prober_consensus(sights, probers)
         if on_duty:
@@ -92,7 +95,7 @@ class ProbeSchedule:
                 self.due_s = now_s
 
     def doubt(self, now_s: float) -> None:
-        """Take in that there is reason to look: a call found nobody, or nobody else can be called."""
+        """Take in a reason to probe: a call could not connect, or no other worker can be called."""
         if self.said is ProberConsensus.DOWN and not self.on_duty:
             if now_s < self._defied_s + DEFY_S:
                 return
@@ -100,7 +103,7 @@ class ProbeSchedule:
         self.due_s = min(self.due_s, now_s)
 
     def looked(self, now_s: float, *, good: bool) -> bool:
-        """Take in a look; return whether it turned the worker up or down."""
+        """Take in a probe's outcome; return whether it turned the worker up or down."""
         self._ever = self._own = True
         turned = self.tally.good() if good else self.tally.bad()
         self.due_s = now_s + self._pause_s(good=good)
@@ -116,7 +119,7 @@ class ProbeSchedule:
         return interval_s * (0.8 + 0.4 * self._rng.random())
 
     def retune(self, options: ProbeOptions, now_s: float) -> None:
-        """Go by other numbers from now on."""
+        """Take new options."""
         self._options = options
         self.tally.down_after, self.tally.up_after = options.down_after, options.up_after
         if self.due_s != NEVER:

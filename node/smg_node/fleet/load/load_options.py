@@ -1,4 +1,4 @@
-"""What the numbers of a worker's load are taken for."""
+"""Load options: weights and defaults that turn a worker's load figures into costs and limits."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +13,7 @@ REQUEST_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """What numbers are taken for; see the knobs of `routing`.
+    """Weights and limits of load figures; see the knobs of `routing`.
 
     `pressure_weight_s` and `busy_weight_s` are what a worker costs with half of its KV memory in use, and with
     all its slots taken. It is overloaded from `waiting_max` waiting requests a rank or `kv_max` of its memory

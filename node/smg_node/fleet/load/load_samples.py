@@ -1,4 +1,6 @@
-"""What an engine's word on its load means, where it leaves something out. Pure."""
+"""Load samples: meaning of an engine's load report where it leaves fields out, and sums over its
+ranks. Pure.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -30,7 +32,9 @@ def is_silent(load: Load, prefill_rate: float) -> bool:
 
 
 class Summed:
-    """What all ranks of one engine say together: requests and tokens in all, the rest for each rank on average."""
+    """Sum over all ranks of one engine: requests and tokens in all, the rest for each rank on
+    average.
+    """
 
     __slots__ = ("kv", "requests", "silent", "tokens", "waiting")
 

@@ -1,9 +1,10 @@
-"""How fast workers work prompts off: what was measured of each, and what is usual for its like. Pure.
+"""Prefill rate: measured prompt tokens a second of each worker, smoothed by the usual rate of its
+group. Pure.
 
     rate = (usual rate x 1 s + measured tokens) / (1 s + measured seconds)
 
 What was measured 60 s ago counts half, whether anything was measured since or not: a worker that was slow once, or
-that nobody measured yet, is soon taken for what its sisters are, and gets requests that show what it is. Without
+that was not measured yet, soon gets the rate of its group, and so requests that show its own. Without
 that, two workers that are the same would differ for ever, and the first one measured would get everything.
 """
 
@@ -46,7 +47,9 @@ class Measured:
 
 
 class UsualRates:
-    """The usual rate of each group of workers that are alike. It stays as it was while nobody measures anything."""
+    """The usual rate of each group of workers that are alike. It stays as it was while nothing is
+    measured.
+    """
 
     def __init__(self) -> None:
         self._rates: dict[Hashable, float] = {}

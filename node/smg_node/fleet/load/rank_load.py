@@ -1,4 +1,5 @@
-"""How busy each data-parallel rank of one engine is, and which of them a call goes to. Pure.
+"""Rank load: load of each data-parallel rank of one engine, and the choice of a rank for a call.
+Pure.
 
 Ranks are engines behind one address: each has a queue and a cache of its own. The cheapest one gets the call:
 
@@ -6,7 +7,7 @@ Ranks are engines behind one address: each has a queue and a cache of its own. T
          + wait for a slot of the rank + pressure of its memory and its slots
 
 This node knows on which rank each of its own calls is. What the engine says of a rank beyond these, at the moment it
-comes, is somebody else's, and is worked off at the prefill rate until the engine speaks again. What other nodes tell
+comes, belongs to other clients, and is worked off at the prefill rate until the engine speaks again. What other nodes tell
 of their calls beyond that lies on some rank: as they choose by the same rule, it is counted where the rule puts it,
 on the emptiest ones. Otherwise all nodes would send all they have to the rank that was emptiest a second ago.
 
@@ -46,10 +47,10 @@ def rank_of(key: str, count: int) -> int:
 
 @dataclass(slots=True)
 class Pace:
-    """What all ranks of an engine have in common; nobody changes it, but it is made for every choice.
+    """Figures that all ranks of an engine share; read-only, but made for every choice.
 
     `slots` is how many requests a rank runs at once where it does not say. `peer_tokens` and `peer_requests` are
-    what all other nodes have open at the engine. The weights are those of `fleet.load.LoadOptions`.
+    what all other nodes have open at the engine. The weights are those of `LoadOptions`.
     """
 
     prefill_rate: float
@@ -204,7 +205,9 @@ class Ranks:
         )
 
     def ahead(self, rank: int, pace: Pace) -> int:
-        """Return how many tokens are before the next call there, about; -1 if it must wait for a slot."""
+        """Return how many tokens are before the next call there, about; -1 if it must wait for a
+        slot.
+        """
         one = self._at(rank)
         if one.requests + one.other_requests >= (one.slots or self._alike or pace.slots):
             return -1

@@ -1,16 +1,16 @@
-"""How much is under way on one worker, by this node and by all nodes together, and what that costs a request. Pure.
+"""Worker load: open work on one worker, of all nodes, and what it costs a request. Pure.
 
     wait = (prompt tokens not worked off yet, of all nodes  +  what others than the nodes brought there) / prefill rate
          + (open requests over the capacity) / capacity x seconds of a request
     pressure = weight x k / (1 - k)  +  weight x open / capacity              k: share of KV memory in use
 
 Own numbers count at once, those of peers when they are heard. What the engine says of itself is compared with
-these counts at the moment it comes: only what it has *beyond* them (calls of somebody else) is added, and that
+these counts at the moment it comes: only what it has *beyond* them (calls of other clients) is added, and that
 is worked off at the prefill rate until the engine speaks again. So a call that begins between two samples is
 seen at once, none is counted twice, and a sample older than 15 s is none.
 
 Everything is computed when something changes, so that a decision only reads attributes. What follows from the counts
-alone changes thrice a call: where somebody sees to it (`moved`), it is weighed once, before a decision.
+alone changes thrice a call: where the owner sees to it (`moved`), it is weighed once, before a decision.
 """
 
 from collections.abc import Callable, Mapping
@@ -166,7 +166,7 @@ class WorkerLoad:
             self._move()
 
     def hear(self, requests: int, tokens: int) -> None:
-        """Take what all other nodes together have open there, as they last said."""
+        """Take the open calls of all other nodes together, as they last told."""
         self.inflight = self.own_inflight + requests
         self.tokens = self.own_tokens + tokens
         self._weigh()
@@ -190,7 +190,7 @@ class WorkerLoad:
         first: bytes = b"",
         now_s: float | None = None,
     ) -> int | None:
-        """Return the rank for a call whose prompt has so many tokens; None where there is nothing to choose.
+        """Return the rank for a call with `tokens` prompt tokens; None where there is only one.
 
         `overlaps` is how many of them each rank need not compute. `key` is the routing key that decided for this
         worker, "" if none did: it decides for the rank as well, the same one on all nodes. `first`: see
@@ -272,7 +272,7 @@ class WorkerLoad:
         self._refigure()
 
     def renewed(self, now_s: float) -> None:
-        """Begin anew with another engine, or the same one restarted: what was measured and said is void."""
+        """Begin anew with another or a restarted engine: old measurements are void."""
         self._ranks.clear()
         if self._by_rank is not None:
             self._by_rank.forget_all()
@@ -288,7 +288,7 @@ class WorkerLoad:
         self.fresh_until_s = NEVER
 
     def retune(self, options: LoadOptions) -> None:
-        """Go by other numbers from now on."""
+        """Take new options."""
         self.options, self._easy = options, 0
         if not self.measured.seconds:
             self.prefill_rate = self._usual_rate = options.prefill_rate
@@ -347,7 +347,7 @@ class WorkerLoad:
         return self
 
     def _move(self) -> None:
-        """Note that the counts changed: where there is something to judge, or nobody would weigh it, do it now."""
+        """Note that the counts changed: weigh at once where needed, else join `moved`."""
         if self.moved is None or self.inflight >= self._easy:
             self._weigh()
         else:

@@ -1,4 +1,6 @@
-"""What one model prints: found when it is loaded, and anew when its operator or a worker says something else."""
+"""Format recognition: finds the output formats of one model when it is loaded, or its operator or a
+worker names others.
+"""
 
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +17,7 @@ class Recognition:
     special_tokens: frozenset[str] = field(default_factory=frozenset)
 
     def printing(self, settings: ModelSettings, labels: Labels) -> Printing:
-        """Return how it prints; NOT_FOUND where the operator names a format that nobody knows."""
+        """Return its output formats; NOT_FOUND where the operator names an unknown format."""
         names = self.clues.names
         clues = replace(
             self.clues,

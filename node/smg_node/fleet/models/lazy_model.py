@@ -1,4 +1,4 @@
-"""A model's files, kept packed until somebody needs what they say.
+"""Lazy model: a model's files kept compressed until a request needs its tokenizer and template.
 
 A control process of a node of several serves few requests itself, and often none: a tokenizer's tables, 150 MB for a
 vocabulary of 150,000, would lie there for nothing. What it has to know of a model otherwise, its data processes found out.
@@ -37,7 +37,7 @@ class LazyModel:
         return TokenizerBundle(files, self._digest, self._origin)
 
     def reading(self) -> ModelFiles:
-        """Return what stands where the parts will be: whoever uses it too early gets an AttributeError."""
+        """Return a placeholder for the parts: using it too early raises an AttributeError."""
         none_yet = cast("Any", self)
         return ModelFiles(
             none_yet, none_yet, None, none_yet, none_yet, "its files were not read yet"

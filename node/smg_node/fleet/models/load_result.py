@@ -1,4 +1,6 @@
-"""What a process of this node found when it read a model's files: told to the one that has not read them."""
+"""Load result: outcome of reading a model's files in one process of this node, for processes that
+have not read them.
+"""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""How a model is put together: its tokenizer, the encoder with its caches, the chat template.
+"""Model assembly: builds a model's tokenizer, its encoder with caches, and its chat template.
 
-Imported with the first model and not before (`data.model_parts`): it brings two tokenizer libraries and
+Imported with the first model and not before (`serving_parts.model_parts`): it brings two tokenizer libraries and
 the template engine, 9 MB that a node without workers does not hold.
 """
 
@@ -31,7 +31,7 @@ _log = getLogger("smg_node.fleet")
 
 @dataclass(frozen=True, slots=True)
 class AssemblyOptions:
-    """What the operator says about all models; see the knobs of `tokens` and `templates`."""
+    """Operator's options for all models; see the knobs of `tokens` and `templates`."""
 
     encoder: EncoderChoice
     l1_max_bytes: int

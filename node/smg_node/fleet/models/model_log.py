@@ -1,4 +1,4 @@
-"""What is written into the log of a model: how it was read, and how its answers will be."""
+"""Model log: log lines about a loaded model: tokenizer, template and output formats."""
 
 import logging
 
@@ -8,7 +8,7 @@ _log = logging.getLogger("smg_node.fleet")
 
 
 def tell_reading(model: ServedModel) -> None:
-    """Tell what a new model's files gave, and how its answers are read."""
+    """Log what a new model's files gave, and how its answers are read."""
     if model.unread is not None:
         _log.info("model %s: its tokenizer is read here when a request needs it", model.name)
         return
@@ -23,7 +23,7 @@ def tell_reading(model: ServedModel) -> None:
 
 
 def tell_printing(model: ServedModel) -> None:
-    """Tell how a model's answers are read and why so."""
+    """Log how a model's answers are read and why so."""
     if model.unread is not None:
         return
     chosen = model.printing.chosen

@@ -1,4 +1,4 @@
-"""The models this node can serve, by name and alias; built from the first worker that serves each.
+"""Model registry: every served model by name and alias, built from the first worker that serves it.
 
 A model's tokenizer comes from the operator's path if there is one, else from the engine. All workers
 of a model must agree on its vocabulary: a worker that differs is refused while another one serves the
@@ -27,7 +27,7 @@ from smg_node.fleet.models.tokenizer_bundles import bundle_from_path
 from smg_node.process_memory import trim
 
 if TYPE_CHECKING:
-    # Imported with the first model, see `assembly`; here they are only names of types.
+    # Imported with the first model, see `model_assembly`; here they are only names of types.
     from smg_node.fleet.models.format_recognition import Recognition
     from smg_node.prompts.renderer import Renderer
     from smg_node.tokens.caches.cached_encoder import CachedEncoder
@@ -39,7 +39,9 @@ _UNLABELLED: Final = Labels()
 
 @dataclass(frozen=True, slots=True)
 class RendererRequest:
-    """What a renderer is told of its model: the family whose form ids of calls get, and the operator's `thinking_key`."""
+    """Model facts for a renderer: the family whose form ids of calls get, and the operator's
+    `thinking_key`.
+    """
 
     call_ids: str = ""
     thinking_key: str = ""
@@ -47,7 +49,7 @@ class RendererRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelParts:
-    """How a model is put together; the wiring binds knobs and shared caches into these.
+    """Functions that build a model; the wiring binds settings and shared caches into these.
 
     `load` and `renderer` block for up to seconds and are called in a thread.
     """
@@ -188,11 +190,13 @@ class Models:
         return [self._findings[name] for name in sorted(self._findings)]
 
     def watch(self, found: Callable[[Finding], None]) -> None:
-        """Call `found` whenever something else became of reading here than before."""
+        """Call `found` whenever the outcome of reading a model here changes."""
         self._found.append(found)
 
     def hear(self, finding: Finding) -> ServedModel | None:
-        """Take in what another process of this node found; return the model it is about if that is unread here."""
+        """Take in what another process of this node found; return the model it is about if that is
+        unread here.
+        """
         self._findings[finding.name] = finding
         model = self._served.get(finding.name)
         if model is None or model.unread is None or model.bundle_digest != finding.digest:
@@ -318,11 +322,11 @@ class Models:
         labels: Labels,
         done: asyncio.Future[ModelFiles],
     ) -> None:
-        """Take what was read by these, and by what is said by now; before anybody who waits goes on."""
+        """Take these parts and the present settings; before any waiting request goes on."""
         assert model.unread is not None, "it is read once"
         model.unread.under_way = None
         if done.cancelled() or done.exception() is not None:
-            # Those who wait are told.
+            # Waiting requests are told.
             return
         reading = done.result()
         model.take(reading)

@@ -1,4 +1,4 @@
-"""What the operator says of each model, checked and made ready for the fleet.
+"""Model settings: the operator's settings of each model, validated and converted for the fleet.
 
 The formats that answers are read in are imported with the first name of a parser: a node whose models are all
 recognised never needs them for this.
@@ -17,7 +17,7 @@ PARSER_FIELDS: Final = ("reasoning_parser", "tool_parser")
 
 
 def model_settings(settings: Settings) -> Mapping[str, ModelSettings]:
-    """Return the settings of each configured model; ConfigurationError for a parser that nobody knows."""
+    """Return the settings of each configured model; ConfigurationError for an unknown parser."""
     problems = [
         Problem(f"models.{name}.{field}", trouble)
         for name, model in settings.models.items()
@@ -49,5 +49,5 @@ def parser_trouble(field: str, name: str) -> str:
 
 
 def parser_checks() -> Mapping[str, Callable[[str], str]]:
-    """Return what is asked about a value that somebody sets while nodes run, by the key of the setting."""
+    """Return the checks of values that are set while nodes run, by the key of the setting."""
     return {f"models/NAME/{field}": partial(parser_trouble, field) for field in PARSER_FIELDS}

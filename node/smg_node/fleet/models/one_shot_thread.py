@@ -1,4 +1,5 @@
-"""Large work in a thread of its own, which ends with it: what libraries keep for each thread goes then.
+"""One-shot thread: runs large work in a thread of its own, so that memory libraries keep per thread
+is freed at its end.
 
 The fast encoder keeps 16 MB of words for every thread that ever encoded, until the thread ends. Those of an event loop's pool
 never do, and the one that read a model may never encode again.
@@ -26,10 +27,10 @@ def in_own_thread(work: Callable[[], DoneT]) -> asyncio.Future[DoneT]:
         trim()
 
     def ended(_: asyncio.Future[DoneT]) -> None:
-        # When a process ends, the pool takes no more work, and nobody needs to give anything back.
+        # When a process ends, the pool takes no more work, and no memory needs to be given back.
         with suppress(RuntimeError):
             loop.run_in_executor(None, give_back)
 
-    # The thread ends a moment after its work, and somebody has to wait for that.
+    # The thread ends a moment after its work, and that has to be waited for.
     done.add_done_callback(ended)
     return done

@@ -1,4 +1,4 @@
-"""One served model: its tokenizer, template and bounds, shared by all workers that serve it."""
+"""Served model: one model's tokenizer, template and bounds, shared by all workers that serve it."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,12 +15,62 @@ from smg_node.fleet.models.model_options import Labels, ModelSettings
 from smg_node.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    # Imported with the first model, see `assembly`; here they are only names of types.
+    # Imported with the first model, see `model_assembly`; here they are only names of types.
     from smg_node.fleet.models.format_recognition import Recognition
     from smg_node.fleet.models.lazy_model import LazyModel
     from smg_node.parsers.selection.model_formats import Printing
     from smg_node.prompts.renderer import Renderer
     from smg_node.tokens.caches.cached_encoder import CachedEncoder
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Operator's settings of one model, which replace what is learned."""
+
+    aliases: tuple[str, ...] = ()
+    tokenizer_path: str | None = None
+    chat_template_path: str | None = None
+    context: int | None = None
+    prompt_tokens_max: int | None = None
+    reasoning_parser: str | None = None
+    tool_parser: str | None = None
+    thinking_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A worker's own names for the formats of its model; "" where it says nothing.
+
+    `path` is where it has the model from.
+    """
+
+    reasoning: str = ""
+    tools: str = ""
+    path: str = ""
+
+
+def labels_of(card: ModelCard) -> Labels:
+    """Return what an engine's settings call the formats of its model."""
+    said = card.server
+    return Labels(
+        said.get("reasoning_parser", ""),
+        said.get("tool_call_parser", "") or said.get("tool_parser", ""),
+        card.model_path,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """Outcome of reading a model's files; see `ServedModel`."""
+
+    tokenizer: Tokenizer
+    encoder: "CachedEncoder"
+    renderer: "Renderer | None"
+    recognition: "Recognition"
+    printing: "Printing"
+    why_no_template: str
+    faster: Callable[[], Callable[[], None]] | None = None
+    """Makes the encoder faster, see `ModelParts.faster`; None where it is as fast as it can be."""
 
 
 @dataclass(slots=True)
@@ -58,7 +108,7 @@ class ServedModel:
         self.pool = self.name
 
     def reprint(self, labels: Labels) -> None:
-        """Find out anew how its answers are read, by its settings and `labels`."""
+        """Find its output formats anew, by its settings and `labels`."""
         if self.unread is not None:
             self.labels = labels
             return
@@ -68,14 +118,14 @@ class ServedModel:
             self.renderer.name_calls(self.printing.ids)
 
     def take(self, reading: ModelFiles) -> None:
-        """Be read, with this in place of what was not there."""
+        """Take these parts in place of what was not read yet."""
         self.tokenizer, self.encoder = reading.tokenizer, reading.encoder
         self.renderer, self.why_no_template = reading.renderer, reading.why_no_template
         self.recognition, self.printing = reading.recognition, reading.printing
         self.unread = None
 
     def trouble(self) -> SmgError | None:
-        """Return why nobody can read its files, as a process found that has tried; a new one each time."""
+        """Return why its files cannot be read, as another process found; a new error each time."""
         finding = self.unread.finding if self.unread is not None else None
         return finding.error() if finding is not None else None
 
@@ -120,7 +170,8 @@ TEXT_DIGEST: Final = "text"
 
 @dataclass(slots=True, eq=False)
 class RelayedModel:
-    """A model whose workers speak HTTP: they are sent what clients sent, and nobody here counts tokens.
+    """A model whose workers speak HTTP: they are sent clients' own requests, and no tokens are
+    counted here.
 
     Where engines serve a model of that name too, these workers get only what an engine cannot do.
     """

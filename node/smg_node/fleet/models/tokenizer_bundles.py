@@ -1,4 +1,5 @@
-"""Where tokenizer bundles come from on this machine: a folder, a file, or the cache in the data dir.
+"""Tokenizer bundles: reads tokenizer files from a folder or file, and caches what engines sent in
+the data dir.
 
 The cache keeps every bundle an engine ever sent under its digest (`tokenizers/<digest>/`), and a
 small note per (contract, model path) that names the last digest, so that a worker whose GetTokenizer

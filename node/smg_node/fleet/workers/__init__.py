@@ -1,1 +1,1 @@
-"""Workers."""
+"""Workers: the lifecycle of each worker: connecting, registering, probing, subscriptions, roles."""

@@ -1,4 +1,6 @@
-"""Which addresses workers may have, so that the admin API cannot be used to reach anything else."""
+"""Allowed networks: the IP networks that workers may lie in, so that the admin API cannot be used
+to reach others.
+"""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How workers are connected to: by what their URL says they speak, or by finding out.
+"""Engine connect: opens the engine of a worker, by the protocol its URL names or by detection.
 
 Of a plain `host:port` gRPC is tried first, because an engine that has both is of more use over it; what does
 not answer to that and answers to HTTP is a worker that speaks HTTP.
@@ -29,7 +29,7 @@ PROBE_S: Final = 2.0
 
 
 def engine_opener(options: EngineOptions, networks: Networks, observe: Observe) -> OpenEngine:
-    """Return how workers are connected to."""
+    """Return the function that connects to workers."""
 
     @cache
     def import_engines() -> None:
@@ -109,7 +109,7 @@ async def _secured(url: WorkerUrl, trust: Trust) -> bool:
 
 
 async def _answers(engine: "HttpEngine") -> bool:
-    """Whether somebody well answers to HTTP; the connections are closed if not."""
+    """Return whether a healthy HTTP server answers; the connections are closed if not."""
     try:
         if await engine.serving(PROBE_S):
             return True

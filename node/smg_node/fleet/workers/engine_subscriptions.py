@@ -1,4 +1,5 @@
-"""Hears what engines say by themselves: what becomes of their prefix caches, and how busy they are.
+"""Engine subscriptions: follows the KV events of a ready worker and its load, by events or by
+polling.
 
 Of each ready worker, while it is ready:
 
@@ -51,7 +52,7 @@ _log = logging.getLogger("smg_node.fleet")
 
 
 class KvEventSink(Protocol):
-    """What listens to KV events. Nothing it does waits or raises."""
+    """Receiver of KV events. None of its methods waits or raises."""
 
     def start(self, worker: Worker) -> int:
         """Return from which sequence on to subscribe to a ready worker's events; 0 is all there is."""
@@ -62,7 +63,7 @@ class KvEventSink(Protocol):
         ...
 
     def lost(self, worker: Worker, code: str) -> None:
-        """Take in that the engine cannot tell what came after `start`: a code of `engines.kv`."""
+        """Take in that the engine cannot tell what came after `start`: a code of `kv_events`."""
         ...
 
     def closed(self, worker: Worker, now_s: float) -> None:
@@ -70,7 +71,9 @@ class KvEventSink(Protocol):
         ...
 
     def relieved(self, worker: Worker) -> None:
-        """Take in that others hear that worker now, or nobody: what was heard of it here is of no use any more."""
+        """Take in that other nodes follow that worker now, or none: what was learned of it here is
+        of no use any more.
+        """
         ...
 
     def gone(self, worker: Worker) -> None:
@@ -83,14 +86,14 @@ class KvEventSink(Protocol):
 
 
 class NullKvEventSink:
-    """Listens to nothing."""
+    """A receiver that ignores all events."""
 
     def start(self, worker: Worker) -> int:
         """Return 0."""
         return 0
 
     def batch(self, worker: Worker, batch: KvBatch, now_s: float) -> bool:
-        """Be content."""
+        """Return False."""
         return False
 
     def lost(self, worker: Worker, code: str) -> None:
@@ -111,7 +114,9 @@ class NullKvEventSink:
 
 @dataclass(frozen=True, slots=True)
 class ListenOptions:
-    """Whether events are followed, and by whom: the nodes in charge of a worker, or all. How often loads are asked for."""
+    """Whether events are followed, by the nodes in charge of a worker or by all. How often loads
+    are asked for.
+    """
 
     events: bool = True
     subscribers: Literal["probers", "all"] = "probers"
@@ -120,7 +125,9 @@ class ListenOptions:
 
 @dataclass(slots=True)
 class SubscriptionContext:
-    """What all listeners stand on, and what they count; `ended` is by reason, over all workers."""
+    """State that all subscriptions share, and what they count; `ended` is by reason, over all
+    workers.
+    """
 
     options: ListenOptions
     rng: Rng
@@ -161,7 +168,7 @@ class SubscriptionContext:
 
 
 class EngineSubscriptions:
-    """Listens to one worker, from when it became ready until it is not."""
+    """Subscriptions of one worker, from when it became ready until it is not."""
 
     def __init__(self, worker: Worker, engine: Engine, ground: SubscriptionContext) -> None:
         self._worker = worker
@@ -219,7 +226,7 @@ class EngineSubscriptions:
     # ── KV events ────────────────────────────────────────────────────────────
 
     async def _follow(self) -> None:
-        """Subscribe for ever."""
+        """Keep a subscription open until cancelled."""
         failures = 0
         while True:
             while not self._wanted():
@@ -301,7 +308,7 @@ class EngineSubscriptions:
         return max(interval_s, self._engine.abilities.loads_apart_s)
 
     async def _ask(self) -> bool:
-        """Ask once; return whether there is anybody to ask."""
+        """Ask once; return whether to ask again."""
         try:
             loads = await self._engine.loads(LOADS_TIMEOUT_S)
         except SmgError as error:

@@ -1,4 +1,4 @@
-"""What all tenders of workers stand on: the fleet's options, and what it lends them."""
+"""Lifecycle context: options and services that the fleet shares with all worker lifecycles."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -25,7 +25,7 @@ OpenEngine: TypeAlias = Callable[[WorkerUrl, str | None], Awaitable[Engine]]
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
-    """How often and how long workers are looked at; seconds, see the knobs of `workers`."""
+    """Intervals, timeouts and thresholds of probes; seconds, see the knobs of `workers`."""
 
     probe_interval_s: float
     probe_timeout_s: float
@@ -36,13 +36,13 @@ class FleetOptions:
     load: LoadOptions = field(default_factory=LoadOptions)
 
     def vigil(self) -> ProbeOptions:
-        """Return what decides about looks."""
+        """Return the options of the probe schedule."""
         return ProbeOptions(self.probe_interval_s, self.down_after, self.up_after)
 
 
 @dataclass(slots=True)
 class LifecycleContext:
-    """What all tenders stand on; changed only by the fleet.
+    """Options and services of all worker lifecycles; changed only by the fleet.
 
     `changed` is called when a worker's state did; `in_use` says whether another worker than this one serves
     a model of that name now. `limits_s` are how long an engine may be silent, before and after its first word.

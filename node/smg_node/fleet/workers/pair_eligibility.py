@@ -1,4 +1,5 @@
-"""Who can share a request with whom, and so be of use at all.
+"""Pair eligibility: the workers that can share a request as prefill and decode engine, and so are
+of use. Pure.
 
 An engine that only works prompts off is of no use without one that draws the answer, and the other way round.
 Two can be partners if they serve the same model and are of one group: they speak one contract, hand requests over
@@ -15,7 +16,9 @@ Group: TypeAlias = tuple[str, str, str]
 
 
 def group_of(worker: Worker) -> Group | None:
-    """Return what the partners of a worker must have in common with it; None for one that can have none."""
+    """Return the properties that the partners of a worker must share with it; None for one that can
+    have none.
+    """
     card, pairing = worker.card, worker.pairing
     if card is None or pairing is None:
         return None
@@ -23,7 +26,9 @@ def group_of(worker: Worker) -> Group | None:
 
 
 def fit(prefill: Worker, decode: Worker) -> bool:
-    """Whether one may work a prompt off for the other, by what they are; both may be down."""
+    """Return whether one may work a prompt off for the other, by what they are; both may be
+    down.
+    """
     known = _known(prefill)
     return (
         (prefill.role, decode.role) == ("prefill", "decode")
@@ -44,6 +49,8 @@ def useful(workers: Sequence[Worker]) -> list[Worker]:
 
 
 def _known(worker: Worker) -> tuple[int, Group] | None:
-    """The model a worker serves, and what it shares with partners; None where it can have none."""
+    """Return the model a worker serves, and what it shares with partners; None where it can have
+    none.
+    """
     group = group_of(worker)
     return None if group is None or worker.serves is None else (id(worker.serves), group)

@@ -1,4 +1,4 @@
-"""One worker: an engine endpoint, what is known of it, and whether it may be given work."""
+"""Worker: one engine endpoint, its metadata and load, and whether it may be given work."""
 
 import asyncio
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from smg_node.fleet.workers.worker_spec import DeclaredWorker
 
 
 class Status(Enum):
-    """Where a worker is in its life; only READY ones get new work."""
+    """State of a worker in its lifecycle; only READY ones get new work."""
 
     PENDING = "pending"
     READY = "ready"
@@ -31,7 +31,9 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What one rank of an engine last said of its load, and when; `pushed` if nobody had asked."""
+    """Last load report of one rank of an engine, and its time; `pushed` if it came without being
+    asked for.
+    """
 
     load: Load
     at_s: float
@@ -79,12 +81,12 @@ class Worker:
 
     @property
     def url(self) -> WorkerUrl:
-        """Where it is, and what is said about it."""
+        """Its parsed URL."""
         return self.declared.url
 
     @property
     def serves(self) -> AnyModel | None:
-        """The model it serves, of whichever kind; None while nobody knows."""
+        """The model it serves, of whichever kind; None while unknown."""
         return self.model if self.model is not None else self.relayed
 
     def serve(self, model: AnyModel) -> None:
@@ -94,12 +96,14 @@ class Worker:
 
     @property
     def role(self) -> Role:
-        """What it does: what its operator says, unless that is everything; else what it says of itself."""
+        """Its role: the operator's, unless that is everything; else the engine's own."""
         return role_of(self.declared.url, self.card)
 
     @property
     def pairing(self) -> Pairing | None:
-        """How it shares requests with another one, None while nobody knows; the same as long as it is ready."""
+        """The way it shares requests with another one, None while unknown; the same as long as it
+        is ready.
+        """
         return pairing_of(self.declared.url, self.card)
 
     @property
@@ -109,7 +113,7 @@ class Worker:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """What the operator sorts workers by."""
+        """The operator's labels of the worker."""
         return self.declared.labels
 
     @property
@@ -154,7 +158,7 @@ class Worker:
         return said
 
     def suspect(self) -> None:
-        """Have it looked at soon."""
+        """Ask for a probe soon."""
         self.suspected = True
         self.wake.set()
 
@@ -165,7 +169,7 @@ class Worker:
 
     @property
     def shown_status(self) -> Status:
-        """What an operator is told."""
+        """The status that an operator is shown."""
         return Status.DRAINING if self.draining else self.status
 
     def model_name(self) -> str:

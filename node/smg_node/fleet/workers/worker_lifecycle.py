@@ -1,12 +1,13 @@
-"""Tends one worker for as long as it is registered: brought up, watched, brought up again.
+"""Worker lifecycle: brings up, probes and re-registers one worker for as long as it is in the
+registry.
 
     pending --registered--> ready --is down--> not_ready --is up, registered again--> ready
 
-Registration asks, in this order, which contract answers, whether it is SERVING, who it is, and for its
+Registration asks, in this order, which contract answers, whether it is SERVING, its identity, and for its
 tokenizer; the worker is routable only after all of it. Every node does that once by itself. When to look
-afterwards, and what the looks of other nodes mean, is decided by the vigil. A worker that comes back is
-asked again who it is, because another model may have been started on its port; so is one of which a
-prober says that somebody else answers there now.
+afterwards, and what the looks of other nodes mean, is decided by the `ProbeSchedule`. A worker that comes back is
+asked again for its identity, because another model may have been started on its port; so is one of which a
+prober says that another engine answers there now.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ _log = logging.getLogger("smg_node.fleet")
 
 
 class WorkerLifecycle:
-    """The one who changes a worker's status."""
+    """Lifecycle of one worker, the only writer of its status."""
 
     def __init__(self, worker: Worker, ground: LifecycleContext) -> None:
         self.vigil = ProbeSchedule(
@@ -61,7 +62,7 @@ class WorkerLifecycle:
         self.hear()
 
     def hear(self) -> None:
-        """Take in what other nodes say of the worker, and who is in charge of looking at it."""
+        """Take in what other nodes say of the worker, and which nodes probe it."""
         worker, vigil, outlook = self._worker, self.vigil, self._ground.outlook
         sights, probers = outlook.sights(worker.id), outlook.probers(worker.id)
         news = ([(sight.node, sight.up, sight.reason) for sight in sights], list(probers))
@@ -80,7 +81,7 @@ class WorkerLifecycle:
         worker.wake.set()
 
     def turned(self) -> None:
-        """Take in that the worker's breaker turned: it may want a look, and the others a hint."""
+        """Take in that the worker's breaker turned: it may want a probe, and the peers a hint."""
         worker = self._worker
         shut = worker.breaker.state(_now_s()) is State.CLOSED
         if shut is self._said_open and self.vigil.up and worker.card is not None:
@@ -93,7 +94,7 @@ class WorkerLifecycle:
             self._listener.turn(on_duty=self.vigil.on_duty)
 
     def _compare_marks(self) -> None:
-        """Have a look if a prober says that somebody else answers there; once for each thing they say."""
+        """Probe if a prober says that another engine answers there; once for each mark."""
         worker = self._worker
         if worker.card is None:
             return
@@ -104,12 +105,12 @@ class WorkerLifecycle:
         self._marks = marks
 
     def retune(self) -> None:
-        """Go by the fleet's options as they are now."""
+        """Take the fleet's options as they are now."""
         self.vigil.retune(self._ground.options.vigil(), _now_s())
         self._worker.wake.set()
 
     async def run(self) -> None:
-        """Tend the worker until cancelled."""
+        """Manage the worker until cancelled."""
         worker = self._worker
         while True:
             await self._until_useful()
@@ -131,13 +132,15 @@ class WorkerLifecycle:
     # ── Waiting ──────────────────────────────────────────────────────────────
 
     async def _until_useful(self) -> None:
-        """Return when it makes sense to call the worker: not while all who look say that it is down."""
+        """Return when a call to the worker makes sense: not while all probers say that it is
+        down.
+        """
         while self.vigil.waits:
             self._down(self._hearsay(), failed=False)
             await self._wait(NEVER)
 
     async def _rest(self, pause_s: float) -> None:
-        """Return after `pause_s`; sooner if other nodes have something new to say, or somebody waits."""
+        """Return after `pause_s`; sooner if other nodes have news, or a request waits."""
         began_s = _now_s()
         self._heard = self._doubted = False
         while not self._heard:
@@ -312,8 +315,8 @@ class WorkerLifecycle:
     async def _looks_the_same(self, engine: Engine, *, was_away: bool) -> bool | None:
         """Whether it is still the engine that was registered; None if it does not say.
 
-        A restart may be over before anybody looks, and a model's ids mean nothing to another one. Its
-        tokenizer is fetched again only where there was time for a restart that somebody saw.
+        A restart may be over before any probe, and a model's ids mean nothing to another one. Its
+        tokenizer is fetched again only where there was time for a restart that was seen.
         """
         worker = self._worker
         assert worker.card is not None
@@ -332,7 +335,7 @@ class WorkerLifecycle:
             return False
 
     def _looked(self, *, good: bool, reason: str) -> None:
-        """Take in a look, and tell the others what it makes of the worker."""
+        """Take in a probe's outcome, and share the verdict."""
         vigil, card = self.vigil, self._worker.card
         vigil.looked(_now_s(), good=good)
         up = vigil.tally.up
@@ -360,7 +363,7 @@ class WorkerLifecycle:
 
 
 def mark_of(card: ModelCard) -> str:
-    """Return a short digest of who answers: equal on all nodes that asked the same engine."""
+    """Return a short digest of the answering engine: equal on all nodes that asked the same one."""
     return hashlib.blake2b(repr(_identity(card)).encode(), digest_size=6).hexdigest()
 
 

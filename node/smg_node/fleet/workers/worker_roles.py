@@ -1,7 +1,8 @@
-"""What part an engine plays: all of a request, its prompt or its answer; and how it shares one. Pure.
+"""Worker roles: role and pairing of a worker: whole requests, prefill or decode, by operator or
+engine. Pure.
 
-What an engine says of itself counts where its operator says nothing; an operator who says something else than
-the engine is mistaken, and the worker is not used. How an HTTP worker shares requests most of them cannot be
+What an engine says of itself counts where its operator says nothing; where the operator contradicts
+the engine, the worker is not used. How an HTTP worker shares requests most of them cannot be
 asked: of those its operator says so, with the label `kv_connector`.
 """
 
@@ -33,7 +34,7 @@ STYLES: Final[Mapping[str, Style]] = {
 
 
 def role_of(url: WorkerUrl, card: ModelCard | None) -> Role:
-    """Return the part that a worker plays: as its operator says, else as its engine does."""
+    """Return the role of a worker: the operator's, else the engine's own."""
     said = ROLES[url.role]
     return card.role if said == "regular" and card is not None else said
 
@@ -62,7 +63,9 @@ def bootstrap_address_of(url: WorkerUrl, pairing: Pairing | None) -> tuple[str, 
 
 
 def misfit(url: WorkerUrl, card: ModelCard) -> str:
-    """Return why a worker cannot play the part it is to play, in an operator's words; "" if it can."""
+    """Return why a worker cannot have the role it is given, in an operator's terms; "" if it
+    can.
+    """
     said, role = ROLES[url.role], role_of(url, card)
     if "regular" not in (said, card.role) and said != card.role:
         return f"it was started for {card.role}, and is registered as {said}"

@@ -1,4 +1,4 @@
-"""What is said about a worker, by whoever registered it: the part of a worker that all nodes share."""
+"""Worker spec: the registered description of a worker, the part that all nodes share."""
 
 import hashlib
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class DeclaredWorker:
 
     `api_key` is what its calls carry; `has_key` says that there is one, also where this node cannot open it,
     and `trouble` why the worker cannot be used here although it is registered. `sources`
-    are who says that it exists, `registered_by` the node that said so last, `version` grows with each change.
+    are the sources that say it exists, `registered_by` the node that said so last, `version` grows with each change.
     """
 
     url: WorkerUrl
@@ -39,12 +39,12 @@ class DeclaredWorker:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """What the operator sorts workers by."""
+        """The operator's labels of the worker."""
         return self.url.labels
 
     @property
     def weight(self) -> float:
-        """How many keys it gets beside others: the label `weight`, 1 where it is none."""
+        """Its share of keys relative to other workers: the label `weight`, 1 where it is none."""
         try:
             weight = float(self.labels.get(WEIGHT_LABEL, "1"))
         except ValueError:

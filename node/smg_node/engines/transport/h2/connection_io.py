@@ -83,7 +83,7 @@ class Link:
         core = self._core
         core.begin(flow, block, message)
         if len(core.flows) == 1:
-            # Nobody else is there to be waited for.
+            # There is nothing else to wait for.
             self._flush()
         elif not self._due:
             # Written once for all calls that begin in one turn of the loop: what wakes a sleeping engine costs more
@@ -218,6 +218,6 @@ class Link:
             self._host.leaves(self)
             if not self.ready.done():
                 self.ready.set_exception(ConnectionError(core.broken or "the server goes away"))
-                self.ready.exception()  # nobody need ask
+                self.ready.exception()  # no ping is needed
             if self._transport is not None and not core.flows:
                 self._transport.close()

@@ -319,7 +319,7 @@ class H2Transport:
     def _tick(self) -> None:
         now_s = self._loop.time()
         late = self._deadlines.due(now_s)
-        # Before anybody is told: what begins meanwhile finds the timer as it is.
+        # Before any call is told: what begins meanwhile finds the timer as it is.
         again = self._deadlines.waiting
         self._timer = self._loop.call_later(TICK_S, self._tick) if again else None
         for stream in late:

@@ -97,7 +97,7 @@ class H2Stream(Flow):
         """See `MessageStream`."""
         waiter = self._waiter
         if waiter is not None and waiter.done():
-            # Nobody waits any more, and what would have been told need not outlive the call.
+            # No reader waits any more, and what would have been told need not outlive the call.
             self._waiter = self._take = None
         if self.ending is None:
             self.messages = []
@@ -125,7 +125,7 @@ class H2Stream(Flow):
             take = self._take
             if take is None:
                 if self.messages or self.ending is not None:
-                    waiter.set_result(True)  # whoever pulls looks for itself
+                    waiter.set_result(True)  # a reader that pulls looks for itself
             elif (not self.messages or self._pour(take, waiter)) and self.ending is not None:
                 self._conclude(waiter, self.ending)
         if self.room <= _REFILL_AT:
@@ -148,7 +148,7 @@ class H2Stream(Flow):
         self._waiter = None
         try:
             more = take(batch)
-        except BaseException as error:  # whatever it is, it is its reader's and nobody else's
+        except BaseException as error:  # whatever it is, it goes to its reader only
             self.cancel()
             if isinstance(error, StopIteration):
                 # A future cannot carry it.

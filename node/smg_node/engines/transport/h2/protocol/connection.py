@@ -95,7 +95,7 @@ class Connection:
             flow.ending = ending
 
     def refill(self, flow: Flow) -> None:
-        """Let the server send a full window again; for a reader who has taken all there was."""
+        """Let the server send a full window again; for a reader that has taken all there was."""
         if flow.number in self.flows:
             self.sending.out.append(frames.window_update(flow.number, STREAM_WINDOW - flow.room))
             flow.room = STREAM_WINDOW
@@ -118,7 +118,7 @@ class Connection:
     def receive(self, data: bytes) -> list[Flow]:
         """Take what has come; return each flow with something new once, in the order of its first byte.
 
-        Whoever takes them from here clears their `touched`.
+        The caller clears their `touched`.
         """
         if self.broken is not None:
             return []
@@ -138,7 +138,7 @@ class Connection:
         at, end, taken = 0, len(data), 0
         while end - at >= _HEAD_BYTES:
             if self._block is None:
-                # Nobody's headers are half read: good answers go the quick way.
+                # No header block is half read: good answers go the quick way.
                 at, more, heard = quick_frames(data, at, flows, usual, FINE, self._short, touched)
                 if heard:
                     self._idle_frames = 0

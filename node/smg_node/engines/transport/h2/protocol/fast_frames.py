@@ -33,7 +33,7 @@ def quick_frames(
 
     `flows` has each call that is not over; one that ended well gets the ending `fine` and leaves. `usual` has blocks of
     headers that were read before, each with the flags of the one frame in which it is as it should be. `size_max` is as in
-    `whole_messages`. Whoever has something new is appended to `touched`, once as long as `touched` of it is not cleared.
+    `whole_messages`. A flow with something new is appended to `touched`, once as long as `touched` of it is not cleared.
     """
     end, taken, heard = len(data), 0, False
     while end - at >= _HEAD:

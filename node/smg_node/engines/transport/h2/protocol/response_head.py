@@ -35,7 +35,7 @@ _RESETS: Final = {
 
 
 class Ending:
-    """How a call has ended."""
+    """Status, message and trailers with which a call has ended."""
 
     __slots__ = ("message", "status", "trailers")
 
@@ -120,7 +120,7 @@ def _of_http(status: int) -> Ending:
 def _trailers(found: dict[bytes, bytes]) -> Mapping[str, str]:
     kept: dict[str, str] = {}
     for key, value in found.items():
-        # Binary ones are nobody's text, and the rest has been read already.
+        # Binary ones are no text, and the rest has been read already.
         ours = key.startswith(b":") or key in (b"grpc-status", b"grpc-message", b"content-type")
         if not (ours or key.endswith(b"-bin")) and len(kept) < _TRAILERS_MAX:
             text = value.decode("utf-8", "replace")
