@@ -1,1 +1,1 @@
-"""From turns to prompt text, through each model's own chat template."""
+"""Prompts: turns of a conversation to prompt text, through each model's own chat template."""

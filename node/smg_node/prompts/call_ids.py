@@ -1,4 +1,5 @@
-"""Ids of earlier calls, in the form that a family's templates and models want them.
+"""Call ids of earlier tool calls, rewritten into the form that a family's templates and models
+want. Pure.
 
 A client's ids come from wherever: our own, another server's, none at all. Most templates print none. Some do,
 and their models learnt one form of them; some refuse any other form. What already has that form stays.

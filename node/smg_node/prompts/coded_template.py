@@ -1,4 +1,4 @@
-"""A chat template that is code: what a family's checkpoint does not bring along.
+"""Coded template: chat template written in code, for families whose checkpoint brings none.
 
 It stands in the place of a `ChatTemplate`: it is given the same messages and variables and gives the same
 kind of text, so that everything around it is the renderer's own. Which family a model is of stands in its
@@ -32,7 +32,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class CodedTemplate:
-    """How one family's prompts are made."""
+    """Renderer of one family's prompts."""
 
     name: str
     encode: Encode

@@ -1,4 +1,4 @@
-"""From turns to the dicts a template sees, in the form that this template wants them.
+"""Messages for chat templates: converts turns to dicts in the form that one template wants. Pure.
 
 The hot path is the plain message: a role and a string. Everything else follows what was found out
 about the template (`TemplateFacts`): whether it takes content as a string or as parts, what stands
@@ -19,7 +19,7 @@ Message = dict[str, Any]
 
 
 class Warn(Protocol):
-    """Is told of what was mended, or could not be honoured."""
+    """Called with what was mended, or could not be honoured."""
 
     def __call__(self, what: str, parameter: str = "", /) -> None:
         """Take note of `what`; `parameter` is the JSON path of one that has no effect, "" if none has."""

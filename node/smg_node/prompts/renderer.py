@@ -1,4 +1,4 @@
-"""One model's conversations as prompt text.
+"""Renderer of one model: conversations to prompt text, by its chat templates or known skeletons.
 
 A `Renderer` holds a model's templates, compiled, with what was found out about each, and the texts of
 its special tokens. Rendering is pure: the time of day is an argument, and one request sees one time.
@@ -53,7 +53,7 @@ _GOES_ON: Final = "smgGoesOnHere "
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """What the operator allows."""
+    """Operator's options of rendering."""
 
     allow_from_request: bool = False
     limits: TemplateLimits = field(default_factory=TemplateLimits)
@@ -184,7 +184,9 @@ class Renderer:
         variables: dict[str, Any],
         text: str,
     ) -> None:
-        """Look for the form of a prompt that was rendered as `text`, if it may have one that is not known."""
+        """Look for the skeleton of a prompt that was rendered as `text`, if it may have one that is
+        not known.
+        """
         found, forms, template = form_of(prompt), self.forms, known.template
         if found is None or forms is None or not isinstance(template, ChatTemplate):
             return
@@ -307,7 +309,7 @@ def renderer_of(
 
 
 def _choice(prompt: ChatPrompt) -> dict[str, str]:
-    """Return what the few templates that tell their model of it call the choice of tools."""
+    """Return the `tool_choice` variable, which few templates print; nothing for `auto`."""
     mode = prompt.choice.mode
     if not prompt.tools or mode == "auto":
         return {}

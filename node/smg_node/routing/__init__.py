@@ -1,1 +1,3 @@
-"""Which worker gets a request."""
+"""Routing: policies that choose a worker for a request, and their ground: costs, pool, queue,
+prefix index.
+"""

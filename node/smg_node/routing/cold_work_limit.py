@@ -1,4 +1,5 @@
-"""How much cold work a node sends to one worker before that worker could say that it has enough.
+"""Cold work limit: bounds the uncached requests one node sends to a worker between two reports of
+its engine. Pure.
 
 A worker that is idle, or has just come, looks best to every node at once. Until its engine speaks again, and
 what the other nodes sent is known, one node sends it at most its fair share of cold requests twice over, and
@@ -18,7 +19,9 @@ _WORKERS_MAX: Final = 8_192
 
 
 class _Since:
-    """What one worker was sent since its window began, and how much all were sent before it."""
+    """Requests that one worker was sent since its window began, and the number all were sent before
+    it.
+    """
 
     __slots__ = ("count", "sampled_s", "total", "until_s")
 
@@ -30,7 +33,7 @@ class _Since:
 
 
 class Burst:
-    """Counts of one policy."""
+    """Per-worker counts of cold requests of one policy."""
 
     def __init__(self) -> None:
         self._total = 0

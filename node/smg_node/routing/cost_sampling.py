@@ -1,4 +1,6 @@
-"""The cheapest candidate, for one of many nodes: whoever is about as cheap may be taken as well."""
+"""Cost sampling: draws a candidate among the cheapest, so that many nodes do not all choose the
+same one. Pure.
+"""
 
 from collections.abc import Sequence
 
@@ -19,7 +21,7 @@ class Cheapest:
         """Return a candidate that costs about as little as any.
 
         That is for requests which have their reason to be where they are cheapest, other nodes' as little as this
-        one's: nobody herds there.
+        one's: they do not herd there.
         """
         return poured(found, about(min(found), 0.0), rng)
 

@@ -1,9 +1,10 @@
-"""What a request is expected to cost at each candidate, in seconds, and who is near enough to the best.
+"""Costs: expected cost of a request at each candidate, in seconds, and the margin for near-best
+ones. Pure.
 
     cost = wait + 1.25 x what is not cached / prefill rate + pressure
 
 Every node computes this from numbers that are a little old in its own way. If all took the very best, all
-would take the same one: so whoever is about as good as the best may be taken, and "about" grows with the age
+would take the same one: so any candidate about as good as the best may be taken, and "about" grows with the age
 of what the engines said.
 """
 
@@ -28,13 +29,15 @@ TIE_SHARE_MAX: Final = 0.25
 
 
 def prompt_tokens(asked: Asked) -> int:
-    """Return how many tokens of the prompt are to be computed where nothing is cached, about where nobody counted."""
+    """Return how many tokens of the prompt are to be computed where nothing is cached; an estimate
+    from text without ids.
+    """
     tokens = asked.tokens
     return counted(asked.ids, asked.text) if tokens is None else tokens
 
 
 def counted(ids: Sequence[int], text: str) -> int:
-    """Return how many tokens a prompt has, about where nobody counted."""
+    """Return how many tokens a prompt has; an estimate from text without ids."""
     return len(ids) or len(text) // CHARACTERS_PER_TOKEN
 
 
@@ -46,23 +49,27 @@ def uncached(asked: Asked, pool: Pool, at: int, tokens: int) -> int:
 
 
 def waits(pool: Pool) -> list[float]:
-    """Return what each candidate costs any request."""
+    """Return each candidate's cost for any request, whatever its prompt."""
     return [one.base_s for one in pool.candidates]
 
 
 def cost(one: Candidate, tokens: int, overlap: float) -> float:
-    """Return what a prompt of so many tokens costs at one candidate, `overlap` of them being cached there."""
+    """Return the cost of a prompt of so many tokens at one candidate, `overlap` of them being
+    cached there.
+    """
     left = tokens - overlap
     return one.base_s + COMPUTED * left * one.prefill_s if left > 0 else one.base_s
 
 
 def costs(pool: Pool, tokens: int, overlaps: Sequence[float]) -> list[float]:
-    """Return what a prompt of so many tokens costs at each candidate, `overlaps` of them being cached there."""
+    """Return the cost of a prompt of so many tokens at each candidate, `overlaps` of them being
+    cached there.
+    """
     candidates, work = pool.candidates, COMPUTED * tokens
     found = [one.base_s + work * one.prefill_s for one in candidates]
     if overlaps is not pool.nothing:
         assert len(overlaps) == len(found)
-        # Few have anything of it, and nobody more than all.
+        # Few have anything of it, and none more than all.
         for at in compress(pool.places, overlaps):
             found[at] = cost(candidates[at], tokens, overlaps[at])
     return found
@@ -74,7 +81,9 @@ def added_s(one: Candidate, tokens: float) -> float:
 
 
 def about(best: float, age_s: float) -> float:
-    """Return what is about as good as `best`, of which an engine said `age_s` ago how busy it is."""
+    """Return the highest cost that is about as good as `best`, for an engine's load report `age_s`
+    old.
+    """
     share = min(TIE_SHARE_MAX, TIE_SHARE + TIE_SHARE_PER_S * max(age_s, 0.0))
     return best + max(TIE_S, share * best)
 
@@ -82,7 +91,9 @@ def about(best: float, age_s: float) -> float:
 def rate(
     asked: Asked, pool: Pool, found: Sequence[float], overlaps: Sequence[float], chosen: int
 ) -> None:
-    """Leave what all candidates cost in `asked.rated`, if somebody will ask why; nobody changes the lists any more."""
+    """Leave the costs of all candidates in `asked.rated`, if they are to be explained; the lists
+    are not changed any more.
+    """
     if asked.rated is not None:
         waits_s = [one.wait_s for one in pool.candidates]
         asked.rated.leave(pool.workers, found, waits_s, overlaps, chosen)

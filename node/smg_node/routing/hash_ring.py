@@ -1,4 +1,5 @@
-"""A circle of hashes on which every worker has many points, the same circle on every node.
+"""Hash ring: consistent hashing with weighted points of every worker, the same ring on every node.
+Pure.
 
 A key belongs to the worker of the first point at or after it. A worker that goes leaves its keys to
 its neighbours on the circle, each point's to the next point, and moves no other key.
@@ -36,7 +37,7 @@ class Ring:
             self._before = before._before
 
     def owner(self, digest: bytes) -> str:
-        """Return whose a key is, whether that worker can be chosen now or not."""
+        """Return the worker that owns a key, whether it can be chosen now or not."""
         return next(self.walk(digest))
 
     def walk(self, digest: bytes) -> Iterator[str]:

@@ -1,7 +1,8 @@
-"""What pairs of engines need beside a worker each: the number of their room, and who does not work with whom. Pure.
+"""Pair bans: prefill/decode pairs whose hand-overs fail are kept apart for a while; numbers of
+their rooms. Pure.
 
-A pair whose hand-overs fail says nothing of either of its engines: the network between them, or what one of them
-believes of the other, may be at fault. So neither breaker hears of it; when it happens again and again with the
+A pair whose hand-overs fail says nothing of either of its engines: the network between them, or one's record of
+the other, may be at fault. So neither breaker hears of it; when it happens again and again with the
 same two, these two are not put together for a while.
 """
 
@@ -21,7 +22,7 @@ PAIRS_MAX: Final = 4_096
 
 
 class PairBans:
-    """Which pairs failed lately, for all models of a node. Times are monotonic seconds."""
+    """Pairs that failed lately, for all models of a node. Times are monotonic seconds."""
 
     def __init__(self) -> None:
         self._failures: dict[tuple[str, str], list[float]] = {}
@@ -68,7 +69,8 @@ def room_number(
     partner_rank: int = 0,
     partner_ranks: int = 1,
 ) -> int:
-    """Return the number of a room, above 0: random, and such that both engines take it to the wanted ranks.
+    """Return a bootstrap room's number, above 0: random, and such that both engines take it to the
+    wanted ranks.
 
     Engines with data-parallel ranks give a pair's request to the rank `number modulo ranks`. Where both wishes
     cannot be met, that of the first engine is: its rank may hold the prompt.

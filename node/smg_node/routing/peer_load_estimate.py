@@ -1,7 +1,8 @@
-"""What other nodes sent to the workers and this one has not heard of yet, and how to choose in spite of it.
+"""Peer load estimate: work that other nodes have placed but not yet reported, and a choice that
+allows for it. Pure.
 
 What is known of the others is a little old: between two of their statements, and while those travel, they place
-requests by the same numbers. If everybody takes the best, the best gets everything for that long. So a node
+requests by the same numbers. If every node takes the best, the best gets everything for that long. So a node
 expects of the others what it does itself, in proportion to what they have open, and shares its own requests
 out as if all that work were poured into the workers with it, the emptiest first, until they stand at one level:
 
@@ -34,7 +35,7 @@ _GUESS: Final = 1.1
 
 
 class PeerLoadEstimate:
-    """How much work others place without this node's knowing, for one model."""
+    """Estimated work that other nodes placed since their last reports, for one model."""
 
     __slots__ = ("_at_s", "_due_s", "_per_s", "_ratio", "_rise_s")
 
@@ -101,7 +102,7 @@ def level(
 def drawn(found: Sequence[float], best: float, top: float, rng: Rng) -> int:
     """Return the same as `poured`, sooner where many can be drawn; `best` is the lowest cost.
 
-    Anybody is taken with the chance that his depth gives him beside the deepest; who is not taken is put back. That
+    A candidate is accepted with the chance that its depth has relative to the deepest; otherwise another one is drawn. That
     is the wanted distribution, in one look at a candidate instead of one at each (rejection sampling, von Neumann).
     """
     count, span = len(found), top - best
@@ -120,7 +121,7 @@ def poured(
 ) -> int:
     """Return an index, drawn by how far below `top` its cost lies; the lowest if none does.
 
-    `below` are those costs, for whoever has them already.
+    `below` are those costs, if the caller has them already.
     """
     if below is None:
         below = [cost for cost in found if cost < top]

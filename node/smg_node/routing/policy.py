@@ -1,4 +1,5 @@
-"""What a policy is: a pure rule that picks one of the candidates.
+"""Policy: interface of a pure rule that picks one of the candidates, and what it may look at of a
+request.
 
 A candidate has survived every filter (ready, not draining, serves the model), so a policy may pick
 any. All state a policy keeps is its own and small; time and chance are arguments. What nodes have to
@@ -22,11 +23,11 @@ CacheMode: TypeAlias = Literal["cost", "threshold"]
 
 
 class Asked(msgspec.Struct, eq=False):
-    """What a policy may look at of a request. Nobody changes it.
+    """View of a request for policies. Read-only.
 
     `key` is the routing key that its client chose, `caller` a digest of the credential it came with,
     `client` the address it came from; each may be empty. `ids` are the tokens of its (first) prompt,
-    `text` stands for them where nobody counts tokens. `beginning` is the same prompt as the prefix index
+    `text` stands for them where tokens are not counted. `beginning` is the same prompt as the prefix index
     looks it up, None where there is no index. `now_s` is the monotonic clock.
     """
 
@@ -48,13 +49,15 @@ class Policy(Protocol):
     """Picks a worker."""
 
     def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
-        """Return the index of the chosen one of `pool.candidates`."""
+        """Return the index of the chosen candidate in `pool.candidates`."""
         ...
 
 
 @runtime_checkable
 class Unchosen(Protocol):
-    """A policy to which the only candidate there is may be told instead of asked for: it costs less."""
+    """A policy that may be told of the only candidate instead of being asked for it: it costs
+    less.
+    """
 
     def only(self, model: str, one: Candidate, tokens: int, overlap: float, now_s: float) -> float:
         """Note what `choose` would, had it chosen; return what a prompt of so many tokens costs there, in seconds."""
@@ -62,11 +65,11 @@ class Unchosen(Protocol):
 
 
 class Beginning(Protocol):
-    """One prompt before the prefix index; worked out when it is first asked for, and kept."""
+    """Lookup of one prompt in the prefix index; worked out when it is first asked for, and kept."""
 
     @property
     def blocks(self) -> int:
-        """How many whole blocks it has: without one, nobody has anything of it."""
+        """Number of its whole blocks: without one, no worker has anything of it."""
         ...
 
     def overlaps(self, pool: Pool) -> Sequence[float]:
@@ -84,15 +87,15 @@ class Beginning(Protocol):
         """Return how many tokens of the prompt each rank of a worker need not compute, weighed as `overlaps`.
 
         A rank that is not named has nothing of it, as far as that is known of a rank: what is known of the worker
-        as a whole lies on one of them, and nobody knows which.
+        as a whole lies on one of them, and it is not known on which.
         """
         ...
 
 
 class Bindings(Protocol):
-    """Which worker a key keeps, where that does not follow from the ring; the same on all nodes soon.
+    """Worker of each key that does not follow from the ring; the same on all nodes soon.
 
-    A key is the 16 hex digits of `routing.keys.sticky_id`.
+    A key is the 16 hex digits of `routing_keys.sticky_id`.
     """
 
     def worker_of(self, key: str) -> str | None:
@@ -118,7 +121,7 @@ class Bindings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PolicyOptions:
-    """What policies may be told; see the knobs of `routing`. `node` is the name of this one."""
+    """Options of policies; see the knobs of `routing`. `node` is the name of this one."""
 
     load_factor: float = 1.25
     prefix_tokens: int = 256
@@ -140,7 +143,7 @@ def _unsaid(words: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PolicyParts:
-    """What a policy is made of. `named` makes another one, for a policy that asks one in turn.
+    """Parts to build a policy from. `named` makes another one, for a policy that asks one in turn.
 
     `warn` takes a sentence for the operator: a policy says each of its own only once.
     """

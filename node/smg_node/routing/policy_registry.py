@@ -1,4 +1,4 @@
-"""Every policy by name; the built-ins enter by the same door as anyone's."""
+"""Policy registry: every policy by name, built-in or from a plug-in, made when first wanted."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -89,7 +89,7 @@ class Policies:
         return factory(parts if self._warn is None else replace(parts, warn=self._warn))
 
     def retune(self, options: PolicyOptions, *, sticky: bool) -> None:
-        """Go by other numbers from now on; what a policy had counted begins anew then."""
+        """Take new options; what a policy had counted begins anew then."""
         if (options, sticky) != (self._options, self._sticky):
             self._options, self._sticky = options, sticky
             self._made.clear()

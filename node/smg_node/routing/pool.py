@@ -1,4 +1,6 @@
-"""Who may be chosen for one model, and who else serves it; the ground every policy stands on."""
+"""Pool: candidates of one routing decision, with their load figures, and all workers of the model
+on the ring.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -35,7 +37,7 @@ class Candidate(Protocol):
 
     @property
     def weight(self) -> float:
-        """How much it can take beside others; above 0, 1 is usual."""
+        """Its capacity relative to others; above 0, 1 is usual."""
         ...
 
     @property
@@ -50,7 +52,9 @@ class Candidate(Protocol):
 
     @property
     def base_s(self) -> float:
-        """Both of these together: what it costs any request, whatever that has to compute."""
+        """Sum of the wait and the pressure: its cost for any request, whatever has to be
+        computed.
+        """
         ...
 
     @property
@@ -65,12 +69,12 @@ class Candidate(Protocol):
 
     @property
     def capacity(self) -> int:
-        """How many requests it runs at once; at least 1."""
+        """Number of requests it runs at once; at least 1."""
         ...
 
     @property
     def sampled_s(self) -> float:
-        """As of when its engine last said how busy it is, monotonic seconds; minus infinity without that."""
+        """Time of its engine's last load report, monotonic seconds; minus infinity without one."""
         ...
 
     @property
@@ -84,8 +88,8 @@ class Pool:
 
     `known` is every worker of the model with its weight, sorted, whether it can be chosen now or not: where a
     key belongs does not change because a worker is away for a moment. `workers` are the ids of the candidates,
-    `places` their numbers. After `fresh_until_s` none of them fills a cache that began empty. `nothing` is how much they have cached of a prompt that nobody has: the same object
-    each time, so that it is known at a glance.
+    `places` their numbers. After `fresh_until_s` none of them fills a cache that began empty. `nothing` is how much they
+    have cached of a prompt that none of them has: the same object each time, so that it is known at a glance.
     """
 
     __slots__ = (

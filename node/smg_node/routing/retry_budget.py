@@ -1,4 +1,5 @@
-"""Whether a failed call may be tried again, and after how long.
+"""Retry budget: limits retries of failed calls to a share of requests, with full-jitter backoff
+between them. Pure.
 
 Retries help against one bad worker and hurt when all are full: each of them is more load. So they have a
 budget, a share of what clients ask for plus a few a second, and where it is used up an error goes to the
@@ -22,7 +23,7 @@ LATE_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class RetryOptions:
-    """How often a call is made in all, what retries may cost, and the pauses before them, in seconds.
+    """Limit of attempts in all, the retry budget, and the pauses before retries, in seconds.
 
     `continuations` is how often an answer that has begun goes on elsewhere.
     """
@@ -37,7 +38,7 @@ class RetryOptions:
 
 
 class RetryBudget:
-    """What retries of one model may cost: `share` of the requests of the last `window_s`, and a floor."""
+    """Retry budget of one model: `share` of the requests of the last `window_s`, and a floor."""
 
     def __init__(
         self, share: float = 0.2, floor_per_s: float = 3.0, window_s: float = 10.0
@@ -91,7 +92,7 @@ class RetryBudgets:
         """Return the budget of a served model, by its own name and not an alias."""
         found = self._budgets.get(model)
         if found is None:
-            # A new model is seldom: the time to drop those that nobody serves any more.
+            # A new model is seldom: the time to drop those that are not served any more.
             self._budgets = {
                 name: budget for name, budget in self._budgets.items() if self._known(name)
             }
@@ -110,7 +111,7 @@ class RetryBudgets:
         return budget
 
     def retune(self, options: RetryOptions) -> None:
-        """Go by other numbers from now on; the window stays what it was."""
+        """Take new options; the window stays what it was."""
         self.options = options
         for budget in self._budgets.values():
             budget.share, budget.floor_per_s = options.share, options.floor_per_s

@@ -1,4 +1,6 @@
-"""What requests have in common, as eight bytes: the same on every node, of every version."""
+"""Routing keys: 8-byte digests of keys and prompt prefixes, the same on every node and in every
+version. Pure.
+"""
 
 from array import array
 from collections.abc import Sequence
@@ -14,7 +16,7 @@ PREFIX_CHARACTERS: Final = 1024
 
 
 def key_digest(key: str, *, model: str, tenant: str = "") -> bytes:
-    """Return where the key of a tenant lies among those of a model. Lengths keep the parts apart."""
+    """Return the digest of a tenant's routing key for a model. Lengths keep the parts apart."""
     whole = f"{len(tenant)}:{tenant}{len(model)}:{model}{key}"
     # A client's key may hold what is no Unicode; it still has to be the same key on every node.
     return blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=8).digest()

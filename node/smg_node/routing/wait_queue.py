@@ -1,4 +1,5 @@
-"""Who waits for a worker, and who is next: a line with four classes. Pure.
+"""Wait queue: requests of one model waiting for a worker, in four priority classes with aging.
+Pure.
 
     class        places   waits at most   lifted after
     system           64            30 s            5 s
@@ -6,13 +7,13 @@
     default         512            60 s           30 s
     bulk          1,024           300 s          120 s
 
-The more urgent class goes first; within a class, who came first. Whoever has waited for long is *lifted*: every
-fifth who is called is one of those, the one who has waited longest for its class. So nobody starves where urgent
-work never ends, and however much work of a lower class waits, four of five who are called are the most urgent.
+The more urgent class goes first; within a class, the first that came. A request that has waited for long is *lifted*:
+every fifth that is called is one of those, the one that has waited longest for its class. So none starves where urgent
+work never ends, and however much work of a lower class waits, four of five that are called are the most urgent.
 
 A class whose places are all taken refuses at once, with the time after which there should be room again: as long
-as those before it need at the speed of the last ten seconds. Who is next is taken out of the line; if no worker
-suits that one it goes back to where it stood. All of it costs O(log n).
+as those before it need at the speed of the last ten seconds. The next one is taken out of the queue; if no worker
+suits it, it goes back to where it stood. All of it costs O(log n).
 """
 
 from collections.abc import Mapping
@@ -35,7 +36,9 @@ _GONE_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class ClassOptions:
-    """What one class may have: how many wait, how long each, and after how long each is lifted (above 0)."""
+    """Limits of one class: how many wait, how long each, and after how long each is lifted (above
+    0).
+    """
 
     places: int
     timeout_s: float
@@ -52,7 +55,7 @@ DEFAULTS: Final[Mapping[Priority, ClassOptions]] = {
 
 @dataclass(frozen=True, slots=True)
 class QueueOptions:
-    """What each class may have; see the knobs of `queue`."""
+    """Limits of each class; see the knobs of `queue`."""
 
     classes: Mapping[Priority, ClassOptions] = field(default_factory=lambda: DEFAULTS)
 
@@ -68,7 +71,9 @@ class LineFull(Exception):  # noqa: N818 (it says what is so; the caller makes a
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """One who waits, until `until_s`. Times are monotonic seconds; `number` grows with each ticket of a line."""
+    """One waiting request, until `until_s`. Times are monotonic seconds; `number` grows with each
+    ticket of a queue.
+    """
 
     rank: Priority
     number: int
@@ -78,7 +83,9 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class ClassCounts:
-    """What became of those who entered a class, and how many wait now. `waited_s` is the sum of those served."""
+    """Outcomes of the requests that entered a class, and how many wait now. `waited_s` is the sum
+    of those served.
+    """
 
     waiting: int
     entered: int
@@ -117,7 +124,7 @@ class _Class:
 
 
 class WaitQueue:
-    """Those who wait for a worker of one model."""
+    """Requests that wait for a worker of one model."""
 
     def __init__(self, options: QueueOptions | None = None) -> None:
         classes = (options or QueueOptions()).classes
@@ -140,7 +147,7 @@ class WaitQueue:
         """Return a ticket at the end of its class; LineFull if all places are taken."""
         mine = self._classes[rank]
         if mine.waiting >= mine.options.places:
-            # Whose time is up may not have noticed yet; the place is free all the same.
+            # One whose time is up may not have left yet; its place is free all the same.
             self._expire_late(now_s)
         if mine.waiting >= mine.options.places:
             mine.refused += 1
@@ -153,7 +160,9 @@ class WaitQueue:
         return ticket
 
     def next(self, now_s: float) -> Ticket | None:
-        """Take out who is next; None if nobody waits. Those whose time is up are left to `expired`."""
+        """Take out the next one; None if none waits. Those whose time is up are left to
+        `expired`.
+        """
         urgent: Ticket | None = None
         lifted: Ticket | None = None
         longest = 1.0
@@ -184,7 +193,7 @@ class WaitQueue:
         return lifted
 
     def back(self, ticket: Ticket, now_s: float) -> None:
-        """Put one whom `next` took out, and who found no worker, back to where it stood."""
+        """Put one that `next` took out, and that found no worker, back to where it stood."""
         assert ticket.number not in self._standing
         mine = self._classes[ticket.rank]
         mine.served -= 1
@@ -193,7 +202,9 @@ class WaitQueue:
         self._stand(ticket)
 
     def leave(self, ticket: Ticket) -> None:
-        """Let one go who does not want to wait any more; harmless for one who does not stand here."""
+        """Remove one that does not want to wait any more; harmless for one that is not in the
+        queue.
+        """
         if ticket.number in self._standing:
             self._take(ticket).left += 1
 
@@ -213,7 +224,7 @@ class WaitQueue:
     # ── Questions ────────────────────────────────────────────────────────────
 
     def next_s(self) -> float:
-        """Return when the next one's time is up; infinity if nobody waits."""
+        """Return when the next one's time is up; infinity if none waits."""
         ends = self._ends
         while ends and ends[0][1] not in self._standing:
             heappop(ends)
@@ -236,7 +247,7 @@ class WaitQueue:
         return {rank: each.counts() for rank, each in self._classes.items()}
 
     def retune(self, options: QueueOptions) -> None:
-        """Go by other numbers from now on; those who wait keep the time they were given."""
+        """Take new options; waiting requests keep the time they were given."""
         for rank, each in self._classes.items():
             each.options = options.classes[rank]
 
@@ -261,7 +272,7 @@ class WaitQueue:
         self._late.append(ticket)
 
     def _first(self, each: _Class, now_s: float) -> Ticket | None:
-        """Return who of a class came first and has time left."""
+        """Return the first of a class that has time left."""
         heap = each.heap
         while heap:
             ticket = self._standing.get(heap[0])
@@ -273,7 +284,7 @@ class WaitQueue:
         return None
 
     def _tidy(self, mine: _Class) -> None:
-        """Keep the heaps in proportion to those who wait."""
+        """Keep the heaps in proportion to the number of waiting requests."""
         if len(mine.heap) > 2 * mine.waiting + _GONE_MAX:
             mine.heap = [number for number in mine.heap if number in self._standing]
             heapify(mine.heap)

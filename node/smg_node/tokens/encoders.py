@@ -1,4 +1,5 @@
-"""Text to ids, by the reference library or by a faster one. Safe to share between threads.
+"""Encoders: text to token ids, by the reference library `tokenizers` or by `fastokens`. Safe to
+share between threads.
 
 Both release the interpreter while they work. `tokenizers.Tokenizer.encode` does not, and stops every
 other thread of the process for as long as a prompt takes; it is never called.

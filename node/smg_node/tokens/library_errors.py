@@ -1,6 +1,7 @@
-"""The one door to compiled tokenizer libraries: whatever they throw becomes one SmgError.
+"""Library errors: turns exceptions and Rust panics of compiled tokenizer libraries into one
+SmgError.
 
-They are given files and texts that strangers wrote. Each raises its own exceptions, and a Rust panic
+They are given files and texts from untrusted sources. Each raises its own exceptions, and a Rust panic
 arrives as a `BaseException` that no `except Exception` would see.
 """
 

@@ -1,4 +1,4 @@
-"""A loaded tokenizer: an encoder, a speller, and what the files around them say."""
+"""Loaded tokenizer: an encoder, a speller and the vocabulary facts of the files, put together."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ class Speller(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """How a tokenizer came to be, for logs. A `why` is "" where the first choice was taken."""
+    """Result of loading a tokenizer, for logs. A `why` is "" where the first choice was taken."""
 
     encoder: str
     why_encoder: str
@@ -47,7 +47,7 @@ class LoadReport:
 
 @dataclass(frozen=True, slots=True)
 class Borders:
-    """Where a text may be cut so that its pieces encode to the ids of the whole.
+    """Places where a text may be cut so that its pieces encode to the ids of the whole.
 
     `tokens` are all the added tokens that cut; empty where cutting is not safe, and `why_not` says
     what stands against it.
@@ -59,7 +59,9 @@ class Borders:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What the files say: roles, special ids, ends of text. `size` is one more than the largest id."""
+    """Vocabulary facts from the files: roles, special ids, ends of text. `size` is one more than
+    the largest id.
+    """
 
     size: int
     special_ids: frozenset[int]
@@ -107,7 +109,9 @@ class LoadedTokenizer:
         self.faster: Callable[[], tuple[Encoder | None, str]] | None = None
 
     def take(self, encoder: Encoder | None, why_encoder: str) -> None:
-        """Encode with `encoder` from now on, made by `faster`; as before where it made none, for this reason. In any thread."""
+        """Encode with `encoder` from now on, made by `faster`; without one go on as before, for
+        this reason. In any thread.
+        """
         if encoder is not None:
             self.encoder, self.source, self.encode = encoder.name, encoder, encoder.encode
         self.report = replace(self.report, encoder=self.encoder, why_encoder=why_encoder)

@@ -1,4 +1,4 @@
-"""The front door of this room: a bundle of files in, a tokenizer out."""
+"""Loader of tokenizers: makes a tokenizer from a bundle of files, whatever their format."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,6 @@
-"""What a tokenizer is to this house, whichever library is behind it."""
+"""Tokenizer: interface of encoding, decoding and incremental detokenizing, independent of the
+library.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -20,7 +22,8 @@ class Detokenizer(Protocol):
 
     @property
     def alone(self) -> Sequence[str | None] | None:
-        """What each id prints if it comes next, whatever stands around it; None for one that `feed` has to be asked for.
+        """Text of each id if it comes next, whatever stands around it; None for one that needs
+        `feed`.
 
         No such table where something is held, or there never is one. It stays right until `feed` is called.
         """

@@ -1,9 +1,10 @@
-"""What a template does with message content, read from its syntax tree.
+"""Content format: whether a template treats message content as a string or as parts, from its
+syntax tree. Pure.
 
 A template that loops over `message.content` wants a list of parts; one that concatenates it wants a
 string. Content travels under other names, so names are followed: `{% set content = message.content %}`,
 a loop variable, and a macro's parameter where the macro is called with content. Following is by name
-and without regard to order, which errs towards finding a loop; `facts` then asks the template itself.
+and without regard to order, which errs towards finding a loop; `template_facts` then renders the template itself.
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ _ROUNDS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a syntax tree tells.
+    """Findings of a syntax tree.
 
     `loops` is whether it goes through the parts of some content, `asks` whether it looks if content
     is a string first. `words` are all names and strings in it: keys it may look up, roles it knows.
@@ -29,7 +30,7 @@ class Reading:
 
 
 def read_template(tree: nodes.Template) -> Reading:
-    """Return what `tree` does with content."""
+    """Return how `tree` uses content."""
     aliases = _aliases(tree)
     return Reading(
         loops=any(_content(loop.iter, aliases) for loop in tree.find_all(nodes.For))

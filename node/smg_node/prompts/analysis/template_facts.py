@@ -1,4 +1,4 @@
-"""What is to be known about a template before messages are put into it, found by asking it.
+"""Template facts: message form that a template wants, found by rendering small conversations.
 
 A template does not say whether it wants content as a string or as parts, call arguments as an object
 or as text, or what it prints for an assistant that only called a tool. Of the published templates that
@@ -47,7 +47,7 @@ _TOOL: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class TemplateFacts:
-    """How one template wants its messages.
+    """Form in which one template wants its messages.
 
     `content` is the form of text-only content, `takes_parts` whether a list of parts comes out
     unharmed as well. `empty` stands for the content of an assistant that said nothing. Thoughts go under every
@@ -121,7 +121,8 @@ class _Probe:
         self._given_up = False
 
     def asked(self, variables: Mapping[str, Any]) -> str | None:
-        """Return what the template prints for a question with these variables, or None if it fails.
+        """Return the text that the template prints for a question with these variables, or None if
+        it fails.
 
         The question is asked behind a system message and without one, as some templates tell their model
         how to think only in one of the two.
@@ -134,7 +135,7 @@ class _Probe:
     def text(
         self, messages: list[dict[str, Any]], more: Mapping[str, Any] = MappingProxyType({})
     ) -> str | None:
-        """Return what the template prints for `messages`, or None if it fails."""
+        """Return the text that the template prints for `messages`, or None if it fails."""
         if self._given_up:
             return None
         has_tools = any("tool_calls" in message for message in messages)

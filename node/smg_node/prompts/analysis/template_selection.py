@@ -1,4 +1,5 @@
-"""Which chat template a model has, and which of several a request takes.
+"""Template selection: finds the chat templates of a model, and chooses one of them for a request.
+Pure.
 
 In this order: what the operator configured; `chat_template.jinja` beside the checkpoint; the tokenizer
 configuration, one text or a list of named ones; the old `chat_template.json`. Further named templates

@@ -1,4 +1,5 @@
-"""Finding out how a template is told to think, by asking it.
+"""Thinking switch: finds the variable that turns a template's reasoning on, off or to a level, by
+test renders.
 
 Templates read one of a dozen variables, each with its own words, and nothing says which. So a template is
 rendered with every value of those it reads; a variable that changes nothing is no switch, whatever its

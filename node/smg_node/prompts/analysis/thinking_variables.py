@@ -1,4 +1,5 @@
-"""How a model's template is told to think, and what a request's wish becomes.
+"""Thinking variables: template variables for a request's reasoning settings, by the template's
+switch. Pure.
 
 What the client sets itself, as a variable of the template, is never replaced. A wish that cannot be honoured
 is no error: the nearest that can be is done, and that is said.
@@ -21,7 +22,7 @@ ADAPTIVE: Final = "adaptive"
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """How one template is told to think, and how much.
+    """Variables that turn a template's reasoning on and off, and its levels.
 
     `key` is the variable that takes `on` and `off`, "" if there is none; where `off` is None it cannot be turned
     off. `level_key` takes `levels`, the least first; it may be the same. `default` is what happens where nothing

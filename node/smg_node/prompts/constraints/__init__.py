@@ -1,1 +1,3 @@
-"""Constraints."""
+"""Constraints: checks of JSON Schemas, regular expressions and grammars before they reach an
+engine. Pure.
+"""

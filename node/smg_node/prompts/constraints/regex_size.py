@@ -1,4 +1,5 @@
-"""How large the automaton of a regular expression would be, and whether it is one at all.
+"""Regex size: number of automaton states of a regular expression, or the reason it cannot be
+followed. Pure.
 
 Engines turn a pattern into states; a pattern of twenty characters can ask for a million of them, and
 none of the engines bounds that for us. So a pattern is read here, never matched: counted repeats are

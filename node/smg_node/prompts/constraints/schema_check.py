@@ -1,4 +1,4 @@
-"""Whether a JSON Schema is one that an engine can be sent.
+"""Schema check: bounds and validity of a JSON Schema before an engine gets it. Pure.
 
 Bounded in depth and size, no references out of it, none in a circle, keywords of the right shape; and,
 where `jsonschema_rs` is installed (the extra `grammar`), valid by its own meta-schema. Nothing is ever
@@ -25,7 +25,7 @@ _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class SchemaError(ValueError):
-    """A schema that is none; `path` leads to the place, from the schema's root."""
+    """A schema that is not valid; `path` leads to the place, from the schema's root."""
 
     def __init__(self, message: str, path: str) -> None:
         super().__init__(message)

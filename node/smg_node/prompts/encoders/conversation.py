@@ -1,4 +1,6 @@
-"""What an encoder is given: one conversation in the form of a chat template's variables."""
+"""Conversation: input of an encoder: one conversation in the form of a chat template's variables.
+Pure.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +18,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Messages, and what is to be known beside them.
+    """Messages, and the template variables beside them.
 
     `tools` are in OpenAI's form. `prompted`: the model is to answer; `continued`: it goes on with the last
     message. `variables` are all that a template would see.
@@ -52,7 +54,7 @@ def thought_of(message: Message) -> str:
 
 
 def is_result(message: Message) -> bool:
-    """Whether the message is what a call came back with."""
+    """Return whether the message is the result of a call."""
     return message["role"] in ("tool", "function")
 
 
@@ -63,7 +65,7 @@ def last_asked(messages: Sequence[Message], *roles: str) -> int:
 
 
 def called(messages: Sequence[Message], at: int) -> str:
-    """Return the name of the function that the result at `at` is of; RefusedError if nobody knows.
+    """Return the name of the function that the result at `at` is of; RefusedError if it is unknown.
 
     By the id of the call, by its own name, or by its place among the results behind the calls.
     """

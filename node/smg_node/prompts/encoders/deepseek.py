@@ -1,4 +1,4 @@
-"""Prompts of DeepSeek V3.2 and V4: roles as tokens, thoughts between tags, calls in DSML.
+"""DeepSeek V3.2 and V4 prompts: roles as tokens, thoughts between tags, calls in DSML. Pure.
 
 A turn of the assistant begins with what closes or opens its thought: the closer alone where it is not to
 think, or where what it thought is forgotten. V3.2 forgets what was thought before the user's last word; V4

@@ -1,4 +1,6 @@
-"""What DeepSeek's models were trained to be told of tools and effort, word for word; `{tools}` is where the schemas go."""
+"""DeepSeek texts about tools and effort, word for word as its models were trained; `{tools}` is
+where the schemas go.
+"""
 
 from typing import Final
 

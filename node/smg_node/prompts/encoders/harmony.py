@@ -1,6 +1,6 @@
-"""Prompts of gpt-oss: messages with a header, functions as types of TypeScript.
+"""Harmony prompts of gpt-oss: messages with a header, functions as types of TypeScript. Pure.
 
-System says who the model is, what day it is, how much to think and which channels there are; what others call
+The system message holds the model's identity, the date, the reasoning effort and the channels; what other APIs call
 the system message is the developer's. Thoughts before the last answer are forgotten, those since then are
 kept: they belong to a task that is still under way. A call and its result stand together, for the model
 makes one call at a time.

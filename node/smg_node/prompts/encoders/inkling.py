@@ -1,4 +1,6 @@
-"""Prompts of Inkling: messages that begin with a token for their author and one for what they hold."""
+"""Inkling prompts: messages that begin with a token for their author and one for what they hold.
+Pure.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final

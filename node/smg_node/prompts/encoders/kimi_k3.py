@@ -1,4 +1,4 @@
-"""Prompts of Kimi K3: elements whose brackets are tokens, with attributes in quotes."""
+"""Kimi K3 prompts: elements whose brackets are tokens, with attributes in quotes. Pure."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -83,7 +83,7 @@ def _encode(conversation: Conversation) -> Iterator[str]:
 
 
 def _wishes(conversation: Conversation) -> Iterator[str]:
-    """Yield what the answer is to be, as the last word before it."""
+    """Yield the requested form of the answer, as the last text before it."""
     choice = conversation.set("tool_choice")
     if isinstance(choice, str) and choice in _CHOICES:
         body = f"The system is invoked with `tool_choice={choice}`.\n{_CHOICES[choice]}"

@@ -1,4 +1,6 @@
-"""Functions as a namespace of TypeScript types, which is how some models were told of them."""
+"""TypeScript declarations of functions, a namespace of types, as some models are told of their
+tools. Pure.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,1 +1,3 @@
-"""Jinja."""
+"""Jinja chat templates: sandboxed, metered template engine, and prompt skeletons found by symbolic
+runs.
+"""

@@ -1,8 +1,9 @@
-"""One chat template, compiled once, rendered within limits.
+"""Chat template: one Jinja template, compiled once, rendered within limits of work, memory and
+time.
 
 `ChatTemplate` takes any text. What comes out of `render` is the text the reference implementation
 would print, or a `TemplateError`; never another exception, and never more work, memory or time than
-`TemplateLimits` allow. Everything a template does is paid for while it does it (see `rewrite`), so a
+`TemplateLimits` allow. Everything a template does is paid for while it does it (see `meter_injection`), so a
 template that loops without printing stops as surely as one that prints too much.
 """
 
@@ -46,7 +47,7 @@ class TemplateError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TemplateLimits:
-    """What one template may be and do; sizes in UTF-8 bytes.
+    """Limits of one template and its renders; sizes in UTF-8 bytes.
 
     `nodes_max` bounds the syntax tree, and with it the time to compile: 1 s for about 25,000 nodes.
     Chat templates have one node for every 8 to 12 bytes.
@@ -135,7 +136,7 @@ class ChatTemplate:
             # The error is kept until it is told; what the template had made by then is not.
             clear_frames(error.__traceback__)
             raise TemplateError(error.reason, f"the chat template was stopped: {error}") from error
-        # A door: a template is a program of someone else's; whatever it raises is its failure.
+        # A door: a template is untrusted code; whatever it raises is its failure.
         except Exception as error:
             where = self._line(error)
             clear_frames(error.__traceback__)
@@ -144,7 +145,8 @@ class ChatTemplate:
             ) from error
 
     def trace(self, variables: Mapping[str, Any], notes: Notes, dates: Dates) -> Form | None:
-        """Return the form of what is printed for variables with unseen texts in them, None if it has none.
+        """Return the skeleton of what is printed for variables with symbolic texts in them, None if
+        it has none.
 
         `notes` are of these texts. It ends sooner or later as `render` does.
         """

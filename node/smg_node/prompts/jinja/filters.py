@@ -1,4 +1,4 @@
-"""The filters a chat template may use, each paying for what it makes.
+"""Filters of chat templates: a closed list, each paying the meter for what it makes.
 
 The names are those of the reference environment, less the ones no prompt needs and that are hard to
 bound or that ask for chance: random, pprint, urlize, wordwrap, striptags, xmlattr, filesizeformat.

@@ -1,4 +1,4 @@
-"""Remembers what tools look like as JSON.
+"""JSON cache: texts of tool definitions written as JSON before.
 
 Most requests of an agent carry the same tools, and writing them out is most of what rendering costs
 then: 9 us a tool, 33 if it is indented. The key is the tool itself, encoded by a faster writer.

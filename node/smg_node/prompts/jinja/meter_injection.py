@@ -1,4 +1,4 @@
-"""Puts the meter into a parsed template.
+"""Meter injection: rewrites a parsed template so that loops, calls and output pay the meter.
 
 After this pass a template pays for every turn of a loop, every call of a macro, everything it prints,
 and every concatenation and slice; and nothing that could hold itself twice is compared or hashed

@@ -1,4 +1,5 @@
-"""The calls that `rewrite` puts into a template so that everything it does is paid for.
+"""Metered operations: the filters that `meter_injection` puts into a template so that everything it
+does is paid for.
 
 They are filters only because that is the one thing Jinja lets a tree be extended with; their names
 start with an underscore, and a template that uses one itself merely pays twice.

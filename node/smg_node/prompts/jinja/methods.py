@@ -1,4 +1,4 @@
-"""The methods of texts, lists and dicts that a template may call, and what they may make.
+"""Methods of texts, lists and dicts that a template may call, and the limits of what they may make.
 
 A closed list: what is not here cannot be reached. Methods that can make something much larger than
 what they are given are asked for the size first.
@@ -53,7 +53,7 @@ Guard = Callable[[Meter, Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
 class GuardedMethod:
-    """A method of a text, together with the question how large its result would be."""
+    """A method of a text whose result's size is checked before it is called."""
 
     __slots__ = ("_guard", "_text")
 

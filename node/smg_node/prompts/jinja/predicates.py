@@ -1,4 +1,4 @@
-"""The tests (`is …`) a chat template may use: those of the reference.
+"""Predicates: the tests (`is …`) of a chat template, those of the reference environment.
 
 The comparing ones weigh both sides first; the arithmetic ones take numbers only, because `%` on a text
 is formatting.

@@ -1,8 +1,9 @@
-"""What a template prints for every conversation of one form, found by running it once.
+"""Prompt skeleton: fixed text around the messages for one form of conversation, found by one
+symbolic run.
 
-A conversation's form is who speaks, in which order. For most templates the prompt is then the same words around
+A conversation's form is its roles, in their order. For most templates the prompt is then the same words around
 the texts of the messages, whatever they are: rendering is joining, 1 us where the template takes 9 to 60. Which
-words, and what must be true of the texts for it, a run with unseen texts tells (`tracing`). It is exact by
+words, and what must be true of the texts for it, a run with symbolic texts tells (`symbolic_run`). It is exact by
 construction: such a run can print nothing and go no way that depends on a text other than as written down. On
 top of that its text must be the one that was really rendered, or the form is not used.
 """
@@ -77,7 +78,7 @@ class Form:
 
     @property
     def words(self) -> int:
-        """How many characters stand around the texts."""
+        """Number of characters around the texts."""
         return sum(map(len, self.pieces))
 
     def text(self, texts: Sequence[str], today: Any) -> str | None:
@@ -119,7 +120,7 @@ class Forms:
     def plain_text(self, turns: Sequence[Turn], now_ms: Callable[[], int]) -> str | None:
         """Return what `text` does for turns that are nothing but a plain role and a string, with an answer begun.
 
-        Whoever asks knows that of each of them. The time is asked for if a template is, and once.
+        The caller knows that of each of them. The time is asked for if a template is, and once.
         """
         texts = list(map(_content_of, turns))
         roles = tuple(map(_role_of, turns))
@@ -168,7 +169,9 @@ class _Variants:
 
 
 def form_of(prompt: ChatPrompt) -> tuple[Key, list[str]] | None:
-    """Return a conversation's form and its texts; None where there is more to it than who says what."""
+    """Return a conversation's form and its texts; None where there is more to it than roles and
+    strings.
+    """
     turns = prompt.turns
     if (
         prompt.tools
@@ -202,7 +205,9 @@ def form_of(prompt: ChatPrompt) -> tuple[Key, list[str]] | None:
 
 
 def _told(prompt: ChatPrompt) -> tuple[Any, ...] | None:
-    """Return what the template is told besides the conversation, so that only the same is equal; None if it is long."""
+    """Return the template's variables besides the conversation, so that only the same is equal;
+    None if it is long.
+    """
     kwargs = prompt.kwargs
     if len(kwargs) > _TOLD_MAX:
         return None

@@ -1,4 +1,4 @@
-"""What one render may still spend: work, memory and time, counted as it goes.
+"""Render budget: meter of work, memory and time that one render may still spend.
 
 Work is one number. Every loop turn, macro call and operation that can make something large pays for
 it *before or as* it is made, in units of about one byte; so the sum bounds both the memory that can
@@ -60,7 +60,7 @@ class Meter:
             self.look(amount)
 
     def look(self, amount: int) -> None:
-        """Check every limit now; `amount` is what the present operation makes."""
+        """Check every limit now; `amount` is the size of what the present operation makes."""
         if amount > self.value_max:
             self.refuse_size()
         if self.left < 0:

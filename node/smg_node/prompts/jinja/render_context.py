@@ -1,4 +1,4 @@
-"""The variables of one render, and the meter it runs on."""
+"""Render context: the variables of one render, and the meter it runs on."""
 
 from collections.abc import Mapping
 from typing import Any

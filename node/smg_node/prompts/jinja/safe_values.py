@@ -1,4 +1,4 @@
-"""What a template may print, compare and hash, and what that costs.
+"""Safe values: weighs containers as trees before a template prints, compares or hashes them.
 
 A template can build a list that holds another list twice, forty times over: it takes forty steps and
 a kilobyte, but printing, comparing or hashing it visits 2^40 elements inside the interpreter, where
@@ -28,7 +28,7 @@ _SMALL: Final = 4096
 
 
 class UnprintableError(TypeError):
-    """The template prints something that has no text: a macro, a generator, a namespace."""
+    """The template prints a value that has no text: a macro, a generator, a namespace."""
 
 
 def weigh(meter: Meter, value: Any, *, printing: bool = False) -> int:

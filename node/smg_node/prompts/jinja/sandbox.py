@@ -1,9 +1,9 @@
-"""The environment chat templates are compiled and run in.
+"""Sandbox: Jinja environment of chat templates, with closed lists of attributes and callables.
 
 It behaves as the reference one does (block trimming, loop controls, the generation tag, plain JSON)
 and gives a template nothing that it could harm the node with. On top of Jinja's own immutable sandbox
 every attribute comes from a closed list, every call from a closed list of callables, and whatever can
-make a large thing out of a small one is paid for first; see `rewrite` and `meter`. The accesses that
+make a large thing out of a small one is paid for first; see `meter_injection` and `render_budget`. The accesses that
 every template makes by the dozen, items of a dict by attribute, take a short way that Jinja's sandbox
 does not have: it looks for an attribute first and pays for the exception.
 """
@@ -61,7 +61,7 @@ class Today:
 
 
 class Moment:
-    """`Today` of a moment that is only looked at if somebody asks; in milliseconds since 1970."""
+    """`Today` of a moment that is converted on first use only; in milliseconds since 1970."""
 
     __slots__ = ("_now_ms",)
 

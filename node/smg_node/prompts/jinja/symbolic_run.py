@@ -1,8 +1,8 @@
-"""The environment in which a compiled template is run once with texts it cannot see.
+"""Symbolic run: environment in which a compiled template runs once with texts it cannot see.
 
 The same compiled code runs as for any prompt. What it asks its environment for (attributes, items, calls, filters,
 tests, joining) comes from here, and is the ordinary thing for ordinary values. Where an unseen text is among the
-values, only what is listed here is done; everything else ends the run. See `unseen`.
+values, only what is listed here is done; everything else ends the run. See `symbolic_text`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -88,7 +88,7 @@ class _Method:
 
 
 class TracingEnvironment(ChatEnvironment):
-    """What a run with unseen texts is given; one for each run."""
+    """Environment of a run with symbolic texts; one for each run."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,9 @@
-"""Values that a template may print and put together, but not look at without that being written down.
+"""Symbolic text: stands for a message's text in one run, and records every operation and question.
+Pure.
 
 A template is run once with such values in the places of the texts of messages. Whatever it does with one is
 either known here, and noted (is it empty, does it contain this word), or it is an `UntraceableError`: nothing
-about a text can become part of what is printed, or of which way is taken, behind our back. An `SymbolicText` is no
+about a text can become part of what is printed, or of which way is taken, without a record. A `SymbolicText` is no
 `str` for that reason: code that would look into a text by itself finds none.
 """
 
@@ -34,7 +35,9 @@ _OTHER_KINDS: Final = frozenset({type(None), bool, int, float, list, dict, tuple
 
 
 class UntraceableError(Exception):
-    """A template does something with a text whose outcome depends on the text in a way that is not followed."""
+    """A template does something with a text whose outcome depends on the text in a way not followed
+    here.
+    """
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -65,7 +68,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Notes:
-    """What one run has asked, and how often it has touched a text."""
+    """Questions that one run has asked, and the number of times it has touched a text."""
 
     __slots__ = ("asked", "touched")
 
@@ -95,7 +98,7 @@ _STOP: Final[Any] = _stop
 
 
 class Opaque:
-    """What has a text, and shows nothing of it: all that is not followed ends the run."""
+    """A value with a text that shows nothing of it: all that is not followed ends the run."""
 
     __slots__ = ()
     # Every way that the interpreter, and code in C, has of looking into a value.
@@ -167,7 +170,7 @@ class Joined(Opaque):
 
     @property
     def parts(self) -> "tuple[str | SymbolicText, ...]":
-        """What it is put together of."""
+        """The texts it is put together of."""
         return self._parts
 
     def __bool__(self) -> bool:

@@ -1,1 +1,3 @@
-"""Which worker has which beginnings of prompts cached."""
+"""KV index: prefix-cache index of blocks: the workers and ranks that hold them, from KV events,
+hints and assumptions.
+"""

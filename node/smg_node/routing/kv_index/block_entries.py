@@ -1,4 +1,5 @@
-"""The blocks that are known, each with the set of those who hold it: how they change, and how room is made.
+"""Block entries: bounded table of block hashes, each with its set of holders: changes and eviction.
+Pure.
 
 Changes go run by run: neighbours in a chain nearly always have the same set. What is void, or is not looked for where
 room is short, is dropped as the hand of the table comes by.
@@ -60,7 +61,9 @@ class Entries:
                 self._change_run(holder, run, value, after)
 
     def _begun(self, holder: Holder, hashes: Sequence[int], add: int) -> bool:
-        """Give blocks that nobody has what is assumed; return False, with nothing done, where there is more to it."""
+        """Give blocks without holders what is assumed; return False, with nothing done, where there
+        is more to it.
+        """
         table = self._table
         more = len(table) + len(hashes) > self._entries_max or any(table.look(hashes))
         number = NONE_KNOWN if more else self._sets.number(add)

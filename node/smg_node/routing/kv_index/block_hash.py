@@ -1,11 +1,12 @@
-"""The names of blocks: one hash for a block of tokens and all that came before it.
+"""Block hash: chained xxh3 hash that names a block of tokens together with all tokens before it.
+Pure.
 
     h(0) = root of (model, tokenizer, adapter, salt)        h(i) = xxh3_64(ids of block i, seed h(i - 1))
 
 so equal hashes mean equal beginnings under equal circumstances, on every node of a cluster, and what follows a
 block needs nothing but its hash. Hashes are kept to 60 bits: CPython then needs 32 bytes for one instead of 48,
-and among a million of them two are equal by chance once in two million clusters. Whoever shapes prompts to
-collide only misleads the routing of his own requests: engines compare by hashes of their own.
+and among a million of them two are equal by chance once in two million clusters. A client that shapes prompts to
+collide only misleads the routing of its own requests: engines compare by hashes of their own.
 """
 
 import sys
@@ -84,7 +85,9 @@ def raw_ids(ids: TokenIds) -> memoryview:
 
 
 def text_ids(text: str) -> TokenIds:
-    """Return what stands for ids where nobody counts tokens: four bytes of the text each, about one token."""
+    """Return stand-ins for ids where tokens are not counted: four bytes of the text each, about one
+    token.
+    """
     raw = text.encode("utf-8", "surrogatepass")
     ids = array("I", raw[: len(raw) // 4 * 4])
     if sys.byteorder != "little":

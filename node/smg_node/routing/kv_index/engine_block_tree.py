@@ -1,4 +1,5 @@
-"""One rank's cache as its engine names it: which engine blocks there are, and which of our blocks they make up.
+"""Engine block tree: the blocks that one rank's engine holds, mapped to index blocks of another
+size. Pure.
 
 Engine blocks have names of the engine's own and any size; ours have 64 tokens and names that follow from the ids.
 A *node* is one engine block, known by its name, its parent and where it begins. One of our blocks counts as held
@@ -283,7 +284,9 @@ class BlockTree:
                 changes.append((one, was, will))
 
     def _share(self, one: int, before: int, after: int) -> tuple[int, int]:
-        """Count a node among those in whose midst one of our blocks ends; return the nearest before and after."""
+        """Count a node among those that have an end of our blocks in their midst; return the
+        nearest before and after.
+        """
         counts = self._shared.setdefault(one, [0] * _DISTANCES)
         was = _nearest(counts)
         if before != GONE:

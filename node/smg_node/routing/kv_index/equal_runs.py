@@ -1,4 +1,6 @@
-"""Runs of equal values: neighbours in a chain nearly always have the same one, so they are dealt with together."""
+"""Equal runs: splits a sequence into runs of equal values, as neighbours in a chain share a set of
+holders. Pure.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Who may hold blocks, as bits of a mask.
+"""Holder bits: a bit mask position for each way in which a worker may hold blocks. Pure.
 
 A worker may hold a block in several ways, and each way is one bit: confirmed by its engine, on a rank and at a
 distance; assumed, because a prompt was sent there, to a rank or to any, in one of a few spans of time; told by
@@ -91,7 +91,7 @@ class Holders:
         return found
 
     def at(self, bit: int) -> Holder:
-        """Return whose a bit is."""
+        """Return the worker of a bit."""
         found = self._by_bit[bit]
         assert found is not None, "a bit in a mask is somebody's"
         return found
@@ -115,7 +115,7 @@ class Holders:
         return spans[span]
 
     def told_bit(self, holder: Holder) -> int:
-        """Return the mask of what others told."""
+        """Return the mask of what other nodes told."""
         if not holder.told:
             holder.told = self._take(holder)
         return holder.told

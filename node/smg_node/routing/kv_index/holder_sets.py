@@ -1,4 +1,4 @@
-"""Sets of holders, each kept once and called by a number.
+"""Holder sets: interned masks of holders, each kept once and named by a number. Pure.
 
 Most blocks share their set with thousands of others, so an index keeps a number for a block, and the mask stands here
 once. To take a bit from every block at once, the masks are rewritten, and no block is touched. Which numbers are
@@ -35,7 +35,7 @@ def worker_of(key: str) -> str:
 
 
 class HolderSets:
-    """Masks by number. At most `sets_max`; beyond, none is added, and whoever asks does with less."""
+    """Masks by number. At most `sets_max`; beyond, none is added, and the caller does with less."""
 
     def __init__(self, holders: Holders, sets_max: int) -> None:
         self._holders = holders
@@ -110,7 +110,7 @@ class HolderSets:
         }
 
     def end_turn(self) -> None:
-        """Free the numbers that nobody used since the last time this was called."""
+        """Free the numbers that were not used since the last time this was called."""
         turn = self._turn
         for number in range(NOBODY + 1, len(self.masks)):
             # A number that is free already has not been seen, and its mask is none.
@@ -142,7 +142,7 @@ class HolderSets:
         return bool(hit)
 
     def view(self, number: int) -> View:
-        """Return who holds a block of this set. Not to be changed."""
+        """Return the holders of a block of this set. Not to be changed."""
         found = self._views[number]
         if found is None:
             found = {}
@@ -155,7 +155,7 @@ class HolderSets:
         return found
 
     def _derive(self, number: int, near: int, holder: Holder) -> None:
-        """Make the view of a set from that of another one, if somebody looked at that."""
+        """Make the view of a set from that of another one, if that exists."""
         found = self._views[near]
         if found:
             view = dict(found)

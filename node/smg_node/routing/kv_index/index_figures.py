@@ -1,11 +1,11 @@
-"""What is counted of an index."""
+"""Index figures: counts of the prefix index for metrics."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFigures:
-    """What the index holds now, and what it gave up since the start."""
+    """Entries that the index holds now, and those it gave up since the start."""
 
     entries: int
     sets: int

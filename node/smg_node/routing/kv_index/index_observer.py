@@ -1,4 +1,6 @@
-"""Telling somebody what is confirmed of a worker and what no longer, whatever the rank and the distance."""
+"""Index observer: reports confirmed blocks that a worker gained or lost, whatever the rank and
+tier. Pure.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
@@ -10,7 +12,9 @@ Heard: TypeAlias = Callable[[str, int], object]
 
 
 class OnCleared(Protocol):
-    """Called with a worker that lost all blocks, or has them `perhaps`: nobody hears it here any more."""
+    """Called with a worker that lost all blocks, or has them `perhaps`: this node does not follow
+    it any more.
+    """
 
     def __call__(self, worker: str, /, *, perhaps: bool) -> object:
         """Take that in."""
@@ -22,7 +26,9 @@ def _nothing(*_: object, **__: object) -> None:
 
 
 class Watch:
-    """Whoever watches an index. `on` is whether anybody does: without, nobody need work out what changed."""
+    """Observer of an index. `on` is whether there is one: without, changes need not be worked
+    out.
+    """
 
     __slots__ = ("_holders", "_on_add", "_on_clear", "_on_remove", "on")
 
@@ -34,12 +40,12 @@ class Watch:
         self._on_clear: OnCleared = _nothing
 
     def begin(self, on_add: Heard, on_remove: Heard, on_clear: OnCleared) -> None:
-        """Tell these from now on."""
+        """Call these from now on."""
         self.on = True
         self._on_add, self._on_remove, self._on_clear = on_add, on_remove, on_clear
 
     def changed(self, hashes: Iterable[int], before: int, after: int) -> None:
-        """Tell that these blocks had the holders of one mask, and have those of another."""
+        """Report that these blocks had the holders of one mask, and have those of another."""
         changed = (before ^ after) & self._holders.confirmed
         while changed:
             holder = self._holders.at(next(bits_of(changed)))
@@ -52,10 +58,12 @@ class Watch:
                     say(holder.worker, one)
 
     def removed(self, worker: str, hashes: Iterable[int]) -> None:
-        """Tell that a worker lost these blocks."""
+        """Report that a worker lost these blocks."""
         for one in hashes:
             self._on_remove(worker, one)
 
     def cleared(self, worker: str, *, perhaps: bool = False) -> None:
-        """Tell that a worker lost all blocks, or that nobody hears it here any more and it has them `perhaps`."""
+        """Report that a worker lost all blocks, or is not followed here any more and has them
+        `perhaps`.
+        """
         self._on_clear(worker, perhaps=perhaps)

@@ -1,9 +1,10 @@
-"""What one engine says of its cache, batch by batch, made into knowledge of our own blocks.
+"""KV event consumer: applies one engine's KV events, batch by batch, to the prefix index; detects
+gaps. Pure.
 
 Every rank of a worker numbers its batches by itself, one by one. While the numbers are without a hole, the view is
 exact but for what was before it began. After a hole it is worth nothing: it is given up, and the subscription begins
 anew. A stream that breaks and goes on where it was (`start`) loses nothing; until it does, what is known counts for
-less and less, because nobody says what is gone (`PrefixIndex.set_stale`).
+less and less, because removals are not told (`PrefixIndex.set_stale`).
 
     first ──▶ following ──▶ (closed: stale) ──▶ following, from the cursor
                  │ hole, history lost, cursor refused, several ranks after a break
@@ -47,7 +48,7 @@ _FAR: Final = 2
 
 
 class Verdict(Enum):
-    """What becomes of the subscription."""
+    """Whether the subscription goes on or begins anew."""
 
     GO_ON = auto()
     RESYNC = auto()
@@ -110,7 +111,7 @@ class KvFollower:
 
     @property
     def blocks(self) -> int:
-        """How many engine blocks are known."""
+        """Number of engine blocks known."""
         return sum(len(rank.tree) for rank in self._ranks.values())
 
     # ── What happens to the stream ───────────────────────────────────────────

@@ -1,4 +1,5 @@
-"""Blocks whose parent is not known yet: they wait a little, because engines may tell of a child first.
+"""Orphan blocks: engine blocks whose parent is not known yet, kept a little in case it comes later.
+Pure.
 
 Whatever is removed while it waits comes back as a block that is not held, for the sake of what follows it.
 """
@@ -35,7 +36,9 @@ class Arrivals:
 
 
 class Parked:
-    """What waits for parents, by their names; at most `blocks_max` blocks, each for `wait_s`."""
+    """Blocks that wait for their parents, by the parents' names; at most `blocks_max` blocks, each
+    for `wait_s`.
+    """
 
     def __init__(self, *, blocks_max: int = PARKED_MAX, wait_s: float = PARKED_S) -> None:
         self._blocks_max = blocks_max

@@ -1,16 +1,17 @@
-"""Which worker has which blocks cached, as far as this node knows.
+"""Prefix index: the workers that have each block of a prompt cached, as far as this node knows.
+Pure.
 
 A wrong answer costs time and never correctness, so the index may know less than is true, whenever that is cheaper:
-it forgets what nobody asks for (`entries_max`), and sets of holders when there are too many. It does not know what
+it forgets what is not asked for (`entries_max`), and sets of holders when there are too many. It does not know what
 is not so: what a worker removed, cleared or took along when it went is void at once.
 
 Sources, from best to worst: what an engine says (confirmed), what another node heard an engine say (told), and
-that a prompt was sent there (assumed, for `assumed_s` at most; half as good). Better news replace worse: whoever
+that a prompt was sent there (assumed, for `assumed_s` at most; half as good). Better news replace worse: an event that
 confirms or removes a block ends what was assumed and told of it for that worker.
 
     hash ─▶ BlockTable ─▶ number of a set ─▶ HolderSets ─▶ mask ─▶ Holders ─▶ workers
 
-Changes go run by run: neighbours in a chain nearly always have the same set (`entries`). Nothing here takes long, but
+Changes go run by run: neighbours in a chain nearly always have the same set (`block_entries`). Nothing here takes long, but
 what takes longest goes in slices, by `sweep`.
 """
 
@@ -103,7 +104,9 @@ class PrefixIndex(Entries):
             self._void(holder, rank, also=0)
 
     def doubt(self, worker: str, now_s: float) -> None:
-        """Only assume from now on what was confirmed of a worker: nobody hears it here any more."""
+        """Only assume from now on what was confirmed of a worker: this node does not follow it any
+        more.
+        """
         holder = self._known(worker)
         if holder is not None and holder.confirmed:
             self._assume_instead(holder, holder.confirmed, now_s)
@@ -129,7 +132,9 @@ class PrefixIndex(Entries):
     def assume(
         self, worker: str, hashes: Sequence[int], now_s: float, *, rank: int | None = None
     ) -> None:
-        """Assume for a while that `worker` has these blocks: somebody sent them there, to a `rank` or to any."""
+        """Assume for a while that `worker` has these blocks: they were sent there, to a `rank` or
+        to any.
+        """
         if now_s >= self.span_end_s:
             self.tick(now_s)
         self._assume(worker, hashes, rank)
@@ -148,9 +153,10 @@ class PrefixIndex(Entries):
     def assume_late(
         self, worker: str, root: int, prompt: TokenIds, answer: TokenIds, now_s: float
     ) -> None:
-        """Assume before anybody looks that `worker` has this prompt under that root, with its answer, as far as whole blocks go.
+        """Assume, at the next lookup, that `worker` has this prompt under that root, with its
+        answer, as far as whole blocks go.
 
-        Whoever asks this index finds what `assume` would have left. Nobody changes the ids any more.
+        Lookups find what `assume` would have left. The ids must not be changed any more.
         """
         if now_s >= self.span_end_s:
             self.tick(now_s)
@@ -186,7 +192,9 @@ class PrefixIndex(Entries):
             self._sets.without(holder.told)
 
     def doubt_told(self, worker: str, now_s: float) -> None:
-        """Only assume from now on what other nodes said of a worker: who said it is gone, or hears it no more."""
+        """Only assume from now on what other nodes said of a worker: they are gone, or do not
+        follow it any more.
+        """
         holder = self._known(worker)
         if holder is not None and holder.told:
             self._assume_instead(holder, holder.told, now_s)
@@ -195,7 +203,7 @@ class PrefixIndex(Entries):
         self.tick(now_s)
         self._sets.without(bits, self._holders.assumed_bit(holder, self._span % SPANS))
 
-    # ── Who has a beginning ──────────────────────────────────────────────────
+    # ── Lookups ──────────────────────────────────────────────────────────────
 
     def match(self, hashes: Sequence[int], now_s: float) -> dict[str, float]:
         """Return for each worker that has the first of these blocks how many of them it has, from the first on.
@@ -237,7 +245,7 @@ class PrefixIndex(Entries):
     def match_ranks(self, worker: str, hashes: Sequence[int], now_s: float) -> dict[int, float]:
         """Return the same for those ranks of one worker of which anything is known.
 
-        What is known of the worker and of no rank is left out: one of them has it, and nobody knows which.
+        What is known of the worker and of no rank is left out: one of them has it, and it is not known which.
         """
         self.tick(now_s)
         holder = self._known(worker)
@@ -249,7 +257,7 @@ class PrefixIndex(Entries):
         return scores
 
     def knows(self, one: int) -> bool:
-        """Whether a block is there at all, whoever has it; it may be void already."""
+        """Whether a block is there at all, whatever its holders; it may be void already."""
         if self._late:
             self._catch_up()
         return self._table.get(one) != 0
@@ -263,10 +271,11 @@ class PrefixIndex(Entries):
         since_s = self._stale.get(worker)
         return since_s is not None and now_s - since_s >= STALE_AFTER_S
 
-    # ── Who listens ──────────────────────────────────────────────────────────
+    # ── Observer ─────────────────────────────────────────────────────────────
 
     def watch(self, on_add: Heard, on_remove: Heard, on_clear: OnCleared) -> None:
-        """Tell from now on what is confirmed of a worker and what no longer, whatever the rank and tier.
+        """Report from now on what is confirmed of a worker and what no longer, whatever the rank
+        and tier.
 
         A hash is removed also when it is evicted; `on_clear` comes instead of removing each of them, with
         whether the worker may still have them.
@@ -307,7 +316,9 @@ class PrefixIndex(Entries):
         self._sets.without(bits)
 
     def sweep(self, places: int = 4096) -> None:
-        """Look at some entries: drop what is void and, where room is short, what nobody asked for. Call it often."""
+        """Look at some entries: drop what is void and, where room is short, what was not asked for.
+        Call it often.
+        """
         if self._late:
             self._catch_up()
         table, sets = self._table, self._sets

@@ -1,7 +1,8 @@
-"""The beginnings of prompts, as placement asks for them.
+"""Prompt lookup: lookups of prompts in the prefix index, hashed lazily, and what was assumed of
+where they went.
 
 A `PromptLookup` stands before the index. It is hashed only when a policy wants to know, and only as far as some worker may
-have it: of a long prompt that nobody knows the first few thousand tokens. All of it is hashed when it was sent to
+have it: of a long prompt that no worker has, the first few thousand tokens. All of it is hashed when it was sent to
 a worker that says nothing of its cache. Long prompts that come again from the cache of encoded ones, as the same
 object, are not hashed again.
 """
@@ -143,7 +144,7 @@ class PromptLookup(msgspec.Struct, eq=False, gc=False):
 
 
 class _Lately:
-    """The hashes of the long prompts of lately, by the object that their ids are."""
+    """The hashes of recent long prompts, by the object that their ids are."""
 
     def __init__(self) -> None:
         # By the address of the ids, which stays theirs as long as they are kept here.
@@ -151,7 +152,9 @@ class _Lately:
         self._tokens = 0
 
     def hashes(self, ids: TokenIds, root: int) -> list[int]:
-        """Return the list of hashes of these ids, which whoever hashes more of them adds to; it may be empty."""
+        """Return the list of hashes of these ids, which later hashing extends in place; it may be
+        empty.
+        """
         kept, name = self._kept, id(ids)
         found = kept.get(name)
         if found is not None:

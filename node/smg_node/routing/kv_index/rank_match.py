@@ -1,4 +1,4 @@
-"""How much of a prompt each rank of one worker has: the index looked at once more, for the worker that was chosen."""
+"""Rank match: the prefix of a prompt that each rank of one chosen worker has cached. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -1,1 +1,1 @@
-"""The built-in policies, one file each."""
+"""Policies: the built-in routing policies, one file each."""

@@ -1,4 +1,5 @@
-"""Prompts of like length to like workers, so that a short one never waits behind a long one.
+"""Bucket: sends prompts of like length to like workers, so that a short one never waits behind a
+long one. Pure.
 
 Every worker has a class of lengths. The borders are quantiles of the last prompts, so that all classes get
 equally many; until there were enough, classes of equal width. When open calls differ too much, it is the

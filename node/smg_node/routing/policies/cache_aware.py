@@ -1,15 +1,16 @@
-"""Where the answer begins soonest: prefix caches, queues and memory in one number, in seconds.
+"""Cache-aware policy: least expected time to the first token, from prefix caches, queues and
+memory, in seconds. Pure.
 
 A prompt goes where `routing/costs.py` says that it costs least; among those that cost about as little the
 emptier ones are drawn more often. Three rules go beside that:
 
-- A *cold* prompt, known to nobody, belongs to the owner of its first block on the ring, if that one is at most
-  50 ms, or a quarter, worse than the best. So nodes that see a new beginning at one moment agree without a word, and its
-  sisters find it cached.
+- A *cold* prompt, cached nowhere, belongs to the owner of its first block on the ring, if that one is at most
+  50 ms, or a quarter, worse than the best. So nodes that see a new beginning at one moment agree without a message, and
+  later prompts like it find it cached.
 - A worker that begins with an empty cache would never be best for anything: one in four cold prompts is its,
   on the same terms.
 - Between two samples of an engine this node sends it at most a burst of what it would have to compute anew:
-  an idle worker looks idle to everybody.
+  an idle worker looks idle to every node.
 """
 
 from collections.abc import Sequence
@@ -41,7 +42,9 @@ def cache_aware(parts: PolicyParts) -> Policy:
 
 
 class CacheAware:
-    """Costs in seconds; keeps nothing but how much it sent, to whom, while nobody could tell."""
+    """Costs in seconds; keeps only the counts of work sent to each worker since it could last
+    report.
+    """
 
     def __init__(self, parts: PolicyParts) -> None:
         """Take nothing from the parts."""
@@ -81,7 +84,9 @@ class CacheAware:
         return 0
 
     def _of_cold(self, asked: Asked, pool: Pool, found: list[float], rng: Rng) -> int:
-        """Return who begins a prompt that nobody knows: a fresh worker, its owner on the ring, or the cheapest."""
+        """Return the worker for an uncached prompt: a fresh worker, its owner on the ring, or the
+        cheapest.
+        """
         best = min(found)
         most = best + max(COLD_MARGIN_S, COLD_MARGIN_SHARE * best)
         if asked.now_s < pool.fresh_until_s and rng.random() < FRESH_SHARE:
@@ -97,7 +102,9 @@ class CacheAware:
         return self._cheapest.draw_anywhere(asked, pool, found, best, rng)
 
     def _spread(self, at: int, asked: Asked, pool: Pool, found: list[float], rng: Rng) -> int:
-        """Return `at`, where the prompt is computed anew; somebody else if that one had enough of those."""
+        """Return `at`, where the prompt is computed anew; another candidate if that one had enough
+        of those.
+        """
         candidates, burst, left = pool.candidates, self._burst, found
         for _ in range(min(TRIES_MAX, len(found) - 1)):
             if burst.send(candidates[at], len(found), asked.now_s):
@@ -110,13 +117,17 @@ class CacheAware:
 
 
 def _fresh(pool: Pool, now_s: float) -> list[int]:
-    """Return who fills an empty cache; nobody where most do, as after the start of this node: none is behind."""
+    """Return the candidates that fill an empty cache; none where most do, as after the start of
+    this node.
+    """
     found = [at for at, one in enumerate(pool.candidates) if one.fresh_until_s > now_s]
     return found if 2 * len(found) <= len(pool.candidates) else []
 
 
 def _first_block(asked: Asked) -> bytes:
-    """Return what prompts that begin alike share; b"" for one without a beginning to share."""
+    """Return the digest that prompts with the same beginning share; b"" for one without a beginning
+    to share.
+    """
     if asked.beginning is not None:
         return asked.beginning.first()
     if prompt_tokens(asked) < COLD_TOKENS:

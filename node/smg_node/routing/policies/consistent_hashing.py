@@ -1,4 +1,6 @@
-"""Who asks decides: the same key goes to the same worker, as long as that is not full."""
+"""Consistent hashing by key, with bounded loads: the same key goes to the same worker, as long as
+that is not full. Pure.
+"""
 
 from typing import Final
 

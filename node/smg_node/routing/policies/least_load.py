@@ -1,4 +1,4 @@
-"""To the worker that is expected to begin soonest, whatever it has cached."""
+"""Least load: picks the worker that is expected to begin soonest, whatever it has cached. Pure."""
 
 from smg_node.core.ports import Rng
 from smg_node.routing.cost_sampling import Cheapest

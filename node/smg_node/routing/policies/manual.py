@@ -1,4 +1,6 @@
-"""A key is assigned to a worker once, written down, and stays there until that worker cannot take it."""
+"""Manual assignment: a key is bound to a worker once, in the shared table, until that worker cannot
+take it.
+"""
 
 from collections.abc import Sequence
 

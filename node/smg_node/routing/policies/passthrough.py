@@ -1,4 +1,4 @@
-"""For one worker: no choice at all."""
+"""Passthrough: for models with one worker, no choice at all."""
 
 from smg_node.core.ports import Rng
 from smg_node.routing.policy import Asked, PolicyParts

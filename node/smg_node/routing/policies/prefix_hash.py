@@ -1,4 +1,6 @@
-"""What is asked decides: prompts that begin alike go to the same worker, whose cache knows the beginning."""
+"""Prefix hash: consistent hashing of a prompt's first tokens, so that like prompts share a worker's
+cache. Pure.
+"""
 
 from typing import Final
 

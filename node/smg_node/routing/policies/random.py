@@ -1,4 +1,4 @@
-"""By chance alone."""
+"""Random choice, weighted by capacity. Pure."""
 
 from smg_node.core.ports import Rng
 from smg_node.routing.policy import Asked, PolicyParts
@@ -6,7 +6,7 @@ from smg_node.routing.pool import Pool
 
 
 class Random:
-    """Picks whoever runs twice as many requests at once twice as often."""
+    """Picks a worker that runs twice as many requests at once twice as often."""
 
     def __init__(self, parts: PolicyParts) -> None:
         """Take nothing from the parts."""

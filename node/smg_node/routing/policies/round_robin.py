@@ -1,4 +1,4 @@
-"""One after the other."""
+"""Round robin: takes the candidates of a model one after the other. Pure."""
 
 from bisect import bisect_right
 from hashlib import blake2b

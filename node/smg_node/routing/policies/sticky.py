@@ -1,4 +1,5 @@
-"""A known routing key keeps its worker, whatever the policy does with everybody else.
+"""Sticky sessions: a known routing key keeps its worker, whatever the policy does with other
+requests.
 
     a key's home   = the first worker on the ring, away or not
     where it goes  = what is bound, if that can be chosen; else the first on the ring that can be

@@ -1,4 +1,5 @@
-"""The rule of thumb of other gateways, for those who move from one: balance first, then the longest match.
+"""Threshold rule of other gateways, for migrations: balance first, then the longest cached match.
+Pure.
 
 open calls differ by more than `balance_abs` and by a factor of `balance_rel`   → fewest open calls
 more than `cache_threshold` of the prompt is cached somewhere                   → the longest match
@@ -14,7 +15,7 @@ from smg_node.routing.pool import Pool
 
 
 class Threshold:
-    """Knows no seconds; what it costs is only written down for who asks."""
+    """Knows no seconds; the costs are only recorded for explanations."""
 
     def __init__(self, parts: PolicyParts) -> None:
         self._options = parts.options
@@ -30,7 +31,9 @@ class Threshold:
         return at
 
     def _matching(self, pool: Pool, tokens: int, overlaps: Sequence[float]) -> Sequence[int]:
-        """Return who has the longest match, if that is long enough and all are in balance; else everybody."""
+        """Return those with the longest match, if that is long enough and all are in balance; else
+        all.
+        """
         options, everybody = self._options, range(len(pool.candidates))
         if not balanced(pool, options.balance_abs, options.balance_rel):
             return everybody

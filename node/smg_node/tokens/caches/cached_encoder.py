@@ -1,4 +1,5 @@
-"""The encoder of one model with its caches in front: whole prompts (L0), then shared pieces (L1).
+"""Cached encoder: the encoder of one model behind its caches: whole prompts (L0), then shared
+pieces (L1).
 
 The owner is the event loop, and only it changes anything: `lookup` and `store` are its side, and
 `encode_missing` is the part a worker thread may do in between, for texts that `long` says would hold
@@ -20,7 +21,7 @@ class CachedEncoder:
     """Text to ids for one model.
 
     `long_above_bytes` is the size of text that the fast encoder encodes in 1 ms at worst, which no stream notices:
-    a hop to a thread costs 0.1 ms more, and a thread waits for the interpreter like everybody else. For slower
+    a hop to a thread costs 0.1 ms more, and a thread waits for the interpreter like all others. For slower
     encoders the border is lower by as much. What comes out may be shared with the cache and must not be changed.
     """
 
@@ -45,7 +46,7 @@ class CachedEncoder:
         """Prompts that had to be encoded."""
 
     def reconsider(self, l1: PrefixCache | None) -> None:
-        """Go by the encoder that the tokenizer has now, with this L1 in front of it. On the loop."""
+        """Use the encoder that the tokenizer has now, with this L1 in front of it. On the loop."""
         self._l1 = l1
         self._learning = l1 if l1 is not None and l1.learns else None
         self._long_above = self._fast_above // SLOWNESS.get(self._tokenizer.encoder, 1)
@@ -76,7 +77,7 @@ class CachedEncoder:
         return encoded
 
     def key(self, text: str, *, add_special_tokens: bool) -> Key | None:
-        """Return what `text` is looked up by; None where nothing is kept."""
+        """Return the cache key of `text`; None where nothing is kept."""
         if self._l0 is None:
             return None
         return key_of(text, self._special_seed if add_special_tokens else self._seed)
@@ -145,7 +146,7 @@ class CachedEncoder:
 
     @property
     def l1_bytes(self) -> int:
-        """What L1 weighs now."""
+        """Present size of L1."""
         return self._l1_figures().bytes
 
     @property
@@ -155,7 +156,7 @@ class CachedEncoder:
 
     @property
     def l0_bytes(self) -> int:
-        """What L0 weighs now; with all models that share it."""
+        """Present size of L0; with all models that share it."""
         return self._l0.bytes if self._l0 is not None else 0
 
     def _l1_figures(self) -> PrefixFigures:

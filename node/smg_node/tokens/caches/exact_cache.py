@@ -1,14 +1,14 @@
-"""L0: the ids of whole prompts that were encoded before, and what an engine is sent of them.
+"""Exact cache (L0): token ids of whole prompts and their encoded form for engines, evicted by 2Q.
 
 The key is a 128-bit hash of the text under a seed of its own for each vocabulary it is encoded with, and for whether special
-tokens go around it; these come from one that is drawn once per process. Nobody outside knows it, so nobody can prepare two
+tokens go around it; these come from one that is drawn once per process. No client knows it, so none can prepare two
 texts that share a key. Bounded by entries and by bytes.
 
 Most prompts never come again, and those must not fill what is meant for the others. So a prompt is a *newcomer* at
-first, and newcomers share a sixteenth of the room, the oldest going first. Who is asked for there, or comes again after
-he had to leave, is *proven* and may use all of the rest; of the proven, who was not asked for longest goes first. Who left is
+first, and newcomers share a sixteenth of the room, the oldest going first. One that is asked for there, or comes again after
+its eviction, is *proven* and may use all of the rest; of the proven, the least recently used goes first. An evicted one is
 remembered by 64 bits of its hash alone, in a table that is written over. This is 2Q (Johnson and Shasha, VLDB 1994), with its
-list of those who left as a table. What it costs: a prompt that comes again only after many others is encoded twice.
+list of evicted keys as a table. The cost: a prompt that comes again only after many others is encoded twice.
 
 10,000 prompts of 2 KB that never come again took 50 MB; they take 3.
 
@@ -40,9 +40,9 @@ LEFT_MAX: Final = 1 << 20
 
 
 class Encoded(msgspec.Struct, frozen=True, gc=False):
-    """A text as ids, and these as varints (`packing.ids`); b"" while nobody has packed them.
+    """A text as ids, and these as varints (`token_ids`); b"" while they have not been packed.
 
-    Shared: whoever gets one must not change its array.
+    Shared: its array must not be changed.
     """
 
     ids: TokenIds
@@ -51,7 +51,7 @@ class Encoded(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ExactLimits:
-    """How much is kept at most; zero of either keeps nothing."""
+    """Largest number and size of entries; zero of either keeps nothing."""
 
     entries: int
     bytes: int
@@ -70,7 +70,7 @@ def key_of(text: str, seed: int) -> Key:
 
 
 class _Part:
-    """Some of the entries, in the order in which they would go, and what they weigh."""
+    """Some of the entries, in the order in which they would be evicted, and their size."""
 
     __slots__ = ("bytes", "entries")
 
@@ -83,13 +83,13 @@ class _Part:
         self.bytes += weight
 
     def take(self, key: Key) -> None:
-        """Let go of `key`, if it is here."""
+        """Remove `key`, if it is here."""
         gone = self.entries.pop(key, None)
         if gone is not None:
             self.bytes -= _weight(gone)
 
     def take_next(self) -> Key:
-        """Let go of who goes first, and return its key."""
+        """Remove the next one to be evicted, and return its key."""
         key, gone = self.entries.popitem(last=False)
         self.bytes -= _weight(gone)
         return key
@@ -118,11 +118,11 @@ class ExactCache:
 
     @property
     def bytes(self) -> int:
-        """What the entries weigh now."""
+        """Present size of the entries."""
         return self._proven.bytes + self._newcomers.bytes
 
     def seed_for(self, *, digest: str, add_special_tokens: bool) -> int:
-        """Return what texts of this vocabulary are hashed with, see `key_of`."""
+        """Return the hash seed for texts of this vocabulary, see `key_of`."""
         name = f"{digest} {add_special_tokens}"
         return xxh3_64_intdigest(name.encode(), self._seed)
 
@@ -147,7 +147,7 @@ class ExactCache:
     def admit(self, key: Key, encoded: Encoded) -> None:
         """Keep `encoded`, as `put` does; `get` has just found nothing under `key`.
 
-        The step of a prompt that nobody has seen: it is one more newcomer, for which the oldest goes where there are as
+        The step of a new prompt: it is one more newcomer, for which the oldest goes where there are as
         many as may be. Whatever is not that simple is left to `put`.
         """
         newcomers, left, mask = self._newcomers, self._left, self._left_mask
@@ -187,7 +187,9 @@ class ExactCache:
         self._measure()
 
     def _let_newcomers_go(self) -> None:
-        """Make newcomers few again; the last one stays, as large as it may be, for as long as it is that."""
+        """Evict newcomers down to their share; the last one stays, however large, while it is the
+        last.
+        """
         newcomers, most, most_bytes = (
             self._newcomers,
             self._newcomer_entries,
@@ -199,12 +201,14 @@ class ExactCache:
 
     def _let_go(self, part: _Part) -> None:
         key = part.take_next()
-        # The upper half of the hash: who is taken for another one by it is only kept too early.
+        # The upper half of the hash: a key mistaken for another one by it is only kept too early.
         self._left[key & self._left_mask] = key >> 64
         self.evictions += 1
 
     def _measure(self) -> None:
-        """Note how many newcomers there may be, and of what weight, before anybody has to go: see `admit`."""
+        """Note how many newcomers there may be, and of what size, before any is evicted: see
+        `admit`.
+        """
         limits, proven = self._limits, self._proven
         self._room_bytes = min(self._newcomer_bytes, limits.bytes - proven.bytes)
         self._room_entries = min(self._newcomer_entries, limits.entries - len(proven.entries))

@@ -1,4 +1,4 @@
-"""L1: what a prompt shares with earlier ones, kept piece by piece between special tokens.
+"""Prefix cache (L1): token ids of the pieces that prompts share, cut at special tokens.
 
 Special tokens cut a text into pieces that are encoded independently of each other, so the ids of a
 piece can be kept and put together again. Two prompts that begin alike share all the pieces of that
@@ -74,7 +74,7 @@ def prefix_cache(
         return _Compiled(tokenizer.source, max_bytes), ""
     if not tokenizer.borders.tokens:
         return None, tokenizer.borders.why_not
-    # Tried on a cache of its own: probes are no prompts, and nobody will ask for them again.
+    # Tried on a cache of its own: probes are no prompts, and will not come again.
     wrong = _wrong_joint(tokenizer, _Pieces(tokenizer, max_bytes, seed))
     if wrong is not None:
         return None, f"its ids change where pieces meet, as in {wrong[:40]!r}"
@@ -82,7 +82,9 @@ def prefix_cache(
 
 
 class _Compiled:
-    """The segment cache of fastokens, whose results its authors promise and our tests check."""
+    """The segment cache of fastokens, whose results its documentation promises and our tests
+    check.
+    """
 
     learns = False
 
@@ -110,7 +112,7 @@ _Key = tuple[bytes, int]
 
 @dataclass(slots=True)
 class _Learned:
-    """What one encoding found and what it had to encode."""
+    """Result of one encoding: pieces found, and pieces it had to encode."""
 
     used: list[_Key]
     fresh: dict[_Key, TokenIds]

@@ -1,1 +1,1 @@
-"""Decoding."""
+"""Decoding of token ids to text, one id at a time, and stop strings. Pure."""

@@ -1,4 +1,4 @@
-"""From ids to text, one id at a time, for one choice.
+"""Detokenizer: token ids to text, one id at a time, for one choice, without half characters. Pure.
 
 Two machines. `TableDetokenizer` looks each id up: most tokens are whole characters on their own and
 cost one list access; bytes that are not are held until the character is whole or cannot become one.
@@ -134,7 +134,9 @@ class WithoutLeadingSpaces:
 
 
 class Vocabulary(Protocol):
-    """What `WindowDetokenizer` asks of a reference decoder. Hidden and unknown ids print nothing."""
+    """Questions of `WindowDetokenizer` to a reference decoder. Hidden and unknown ids print
+    nothing.
+    """
 
     def prints(self, token_id: int) -> bool:
         """Whether the id is known and not hidden."""

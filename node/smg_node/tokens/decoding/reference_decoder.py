@@ -1,4 +1,6 @@
-"""Ids to text through the reference decoder, for vocabularies that no table describes."""
+"""Reference decoder: token ids to text through the `tokenizers` library, for vocabularies that no
+table describes.
+"""
 
 from collections.abc import Mapping, Sequence
 

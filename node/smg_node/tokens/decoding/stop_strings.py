@@ -1,4 +1,5 @@
-"""Stop strings: end a text where one occurs, and hold back only what could still become one.
+"""Stop strings: Aho-Corasick machine that ends a text at one, and holds back only a possible
+beginning of one. Pure.
 
 Which occurrence counts, for every way of cutting the same text into pieces: the one that *ends* first,
 because the text is over the moment a stop string is complete; of several that end there, the one that
@@ -51,7 +52,8 @@ class StopMachine:
         self._link()
 
     def feed(self, text: str) -> tuple[str, str | None]:
-        """Take more text; return what may leave now, and the stop string if one is complete.
+        """Take more text; return the text that may leave now, and the stop string if one is
+        complete.
 
         After a match the text is over: what stood behind the stop string is dropped, and nothing more
         may be fed.

@@ -1,4 +1,5 @@
-"""Id to bytes, for vocabularies whose tokens mean the same wherever they stand.
+"""Token table: the bytes of every id, for vocabularies whose tokens mean the same wherever they
+stand.
 
 Two families qualify, and together they are nearly every model served today:
 
@@ -40,7 +41,7 @@ class ReferenceDecoder(Protocol):
 
 
 class TokenTable:
-    """What every id prints. `spellings[id]` is its bytes; b"" for an id that does not exist.
+    """Bytes of every id. `spellings[id]` is b"" for an id that does not exist.
 
     `byte_ids` are the ids that a byte-fallback decoder joins into runs; `leading_spaces` is how many
     spaces the decoder drops at the start of a text.
@@ -182,7 +183,7 @@ def claimed_table(
     """Return the table that these files should have and "", or None and why they cannot have one.
 
     `pieces[id]` is the vocabulary's own spelling, None for an id that does not exist; `decoder` is
-    that section of tokenizer.json. Only to be used where somebody has proven it for these very files.
+    that section of tokenizer.json. Only to be used where it is proven for these very files.
     """
     steps = _steps(decoder)
     if [step.get("type") for step in steps] == ["ByteLevel"]:

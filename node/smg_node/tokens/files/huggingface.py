@@ -1,4 +1,5 @@
-"""A tokenizer from a tokenizer.json, checked against the library that defines the format.
+"""Hugging Face tokenizer: loads a tokenizer.json, checked against the library that defines the
+format.
 
 The reference is built first and asked everything that only it can answer: the ids of the probe texts
 and the text of every id. Where a table and a fast encoder agree with it on all of that, they take
@@ -46,7 +47,7 @@ SLOW_BYTES: Final = 1 << 20
 
 
 class Proofs(Protocol):
-    """Where proofs are kept."""
+    """Storage of proofs."""
 
     def find(self, bundle: TokenizerBundle) -> Proof | None:
         """Return what was proven about exactly these files, with the libraries of this process."""
@@ -59,7 +60,9 @@ class Proofs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """What the reference said before it was let go. `expected` is None if nobody asks for more."""
+    """Answers of the reference from before it was let go. `expected` is None if they are not
+    needed.
+    """
 
     vocabulary: Vocabulary
     speller: Speller
@@ -108,7 +111,7 @@ def _by_reference(
     """Return the tokenizer as the reference has it, and what was proven by that."""
     definition, reference = _complete(original, side)
     answers = _ask(reference, definition, side, check=encoder == "auto")
-    # Let go of the reference where nobody needs it, before the fast encoder takes its place.
+    # Let go of the reference where it is not needed, before the fast encoder takes its place.
     kept = reference if answers.why_no_table or answers.expected is None else None
     del reference
     trim()

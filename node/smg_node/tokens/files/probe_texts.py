@@ -1,4 +1,4 @@
-"""Texts that make tokenizers disagree: what a fast encoder must get right before it is trusted.
+"""Probe texts: texts that make tokenizers disagree, for checks of fast encoders. Pure.
 
 The same for every process and hash seed: the only chance in it is a small generator with a fixed
 start. Each text is short, because a difference in a long one is a difference in some short one.

@@ -1,4 +1,5 @@
-"""Whether a fast encoder may be trusted with this vocabulary.
+"""Self-check: compares a fast encoder with the reference on probe texts, before it is trusted with
+a vocabulary.
 
 A fast encoder is only worth having if it is exact: one other id in a prompt, and the model reads
 something else. So at load it must agree with the reference on texts made to tell tokenizers apart,
@@ -16,7 +17,7 @@ from smg_node.tokens.files.probe_texts import probe_texts
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What the reference says: for each text its ids without and with special tokens around it.
+    """Ids by the reference: for each text without and with special tokens around it.
 
     None where it refuses the text: a vocabulary without a token for the unknown may do that.
     """
@@ -37,7 +38,7 @@ def expectation(reference: Encoder, added_tokens: Sequence[str]) -> Expectation:
 
 
 def disagreement(encoder: Encoder, expected: Expectation) -> str | None:
-    """Return where `encoder` differs from what is expected, None if nowhere."""
+    """Return a description of the first difference from what is expected, None if there is none."""
     for text, plain, wrapped in zip(expected.texts, expected.plain, expected.wrapped, strict=True):
         for special, ids in ((False, plain), (True, wrapped)):
             found = _ids(encoder, text, special=special)

@@ -1,6 +1,7 @@
-"""The JSON files beside a tokenizer: which tokens have a role, and which ids end a text.
+"""Side files of a tokenizer: reads roles of tokens, ends of text and added tokens from the JSON
+files beside it. Pure.
 
-Every model family spreads this over other files, and strangers write them: a field of the wrong type
+Every model family spreads this over other files, and they are untrusted input: a field of the wrong type
 is one clear error that names file and field; a field that is absent, null, or names a token that the
 vocabulary does not have is simply not there.
 """

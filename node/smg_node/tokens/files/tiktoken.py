@@ -1,4 +1,4 @@
-"""A tokenizer from a *.tiktoken file: ranks of byte strings, one per line.
+"""Tiktoken tokenizer: loads a *.tiktoken file: ranks of byte strings, one per line.
 
 The optional package `tiktoken` does the merging. Ids to text needs no proof here: the file itself says
 what bytes an id is.

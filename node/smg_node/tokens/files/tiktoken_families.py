@@ -1,4 +1,4 @@
-"""The published families of tiktoken vocabularies: how each splits text, and its special tokens.
+"""Tiktoken families: split pattern and special tokens of each published tiktoken vocabulary. Pure.
 
 A *.tiktoken file holds ranks and nothing else. The split pattern and the special tokens live in the
 code of each model's authors; these are the facts of the ones in use. A file belongs to a family by what

@@ -1,4 +1,5 @@
-"""A tokenizer.json made ready for the libraries: what must not be in it out, what is missing in.
+"""tokenizer.json reader: removes truncation and padding, and completes the file from the side
+files. Pure.
 
 Truncation and padding are taken out: they silently change ids, and length is ours to limit. The other
 files of a model may add to what tokenizer.json says; the training libraries do that in code, here the

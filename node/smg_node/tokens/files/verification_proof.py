@@ -1,8 +1,9 @@
-"""What the reference library said of a vocabulary once, so that it need not be asked at each start.
+"""Verification proof: record of what the reference library said of a vocabulary, so that it is not
+asked at each start.
 
 Reading a vocabulary of 150,000 takes two parts: the reference is built and asked for the text of every id and the ids of
 every probe text (1.2 s), then the fast encoder is built (0.8 s). The first part has the same outcome for the same files
-and the same libraries, so it is written down as a `Proof` by whoever did it, and a process that takes the place of one that
+and the same libraries, so it is written down as a `Proof` by the process that did it, and a process that takes the place of one that
 died goes by it. The fast encoder is held against the ids all the same: it has to be warmed up anyhow.
 
 A proof is found by `proof_key`, in which the sum of every file and the versions of all that had a part in it are. Only what
@@ -29,7 +30,7 @@ PROOF_MAX_BYTES: Final = 64 << 20
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found out about one bundle of files."""
+    """Verified facts about one bundle of files."""
 
     sections: Mapping[str, bytes]
     """Sections of tokenizer.json that the other files changed, by name, as JSON."""
