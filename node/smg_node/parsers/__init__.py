@@ -1,1 +1,3 @@
-"""What models print: text, reasoning and calls, as incremental machines."""
+"""Parsers of model output: split text into answer, reasoning and tool calls, incrementally.
+Pure.
+"""

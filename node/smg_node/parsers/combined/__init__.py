@@ -1,1 +1,3 @@
-"""Families whose thoughts and calls are one grammar; every module here has its `FORMATS`."""
+"""Combined formats: families whose reasoning and tool calls are one grammar; one module a family,
+each with `FORMATS`.
+"""

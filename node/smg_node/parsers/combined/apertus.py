@@ -1,4 +1,4 @@
-"""Thoughts and calls between pairs of tokens, the calls inside a thought too: Apertus.
+"""Apertus format: reasoning and calls between pairs of tokens, calls inside the reasoning too.
 
     <|inner_prefix|>Metric units.<|inner_suffix|>About 5 km.
     <|inner_prefix|>I need tides.<|tools_prefix|>[{"get_tide": {"port": "Brest"}}]<|tools_suffix|>

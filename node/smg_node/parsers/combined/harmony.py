@@ -1,11 +1,12 @@
-"""Messages with a header each, which says what the body is: gpt-oss.
+"""Harmony format of gpt-oss: messages with a header each, whose channel and recipient give the kind
+of the body.
 
     <|channel|>analysis<|message|>Easy.<|end|><|start|>assistant<|channel|>final<|message|>Four.<|return|>
     <|start|>assistant<|channel|>commentary to=functions.get_tide <|constrain|>json<|message|>{"port":"Brest"}<|call|>
 
     message = [<|start|> ROLE [to=WHOM]] [<|channel|> CHANNEL [to=WHOM]] [[<|constrain|>] TYPE] <|message|> BODY end
 
-The prompt ends behind the role, so an answer begins inside a header. Whom a message is for beats its channel:
+The prompt ends behind the role, so an answer begins inside a header. A message's recipient beats its channel:
 a function gets a call, a tool of the model's own is part of its thoughts. Everything that no header claims is
 text, also a header that never comes to its body. Models print odd tokens into headers; those are dropped.
 """
@@ -39,7 +40,7 @@ _WHOLE_WORD: Final = re.compile(r"[^\s<]*")
 _WORD: Final = re.compile(r"[A-Za-z0-9_]*")
 _WHOM: Final = re.compile(r"(?:^|\s)to=([^\s<]+)")
 _ANY_TOKEN: Final = re.compile(r"<\|[A-Za-z0-9_]*\|>")
-# A header as it should be, tokens left out: a role or a channel, whom it is for, a type, in any number.
+# A header as it should be, tokens left out: a role or a channel, a recipient, a type, in any number.
 _PROPER: Final = re.compile(r"\s*(?:[\w.-]+)?(?:\s*to=\S*)?\s*\w*\s*")
 _FUNCTIONS: Final = "functions."
 _OWN_TOOLS: Final = ("python", "browser", "container")
@@ -47,7 +48,7 @@ _OWN_TOOLS: Final = ("python", "browser", "container")
 
 @dataclass(slots=True)
 class _Header:
-    """What a header says so far."""
+    """Fields of a header read so far."""
 
     channel: str = ""
     whom: str = ""
@@ -55,7 +56,7 @@ class _Header:
     proper: bool = True
 
     def restart(self) -> None:
-        """A second channel: what stands since the first one does not count."""
+        """Begin a second channel: fields since the first one do not count."""
         self.channel = ""
         self.whom = self.role_whom
 
@@ -175,7 +176,7 @@ def _header(reader: Reader, header: _Header, after: str) -> Machine[bool]:
 
 
 def _part(reader: Reader) -> Machine[tuple[str, str]]:
-    """Move over a part of a header and the token behind it; return both, without tokens nobody knows.
+    """Move over a part of a header and the token behind it; return both, without unknown tokens.
 
     The token is "" at the end of the answer and where the part is too long to be one.
     """

@@ -1,10 +1,10 @@
-"""Messages whose kind a token names: Inkling.
+"""Inkling format: messages whose kind is given by a token: reasoning, text or call.
 
     <|message_model|><|content_thinking|>Leap year?<|end_message|><|message_model|><|content_text|>Yes.<|end_message|>
     <|message_model|>get_tide<|content_invoke_tool_json|>{"name":"get_tide","args":{"port":"Brest"}}<|end_message|>
 
-The prompt ends with the token that begins a message. Between that and the token of its kind may stand whom the
-message is for; it stands in the call once more.
+The prompt ends with the token that begins a message. Between that and the token of its kind may stand the
+message's recipient; it stands in the call once more.
 """
 
 from typing import Final
@@ -52,7 +52,7 @@ def _read(reader: Reader, _asked: FormatRequest, start: Start, calls: bool) -> M
 
 
 def _header(reader: Reader, markers: Markers) -> Machine[None]:
-    """Drop whom the message at the cursor is for, if that stands there."""
+    """Drop the recipient at the cursor, if one stands there."""
     yield from reader.space()
     yield from reader.name()
     kind = yield from reader.one_of(_KINDS)

@@ -1,4 +1,4 @@
-"""Tags with a name of their own around thoughts and calls: K2 Horizon.
+"""K2 Horizon format: reasoning and calls between tags of the family's own.
 
     Look at the bill.</ifm|think_fast>It is a heron.
     <ifm|tool_calls><ifm|tool_call>find_museum<ifm|arg_key>city</ifm|arg_key><ifm|arg_type>string</ifm|arg_type>

@@ -1,4 +1,4 @@
-"""Elements whose brackets are tokens: Kimi K3.
+"""Kimi K3 format: reasoning, response and calls as elements whose brackets are tokens.
 
     Sum them.<|close|>think<|sep|><|open|>response<|sep|>42<|close|>response<|sep|><|close|>message<|sep|>
 

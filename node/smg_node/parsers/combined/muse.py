@@ -1,4 +1,4 @@
-"""Messages that say whom they are for: Muse.
+"""Muse format: messages with a recipient each: the model itself, the user or a function.
 
     to=self<|message|>Rhyme with sea.<|eom|><|start|>assistant to=user<|message|>Free.<|eot|>
     <|start|>assistant to=find_museum<|message|><atem:function_calls><atem:invoke name="find_museum">…<|eot|>

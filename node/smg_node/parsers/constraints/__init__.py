@@ -1,1 +1,3 @@
-"""Constraints."""
+"""Constraints: grammars and schemas sent to engines so that calls and answers get the requested
+form. Pure.
+"""

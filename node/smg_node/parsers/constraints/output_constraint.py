@@ -1,6 +1,7 @@
-"""What an engine is told so that a model's calls and its answer have the form that was asked for.
+"""Output constraint: builds the grammar that holds a model's calls and answer to the requested
+form. Pure.
 
-A call can be demanded in the model's own words where its format has tags and the engine's grammars take them;
+A call can be demanded in the model's own format where that has tags and the engine's grammars take them;
 else as JSON, which every grammar can hold to. A grammar holds from the first token unless its engine waits
 for a thought to end, so where thoughts may come first they are made part of it. What no grammar can be made
 to promise is left to the model, and named in `ignored`, or refused where the client insisted on it.
@@ -37,7 +38,7 @@ STRICT: Final = "tools.strict"
 
 @dataclass(frozen=True, slots=True)
 class Forced:
-    """How one prompt's answers are held to a form, and how calls in them are then printed.
+    """Constraint of one prompt's answers, and the format of calls under it.
 
     `named` is the function of bare arguments. `ignored` names the wishes that nothing can promise here. `tail` is
     what the prompt is to be taken to end in, where the grammar leaves no room for the thought that it opened.
@@ -84,7 +85,7 @@ def force(
     tail: str,
     continued: bool = False,
 ) -> Forced:
-    """Return how answers are held to the choice of tools and to the form that was `asked` for.
+    """Return the constraint for the choice of tools and for the form that was `asked` for.
 
     `tail` is the end of the prompt, see `Printing.scanner`. INVALID_REQUEST where both are wanted and no
     grammar can say both, or a strict form where there are no grammars.
@@ -219,7 +220,7 @@ class _Forcing:
 
     @property
     def _frame(self) -> Tag | None:
-        """What stands around an answer of JSON."""
+        """The text around an answer of JSON."""
         joint = self.printing.joint
         return joint.answer if joint is not None else None
 
@@ -242,7 +243,9 @@ class _Forcing:
 
     @property
     def _closed(self) -> str:
-        """What would end the thought that the prompt has opened; "" where there is none."""
+        """The text that would end the reasoning that the prompt has opened; "" where there is
+        none.
+        """
         form = self.printing.joint or self.printing.thought
         return form.closers[0] if self.start == "inside" and form and form.closers else ""
 

@@ -1,4 +1,5 @@
-"""Schemas of several functions under one root, their definitions gathered there.
+"""Schema bundle: JSON Schemas of several functions under one root, with their definitions moved and
+renamed. Pure.
 
 A reference points into the document it stands in. So when schemas become parts of one, what they point to
 has to be found from the new root: definitions move there, under another name where one of the same name is

@@ -1,4 +1,5 @@
-"""Structural tags: how a grammar is told of thoughts, calls and answers in a model's own way of printing them.
+"""Structural tags: descriptions of reasoning, calls and answers for an engine's grammar, in the
+model's own format. Pure.
 
 Engines take them in one of two forms. The newer one is a tree of formats: a sequence may begin with a thought,
 and "at least one" call can be demanded. The older one is a list of begin, schema and end: free text until a
@@ -26,7 +27,7 @@ NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 @dataclass(frozen=True, slots=True)
 class Grammars:
-    """What one engine's grammars can do.
+    """Abilities of one engine's grammars.
 
     `kinds` are those of constraints it takes. `tags` is the form of its structural tags. It `waits` where it
     holds a grammar back by itself until a thought that the prompt has opened is over; it `can_wait` where it
@@ -172,7 +173,7 @@ def tags_text(form: Format) -> str:
 
 
 def structures_text(tags: Sequence[Tag], tools: Sequence[Tool], *, loose: bool) -> str | None:
-    """Return free text with calls in it in the older form; None where that has no words for the tags."""
+    """Return free text with calls in it in the older form; None where that cannot spell the tags."""
     if any(each.style != "json" or INDEX in each.begin for each in tags):
         return None
     structures = [

@@ -1,1 +1,3 @@
-"""Notations."""
+"""Notations: building blocks of call formats: JSON, Python literals, XML-like elements, key and
+value pairs.
+"""

@@ -1,4 +1,6 @@
-"""Calls as `call:name{key:value,…}` with quotes of a family's own, one or more behind an opener."""
+"""Brace calls: `call:name{key:value,…}` with quotes of a family's own, one or more behind an
+opener.
+"""
 
 from smg_node.parsers.notations.python_calls import call
 from smg_node.parsers.notations.python_literals import Notation, Quote

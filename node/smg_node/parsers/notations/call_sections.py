@@ -1,4 +1,5 @@
-"""Calls in a section: an opener for each, and perhaps one more around all of them.
+"""Call sections: calls with an opener each, and perhaps one more pair of markers around all of
+them.
 
     begin { call } end          what stands between the calls is noise and dropped
     call                        the section's own markers may be missing, repeated, or never come

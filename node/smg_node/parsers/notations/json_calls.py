@@ -1,4 +1,4 @@
-"""Calls as JSON objects: `{"name": …, "arguments": …}`, its keys in any order and under any family's names.
+"""JSON calls: `{"name": …, "arguments": …}`, its keys in any order and under any family's names.
 
 The arguments leave verbatim as soon as the name is known. Arguments before the name are held; the order of
 the keys never changes what comes out.
@@ -26,7 +26,7 @@ _ASIDE: Final = ("type", "id")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a family spells a call as an object.
+    """Keys by which a family spells a call as an object.
 
     `inner` is a key whose object is the call itself. `ids` are keys whose string becomes the call's id.
     `declared`: only these names are calls, and only in an object that has nothing else before its arguments.
@@ -46,7 +46,7 @@ class Shape:
 
 @dataclass(slots=True)
 class _Body:
-    """What is known of one object while it is read.
+    """Fields of one object known so far.
 
     `held` are arguments that came before the name. `inside`: the call is an object in this one. `over`: the
     arguments were all there.
@@ -126,7 +126,7 @@ def calls(reader: Reader, shape: Shape) -> Machine[bool]:
 
 
 def arguments(reader: Reader) -> Machine[bool]:
-    """Say the arguments at the cursor: an object as it is, a string for what it says, nothing as `{}`.
+    """Emit the arguments at the cursor: an object as it is, a string's content, nothing as `{}`.
 
     Nothing before them may be held. Returns whether they ended.
     """
@@ -155,7 +155,8 @@ def arguments(reader: Reader) -> Machine[bool]:
 
 
 def behind_name(reader: Reader) -> Machine[None]:
-    """Say what stands behind a call's name as its arguments; nothing at all is `{}`, unless the answer ends.
+    """Emit the text behind a call's name as its arguments; nothing at all is `{}`, unless the
+    answer ends.
 
     What was read before is dropped. The call is complete if its arguments are.
     """
@@ -272,7 +273,7 @@ def _normal(held: str) -> str:
 
 
 def _decoded(held: str) -> str:
-    """Return what a JSON string says; what is none, as it is."""
+    """Return the content of a JSON string; any other text as it is."""
     try:
         return msgspec.json.decode(held, type=str)
     except (msgspec.DecodeError, UnicodeError):

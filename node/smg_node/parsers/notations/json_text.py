@@ -1,4 +1,5 @@
-"""JSON as a model prints it: found its end of, unescaped where it is a string of JSON, never rebuilt.
+"""JSON text as a model prints it: finds the end of a value and unescapes strings, never rebuilds
+it.
 
 What stands in a body leaves as it was printed: spacing, order of keys, escapes and the spelling of numbers
 are the model's. Only strings are watched, because brackets inside them do not count.
@@ -56,7 +57,7 @@ def value(reader: Reader, *, say: bool) -> Machine[bool]:
 
 
 class _Nested:
-    """How deep in an object or array the cursor stands, and whether inside a string of it."""
+    """Depth of the cursor in an object or array, and whether it is inside a string."""
 
     __slots__ = ("_depth", "_quoted")
 
@@ -94,7 +95,9 @@ class _Nested:
 
 
 def string(reader: Reader, most: int = KEY_MAX) -> Machine[str | None]:
-    """Move over the JSON string at the cursor; return what it says, None if it is none or longer than `most`."""
+    """Move over the JSON string at the cursor; return its content, None if it is none or longer
+    than `most`.
+    """
     if not (yield from reader.have('"')):
         return None
     parts: list[str] = []
@@ -122,7 +125,9 @@ def string(reader: Reader, most: int = KEY_MAX) -> Machine[str | None]:
 
 
 def string_of_json(reader: Reader) -> Machine[bool]:
-    """Say as arguments what the JSON string at the cursor says, while it is read; return whether it ended."""
+    """Emit the content of the JSON string at the cursor as arguments, while it is read; return
+    whether it ended.
+    """
     if not (yield from reader.have('"')):
         return False
     reader.drop()

@@ -1,4 +1,4 @@
-"""Calls as JSON between two markers: an array of them, one object, or several.
+"""Wrapped JSON calls: an array of calls, one object, or several, between two markers.
 
 The closer may be missing where the next opener or the end follows. An opener behind which no call stands was
 text.

@@ -1,4 +1,4 @@
-"""Arguments as pairs of a key and a value, each between tags of its own.
+"""Key-value pairs: arguments as pairs of a key and a value, each between tags of its own.
 
     <arg_key>city</arg_key>⏎<arg_value>Ghent</arg_value>⏎</tool_call>
 
@@ -93,7 +93,7 @@ class Pairs:
 
 
 def type_named(name: str) -> Types | None:
-    """Return what a value may be of which the model says that it is a `name`; None if that says nothing."""
+    """Return the types of a value that the model labels `name`; None if that says nothing."""
     found = frozenset(known for known in _NAMES if known == name.strip())
     if not found:
         return None

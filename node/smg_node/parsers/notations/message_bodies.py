@@ -1,4 +1,4 @@
-"""Bodies of messages that a token ends: thoughts, and arguments that are JSON most of the time."""
+"""Message bodies that a token ends: reasoning, and arguments that are JSON most of the time."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -29,7 +29,9 @@ class Bodies:
         object.__setattr__(self, "_inside", Markers(('"', "\\", *self.ends)))
 
     def thought(self, reader: Reader) -> Machine[str]:
-        """Say a thought up to the token that ends it, which stays at the cursor; "" at the answer's end."""
+        """Emit reasoning up to the token that ends it, which stays at the cursor; "" at the
+        answer's end.
+        """
         while True:
             word = yield from reader.until(self._thought, "reasoning")
             if not word or word in self.ends:
@@ -38,7 +40,8 @@ class Bodies:
             reader.drop()
 
     def arguments(self, reader: Reader) -> Machine[None]:
-        """Say the body at the cursor as the last call's arguments; the token that ends it stays there.
+        """Emit the body at the cursor as the last call's arguments; the token that ends it stays
+        there.
 
         Inside a string of JSON such a token is data, unless the answer ends with it. A body that is no JSON,
         or goes on behind it, leaves as it is. Nothing before the body may be held.
@@ -62,12 +65,12 @@ class Bodies:
             reader.out.end_call()
 
     def _nothing(self, reader: Reader) -> Machine[bool]:
-        """Say the arguments of a body that says nothing; return whether it does."""
+        """Emit the arguments of an empty body; return whether it is one."""
         null = yield from reader.have("null")
         if null:
             yield from reader.space()
         elif not (yield from reader.peek()):
-            # It breaks off before it begins: nothing that anybody would carry out.
+            # It breaks off before it begins: no call to carry out.
             reader.out.arguments(OPEN)
             return False
         if not (yield from self._over(reader)):
@@ -86,7 +89,7 @@ class Bodies:
         return bool(word)
 
     def _json(self, reader: Reader) -> Machine[bool]:
-        """Say the JSON at the cursor; return whether it ended before the body did."""
+        """Emit the JSON at the cursor; return whether it ended before the body did."""
         depth = 0
         quoted = False
         while True:

@@ -1,4 +1,4 @@
-"""What nested elements say, written as JSON by schema.
+"""Nested elements: converts elements within elements to JSON, by schema.
 
     <days><item>Mon</item></days>     ["Mon"]
     <pace><min>3</min></pace>         {"min":3}
@@ -98,7 +98,7 @@ def _blank(text: str, start: int, end: int) -> bool:
 
 
 def _group(elements: Sequence[_Element], schema: Any, root: Any) -> str:
-    """Return what the elements of one name beside each other say."""
+    """Return the JSON of the elements of one name beside each other."""
     types = types_in(schema, root)
     if len(elements) == 1:
         said = _one(elements[0], schema, root)

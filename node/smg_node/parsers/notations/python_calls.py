@@ -1,4 +1,4 @@
-"""Calls in the manner of Python: `name(key=value, …)`, alone or in a list, and lists of dicts that are calls.
+"""Python calls: `name(key=value, …)`, alone or in a list, and lists of dicts that are calls.
 
 A call is one as soon as `name(` stands there. If it breaks off inside, its arguments stay unreadable and
 what follows is text.
@@ -188,9 +188,9 @@ def _over(reader: Reader) -> bool:
 
 
 def _parameter(reader: Reader, notation: Notation, places: list[str]) -> Machine[tuple[str, Place]]:
-    """Move to a value; return whose it is: the parameter named before it, or the next one by its place.
+    """Move to a value; return its parameter: the one named before it, or the next one by its place.
 
-    "" if it is nobody's.
+    "" if it is no parameter's.
     """
     name = yield from (key(reader, notation) if notation.named else reader.pattern(_KEYWORD))
     behind = yield from reader.space()
@@ -223,7 +223,7 @@ def objects(reader: Reader) -> Machine[bool]:
 
 
 class _Body:
-    """What is known of one dict while it is read."""
+    """Fields of one dict known so far."""
 
     __slots__ = ("arguments", "name", "said")
 
@@ -304,7 +304,9 @@ def _say_arguments(reader: Reader, body: _Body) -> None:
 
 
 def _normal(given: str) -> str:
-    """Return arguments that are no dict as a client wants them: a string for what it says, nothing as `{}`."""
+    """Return arguments that are no dict as a client wants them: a string's content, nothing as
+    `{}`.
+    """
     if given.startswith('"'):
         return msgspec.json.decode(given, type=str) or EMPTY
     return EMPTY if given == "null" else given

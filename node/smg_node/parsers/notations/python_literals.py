@@ -1,9 +1,9 @@
-"""Literals in the manner of Python, written as JSON while they come.
+"""Python literals, written as JSON while they come.
 
 What stands between quotes leaves as it arrives; a number or a name waits for what ends it. Families that print
 strings between marks of their own are read by the same rules, with other quotes.
 
-A string in single quotes may hold quotes that nobody escaped, for some models' own templates print it so:
+A string in single quotes may hold quotes that are not escaped, for some models' own templates print it so:
 
     f(t='it's ok, go', n=1)
 
@@ -71,7 +71,8 @@ class Quote:
 
 
 class Notation:
-    """How a family writes literals: its quotes, and what may stand between a parameter's name and its value.
+    """Rules of a family's literals: its quotes, and the signs between a parameter's name and its
+    value.
 
     `named`: every value has its parameter's name before it, which may stand in quotes.
     """
@@ -99,7 +100,7 @@ class Write(Protocol):
 
 
 class EmittedJson:
-    """Says the JSON as arguments of the last call."""
+    """Emits the JSON as arguments of the last call."""
 
     __slots__ = ("_reader",)
     live = True
@@ -132,7 +133,7 @@ class Kept:
 
 
 class Dropped:
-    """Drops the text: a value that nobody gets."""
+    """Drops the text: a value that is not handed on."""
 
     __slots__ = ("_reader",)
     live = False
@@ -271,7 +272,7 @@ def _string(reader: Reader, quote: Quote, write: Write, place: Place) -> Machine
             reader.at = end
             write(escaped(buffer[at:end]))
         found = "" if match is None else match.group()
-        # What is held grows in place only while nobody else has it, not over a `yield` either.
+        # What is held grows in place only while nothing else refers to it, not over a `yield` either.
         del buffer, match
         if not found:
             if reader.ended or reader.at - reader.base > HELD_MAX:

@@ -1,4 +1,4 @@
-"""What a value that was printed without a type is, by the schema of its parameter.
+"""Schema types: type of a value that was printed without one, by the schema of its parameter.
 
 Many formats print `<parameter=max>3</parameter>`: whether that is the number 3 or the text "3" stands in
 the tool's schema alone. The types a schema allows are tried from the narrowest to the widest, and the first
@@ -59,12 +59,12 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 def not_string(types: Types) -> Types:
-    """Return what a value may be whose schema allows `types` and of which the model says that it is JSON."""
+    """Return the types of a value that the model labels JSON and whose schema allows `types`."""
     return (types - STRING) | JSON
 
 
 def types_of(schema: Any, key: str) -> Types:
-    """Return what types the schema of a function's parameters allows for parameter `key`.
+    """Return the types that the schema of a function's parameters allows for parameter `key`.
 
     The parameter may be declared in a branch or behind a local reference. `UNKNOWN` for a parameter that
     is not declared, or whose schema says nothing of types.
@@ -93,7 +93,7 @@ def items_of(schema: Any, root: Any) -> Any:
 
 
 def types_in(schema: Any, root: Any) -> Types:
-    """Return what types `schema` itself allows; references are looked up in `root`."""
+    """Return the types that `schema` itself allows; references are looked up in `root`."""
     return _types(schema, root, 0)
 
 
@@ -139,12 +139,12 @@ def escaped(text: str) -> str:
 
 
 def python_literal(text: str) -> str | None:
-    """Return the JSON text of the Python literal `text`, None if it is none that JSON can say."""
+    """Return the JSON text of the Python literal `text`, None if it is none that JSON can spell."""
     if len(text) > _LITERAL_MAX:
         return None
     try:
         with warnings.catch_warnings():
-            # Python has opinions on how a model writes, such as `3if`; nobody can act on them.
+            # Python has opinions on how a model writes, such as `3if`; no reader can act on them.
             warnings.simplefilter("ignore", SyntaxWarning)
             value = ast.literal_eval(_ESCAPE.sub(_known_escape, text))
         said = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -249,7 +249,7 @@ def _types(schema: Any, root: Any, depth: int) -> Types:
             if name is not None:
                 found.add(name)
         nullable = nullable or part.get("nullable") is True
-    # That null is allowed too says nothing of a value whose type nobody declared.
+    # That null is allowed too says nothing of a value whose type is not declared.
     if nullable and found:
         found.add("null")
     return frozenset(found)

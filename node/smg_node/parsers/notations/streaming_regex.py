@@ -1,4 +1,5 @@
-"""Regular expressions of checkpoints, as far as text that arrives in pieces can be read by them in one pass.
+"""Streaming regex: regular expressions of checkpoints, compiled to steps that read arriving text in
+one pass.
 
 A general expression may have to look back, and what it finds may change with text that has yet to come. Those
 that delimit fields of answers are simpler: words, runs of characters of one class, `.*?` up to a word, optional
@@ -55,7 +56,7 @@ Step: TypeAlias = Word | Run | Anything
 def steps_of(pattern: str) -> tuple[Step, ...]:
     """Return the steps of an expression; UnreadableAnchorError for one that has none."""
     steps, _ = _sequence(pattern, "")
-    # White space before a closer is the value's, as far as one pass can see; who reads it takes it off.
+    # White space before a closer is the value's, as far as one pass can see; its reader takes it off.
     steps = [
         step
         for at, step in enumerate(steps)

@@ -1,8 +1,8 @@
-"""Arguments that were printed as tagged values, written as JSON while they come.
+"""Tagged arguments: values printed between tags, written as one JSON object while they come.
 
-The object is opened with its first parameter, each value is written by its type (`typed`), and the object is
+The object is opened with its first parameter, each value is written by its type (`schema_types`), and the object is
 closed when the call is. A value that can only be a string leaves while it arrives; any other waits for its
-end. A parameter that was printed twice keeps its first value: what was said cannot be unsaid.
+end. A parameter that was printed twice keeps its first value: what was emitted cannot be taken back.
 """
 
 from collections.abc import Callable, Mapping
@@ -70,7 +70,7 @@ class Parameters:
         return schema_of(self._schema, self._schema, key) is not None
 
     def value(self, key: str, text: str, types: Types) -> None:
-        """Write a parameter whose value is all there."""
+        """Write a complete value of a parameter."""
         if self.open(key):
             self.json(as_json(text, types))
 
@@ -79,13 +79,13 @@ class Parameters:
         self._out.arguments(text)
 
     def end(self) -> None:
-        """The call is complete: close its object."""
+        """Close the object: the call is complete."""
         if not self._whole:
             self._out.arguments("}" if self._keys else "{}")
         self._out.end_call()
 
     def broken(self) -> None:
-        """The call breaks off inside a value or a tag: its arguments stay unreadable."""
+        """Leave the arguments unreadable: the call breaks off inside a value or a tag."""
         if not self._keys and not self._whole:
             self._out.arguments("{")
 
@@ -139,7 +139,7 @@ def parameter(
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """What ends a value."""
+    """Closers that may end a value."""
 
     closers: Markers
     followed: Followed | None

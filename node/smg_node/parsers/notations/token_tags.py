@@ -1,4 +1,6 @@
-"""Tags whose brackets are tokens and whose names and attributes are ordinary text: `<|open|>call tool="x"<|sep|>`."""
+"""Token tags: brackets are tokens, names and attributes ordinary text: `<|open|>call
+tool="x"<|sep|>`.
+"""
 
 import re
 from collections.abc import Mapping

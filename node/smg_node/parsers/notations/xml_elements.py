@@ -1,4 +1,4 @@
-"""Calls as elements with attributes, several in one wrapper, their values raw.
+"""XML-like elements: calls with attributes, several in one wrapper, their values raw.
 
     <tool_calls><invoke name="find_museum"><parameter name="city">Ghent</parameter></invoke></tool_calls>
 
@@ -152,7 +152,7 @@ class Elements:
         return Parameters(reader.out, schema)
 
     def _body(self, reader: Reader) -> Machine[None]:
-        """Say the JSON at the cursor as the call's arguments, and drop the call's closer."""
+        """Emit the JSON at the cursor as the call's arguments, and drop the call's closer."""
         reader.drop()
         if not (yield from json_text.value(reader, say=True)):
             return

@@ -1,1 +1,1 @@
-"""Reading."""
+"""Reading: incremental reader, scanner and answer grammar that all formats share."""

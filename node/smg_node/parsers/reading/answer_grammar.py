@@ -1,4 +1,5 @@
-"""One answer of a family whose thoughts and calls are two grammars: which is which, in the order it is printed.
+"""Answer grammar: order of reasoning, text and calls in an answer, for families whose two formats
+are separate.
 
     answer   = [ thought ] { text | thought | calls }
     thought  = opener … closer, or a call's opener where the family leaves the closer out
@@ -79,7 +80,7 @@ def answer(reader: Reader, asked: FormatRequest, form: AnswerFormat, start: Star
 
 
 class _Answer:
-    """What was seen of one answer.
+    """State of one answer read so far.
 
     `owed`: a closer may still come whose thought was not seen to begin, or was left for a call. `closed`: a
     thought ended and nothing was said since, so one more closer is a doubled one. `around`: the answer stands

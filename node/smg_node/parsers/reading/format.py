@@ -1,6 +1,6 @@
-"""What a family's way of printing thoughts and calls is made of: the declarations that `answer` reads.
+"""Format declarations: the data that describe a family's reasoning and calls for `answer_grammar`.
 
-A new format is one file that builds one of these and registers it (see `known`), and one transcript.
+A new format is one file that builds one of these and registers it (see `registry`), and one transcript.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ Implicit: TypeAlias = Literal["no", "anywhere", "line"]
 
 @dataclass(frozen=True, slots=True)
 class FormatRequest:
-    """What of a request matters to a format."""
+    """Fields of a request that matter to a format."""
 
     tools: Mapping[str, Tool] = field(default_factory=dict)
     """The declared functions by name."""
@@ -34,7 +34,7 @@ NewNamed: TypeAlias = Callable[[NewId], NewId]
 
 @dataclass(frozen=True)
 class ThoughtFormat:
-    """How a family prints thoughts: between an opener and a closer.
+    """Format of a family's reasoning: between an opener and a closer.
 
     `trim`: one newline after the opener, all before the closer and all behind it are layout.
     `implicit`: a call's opener ends a thought that was not closed, anywhere or only at the start of a line.
@@ -61,7 +61,7 @@ THINK_OPTIONS: Final = ("implicit", "line", "interleaved", "trim")
 
 
 def varied(thought: ThoughtFormat, options: Collection[str]) -> ThoughtFormat:
-    """Return `thought` as one family of its models prints it.
+    """Return `thought` with the options of one family of models.
 
     `implicit`: a call's opener ends a thought; `line`: only at the start of a line. `interleaved` and
     `trim` as in `ThoughtFormat`. An option that begins with a colon is a suffix of the tags: with `:x` a
@@ -88,7 +88,7 @@ def _with_suffixes(tags: tuple[str, ...], suffixes: Sequence[str]) -> tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """How an engine's grammar is told what a call looks like: begin, the arguments, end.
+    """Call format for an engine's grammar: begin, the arguments, end.
 
     NAME in `begin` stands for the function's name, INDEX for any number. `style` is how the arguments are
     printed, in the words of xgrammar's tags. `form` is the variant of the calls (`Chosen.form`) whose models
@@ -111,7 +111,7 @@ Returns False if it is no call: then nothing was said or dropped, and it becomes
 
 @dataclass(frozen=True)
 class ToolFormat:
-    """How a family prints calls.
+    """Format of a family's calls.
 
     `openers` begin one anywhere in the answer; `starts` only where nothing was said before it. `noise` are
     marks of the format that mean nothing where they stand alone and are dropped. `ids` makes the ids this
@@ -130,7 +130,7 @@ class ToolFormat:
 
 @dataclass(frozen=True)
 class JointFormat:
-    """A family whose thoughts and calls are one grammar.
+    """Format of a family with one grammar for reasoning and calls.
 
     `read` reads a whole answer. It is told where that starts, and whether calls are on: where they are not,
     what looks like one is text. It drops the format's own tokens. `openers` and `closers` are those of a

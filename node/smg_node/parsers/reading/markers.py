@@ -1,4 +1,4 @@
-"""A set of strings to look for in text that arrives in pieces.
+"""Markers: search for a set of strings in text that arrives in pieces.
 
 The question a scanner asks all the time is: where does the first marker stand, and if none does, how
 much of the end may still become one? Both are answered without looking at a character twice, and the

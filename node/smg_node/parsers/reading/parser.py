@@ -1,4 +1,4 @@
-"""What a parser of model output is: text in, pieces out, in any chunking."""
+"""Parser: interface of model-output parsers: text in, pieces out, in any chunking."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Where a scanner's pieces leave: neighbours of one kind joined, blank text beside a call dropped.
+"""Piece writer: joins neighbouring pieces of one kind, and drops blank text beside a call.
 
 A run of text that is nothing but white space and touches a call is how models lay out their markers, not
 something they say. So the white space that begins a run is held until the run says something, or until
@@ -18,7 +18,7 @@ BLANK_MAX: Final = 1 << 20
 
 
 class Outlet:
-    """Collects what one scanner says during one feed."""
+    """Collector of the pieces that one scanner emits during one feed."""
 
     __slots__ = (
         "_after_call",
@@ -49,12 +49,12 @@ class Outlet:
 
     @property
     def fresh(self) -> bool:
-        """Whether nothing but white space was said since the start, a thought or a call."""
+        """Whether nothing but white space was emitted since the start, a thought or a call."""
         return not self._said
 
     @property
     def holds(self) -> bool:
-        """Whether there is white space of which it is not clear yet whether it is said."""
+        """Whether there is white space of which it is not clear yet whether it is emitted."""
         return self._blank_size > 0
 
     @property
@@ -72,7 +72,7 @@ class Outlet:
         return out
 
     def text(self, text: str) -> None:
-        """Say something to the reader."""
+        """Emit text of the answer."""
         if self._said:
             if text:
                 self._add(Text, text)
@@ -88,7 +88,7 @@ class Outlet:
             self._add(Text, text)
 
     def reasoning(self, text: str) -> None:
-        """Say a part of a thought."""
+        """Emit a part of a thought."""
         if text:
             self.end()
             self._add(Reasoning, text)
@@ -104,12 +104,14 @@ class Outlet:
         self.calls += 1
 
     def arguments(self, text: str) -> None:
-        """Say a part of the last call's arguments."""
+        """Emit a part of the last call's arguments."""
         if text:
             self._add(Arguments, text)
 
     def thought(self) -> None:
-        """A thought begins: if nothing but white space was said since the last piece, that was layout."""
+        """Begin a thought: if nothing but white space was emitted since the last piece, that was
+        layout.
+        """
         self._blank, self._blank_size = [], 0
         self.end()
 
@@ -118,7 +120,7 @@ class Outlet:
         self.closed = self.calls
 
     def end(self) -> None:
-        """End a run of text: white space that touches no call is said."""
+        """End a run of text: white space that touches no call is emitted."""
         if not self._after_call:
             self._let_blank_out()
         self._blank, self._blank_size = [], 0

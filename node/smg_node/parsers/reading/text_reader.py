@@ -1,4 +1,4 @@
-"""The text of one answer, read ahead and let go a piece at a time.
+"""Text reader: buffer of one answer, read ahead by a generator and released a piece at a time.
 
 A format is written as a generator that reads as if the whole answer were there: it asks for what stands at
 the cursor, moves the cursor, says pieces. Where the answer does not depend on text that has yet to come it
@@ -46,7 +46,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]*")
 
 
 class Reader:
-    """One answer's text and what was said of it."""
+    """One answer's text and its pieces so far."""
 
     __slots__ = ("_before", "at", "base", "buffer", "calm", "ended", "notes", "out")
 
@@ -73,7 +73,7 @@ class Reader:
             self.at -= base
             self.base = 0
             buffer = buffer[base:]
-        # Only while no one else holds it does the string grow in place.
+        # Only while nothing else refers to it does the string grow in place.
         self.buffer = ""
         buffer += text
         self.buffer = buffer
@@ -159,15 +159,15 @@ class Reader:
 
     @property
     def holds(self) -> bool:
-        """Whether there is text that was neither said nor dropped: what it is shows later."""
+        """Whether there is text that was neither emitted nor dropped: what it is shows later."""
         return self.base < len(self.buffer) or self.out.holds
 
     def held(self) -> str:
-        """Return what was read and neither said nor dropped."""
+        """Return the text that was read and neither emitted nor dropped."""
         return self.buffer[self.base : self.at]
 
     def drop(self) -> None:
-        """Let go of what was read: it is markup."""
+        """Drop the text that was read: it is markup."""
         self.base = self.at
 
     def back(self) -> None:
@@ -175,17 +175,17 @@ class Reader:
         self.at = self.base
 
     def text(self) -> None:
-        """Say what was read as text."""
+        """Emit the text that was read as text of the answer."""
         self.out.text(self.buffer[self.base : self.at])
         self.base = self.at
 
     def arguments(self) -> None:
-        """Say what was read as a part of the last call's arguments."""
+        """Emit the text that was read as a part of the last call's arguments."""
         self.out.arguments(self.buffer[self.base : self.at])
         self.base = self.at
 
     def spill(self) -> None:
-        """Say what opened nothing as text: its first character, so that the rest is looked at again.
+        """Emit text that opened nothing: its first character, so that the rest is looked at again.
 
         All of it where that would be too much to look at twice.
         """
@@ -196,7 +196,7 @@ class Reader:
     def until(
         self, markers: Markers, kind: Kind, *, trim: frozenset[str] = frozenset()
     ) -> Machine[str]:
-        """Say all that comes before the next marker as `kind`, as early as that is certain.
+        """Emit all that comes before the next marker as `kind`, as early as that is certain.
 
         Returns the marker at the cursor, not moved over; "" at the end of the answer. Newlines before a
         marker of `trim`, up to `TRIM_MAX` of them, are dropped.

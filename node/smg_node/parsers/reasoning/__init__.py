@@ -1,1 +1,3 @@
-"""How families of models print thoughts; every module here has its `FORMATS`."""
+"""Reasoning formats: opener and closer of each model family's thoughts; one module a family, each
+with `FORMATS`.
+"""

@@ -1,4 +1,4 @@
-"""Everything is a thought up to `[BEGIN FINAL RESPONSE]`: Apriel 1.5."""
+"""Apriel 1.5 reasoning: everything up to `[BEGIN FINAL RESPONSE]`."""
 
 from typing import Final
 

@@ -1,4 +1,6 @@
-"""`<|START_THINKING|>` … `<|END_THINKING|>`, the answer between tokens of its own: Cohere's Command."""
+"""Cohere Command reasoning: `<|START_THINKING|>` … `<|END_THINKING|>`, the answer between tokens of
+its own.
+"""
 
 from typing import Final
 

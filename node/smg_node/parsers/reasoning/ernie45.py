@@ -1,4 +1,5 @@
-"""A thought that the prompt begins, then the answer, sometimes between tags: ERNIE-4.5-Thinking.
+"""ERNIE-4.5-Thinking (ernie45) reasoning: begun by the prompt, then the answer, sometimes between
+tags.
 
 …</think>⏎<response>⏎…⏎</response>
 """

@@ -1,4 +1,4 @@
-"""`<|channel>thought` and a newline … `<channel|>`: Gemma 4.
+"""Gemma 4 (gemma4) reasoning: `<|channel>thought` and a newline … `<channel|>`.
 
 A thought that is off is printed by the prompt, empty. The newline behind the opener is layout like any other.
 """

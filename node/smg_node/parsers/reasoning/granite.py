@@ -1,4 +1,4 @@
-"""Phrases of ordinary text in Granite 3.2, tags in 3.3.
+"""Granite reasoning: phrases of ordinary text in 3.2, tags in 3.3.
 
 Here is my thought process: … Here is my response: …
 <think>…</think><response>…</response>

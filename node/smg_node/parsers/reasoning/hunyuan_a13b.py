@@ -1,4 +1,4 @@
-"""Thought and answer between tags, each tag on a line: Hunyuan-A13B.
+"""Hunyuan-A13B reasoning: thought and answer between tags, each tag on a line.
 
 <think>⏎…⏎</think>⏎<answer>⏎…⏎</answer>
 """

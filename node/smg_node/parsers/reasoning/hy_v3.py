@@ -1,4 +1,6 @@
-"""`<think>` … `</think>`, both perhaps with a suffix: Hy3 and Hy4. More suffixes are an option (`varied`)."""
+"""Hy3 and Hy4 (hy_v3) reasoning: `<think>` … `</think>`, both perhaps with a suffix; more are an
+option (`varied`).
+"""
 
 from typing import Final
 

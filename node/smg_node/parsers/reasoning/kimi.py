@@ -1,4 +1,4 @@
-"""`◁think▷` … `◁/think▷`: Kimi before K2."""
+"""Kimi reasoning before K2: `◁think▷` … `◁/think▷`."""
 
 from typing import Final
 

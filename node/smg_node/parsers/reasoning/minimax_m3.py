@@ -1,4 +1,6 @@
-"""`<mm:think>` … `</mm:think>`, sometimes with closers that nothing was opened for: MiniMax M3."""
+"""MiniMax M3 reasoning: `<mm:think>` … `</mm:think>`, sometimes with closers that nothing was
+opened for.
+"""
 
 from typing import Final
 

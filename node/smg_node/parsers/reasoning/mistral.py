@@ -1,4 +1,6 @@
-"""`[THINK]` … `[/THINK]`: Magistral since July 2025 and what followed it; control tokens, printed by the model."""
+"""Mistral reasoning: `[THINK]` … `[/THINK]`, control tokens of Magistral since July 2025 and later
+models.
+"""
 
 from typing import Final
 

@@ -1,4 +1,6 @@
-"""`<|plamo:begin_think:plamo|>` … `<|plamo:end_think:plamo|>`, each of several tokens: PLaMo 3."""
+"""PLaMo 3 (plamo3) reasoning: `<|plamo:begin_think:plamo|>` … `<|plamo:end_think:plamo|>`, each of
+several tokens.
+"""
 
 from typing import Final
 

@@ -1,4 +1,6 @@
-"""`<seed:think>` … `</seed:think>`, with remarks on the budget inside that are part of the thought: Seed-OSS."""
+"""Seed-OSS reasoning: `<seed:think>` … `</seed:think>`, with remarks on the budget inside that
+belong to it.
+"""
 
 from typing import Final
 

@@ -1,4 +1,5 @@
-"""`<think>` … `</think>`, as most open models print it; what differs between families are options (`varied`).
+"""Think tags: `<think>` … `</think>`, as most open models print reasoning; differences are options
+(`varied`).
 
 <think>⏎12 eggs.⏎</think>⏎⏎A dozen.
 """

@@ -1,4 +1,4 @@
-"""Which formats a model prints, and how that is known."""
+"""Chosen formats: names of a model's reasoning and call formats, with the evidence for each."""
 
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -12,7 +12,7 @@ Source: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What decided: where it was found, and what it was, in words for people."""
+    """Evidence that decided: its source, and a text for people."""
 
     source: Source = "nothing"
     what: str = ""
@@ -33,7 +33,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The names of a model's formats; `plain` where there is nothing to read.
+    """Names of a model's formats; `plain` where there is nothing to read.
 
     A joint format stands in both places. `options` vary the reasoning format (`format.varied`). `form` is a
     further hint inside the tool format ("" for none). `warnings` are disagreements between two evidences.

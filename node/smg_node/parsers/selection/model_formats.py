@@ -1,4 +1,6 @@
-"""How one model prints its answers: its formats, compiled once and shared by all its streams."""
+"""Model formats: reasoning and call formats of one model, compiled once and shared by all its
+streams.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import Final, Literal, TypeAlias
@@ -32,7 +34,7 @@ class Printing:
     """The formats of one model."""
 
     def __init__(self, chosen: Chosen, special_tokens: Collection[str] = ()) -> None:
-        """Compile what was chosen; NOT_FOUND for a format that nobody knows.
+        """Compile what was chosen; NOT_FOUND for an unknown format.
 
         `special_tokens` are the tokenizer's own: those that are no markers of the formats never become text.
         """
@@ -62,7 +64,7 @@ class Printing:
 
     @property
     def ids(self) -> str:
-        """The name of the format whose ids of calls the model's templates want."""
+        """The name of the format that gives ids of calls their form."""
         return self.chosen.tools
 
     def first(self, what: str) -> bool:
@@ -89,7 +91,7 @@ class Printing:
         continued: bool = False,
         keep_special: bool = False,
     ) -> Parser:
-        """Return what reads one choice's text.
+        """Return a new scanner of one choice's text.
 
         `calls` is False where calls are off: no tools, or `tool_choice: none`. `tail` is the end of the prompt
         (or, where a message is `continued`, that message). With `expect` other than native a call may also be

@@ -1,4 +1,5 @@
-"""What the name of a model says about what it prints: the weakest evidence, and all that is left without files.
+"""Model names: formats by patterns of the model's name: the weakest evidence, and all that is left
+without files.
 
 No pattern is a bare word of a family: a name is believed as far as versions and sizes in it can be told apart
 (`qwen3-8b` is no Qwen 3.8, `glm-4-9b` no GLM 4.9).

@@ -1,4 +1,4 @@
-"""What the kind of a model, as its config.json names it, says about what it prints.
+"""Model types: formats by `model_type` or architecture in config.json.
 
 Several families keep the kind of the model they grew out of (Kimi K2 says `deepseek_v3`): where that leaves it
 open, nothing is said here.

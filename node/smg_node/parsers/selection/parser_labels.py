@@ -1,4 +1,6 @@
-"""What other programs call the same formats, so that an operator or a worker may say it in their words."""
+"""Parser labels: names that other servers give the same formats, for operators' settings and
+workers' metadata.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

@@ -1,4 +1,6 @@
-"""How families differ that print their thoughts between the same marks: the options of `varied`."""
+"""Reasoning variants: options (`varied`) of families that print reasoning between the same
+marks.
+"""
 
 import re
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Which formats a model prints, by everything that is known of it.
+"""Recognition: decides which formats a model prints, from all evidence about it.
 
 The evidence, strongest first: what the operator says; what the worker calls it; the checkpoint's own
 description; the marks in its chat template and its tokens; the kind of model; its name. Thoughts and calls are
@@ -30,7 +30,7 @@ from smg_node.parsers.selection.template_marks import Marked, read_marks
 
 @dataclass(frozen=True, slots=True)
 class Clues:
-    """What is known of a model.
+    """Facts known of a model.
 
     `names` are what it is called, the most telling first. `template` is the text of its chat templates,
     `added_tokens` the texts of the tokens beside its vocabulary, `config` its config.json. `reasoning_parser`
@@ -51,7 +51,7 @@ class Clues:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What one evidence says; "" where it says nothing."""
+    """Formats by one evidence; "" where it says nothing."""
 
     source: Source
     reasoning: str = ""
@@ -67,7 +67,7 @@ _NOTHING: Final = _Said("nothing", PLAIN, "", PLAIN, "")
 
 
 def recognise(clues: Clues) -> Chosen:
-    """Return the formats of a model; NOT_FOUND where its operator names one that nobody knows."""
+    """Return the formats of a model; NOT_FOUND where its operator names an unknown one."""
     marked = read_marks(clues.template, clues.added_tokens)
     kind = kind_of(clues.config)
     by_name = _name(clues)

@@ -1,4 +1,5 @@
-"""Every format by name: one module each in `thoughts`, `tools` and `joint`, found by looking.
+"""Registry of all formats by name: one module each in `reasoning`, `tools` and `combined`, found by
+looking.
 
 A file that is put there is known; nothing else has to be told of it.
 """

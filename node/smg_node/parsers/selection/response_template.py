@@ -1,4 +1,4 @@
-r"""The description of its own answers that a checkpoint may bring, made into formats like all others.
+r"""Response template: converts a checkpoint's own description of its answers into formats.
 
 `response_template` in tokenizer_config.json, as the Transformers library reads it, names fields (thoughts, the
 visible answer, calls), the words that open and close each, and how a call is spelled:
@@ -9,7 +9,7 @@ visible answer, calls), the words that open and close each, and how a call is sp
                                "repeats": true,
                                "transform": {"function": {"name": "{name}", "arguments": "{content}"}}}}}
 
-Read are the forms that a stream can be read by: words and simple expressions as delimiters (`anchors`), calls
+Read are the forms that a stream can be read by: words and simple expressions as delimiters (`streaming_regex`), calls
 whose arguments are JSON or tags, names that stand in the opener or in the JSON. A description with anything
 else is refused as a whole, and other evidence decides: half of it would be worse than none.
 """
@@ -62,7 +62,9 @@ class UnreadableTemplateError(ValueError):
 
 
 def described(template: Mapping[str, Any]) -> Described:
-    """Return what a `response_template` describes; UnreadableTemplateError says what stands against it."""
+    """Return the formats that a `response_template` describes; UnreadableTemplateError says why it
+    cannot be read.
+    """
     try:
         return _described(template)
     except UnreadableAnchorError as error:
@@ -204,7 +206,7 @@ def _opened(field: Mapping[str, Any]) -> tuple[Step, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Tag:
-    """How a parameter is printed: what stands before its value, and what ends that.
+    """Markers of a parameter: before its value and after it.
 
     `laid_out`: white space around the value is not the value's.
     """
@@ -230,7 +232,7 @@ def _tag(arguments: Mapping[str, Any]) -> _Tag:
 
 
 class _Named:
-    """Calls whose name stands in what opens them, and behind it the arguments, as JSON or as tags."""
+    """Calls named by their opener, and behind it the arguments, as JSON or as tags."""
 
     def __init__(
         self, opened: Sequence[Step], closers: tuple[str, ...], name: str, tag: _Tag | None = None

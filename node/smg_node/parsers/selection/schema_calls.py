@@ -1,6 +1,7 @@
-"""Calls as a JSON schema makes an engine print them: an array of them, or one function's bare arguments.
+"""Schema calls: formats of calls forced by a JSON schema: an array of calls, or one function's bare
+arguments.
 
-Used where a call is forced and the engine cannot be told the model's own way. An engine or a model that does
+Used where a call is forced and the engine's grammar cannot express the model's own format. An engine or a model that does
 not keep to it is read in the model's own way, which stays on behind these.
 """
 

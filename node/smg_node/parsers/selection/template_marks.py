@@ -1,4 +1,4 @@
-"""What the words of a chat template and the tokens of a tokenizer say about what a model prints.
+"""Template marks: formats by strings in a chat template and special tokens of a tokenizer.
 
 The rows are tried from the top; what decides is the first one that says something. Families borrow from one
 another, so a mark that several of them share (a bare `<tool_call>`) decides nothing.
@@ -112,7 +112,7 @@ _SUFFIX: Final = re.compile(r"<([^:<>]+):[^<>]*>")
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """What the marks say; "" where they say nothing.
+    """Formats by the marks; "" where they say nothing.
 
     `thinks` is whether the template prints the most common marks of thoughts; `only_so` whether it is all that
     `reasoning` rests on, so that a family's own way goes before it.

@@ -1,1 +1,1 @@
-"""How families of models print calls; every module here has its `FORMATS`."""
+"""Tool-call formats: one module a family of models, each with `FORMATS`."""

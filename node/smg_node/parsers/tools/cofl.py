@@ -1,4 +1,4 @@
-"""Calls as elements that state the types of their values.
+"""Cofl calls: elements `<cofl:…>` that state the types of their values.
 
     <cofl:tool_calls><cofl:tool_call id="0" name="find_museum"><cofl:value name="max" type="json">3</cofl:value></cofl:tool_call></cofl:tool_calls>
 

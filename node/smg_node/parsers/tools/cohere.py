@@ -1,4 +1,4 @@
-"""An array of calls between two tokens, under names of their own: Cohere's Command R7B and A.
+"""Cohere Command R7B and A calls: an array between two tokens, with key names of their own.
 
     <|START_ACTION|>[⏎{"tool_call_id": "0", "tool_name": "book_room", "parameters": {"nights": 2}}⏎]<|END_ACTION|>
 

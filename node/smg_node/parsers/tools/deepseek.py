@@ -1,9 +1,10 @@
-"""Calls between DeepSeek's tokens: the arguments in a fence (V3, R1), or as they are (V3.1, V3.2-Exp).
+"""DeepSeek calls between its tokens: the arguments in a fence (V3, R1), or as they are (V3.1,
+V3.2-Exp).
 
     <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_tide⏎```json⏎{"port":"Brest"}⏎```<｜tool▁call▁end｜><｜tool▁calls▁end｜>
     <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_tide<｜tool▁sep｜>{"port":"Brest"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>
 
-Both are read under both names; what differs is what an engine's grammar is told. The word before the name is
+Both are read under both names; they differ in an engine's grammar only. The word before the name is
 the kind of tool, of which there is only one.
 """
 

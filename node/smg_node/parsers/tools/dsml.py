@@ -1,4 +1,5 @@
-"""Calls as elements whose tags begin with a token of their own, as DeepSeek prints them since V3.2.
+"""DSML calls: elements whose tags begin with a token of their own, as DeepSeek prints them since
+V3.2.
 
     <｜DSML｜function_calls>⏎<｜DSML｜invoke name="find_museum">⏎<｜DSML｜parameter name="city" string="true">Ghent</｜DSML｜parameter>⏎</｜DSML｜invoke>⏎</｜DSML｜function_calls>
 

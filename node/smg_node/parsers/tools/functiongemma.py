@@ -1,4 +1,5 @@
-"""A call in a notation of its own, whose strings stand between `<escape>` and may hold anything else: FunctionGemma.
+"""FunctionGemma calls: `call:name{…}`, whose strings stand between `<escape>` and may hold anything
+else.
 
 <start_function_call>call:find_museum{city:<escape>Ghent<escape>,max:3}<end_function_call>
 """

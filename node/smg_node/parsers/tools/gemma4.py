@@ -1,4 +1,5 @@
-"""A call in a notation of its own, whose strings stand between tokens and may hold anything else: Gemma 4.
+"""Gemma 4 (gemma4) calls: `call:name{…}`, whose strings stand between tokens and may hold anything
+else.
 
 <|tool_call>call:find_museum{city:<|"|>Ghent<|"|>,max:3,tags:[<|"|>art<|"|>]}<tool_call|>
 """

@@ -1,4 +1,5 @@
-"""A JSON object as a turn of the role `function call`, or behind a token: GigaChat 3 and 3.1.
+"""GigaChat 3 and 3.1 (gigachat3) calls: a JSON object as a turn of the role `function call`, or
+behind a token.
 
     function call<|role_sep|>⏎{"name": "get_tide", "arguments": {"port": "Brest"}}
     <|function_call|>{"name": …}

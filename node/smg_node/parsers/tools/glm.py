@@ -1,4 +1,5 @@
-"""A function's name, then its arguments in pairs, between the tags that others put JSON in.
+"""GLM calls: a function's name, then its arguments in pairs, in the tags that other families put
+JSON in.
 
     <tool_call>find_museum⏎<arg_key>city</arg_key>⏎<arg_value>Ghent</arg_value>⏎</tool_call>
 

@@ -1,4 +1,5 @@
-"""An array of calls behind a marker that nothing closes: Granite 3 and its models for function calling.
+"""Granite 3 calls: an array behind a marker that nothing closes; also of its models for function
+calling.
 
     <|tool_call|>[{"name": "get_tide", "arguments": {"port": "Brest"}}]
     <tool_call>[{"name": …}]

@@ -1,4 +1,4 @@
-"""A JSON object between two tags, one object for each call.
+"""Hermes calls: a JSON object between two tags, one object for each call.
 
     <tool_call>⏎{"name": "find_train", "arguments": {"from": "Turin", "to": "Milan"}}⏎</tool_call>
 

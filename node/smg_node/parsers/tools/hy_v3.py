@@ -1,4 +1,5 @@
-"""Calls with their arguments in pairs, as in `glm`, several in one wrapper; every tag may carry a suffix.
+"""Hy3 and Hy4 (hy_v3) calls: arguments in pairs, as in `glm`, several calls in one wrapper; tags
+may carry a suffix.
 
     <tool_calls><tool_call>find_museum<tool_sep>⏎<arg_key>city</arg_key>⏎<arg_value>Ghent</arg_value>⏎</tool_call></tool_calls>
 

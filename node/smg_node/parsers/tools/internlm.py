@@ -1,8 +1,9 @@
-"""A JSON object between two tokens, and a third that says it is a function of the client's: InternLM.
+"""InternLM calls: a JSON object between two tokens, and a third that marks it as a function of the
+client's.
 
     <|action_start|><|plugin|>{"name": "get_tide", "parameters": {"port": "Brest"}}<|action_end|>
 
-Code for its own interpreter stands between the same tokens; nobody declared that, so it is text.
+Code for its own interpreter stands between the same tokens; no client declared that, so it is text.
 """
 
 from typing import Final

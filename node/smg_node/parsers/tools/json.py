@@ -1,4 +1,5 @@
-"""Calls as nothing but JSON, where the answer begins with it: the fallback, and what fine-tunes print.
+"""JSON calls without markers, where the answer begins with them: the fallback, and what fine-tunes
+print.
 
     {"name": "get_tide", "parameters": {"port": "Brest"}}
     [{"name": "get_tide", "parameters": {…}}, {"type": "function", "function": {…}}]

@@ -1,4 +1,4 @@
-"""Calls in sections, each under an id that holds the function's name: Kimi K2 to K2.7.
+"""Kimi K2 to K2.7 calls: in sections, each under an id that holds the function's name.
 
     <|tool_calls_section_begin|><|tool_call_begin|>functions.get_tide:0<|tool_call_argument_begin|>{"port":"Brest"}
     <|tool_call_end|><|tool_calls_section_end|>

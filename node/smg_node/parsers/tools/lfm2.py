@@ -1,4 +1,4 @@
-"""A list of calls in Python between two tokens: LFM2 and LFM2.5.
+"""LFM2 and LFM2.5 (lfm2) calls: a Python list of calls between two tokens.
 
     <|tool_call_start|>[find_museum(city='Ghent', max=3)]<|tool_call_end|>
 

@@ -1,4 +1,5 @@
-"""Calls as JSON behind a token that may be missing, several with semicolons between them: Llama 3.1 to 3.3.
+"""Llama 3.1 to 3.3 JSON calls: behind a token that may be missing, several with semicolons between
+them.
 
     <|python_tag|>{"name": "get_tide", "parameters": {"port": "Brest"}};{"name": …}
     <function=get_tide>{"port": "Brest"}</function>

@@ -1,4 +1,4 @@
-"""A JSON object between tags of LongCat's own.
+"""LongCat calls: a JSON object between tags of its own.
 
 <longcat_tool_call>⏎{"name": "get_tide", "arguments": {"port": "Brest"}}⏎</longcat_tool_call>
 """

@@ -1,4 +1,5 @@
-"""Calls as elements without a wrapper, their values in CDATA sections where they need it.
+"""MiniCPM5 (minicpm5) calls: elements without a wrapper, their values in CDATA sections where they
+need it.
 
 <function name="find_museum"><param name="city"><![CDATA[Ghent & co]]></param></function>
 """

@@ -1,4 +1,4 @@
-"""Calls as elements in a wrapper of the family's own.
+"""MiniMax M2 calls: elements in a wrapper of the family's own.
 
     <minimax:tool_call>⏎<invoke name="find_museum">⏎<parameter name="city">Ghent</parameter>⏎</invoke>⏎</minimax:tool_call>
 

@@ -1,8 +1,9 @@
-"""Calls as elements that nest, every tag behind a prefix of its own; a parameter's tag is its name.
+"""MiniMax M3 calls: elements that nest, every tag behind a prefix of its own; a parameter's tag is
+its name.
 
     ]<]minimax[>[<tool_call>⏎]<]minimax[>[<invoke name="plan">]<]minimax[>[<city>Ghent]<]minimax[>[</city>]<]minimax[>[<days>]<]minimax[>[<item>Mon]<]minimax[>[</item>]<]minimax[>[</days>]<]minimax[>[</invoke>⏎]<]minimax[>[</tool_call>
 
-What elements within elements say is `nested`'s business. Elements of one name beside each other are a list, so
+Elements within elements are converted by `nested_elements`. Elements of one name beside each other are a list, so
 a value that may be one waits for the tag behind it; a value that can only be text leaves while it arrives.
 """
 
@@ -92,17 +93,17 @@ class _Nested(Parameters):
         self._forget()
 
     def end(self) -> None:
-        """The call is complete: write what is kept and close its object."""
+        """Write what is kept and close the object: the call is complete."""
         self.flush()
         super().end()
 
     def broken(self) -> None:
-        """The call breaks off inside a tag: what is kept is written, and nothing closed."""
+        """Write what is kept, and close nothing: the call breaks off inside a tag."""
         self.flush()
         super().broken()
 
     def cut(self) -> None:
-        """The call breaks off inside the last value: its text leaves, and nothing is closed."""
+        """Emit the last value's text, and close nothing: the call breaks off inside it."""
         if self._say is None:
             self._break()
 

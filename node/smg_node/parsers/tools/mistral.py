@@ -1,4 +1,4 @@
-"""Calls behind one token, in the two forms that Mistral's tokenizers have had.
+"""Mistral calls behind one token, in the two forms that Mistral's tokenizers have had.
 
     [TOOL_CALLS] [{"name": "convert", "arguments": {"amount": 20, "to": "CHF"}}]
     [TOOL_CALLS]convert[ARGS]{"amount": 20}[TOOL_CALLS]get_tide[CALL_ID]a1B2c3D4e[ARGS]{"port": "Brest"}

@@ -1,4 +1,4 @@
-"""One array of calls between two tags: Llama-Nemotron and Nemotron Nano v2.
+"""Nemotron JSON calls: one array between two tags, of Llama-Nemotron and Nemotron Nano v2.
 
 <TOOLCALL>[{"name": "get_tide", "arguments": {"port": "Brest"}}]</TOOLCALL>
 """

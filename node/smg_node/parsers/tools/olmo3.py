@@ -1,4 +1,4 @@
-"""Calls in Python between two tags, one on each line: Olmo 3.
+"""Olmo 3 (olmo3) calls: Python calls between two tags, one on each line.
 
 <function_calls>⏎find_museum(city="Ghent", open=true, note=null)⏎list_rooms()⏎</function_calls>
 """

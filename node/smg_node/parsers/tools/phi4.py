@@ -1,4 +1,4 @@
-"""An array of calls behind a word, or between tokens: Phi-4-mini.
+"""Phi-4-mini (phi4) calls: an array behind a word, or between tokens.
 
     functools[{"name": "get_tide", "arguments": {"port": "Brest"}}]
     <|tool_call|>[{"name": …}]<|/tool_call|>

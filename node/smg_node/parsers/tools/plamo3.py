@@ -1,4 +1,5 @@
-"""Calls as elements whose tags are spelled in several tokens each, the arguments as JSON: PLaMo 3.
+"""PLaMo 3 (plamo3) calls: elements whose tags are spelled in several tokens each, the arguments as
+JSON.
 
 With B(x) for `<|plamo:begin_x:plamo|>` and E(x) for `<|plamo:end_x:plamo|>`:
 

@@ -1,4 +1,5 @@
-"""A list of calls in Python, alone or between two tokens: Llama 4, Llama 3.2, ToolACE and prompts that ask for it.
+"""Pythonic calls: a list alone or between two tokens: Llama 4, Llama 3.2, ToolACE and prompts that
+ask for it.
 
     [find_museum(city="Ghent", max=3), list_rooms()]
     <|python_start|>[list_rooms()]<|python_end|>

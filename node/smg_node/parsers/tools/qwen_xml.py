@@ -1,4 +1,4 @@
-"""A function and its parameters as tags, their values raw between newlines.
+"""Qwen XML calls: a function and its parameters as tags, their values raw between newlines.
 
     <tool_call>⏎<function=find_museum>⏎<parameter=city>⏎Ghent⏎</parameter>⏎</function>⏎</tool_call>
 

@@ -1,4 +1,4 @@
-"""A list of dicts as Python prints them, behind a token: Sarashina.
+"""Sarashina calls: a list of dicts as Python prints them, behind a token.
 
 <|tool_calls|>[{'name': 'find_museum', 'arguments': {'city': 'Ghent', 'open': True}}]
 """

@@ -1,4 +1,4 @@
-"""Calls as `qwen_xml` has them, between tags of their own and with values in their tags' line.
+"""Seed-OSS calls: as in `qwen_xml`, between tags of their own and with values in their tags' line.
 
 <seed:tool_call>⏎<function=find_museum>⏎<parameter=city>Ghent</parameter>⏎</function>⏎</seed:tool_call>
 """

@@ -1,4 +1,4 @@
-"""Calls as elements, each between tokens that name its kind.
+"""Step3 calls: elements, each between tokens that name its kind.
 
 <｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="find_museum"><steptml:parameter name="city">Ghent</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>
 """

@@ -1,4 +1,5 @@
-"""All calls between two tags: an array (Hunyuan-A13B, Jamba, Apriel), or an object a line (MiniMax M1).
+"""Tool calls in JSON between two tags: an array (Hunyuan-A13B, Jamba, Apriel), or an object a line
+(MiniMax M1).
 
     <tool_calls>[{"name": "get_tide", "arguments": {"port": "Brest"}}]</tool_calls>
 

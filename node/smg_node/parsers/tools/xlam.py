@@ -1,4 +1,4 @@
-"""Calls as JSON, wherever xLAM puts them: bare, in a fence, or behind the markers of other families.
+"""xLAM JSON calls: bare, in a fence, or behind the markers of other families.
 
     [{"name": "get_tide", "arguments": {"port": "Brest"}}]
     ```json⏎[{"name": …}]⏎```
