@@ -2,8 +2,8 @@
 abilities.
 
 An `Engine` is one endpoint behind one contract. It takes token ids and gives token ids; text, stop
-strings, parsing and history are ours. All failures are `SmgError`; `engines/transport/grpc_status.py` maps
-the transport's status codes to kinds by one total table.
+strings, parsing and history are ours. All failures are `SmgError`;
+`engines/transport/grpc_status.py` maps the transport's status codes to kinds by one total table.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -203,9 +203,9 @@ class Engine(Protocol):
         """Stream the changes of its prefix cache, from sequence `start` on; 0 is all it has to
         tell.
 
-        Each item is what one wake-up brought, at least one batch. Goes on until it is closed or the engine
-        ends it: normally, or with an `SmgError`: code `CURSOR_CODE` or `LOST_CODE` of `kv_events`, status
-        501 where there is no such RPC, UPSTREAM_FAILED for anything broken.
+        Each item is what one wake-up brought, at least one batch. Goes on until it is closed or the
+        engine ends it: normally, or with an `SmgError`: code `CURSOR_CODE` or `LOST_CODE` of
+        `kv_events`, status 501 where there is no such RPC, UPSTREAM_FAILED for anything broken.
         """
         ...
 
@@ -222,7 +222,8 @@ class Engine(Protocol):
     def call(self, request: EngineRequest) -> ChunkStream:
         """Begin the same call for a reader that gets chunks within the wake-up that brought them.
 
-        It is under way when this returns, and belongs to the caller. SmgError where it cannot begin.
+        It is under way when this returns, and belongs to the caller. SmgError where it cannot
+        begin.
         """
         ...
 

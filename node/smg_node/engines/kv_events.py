@@ -1,9 +1,10 @@
 """KV events: values for an engine's prefix-cache changes: blocks stored, removed, cleared, and
 snapshots.
 
-Values only; `kv_event_reader` decodes them from protobuf. A *block* is a run of tokens that the engine caches as
-one, full or not at all. Its hash is the engine's own and means nothing to other engines; what it holds follows
-from its ids, those of its parent, and the namespace (adapter and salt) they were computed under.
+Values only; `kv_event_reader` decodes them from protobuf. A *block* is a run of tokens that the
+engine caches as one, full or not at all. Its hash is the engine's own and means nothing to other
+engines; what it holds follows from its ids, those of its parent, and the namespace (adapter and
+salt) they were computed under.
 """
 
 from array import array  # noqa: F401 - needed to resolve the types of these records

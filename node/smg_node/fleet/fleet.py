@@ -1,9 +1,10 @@
 """Fleet: single owner of all registered workers; a failing worker affects no other.
 
-Which workers there are is not decided here: the registry of the cluster says so, and `apply` does what it
-says. A worker that is new gets a lifecycle task; one that is called or serves something else now is brought up
-anew beside its old connections; one that is gone gets no new calls, and the open ones may end. Nothing
-here blocks the start of the node: engines take a minute to start and may be registered before they run.
+Which workers there are is not decided here: the registry of the cluster says so, and `apply` does
+what it says. A worker that is new gets a lifecycle task; one that is called or serves something
+else now is brought up anew beside its old connections; one that is gone gets no new calls, and the
+open ones may end. Nothing here blocks the start of the node: engines take a minute to start and may
+be registered before they run.
 """
 
 import asyncio

@@ -3,9 +3,9 @@ ones. Pure.
 
     cost = wait + 1.25 x what is not cached / prefill rate + pressure
 
-Every node computes this from numbers that are a little old in its own way. If all took the very best, all
-would take the same one: so any candidate about as good as the best may be taken, and "about" grows with the age
-of what the engines said.
+Every node computes this from numbers that are a little old in its own way. If all took the very
+best, all would take the same one: so any candidate about as good as the best may be taken, and
+"about" grows with the age of what the engines said.
 """
 
 from collections.abc import Sequence

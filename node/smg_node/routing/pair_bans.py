@@ -1,9 +1,9 @@
 """Pair bans: prefill/decode pairs whose hand-overs fail are kept apart for a while; numbers of
 their rooms. Pure.
 
-A pair whose hand-overs fail says nothing of either of its engines: the network between them, or one's record of
-the other, may be at fault. So neither breaker hears of it; when it happens again and again with the
-same two, these two are not put together for a while.
+A pair whose hand-overs fail says nothing of either of its engines: the network between them, or
+one's record of the other, may be at fault. So neither breaker hears of it; when it happens again
+and again with the same two, these two are not put together for a while.
 """
 
 from typing import Final

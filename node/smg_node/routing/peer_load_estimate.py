@@ -1,10 +1,11 @@
 """Peer load estimate: work that other nodes have placed but not yet reported, and a choice that
 allows for it. Pure.
 
-What is known of the others is a little old: between two of their statements, and while those travel, they place
-requests by the same numbers. If every node takes the best, the best gets everything for that long. So a node
-expects of the others what it does itself, in proportion to what they have open, and shares its own requests
-out as if all that work were poured into the workers with it, the emptiest first, until they stand at one level:
+What is known of the others is a little old: between two of their statements, and while those
+travel, they place requests by the same numbers. If every node takes the best, the best gets
+everything for that long. So a node expects of the others what it does itself, in proportion to what
+they have open, and shares its own requests out as if all that work were poured into the workers
+with it, the emptiest first, until they stand at one level:
 
     level L  with  sum over workers of max(0, L - cost) = work placed unseen, in seconds
     chance of a worker  ~  L - cost
@@ -102,8 +103,9 @@ def level(
 def drawn(found: Sequence[float], best: float, top: float, rng: Rng) -> int:
     """Return the same as `poured`, sooner where many can be drawn; `best` is the lowest cost.
 
-    A candidate is accepted with the chance that its depth has relative to the deepest; otherwise another one is drawn. That
-    is the wanted distribution, in one look at a candidate instead of one at each (rejection sampling, von Neumann).
+    A candidate is accepted with the chance that its depth has relative to the deepest; otherwise
+    another one is drawn. That is the wanted distribution, in one look at a candidate instead of one
+    at each (rejection sampling, von Neumann).
     """
     count, span = len(found), top - best
     if span > 0:

@@ -25,10 +25,10 @@ CacheMode: TypeAlias = Literal["cost", "threshold"]
 class Asked(msgspec.Struct, eq=False):
     """View of a request for policies. Read-only.
 
-    `key` is the routing key that its client chose, `caller` a digest of the credential it came with,
-    `client` the address it came from; each may be empty. `ids` are the tokens of its (first) prompt,
-    `text` stands for them where tokens are not counted. `beginning` is the same prompt as the prefix index
-    looks it up, None where there is no index. `now_s` is the monotonic clock.
+    `key` is the routing key that its client chose, `caller` a digest of the credential it came
+    with, `client` the address it came from; each may be empty. `ids` are the tokens of its (first)
+    prompt, `text` stands for them where tokens are not counted. `beginning` is the same prompt as
+    the prefix index looks it up, None where there is no index. `now_s` is the monotonic clock.
     """
 
     model: str

@@ -86,10 +86,11 @@ class Candidate(Protocol):
 class Pool:
     """The candidates of a decision. `candidates` is sorted by id and not empty.
 
-    `known` is every worker of the model with its weight, sorted, whether it can be chosen now or not: where a
-    key belongs does not change because a worker is away for a moment. `workers` are the ids of the candidates,
-    `places` their numbers. After `fresh_until_s` none of them fills a cache that began empty. `nothing` is how much they
-    have cached of a prompt that none of them has: the same object each time, so that it is known at a glance.
+    `known` is every worker of the model with its weight, sorted, whether it can be chosen now or
+    not: where a key belongs does not change because a worker is away for a moment. `workers` are
+    the ids of the candidates, `places` their numbers. After `fresh_until_s` none of them fills a
+    cache that began empty. `nothing` is how much they have cached of a prompt that none of them
+    has: the same object each time, so that it is known at a glance.
     """
 
     __slots__ = (

@@ -7,13 +7,14 @@ Pure.
     default         512            60 s           30 s
     bulk          1,024           300 s          120 s
 
-The more urgent class goes first; within a class, the first that came. A request that has waited for long is *lifted*:
-every fifth that is called is one of those, the one that has waited longest for its class. So none starves where urgent
-work never ends, and however much work of a lower class waits, four of five that are called are the most urgent.
+The more urgent class goes first; within a class, the first that came. A request that has waited for
+long is *lifted*: every fifth that is called is one of those, the one that has waited longest for
+its class. So none starves where urgent work never ends, and however much work of a lower class
+waits, four of five that are called are the most urgent.
 
-A class whose places are all taken refuses at once, with the time after which there should be room again: as long
-as those before it need at the speed of the last ten seconds. The next one is taken out of the queue; if no worker
-suits it, it goes back to where it stood. All of it costs O(log n).
+A class whose places are all taken refuses at once, with the time after which there should be room
+again: as long as those before it need at the speed of the last ten seconds. The next one is taken
+out of the queue; if no worker suits it, it goes back to where it stood. All of it costs O(log n).
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Library errors: turns exceptions and Rust panics of compiled tokenizer libraries into one
 SmgError.
 
-They are given files and texts from untrusted sources. Each raises its own exceptions, and a Rust panic
-arrives as a `BaseException` that no `except Exception` would see.
+They are given files and texts from untrusted sources. Each raises its own exceptions, and a Rust
+panic arrives as a `BaseException` that no `except Exception` would see.
 """
 
 from collections.abc import Iterator

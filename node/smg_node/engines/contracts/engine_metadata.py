@@ -82,7 +82,9 @@ def declared_fields(message: Any, *, skip: Iterable[str] = ()) -> dict[str, obje
 
 
 def plain(values: Any) -> dict[str, object]:
-    """Return a protobuf `Struct` as a dictionary. Numbers are floats, also those that JSON cannot spell."""
+    """Return a protobuf `Struct` as a dictionary. Numbers are floats, also those that JSON cannot
+    spell.
+    """
     return {key: _plain(value) for key, value in values.fields.items()}
 
 

@@ -1,8 +1,8 @@
 """KV transfer: the JSON parameters that both vLLM engines of a prefill/decode pair are sent. Pure.
 
-What the prefill engine returns for the decode engine is passed on byte for byte. It is checked to be what the contract
-says it is, because an engine refuses a request with any other value, and that would look like the client's
-mistake.
+What the prefill engine returns for the decode engine is passed on byte for byte. It is checked to
+be what the contract says it is, because an engine refuses a request with any other value, and that
+would look like the client's mistake.
 """
 
 from typing import Final

@@ -1,10 +1,11 @@
 """Pairing rules: the role, ranks and pairing group of an engine, from its own metadata; writes the
 bootstrap fields. Pure.
 
-What both sides must share is their *group*: the name that the operator gave (`pairing_protocol`), else what the
-engine moves its blocks with. For vLLM that is the connector and the layout of its blocks, as far as it says it.
-Groups are compared as texts, so an engine that says less of itself than another one is never paired with it: the
-operator's setting is there for that. Impossible values (a port of 0, a million ranks) count as not said.
+What both sides must share is their *group*: the name that the operator gave (`pairing_protocol`),
+else what the engine moves its blocks with. For vLLM that is the connector and the layout of its
+blocks, as far as it says it. Groups are compared as texts, so an engine that says less of itself
+than another one is never paired with it: the operator's setting is there for that. Impossible
+values (a port of 0, a million ranks) count as not said.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 """TokenSpeed contract, `tokenspeed.grpc.scheduler.TokenSpeedScheduler`: encodes requests and
 decodes responses. Pure.
 
-Scalars are optional, so a zero is a zero and what is unset is the engine's own default. A matched stop
-id is trimmed from the answer unless `no_stop_trim`, which is always sent: a choice's ids are complete
-here. The first chunk may be empty; an abort ends the call with an error.
+Scalars are optional, so a zero is a zero and what is unset is the engine's own default. A matched
+stop id is trimmed from the answer unless `no_stop_trim`, which is always sent: a choice's ids are
+complete here. The first chunk may be empty; an abort ends the call with an error.
 """
 
 from collections.abc import Sequence

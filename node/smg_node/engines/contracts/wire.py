@@ -1,8 +1,8 @@
 """Wire: interface of every contract's module: encodes requests into bytes and decodes messages from
 bytes. Pure.
 
-A `Wire` holds no state: one object per contract would do for the whole process. Which stream messages repeat
-earlier ids is decided in `stream_reader`.
+A `Wire` holds no state: one object per contract would do for the whole process. Which stream
+messages repeat earlier ids is decided in `stream_reader`.
 """
 
 import sys

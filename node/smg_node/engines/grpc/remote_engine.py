@@ -1,9 +1,9 @@
 """Remote engine: one engine endpoint behind a gRPC transport: its contract, its limits, all of its
 calls.
 
-A call whose answer is complete is given a moment to end by itself: resetting a stream that is about to end looks
-like an attack to some servers and proxies, which count premature resets. Aborts that no caller waits for belong to
-the transport; there are no tasks here.
+A call whose answer is complete is given a moment to end by itself: resetting a stream that is about
+to end looks like an attack to some servers and proxies, which count premature resets. Aborts that
+no caller waits for belong to the transport; there are no tasks here.
 """
 
 import asyncio

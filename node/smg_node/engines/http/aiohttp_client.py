@@ -97,7 +97,7 @@ class AiohttpTransport:
     def _open(self) -> ClientSession:
         if self._session is None:
             self._session = ClientSession(
-                # True trusts no certificate: what the library made of it when it was imported knows no certificates.
+                # True trusts nothing: the library's own context has no certificates.
                 connector=TCPConnector(
                     ssl=self._trusted or True, limit=0, keepalive_timeout=KEPT_S
                 ),

@@ -4,9 +4,10 @@ requests.
 It is an `Engine` as far as the fleet is concerned: it is looked at, says which model it serves and how busy it
 is. It takes no token ids; `relay` hands it a request's own bytes and gives back the answer's.
 
-Its model: the one that its operator names, else the only one it lists beside adapters. Where the operator's
-name is none of those listed and there is just one, the name is this cluster's own for it: requests are sent
-under the worker's name, and answers have it replaced (`pipeline/relay/json_rewrite`).
+Its model: the one that its operator names, else the only one it lists beside adapters. Where the
+operator's name is none of those listed and there is just one, the name is this cluster's own for
+it: requests are sent under the worker's name, and answers have it replaced
+(`pipeline/relay/json_rewrite`).
 """
 
 import asyncio

@@ -1,10 +1,10 @@
 """Deadline queue: deadlines of many calls behind a single timer, unsorted until the earliest may be
 due. Pure.
 
-Nearly all calls end long before they are late, so they are never sorted: of all only the earliest time is known, and
-it may be that of a call that has ended. When it has come, all are looked at, and the earliest of those that are left
-is known again: 5,000 calls cost 0.3 ms, no oftener than their owner asks. Adding and removing are one step in a
-dictionary each, which every call pays twice.
+Nearly all calls end long before they are late, so they are never sorted: of all only the earliest
+time is known, and it may be that of a call that has ended. When it has come, all are looked at, and
+the earliest of those that are left is known again: 5,000 calls cost 0.3 ms, no oftener than their
+owner asks. Adding and removing are one step in a dictionary each, which every call pays twice.
 """
 
 from math import inf

@@ -13,8 +13,9 @@ ALPN: Final = "h2"
 class Trust:
     """Certificates in PEM files, read once, with the first secure connection: 20 ms, and a megabyte.
 
-    Without `authority` the machine's own authorities are trusted; `certificate` and `key` are shown to
-    servers that ask for a client certificate, and come together. What cannot be read is an OSError.
+    Without `authority` the machine's own authorities are trusted; `certificate` and `key` are shown
+    to servers that ask for a client certificate, and come together. What cannot be read is an
+    OSError.
     """
 
     def __init__(

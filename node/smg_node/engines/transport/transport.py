@@ -72,8 +72,9 @@ class MessageStream(Protocol):
     """The messages of one call; each item is what one wake-up brought, at least one message.
 
     Ends normally when the call ended OK, otherwise raises `TransportError`. Nothing is read ahead
-    beyond the flow-control window: a reader that pauses pauses the sender. One reader at a time, which may
-    pull for a while and pour afterwards, or the other way round: nothing is lost or said twice.
+    beyond the flow-control window: a reader that pauses pauses the sender. One reader at a time,
+    which may pull for a while and pour afterwards, or the other way round: nothing is lost or said
+    twice.
     """
 
     @property

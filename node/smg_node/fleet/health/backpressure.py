@@ -1,9 +1,9 @@
 """Backpressure: leaves a worker that says it is full alone for a while, then tries it with few
 calls. Pure.
 
-It is passed over for the time it asks for, or for 0.25 s, doubled up to 5 s as long as it answers nothing. Then
-it is tried with one call, and with one more at a time for each that it answered, up to sixteen: calls that wait
-for it do not all come back at once only to be refused.
+It is passed over for the time it asks for, or for 0.25 s, doubled up to 5 s as long as it answers
+nothing. Then it is tried with one call, and with one more at a time for each that it answered, up
+to sixteen: calls that wait for it do not all come back at once only to be refused.
 """
 
 from typing import Final

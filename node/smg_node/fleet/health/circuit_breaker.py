@@ -9,8 +9,8 @@ time does, the *probe*, and only its word counts: calls that began before it ope
 known already. A health look goes before it: until there was a good one, a request is made the probe only where
 no other worker can be had. So a broken worker costs one request a minute, and that one is tried elsewhere.
 
-A worker that only says it is full is not broken: it stays closed, is passed over for a while (`backpressure`), and
-then tried again with few calls, which are probes too.
+A worker that only says it is full is not broken: it stays closed, is passed over for a while
+(`backpressure`), and then tried again with few calls, which are probes too.
 
 What a peer says of a worker opens nothing; it only makes the first own failure enough. Where all workers of a model
 are open, the one that opened first gets a probe before its time.
@@ -232,7 +232,7 @@ class Breaker:
         if self._state is State.CLOSED:
             wanted = self.full.wary(now_s)
         else:
-            # A worker that said it is full while it was tried is left alone, also after a call placed there regardless.
+            # A worker full while it was tried is left alone, also after a call placed regardless.
             wanted = self._state is State.HALF_OPEN and now_s >= self.full.until_s
         if not wanted or not self._has_room(now_s):
             return 0

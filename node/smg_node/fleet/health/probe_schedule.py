@@ -8,10 +8,10 @@ work. Pure.
     down             only when doubted, every 5 s at most     if its own looks say so
     split, nothing   at once, then every interval             by its own looks
 
-So a worker is looked at twice an interval, however many nodes there are; a prober that dies leaves its
-duty to the next one, which looks at once; and a path that is broken between this node and a worker
-concerns no other node. "Own looks" are those since the probers last said something else: an old good look
-is no answer to new bad news.
+So a worker is looked at twice an interval, however many nodes there are; a prober that dies leaves
+its duty to the next one, which looks at once; and a path that is broken between this node and a
+worker concerns no other node. "Own looks" are those since the probers last said something else: an
+old good look is no answer to new bad news.
 """
 
 from collections.abc import Sequence

@@ -3,9 +3,10 @@ group. Pure.
 
     rate = (usual rate x 1 s + measured tokens) / (1 s + measured seconds)
 
-What was measured 60 s ago counts half, whether anything was measured since or not: a worker that was slow once, or
-that was not measured yet, soon gets the rate of its group, and so requests that show its own. Without
-that, two workers that are the same would differ for ever, and the first one measured would get everything.
+What was measured 60 s ago counts half, whether anything was measured since or not: a worker that
+was slow once, or that was not measured yet, soon gets the rate of its group, and so requests that
+show its own. Without that, two workers that are the same would differ for ever, and the first one
+measured would get everything.
 """
 
 from collections.abc import Hashable, Iterable

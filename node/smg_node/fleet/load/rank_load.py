@@ -6,10 +6,11 @@ Ranks are engines behind one address: each has a queue and a cache of its own. T
     cost = (tokens there + tokens of the prompt that are not cached there) / prefill rate
          + wait for a slot of the rank + pressure of its memory and its slots
 
-This node knows on which rank each of its own calls is. What the engine says of a rank beyond these, at the moment it
-comes, belongs to other clients, and is worked off at the prefill rate until the engine speaks again. What other nodes tell
-of their calls beyond that lies on some rank: as they choose by the same rule, it is counted where the rule puts it,
-on the emptiest ones. Otherwise all nodes would send all they have to the rank that was emptiest a second ago.
+This node knows on which rank each of its own calls is. What the engine says of a rank beyond these,
+at the moment it comes, belongs to other clients, and is worked off at the prefill rate until the
+engine speaks again. What other nodes tell of their calls beyond that lies on some rank: as they
+choose by the same rule, it is counted where the rule puts it, on the emptiest ones. Otherwise all
+nodes would send all they have to the rank that was emptiest a second ago.
 
 Of ranks that cost about the same the one with the fewest tokens of this node's calls gets it, then the one with the
 fewest calls, then the next in turn; each node begins its turn somewhere else. Before that, a prompt of which no rank is

@@ -1,7 +1,7 @@
 """Model assembly: builds a model's tokenizer, its encoder with caches, and its chat template.
 
-Imported with the first model and not before (`serving_parts.model_parts`): it brings two tokenizer libraries and
-the template engine, 9 MB that a node without workers does not hold.
+Imported with the first model and not before (`serving_parts.model_parts`): it brings two tokenizer
+libraries and the template engine, 9 MB that a node without workers does not hold.
 """
 
 from collections.abc import Callable

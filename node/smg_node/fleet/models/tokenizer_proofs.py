@@ -1,9 +1,10 @@
 """Tokenizer proofs: verification results kept in the data dir, so that a restarted process is ready
 in half the time.
 
-One file a bundle, under the sum of all that it depends on (`verification_proof`): a changed file, library or version of this
-program has another name, so nothing stale is ever found. Files are written beside and renamed, the last writer wins, and
-all that write say the same. A disk that refuses costs a line in the log and the time that would have been saved.
+One file a bundle, under the sum of all that it depends on (`verification_proof`): a changed file,
+library or version of this program has another name, so nothing stale is ever found. Files are
+written beside and renamed, the last writer wins, and all that write say the same. A disk that
+refuses costs a line in the log and the time that would have been saved.
 """
 
 import logging

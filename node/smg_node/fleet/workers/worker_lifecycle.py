@@ -3,11 +3,11 @@ registry.
 
     pending --registered--> ready --is down--> not_ready --is up, registered again--> ready
 
-Registration asks, in this order, which contract answers, whether it is SERVING, its identity, and for its
-tokenizer; the worker is routable only after all of it. Every node does that once by itself. When to look
-afterwards, and what the looks of other nodes mean, is decided by the `ProbeSchedule`. A worker that comes back is
-asked again for its identity, because another model may have been started on its port; so is one of which a
-prober says that another engine answers there now.
+Registration asks, in this order, which contract answers, whether it is SERVING, its identity, and
+for its tokenizer; the worker is routable only after all of it. Every node does that once by itself.
+When to look afterwards, and what the looks of other nodes mean, is decided by the `ProbeSchedule`.
+A worker that comes back is asked again for its identity, because another model may have been
+started on its port; so is one of which a prober says that another engine answers there now.
 """
 
 import asyncio

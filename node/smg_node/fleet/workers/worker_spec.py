@@ -18,9 +18,10 @@ WEIGHT_MAX: Final = 20.0
 class DeclaredWorker:
     """One worker as the registry has it.
 
-    `api_key` is what its calls carry; `has_key` says that there is one, also where this node cannot open it,
-    and `trouble` why the worker cannot be used here although it is registered. `sources`
-    are the sources that say it exists, `registered_by` the node that said so last, `version` grows with each change.
+    `api_key` is what its calls carry; `has_key` says that there is one, also where this node cannot
+    open it, and `trouble` why the worker cannot be used here although it is registered. `sources`
+    are the sources that say it exists, `registered_by` the node that said so last, `version` grows
+    with each change.
     """
 
     url: WorkerUrl

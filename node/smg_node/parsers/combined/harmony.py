@@ -6,9 +6,10 @@ of the body.
 
     message = [<|start|> ROLE [to=WHOM]] [<|channel|> CHANNEL [to=WHOM]] [[<|constrain|>] TYPE] <|message|> BODY end
 
-The prompt ends behind the role, so an answer begins inside a header. A message's recipient beats its channel:
-a function gets a call, a tool of the model's own is part of its thoughts. Everything that no header claims is
-text, also a header that never comes to its body. Models print odd tokens into headers; those are dropped.
+The prompt ends behind the role, so an answer begins inside a header. A message's recipient beats
+its channel: a function gets a call, a tool of the model's own is part of its thoughts. Everything
+that no header claims is text, also a header that never comes to its body. Models print odd tokens
+into headers; those are dropped.
 """
 
 import re
@@ -40,7 +41,7 @@ _WHOLE_WORD: Final = re.compile(r"[^\s<]*")
 _WORD: Final = re.compile(r"[A-Za-z0-9_]*")
 _WHOM: Final = re.compile(r"(?:^|\s)to=([^\s<]+)")
 _ANY_TOKEN: Final = re.compile(r"<\|[A-Za-z0-9_]*\|>")
-# A header as it should be, tokens left out: a role or a channel, a recipient, a type, in any number.
+# A header as it should be, without tokens: roles or channels, recipients, types, any number.
 _PROPER: Final = re.compile(r"\s*(?:[\w.-]+)?(?:\s*to=\S*)?\s*\w*\s*")
 _FUNCTIONS: Final = "functions."
 _OWN_TOOLS: Final = ("python", "browser", "container")

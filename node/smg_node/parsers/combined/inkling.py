@@ -3,8 +3,8 @@
     <|message_model|><|content_thinking|>Leap year?<|end_message|><|message_model|><|content_text|>Yes.<|end_message|>
     <|message_model|>get_tide<|content_invoke_tool_json|>{"name":"get_tide","args":{"port":"Brest"}}<|end_message|>
 
-The prompt ends with the token that begins a message. Between that and the token of its kind may stand the
-message's recipient; it stands in the call once more.
+The prompt ends with the token that begins a message. Between that and the token of its kind may
+stand the message's recipient; it stands in the call once more.
 """
 
 from typing import Final

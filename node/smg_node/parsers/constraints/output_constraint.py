@@ -1,10 +1,11 @@
 """Output constraint: builds the grammar that holds a model's calls and answer to the requested
 form. Pure.
 
-A call can be demanded in the model's own format where that has tags and the engine's grammars take them;
-else as JSON, which every grammar can hold to. A grammar holds from the first token unless its engine waits
-for a thought to end, so where thoughts may come first they are made part of it. What no grammar can be made
-to promise is left to the model, and named in `ignored`, or refused where the client insisted on it.
+A call can be demanded in the model's own format where that has tags and the engine's grammars take
+them; else as JSON, which every grammar can hold to. A grammar holds from the first token unless its
+engine waits for a thought to end, so where thoughts may come first they are made part of it. What
+no grammar can be made to promise is left to the model, and named in `ignored`, or refused where the
+client insisted on it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -173,7 +173,9 @@ def tags_text(form: Format) -> str:
 
 
 def structures_text(tags: Sequence[Tag], tools: Sequence[Tool], *, loose: bool) -> str | None:
-    """Return free text with calls in it in the older form; None where that cannot spell the tags."""
+    """Return free text with calls in it in the older form; None where that cannot spell the
+    tags.
+    """
     if any(each.style != "json" or INDEX in each.begin for each in tags):
         return None
     structures = [

@@ -3,7 +3,8 @@
 What stands between quotes leaves as it arrives; a number or a name waits for what ends it. Families that print
 strings between marks of their own are read by the same rules, with other quotes.
 
-A string in single quotes may hold quotes that are not escaped, for some models' own templates print it so:
+A string in single quotes may hold quotes that are not escaped, for some models' own templates print
+it so:
 
     f(t='it's ok, go', n=1)
 
@@ -272,7 +273,7 @@ def _string(reader: Reader, quote: Quote, write: Write, place: Place) -> Machine
             reader.at = end
             write(escaped(buffer[at:end]))
         found = "" if match is None else match.group()
-        # What is held grows in place only while nothing else refers to it, not over a `yield` either.
+        # Held text grows in place only while nothing else refers to it, not over a `yield` either.
         del buffer, match
         if not found:
             if reader.ended or reader.at - reader.base > HELD_MAX:

@@ -56,7 +56,7 @@ Step: TypeAlias = Word | Run | Anything
 def steps_of(pattern: str) -> tuple[Step, ...]:
     """Return the steps of an expression; UnreadableAnchorError for one that has none."""
     steps, _ = _sequence(pattern, "")
-    # White space before a closer is the value's, as far as one pass can see; its reader takes it off.
+    # White space before a closer is the value's in one pass; its reader takes it off.
     steps = [
         step
         for at, step in enumerate(steps)

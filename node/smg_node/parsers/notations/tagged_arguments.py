@@ -1,8 +1,9 @@
 """Tagged arguments: values printed between tags, written as one JSON object while they come.
 
-The object is opened with its first parameter, each value is written by its type (`schema_types`), and the object is
-closed when the call is. A value that can only be a string leaves while it arrives; any other waits for its
-end. A parameter that was printed twice keeps its first value: what was emitted cannot be taken back.
+The object is opened with its first parameter, each value is written by its type (`schema_types`),
+and the object is closed when the call is. A value that can only be a string leaves while it
+arrives; any other waits for its end. A parameter that was printed twice keeps its first value: what
+was emitted cannot be taken back.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,7 @@
 """Format declarations: the data that describe a family's reasoning and calls for `answer_grammar`.
 
-A new format is one file that builds one of these and registers it (see `registry`), and one transcript.
+A new format is one file that builds one of these and registers it (see `registry`), and one
+transcript.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Scanner of one choice's text: runs a format over a reader, chunk by chunk.
 
-Chunks go in, pieces come out, and joined by kind they are the same for every cutting of the text: formats
-read as if the whole answer were there (see `text_reader`). While nothing is held and a chunk has no character
-that could begin a marker, none of that is entered.
+Chunks go in, pieces come out, and joined by kind they are the same for every cutting of the text:
+formats read as if the whole answer were there (see `text_reader`). While nothing is held and a
+chunk has no character that could begin a marker, none of that is entered.
 """
 
 from collections.abc import Sequence

@@ -9,9 +9,10 @@ visible answer, calls), the words that open and close each, and how a call is sp
                                "repeats": true,
                                "transform": {"function": {"name": "{name}", "arguments": "{content}"}}}}}
 
-Read are the forms that a stream can be read by: words and simple expressions as delimiters (`streaming_regex`), calls
-whose arguments are JSON or tags, names that stand in the opener or in the JSON. A description with anything
-else is refused as a whole, and other evidence decides: half of it would be worse than none.
+Read are the forms that a stream can be read by: words and simple expressions as delimiters
+(`streaming_regex`), calls whose arguments are JSON or tags, names that stand in the opener or in
+the JSON. A description with anything else is refused as a whole, and other evidence decides: half
+of it would be worse than none.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,9 @@
 """Schema calls: formats of calls forced by a JSON schema: an array of calls, or one function's bare
 arguments.
 
-Used where a call is forced and the engine's grammar cannot express the model's own format. An engine or a model that does
-not keep to it is read in the model's own way, which stays on behind these.
+Used where a call is forced and the engine's grammar cannot express the model's own format. An
+engine or a model that does not keep to it is read in the model's own way, which stays on behind
+these.
 """
 
 from typing import Final

@@ -3,8 +3,9 @@ its name.
 
     ]<]minimax[>[<tool_call>⏎]<]minimax[>[<invoke name="plan">]<]minimax[>[<city>Ghent]<]minimax[>[</city>]<]minimax[>[<days>]<]minimax[>[<item>Mon]<]minimax[>[</item>]<]minimax[>[</days>]<]minimax[>[</invoke>⏎]<]minimax[>[</tool_call>
 
-Elements within elements are converted by `nested_elements`. Elements of one name beside each other are a list, so
-a value that may be one waits for the tag behind it; a value that can only be text leaves while it arrives.
+Elements within elements are converted by `nested_elements`. Elements of one name beside each other
+are a list, so a value that may be one waits for the tag behind it; a value that can only be text
+leaves while it arrives.
 """
 
 import re

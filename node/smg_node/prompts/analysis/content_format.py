@@ -2,9 +2,10 @@
 syntax tree. Pure.
 
 A template that loops over `message.content` wants a list of parts; one that concatenates it wants a
-string. Content travels under other names, so names are followed: `{% set content = message.content %}`,
-a loop variable, and a macro's parameter where the macro is called with content. Following is by name
-and without regard to order, which errs towards finding a loop; `template_facts` then renders the template itself.
+string. Content travels under other names, so names are followed: `{% set content = message.content
+%}`, a loop variable, and a macro's parameter where the macro is called with content. Following is
+by name and without regard to order, which errs towards finding a loop; `template_facts` then
+renders the template itself.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,9 @@
 """Constraint check: early refusal of constraints that no engine should be sent. Pure.
 
-Checked before anything is dispatched, so that a client is told which part is wrong, and a pattern or
-grammar that would make an engine compile for minutes never reaches one. Nothing here matches text
-against a pattern, follows a reference out of a schema, or reads anything but the constraint itself.
+Checked before anything is dispatched, so that a client is told which part is wrong, and a pattern
+or grammar that would make an engine compile for minutes never reaches one. Nothing here matches
+text against a pattern, follows a reference out of a schema, or reads anything but the constraint
+itself.
 """
 
 from typing import Any, Final, assert_never

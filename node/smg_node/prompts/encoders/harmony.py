@@ -1,9 +1,9 @@
 """Harmony prompts of gpt-oss: messages with a header, functions as types of TypeScript. Pure.
 
-The system message holds the model's identity, the date, the reasoning effort and the channels; what other APIs call
-the system message is the developer's. Thoughts before the last answer are forgotten, those since then are
-kept: they belong to a task that is still under way. A call and its result stand together, for the model
-makes one call at a time.
+The system message holds the model's identity, the date, the reasoning effort and the channels; what
+other APIs call the system message is the developer's. Thoughts before the last answer are
+forgotten, those since then are kept: they belong to a task that is still under way. A call and its
+result stand together, for the model makes one call at a time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,8 +3,9 @@ time.
 
 `ChatTemplate` takes any text. What comes out of `render` is the text the reference implementation
 would print, or a `TemplateError`; never another exception, and never more work, memory or time than
-`TemplateLimits` allow. Everything a template does is paid for while it does it (see `meter_injection`), so a
-template that loops without printing stops as surely as one that prints too much.
+`TemplateLimits` allow. Everything a template does is paid for while it does it (see
+`meter_injection`), so a template that loops without printing stops as surely as one that prints too
+much.
 """
 
 import hashlib

@@ -1,11 +1,12 @@
 """Prompt skeleton: fixed text around the messages for one form of conversation, found by one
 symbolic run.
 
-A conversation's form is its roles, in their order. For most templates the prompt is then the same words around
-the texts of the messages, whatever they are: rendering is joining, 1 us where the template takes 9 to 60. Which
-words, and what must be true of the texts for it, a run with symbolic texts tells (`symbolic_run`). It is exact by
-construction: such a run can print nothing and go no way that depends on a text other than as written down. On
-top of that its text must be the one that was really rendered, or the form is not used.
+A conversation's form is its roles, in their order. For most templates the prompt is then the same
+words around the texts of the messages, whatever they are: rendering is joining, 1 us where the
+template takes 9 to 60. Which words, and what must be true of the texts for it, a run with symbolic
+texts tells (`symbolic_run`). It is exact by construction: such a run can print nothing and go no
+way that depends on a text other than as written down. On top of that its text must be the one that
+was really rendered, or the form is not used.
 """
 
 from collections.abc import Callable, Sequence

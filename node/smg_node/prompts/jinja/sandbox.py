@@ -1,11 +1,12 @@
 """Sandbox: Jinja environment of chat templates, with closed lists of attributes and callables.
 
 It behaves as the reference one does (block trimming, loop controls, the generation tag, plain JSON)
-and gives a template nothing that it could harm the node with. On top of Jinja's own immutable sandbox
-every attribute comes from a closed list, every call from a closed list of callables, and whatever can
-make a large thing out of a small one is paid for first; see `meter_injection` and `render_budget`. The accesses that
-every template makes by the dozen, items of a dict by attribute, take a short way that Jinja's sandbox
-does not have: it looks for an attribute first and pays for the exception.
+and gives a template nothing that it could harm the node with. On top of Jinja's own immutable
+sandbox every attribute comes from a closed list, every call from a closed list of callables, and
+whatever can make a large thing out of a small one is paid for first; see `meter_injection` and
+`render_budget`. The accesses that every template makes by the dozen, items of a dict by attribute,
+take a short way that Jinja's sandbox does not have: it looks for an attribute first and pays for
+the exception.
 """
 
 from datetime import UTC, datetime

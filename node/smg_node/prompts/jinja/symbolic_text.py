@@ -1,10 +1,11 @@
 """Symbolic text: stands for a message's text in one run, and records every operation and question.
 Pure.
 
-A template is run once with such values in the places of the texts of messages. Whatever it does with one is
-either known here, and noted (is it empty, does it contain this word), or it is an `UntraceableError`: nothing
-about a text can become part of what is printed, or of which way is taken, without a record. A `SymbolicText` is no
-`str` for that reason: code that would look into a text by itself finds none.
+A template is run once with such values in the places of the texts of messages. Whatever it does
+with one is either known here, and noted (is it empty, does it contain this word), or it is an
+`UntraceableError`: nothing about a text can become part of what is printed, or of which way is
+taken, without a record. A `SymbolicText` is no `str` for that reason: code that would look into a
+text by itself finds none.
 """
 
 from collections.abc import Callable, Sequence

@@ -3,10 +3,11 @@ Pure.
 
     h(0) = root of (model, tokenizer, adapter, salt)        h(i) = xxh3_64(ids of block i, seed h(i - 1))
 
-so equal hashes mean equal beginnings under equal circumstances, on every node of a cluster, and what follows a
-block needs nothing but its hash. Hashes are kept to 60 bits: CPython then needs 32 bytes for one instead of 48,
-and among a million of them two are equal by chance once in two million clusters. A client that shapes prompts to
-collide only misleads the routing of its own requests: engines compare by hashes of their own.
+so equal hashes mean equal beginnings under equal circumstances, on every node of a cluster, and
+what follows a block needs nothing but its hash. Hashes are kept to 60 bits: CPython then needs 32
+bytes for one instead of 48, and among a million of them two are equal by chance once in two million
+clusters. A client that shapes prompts to collide only misleads the routing of its own requests:
+engines compare by hashes of their own.
 """
 
 import sys

@@ -1,9 +1,10 @@
 """Deferred assumptions: prompts assumed cached, kept as ids and hashed together at the next lookup.
 Pure.
 
-The answer to a short prompt, one without a whole block, may end the first. That is what the next turn of its conversation
-begins with, and it is not asked for before that comes: short prompts themselves never ask. So both are kept as ids, and
-hashed with their neighbours, at a third of the cost.
+The answer to a short prompt, one without a whole block, may end the first. That is what the next
+turn of its conversation begins with, and it is not asked for before that comes: short prompts
+themselves never ask. So both are kept as ids, and hashed with their neighbours, at a third of the
+cost.
 """
 
 from collections.abc import Iterable

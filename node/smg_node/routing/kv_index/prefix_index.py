@@ -1,18 +1,20 @@
 """Prefix index: the workers that have each block of a prompt cached, as far as this node knows.
 Pure.
 
-A wrong answer costs time and never correctness, so the index may know less than is true, whenever that is cheaper:
-it forgets what is not asked for (`entries_max`), and sets of holders when there are too many. It does not know what
-is not so: what a worker removed, cleared or took along when it went is void at once.
+A wrong answer costs time and never correctness, so the index may know less than is true, whenever
+that is cheaper: it forgets what is not asked for (`entries_max`), and sets of holders when there
+are too many. It does not know what is not so: what a worker removed, cleared or took along when it
+went is void at once.
 
-Sources, from best to worst: what an engine says (confirmed), what another node heard an engine say (told), and
-that a prompt was sent there (assumed, for `assumed_s` at most; half as good). Better news replace worse: an event that
-confirms or removes a block ends what was assumed and told of it for that worker.
+Sources, from best to worst: what an engine says (confirmed), what another node heard an engine say
+(told), and that a prompt was sent there (assumed, for `assumed_s` at most; half as good). Better
+news replace worse: an event that confirms or removes a block ends what was assumed and told of it
+for that worker.
 
     hash ─▶ BlockTable ─▶ number of a set ─▶ HolderSets ─▶ mask ─▶ Holders ─▶ workers
 
-Changes go run by run: neighbours in a chain nearly always have the same set (`block_entries`). Nothing here takes long, but
-what takes longest goes in slices, by `sweep`.
+Changes go run by run: neighbours in a chain nearly always have the same set (`block_entries`).
+Nothing here takes long, but what takes longest goes in slices, by `sweep`.
 """
 
 from collections.abc import Collection, Sequence
@@ -245,7 +247,8 @@ class PrefixIndex(Entries):
     def match_ranks(self, worker: str, hashes: Sequence[int], now_s: float) -> dict[int, float]:
         """Return the same for those ranks of one worker of which anything is known.
 
-        What is known of the worker and of no rank is left out: one of them has it, and it is not known which.
+        What is known of the worker and of no rank is left out: one of them has it, and it is not
+        known which.
         """
         self.tick(now_s)
         holder = self._known(worker)

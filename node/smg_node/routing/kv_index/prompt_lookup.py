@@ -1,10 +1,10 @@
 """Prompt lookup: lookups of prompts in the prefix index, hashed lazily, and what was assumed of
 where they went.
 
-A `PromptLookup` stands before the index. It is hashed only when a policy wants to know, and only as far as some worker may
-have it: of a long prompt that no worker has, the first few thousand tokens. All of it is hashed when it was sent to
-a worker that says nothing of its cache. Long prompts that come again from the cache of encoded ones, as the same
-object, are not hashed again.
+A `PromptLookup` stands before the index. It is hashed only when a policy wants to know, and only as
+far as some worker may have it: of a long prompt that no worker has, the first few thousand tokens.
+All of it is hashed when it was sent to a worker that says nothing of its cache. Long prompts that
+come again from the cache of encoded ones, as the same object, are not hashed again.
 """
 
 import sys

@@ -4,9 +4,9 @@ memory, in seconds. Pure.
 A prompt goes where `routing/costs.py` says that it costs least; among those that cost about as little the
 emptier ones are drawn more often. Three rules go beside that:
 
-- A *cold* prompt, cached nowhere, belongs to the owner of its first block on the ring, if that one is at most
-  50 ms, or a quarter, worse than the best. So nodes that see a new beginning at one moment agree without a message, and
-  later prompts like it find it cached.
+- A *cold* prompt, cached nowhere, belongs to the owner of its first block on the ring, if that one
+  is at most 50 ms, or a quarter, worse than the best. So nodes that see a new beginning at one
+  moment agree without a message, and later prompts like it find it cached.
 - A worker that begins with an empty cache would never be best for anything: one in four cold prompts is its,
   on the same terms.
 - Between two samples of an engine this node sends it at most a burst of what it would have to compute anew:

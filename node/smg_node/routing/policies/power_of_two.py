@@ -1,7 +1,8 @@
 """Power of two choices: draws two candidates at random and takes the less busy one. Pure.
 
 From Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (2001): the fullest queue
-grows with log log n instead of log n / log log n, and requests do not herd onto the one emptiest worker.
+grows with log log n instead of log n / log log n, and requests do not herd onto the one emptiest
+worker.
 """
 
 from smg_node.core.ports import Rng

@@ -20,9 +20,10 @@ SLOWNESS: Final = {"fastokens": 1, "tiktoken": 4, "tokenizers": 24}
 class CachedEncoder:
     """Text to ids for one model.
 
-    `long_above_bytes` is the size of text that the fast encoder encodes in 1 ms at worst, which no stream notices:
-    a hop to a thread costs 0.1 ms more, and a thread waits for the interpreter like all others. For slower
-    encoders the border is lower by as much. What comes out may be shared with the cache and must not be changed.
+    `long_above_bytes` is the size of text that the fast encoder encodes in 1 ms at worst, which no
+    stream notices: a hop to a thread costs 0.1 ms more, and a thread waits for the interpreter like
+    all others. For slower encoders the border is lower by as much. What comes out may be shared
+    with the cache and must not be changed.
     """
 
     def __init__(

@@ -1,14 +1,17 @@
 """Exact cache (L0): token ids of whole prompts and their encoded form for engines, evicted by 2Q.
 
-The key is a 128-bit hash of the text under a seed of its own for each vocabulary it is encoded with, and for whether special
-tokens go around it; these come from one that is drawn once per process. No client knows it, so none can prepare two
-texts that share a key. Bounded by entries and by bytes.
+The key is a 128-bit hash of the text under a seed of its own for each vocabulary it is encoded
+with, and for whether special tokens go around it; these come from one that is drawn once per
+process. No client knows it, so none can prepare two texts that share a key. Bounded by entries and
+by bytes.
 
-Most prompts never come again, and those must not fill what is meant for the others. So a prompt is a *newcomer* at
-first, and newcomers share a sixteenth of the room, the oldest going first. One that is asked for there, or comes again after
-its eviction, is *proven* and may use all of the rest; of the proven, the least recently used goes first. An evicted one is
-remembered by 64 bits of its hash alone, in a table that is written over. This is 2Q (Johnson and Shasha, VLDB 1994), with its
-list of evicted keys as a table. The cost: a prompt that comes again only after many others is encoded twice.
+Most prompts never come again, and those must not fill what is meant for the others. So a prompt is
+a *newcomer* at first, and newcomers share a sixteenth of the room, the oldest going first. One that
+is asked for there, or comes again after its eviction, is *proven* and may use all of the rest; of
+the proven, the least recently used goes first. An evicted one is remembered by 64 bits of its hash
+alone, in a table that is written over. This is 2Q (Johnson and Shasha, VLDB 1994), with its list of
+evicted keys as a table. The cost: a prompt that comes again only after many others is encoded
+twice.
 
 10,000 prompts of 2 KB that never come again took 50 MB; they take 3.
 
@@ -147,8 +150,8 @@ class ExactCache:
     def admit(self, key: Key, encoded: Encoded) -> None:
         """Keep `encoded`, as `put` does; `get` has just found nothing under `key`.
 
-        The step of a new prompt: it is one more newcomer, for which the oldest goes where there are as
-        many as may be. Whatever is not that simple is left to `put`.
+        The step of a new prompt: it is one more newcomer, for which the oldest goes where there are
+        as many as may be. Whatever is not that simple is left to `put`.
         """
         newcomers, left, mask = self._newcomers, self._left, self._left_mask
         entries = newcomers.entries

@@ -1,9 +1,9 @@
 """Side files of a tokenizer: reads roles of tokens, ends of text and added tokens from the JSON
 files beside it. Pure.
 
-Every model family spreads this over other files, and they are untrusted input: a field of the wrong type
-is one clear error that names file and field; a field that is absent, null, or names a token that the
-vocabulary does not have is simply not there.
+Every model family spreads this over other files, and they are untrusted input: a field of the wrong
+type is one clear error that names file and field; a field that is absent, null, or names a token
+that the vocabulary does not have is simply not there.
 """
 
 from collections.abc import Callable, Iterator, Mapping

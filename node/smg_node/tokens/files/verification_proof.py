@@ -1,10 +1,11 @@
 """Verification proof: record of what the reference library said of a vocabulary, so that it is not
 asked at each start.
 
-Reading a vocabulary of 150,000 takes two parts: the reference is built and asked for the text of every id and the ids of
-every probe text (1.2 s), then the fast encoder is built (0.8 s). The first part has the same outcome for the same files
-and the same libraries, so it is written down as a `Proof` by the process that did it, and a process that takes the place of one that
-died goes by it. The fast encoder is held against the ids all the same: it has to be warmed up anyhow.
+Reading a vocabulary of 150,000 takes two parts: the reference is built and asked for the text of
+every id and the ids of every probe text (1.2 s), then the fast encoder is built (0.8 s). The first
+part has the same outcome for the same files and the same libraries, so it is written down as a
+`Proof` by the process that did it, and a process that takes the place of one that died goes by it.
+The fast encoder is held against the ids all the same: it has to be warmed up anyhow.
 
 A proof is found by `proof_key`, in which the sum of every file and the versions of all that had a part in it are. Only what
 was proven is written down: where the reference is still needed, it is asked each time.

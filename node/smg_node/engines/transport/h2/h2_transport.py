@@ -1,10 +1,11 @@
 """HTTP/2 (h2) transport: one or two connections to one engine, opened on demand, more to a crowded
 one.
 
-A call goes out at once where a connection has room, and waits in order where one is being opened or the
-engine takes no more at once. One task connects, the transport's own: a call that waits for it may be
-dropped by its reader without harm to the others that wait. After a failure calls fail at once
-for a moment that grows up to a second, so that a dead engine does not cost every call a connect timeout.
+A call goes out at once where a connection has room, and waits in order where one is being opened or
+the engine takes no more at once. One task connects, the transport's own: a call that waits for it
+may be dropped by its reader without harm to the others that wait. After a failure calls fail at
+once for a moment that grows up to a second, so that a dead engine does not cost every call a
+connect timeout.
 """
 
 import asyncio

@@ -31,9 +31,10 @@ def quick_frames(
 ) -> tuple[int, int, bool]:
     """Take frames from `at` on; return where the first other one begins, the bytes of answers taken, whether any was.
 
-    `flows` has each call that is not over; one that ended well gets the ending `fine` and leaves. `usual` has blocks of
-    headers that were read before, each with the flags of the one frame in which it is as it should be. `size_max` is as in
-    `whole_messages`. A flow with something new is appended to `touched`, once as long as `touched` of it is not cleared.
+    `flows` has each call that is not over; one that ended well gets the ending `fine` and leaves.
+    `usual` has blocks of headers that were read before, each with the flags of the one frame in
+    which it is as it should be. `size_max` is as in `whole_messages`. A flow with something new is
+    appended to `touched`, once as long as `touched` of it is not cleared.
     """
     end, taken, heard = len(data), 0, False
     while end - at >= _HEAD:

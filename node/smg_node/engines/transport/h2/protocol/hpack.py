@@ -1,8 +1,8 @@
 """HPACK (RFC 7541): header compression of HTTP/2, for an endpoint that announces a dynamic table of
 no bytes. Pure.
 
-This end announces a table of no bytes, so what a server writes stands for itself: the static table, literals,
-Huffman. Blocks therefore mean the same wherever they stand, and may be cached.
+This end announces a table of no bytes, so what a server writes stands for itself: the static table,
+literals, Huffman. Blocks therefore mean the same wherever they stand, and may be cached.
 """
 
 from typing import Final
