@@ -1,1 +1,1 @@
-"""How nodes agree: membership, shared state and limits of a cluster of equal peers."""
+"""Mesh: membership, shared state and limits of a cluster of equal peers."""

@@ -1,4 +1,4 @@
-"""Every number of the mesh, with its unit and its reason.
+"""Mesh configuration: every number of membership, state and TLS, with its unit and its reason.
 
 A *profile* is a set of timers for one kind of network. `lan` finds a crash in about 2.5 s and forgives
 pauses of 1.5 s; `lan-stable` is for hosts that stall for seconds (6 s and 4 s); `wan` for links that lose
@@ -22,7 +22,7 @@ NEWS_BYTES_MAX: Final = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwimOptions:
-    """What the membership protocol may be told. Times are milliseconds."""
+    """Options of the membership protocol. Times are milliseconds."""
 
     probe_interval_ms: int
     """Time between two probes; also the unit of every suspicion."""
@@ -111,7 +111,7 @@ PROFILES: Final[Mapping[ProfileName, SwimOptions]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateOptions:
-    """What replicated state may be told. Times are milliseconds."""
+    """Options of replicated state. Times are milliseconds."""
 
     documents: Mapping[str, int] = field(
         default_factory=lambda: MappingProxyType(
@@ -160,7 +160,7 @@ class StateOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """An operator's own certificates for the streams; watched, and taken anew when they change."""
+    """Certificate files of an operator for the streams; watched, and read anew when they change."""
 
     certificate: Path
     key: Path
@@ -169,7 +169,7 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeshOptions:
-    """What one member of the mesh is told at start."""
+    """Options of one member of the mesh, given at start."""
 
     name: str
     """Unique in the cluster; `NAME_PATTERN`."""

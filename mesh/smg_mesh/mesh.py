@@ -1,4 +1,4 @@
-"""The front door of the mesh: one object, one node's place among its peers.
+"""Mesh, the front door: one object, one node's place among its peers.
 
     mesh = Mesh(options, rng=…, wall_ms=…, monotonic_s=…)
     await mesh.start()       # sockets are bound, the boot is chosen and kept; MeshError says what is wrong
@@ -150,7 +150,7 @@ class Mesh:
             self._ended.set()
 
     async def leave(self) -> None:
-        """Say goodbye to everybody, which takes at most a second, and stop."""
+        """Say goodbye to all members, which takes at most a second, and stop."""
         parts = self._on
         self._leaving = True
         silent = self.closed or self.superseded.is_set() or self._ended.is_set()
@@ -177,7 +177,7 @@ class Mesh:
         self._journal.close()
 
     async def _warn(self) -> None:
-        """Say again and again that everybody on the network can read and join."""
+        """Warn again and again that any host on the network can read and join."""
         while True:
             if self._options.insecure:
                 _log.warning(
@@ -309,7 +309,9 @@ class Mesh:
         self._on.seeds.add(places)
 
     def set_meta(self, **values: str | int | bool) -> None:
-        """Change what this node says of itself; everybody hears it. ValueError above 512 bytes packed."""
+        """Change what this node says of itself; all members hear it.
+        ValueError above 512 bytes packed.
+        """
         parts = self._on
         meta = {**self._meta, **values}
         packed = pack_meta(meta)
@@ -317,7 +319,9 @@ class Mesh:
         parts.perform(parts.swim.change_meta(packed, now_ms=parts.now_ms()))
 
     def forget(self, name: str) -> None:
-        """Drop the row of one who is dead or left. LookupError if unknown, ValueError if not gone."""
+        """Drop the row of a member that is dead or left. LookupError if
+        unknown, ValueError if not gone.
+        """
         parts = self._on
         parts.perform(parts.swim.forget(name, now_ms=parts.now_ms()))
         parts.memory.remember((), gone=[name])
@@ -330,9 +334,9 @@ class Mesh:
     ) -> KeyringReport:
         """Do one step of a rotation with all living members, and return who holds what.
 
-        `key` is a key for `install` and a fingerprint for `use` and `remove`. MeshError if the step is
-        refused, also because not all acknowledge it, or because shared secrets need the key to be removed;
-        `force` does it for those who do.
+        `key` is a key for `install` and a fingerprint for `use` and `remove`. MeshError if the step
+        is refused, also because not all acknowledge it, or because shared secrets need the key to
+        be removed; `force` does it for those that do.
         """
         parts = self._on
         if operation == "remove" and not force:

@@ -1,4 +1,4 @@
-"""The front door of shared state: one node's copy of what all nodes share, its disk, and its typed views.
+"""Shared state, the front door: one node's copy of what all share, its disk, its typed views.
 
     shared = Shared(name, data_dir=…, options=…, rng=…, wall_ms=…, monotonic_s=…)
     await shared.open()          # what an earlier life kept is here; now it may be written to
@@ -7,7 +7,7 @@
 
 A node with a mesh hands it to the mesh, which opens, runs and closes it, and carries what it says to the others.
 A node alone does so itself. Both keep it in the same data dir, so that a node that was alone brings what it has when it
-joins others, and has what they had when it is alone again: who finds no state of its own takes over the other's.
+joins others, and has what they had when it is alone again: one that finds no state takes over the other's.
 
 Views may be taken at once; reading and writing begins when it is open. Nothing here waits for disk or peer.
 """
@@ -285,7 +285,7 @@ class Shared:
         return self._keeper.waiting
 
     def watch_members(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell `heard` who lives whenever that changes."""
+        """Tell `heard` which members live whenever that changes."""
         self._watching.append(heard)
 
     def watch_held(self, heard: Callable[[], None]) -> None:
@@ -299,7 +299,7 @@ class Shared:
     # ── Secrets ──────────────────────────────────────────────────────────────
 
     def seal(self, secret: str) -> bytes:
-        """Return a secret as it may be written: for members with a keyring to read, for nobody else."""
+        """Return a secret as it may be written: for members with a keyring to read, and only those."""
         return self._vault.seal(secret)
 
     def open_secret(self, sealed: bytes) -> str | None:
@@ -329,7 +329,7 @@ class Shared:
         self._pulse.guard(lambda: self._replica.hear(news))
 
     def set_members(self, living: Sequence[tuple[str, int]]) -> None:
-        """Learn who lives, and in which life."""
+        """Learn which members live, and in which life."""
         before = self.living()
         self._pulse.guard(lambda: self._replica.set_members(living))
         names = self.living()

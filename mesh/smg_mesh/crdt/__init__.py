@@ -1,1 +1,1 @@
-"""State that merges in any order: documents, registers, tables, clocks. Pure."""
+"""CRDTs: state that merges in any order: documents, registers, tables, hints, clocks. Pure."""

@@ -1,4 +1,4 @@
-"""Which of many keys is due first, where most are put off again before they come due.
+"""Deadline heap: finds which of many keys is due first, where most are put off before that.
 
 A key that is put off costs a store into a dict: its place in the heap stays, and is looked at again when
 it comes to the top. So a million refreshes of a thousand keys leave a thousand places.

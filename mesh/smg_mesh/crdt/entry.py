@@ -1,4 +1,4 @@
-"""What one owner says about one key, as a value and as bytes.
+"""Entry: one write of one owner to one key, as a value and as msgpack bytes.
 
     bytes = msgpack [hlc, boot, seen, value | nil]
 
@@ -18,7 +18,7 @@ _U64 = Annotated[int, Meta(ge=0)]
 
 
 class EntryError(ValueError):
-    """These bytes are no entry."""
+    """Bytes that are no entry."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -32,7 +32,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An entry with whose it is and which key it is about, as views show it.
+    """An entry with its owner and its key, as views show it.
 
     `future`: it was written by a clock that is more than a minute ahead of ours, and does not count yet.
     """

@@ -1,4 +1,4 @@
-"""Time that never goes back: a hybrid clock, so that "latest" means the same on every node.
+"""Hybrid logical clock: time that never goes back, so that "latest" means the same on every node.
 
     hlc = 48 bits of wall-clock milliseconds << 16 | 16 bits of counter
 

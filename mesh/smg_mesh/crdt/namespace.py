@@ -1,9 +1,10 @@
-"""The one way to read and write replicated state, whatever keeps it: a map of keys to bytes.
+"""Namespace: the one way to read and write replicated state: a map of
+keys to bytes, whatever keeps it.
 
-Writing never waits: a write counts here at once, on every node that can be reached half a second later,
-and everywhere once a partition has healed. Between two writes of one key the one with the larger
-(hybrid time, owner) counts. Two writes that did not know of each other are a conflict: the larger one
-counts, the other one is shown until somebody writes again having seen both.
+Writing never waits: a write counts here at once, on every node that can be reached half a second
+later, and everywhere once a partition has healed. Between two writes of one key the one with the
+larger (hybrid time, owner) counts. Two writes that did not know of each other are a conflict: the
+larger one counts, the other one is shown until some node writes again having seen both.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +37,7 @@ class Namespace(Protocol):
 
     @property
     def name(self) -> str:
-        """Which one."""
+        """Name of this kind of keys."""
         ...
 
     def get(self, key: str) -> Held | None:
@@ -44,7 +45,9 @@ class Namespace(Protocol):
         ...
 
     def latest(self, key: str) -> Held | None:
-        """Return the winner even if it is a removal; None if nobody ever wrote or it is forgotten."""
+        """Return the winner even if it is a removal; None if there never
+        was a write, or it is forgotten.
+        """
         ...
 
     def items(self, prefix: str = "") -> Sequence[Held]:

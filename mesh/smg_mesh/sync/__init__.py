@@ -1,1 +1,1 @@
-"""Who still lacks what: conversations between two nodes, without any I/O."""
+"""Sync: replication of shared state by rumors and anti-entropy exchanges, without any I/O. Pure."""

@@ -1,4 +1,4 @@
-"""Registers and tables with the clock bound, as typed views use them."""
+"""Bound views: registers and tables with the clock bound, as typed views use them."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -19,7 +19,7 @@ class BoundRegisters:
         """Asks to be called again then: for views that say something again after a while."""
 
     def set(self, kind: str, key: str, content: bytes, *, ttl_ms: int) -> None:
-        """Write; everybody hears it soon, of many writes the last."""
+        """Write; all nodes hear it soon, of many writes the last."""
         self._registers.set(kind, key, content, ttl_ms=ttl_ms, now_ms=self.now_ms())
         self._wake()
 

@@ -1,8 +1,9 @@
-"""How a node's own writes reach the others: as rumors while they are few, by exchanges when they are many.
+"""Change spreader: own writes go out as rumors while they are few, by exchanges when they are many.
 
-A rumor reaches everybody in a few hundred milliseconds and costs its bytes a dozen times over. So own
-updates go as rumors up to a rate, and beyond it three members are pushed: they find the difference by
-digest, take all of it in one conversation, and pass it on until a conversation changes nothing.
+A rumor reaches all nodes in a few hundred milliseconds and costs its bytes a dozen times over. So
+own updates go as rumors up to a rate, and beyond it three members are pushed: they find the
+difference by digest, take all of it in one conversation, and pass it on until a conversation
+changes nothing.
 
 An update that comes before its predecessor waits a moment for it, then it is fetched.
 """
@@ -26,7 +27,7 @@ _BURST_S: Final = 1
 
 
 class UpdateError(ValueError):
-    """These bytes are no update of a document."""
+    """Bytes that are no update of a document."""
 
 
 class Update(msgspec.Struct, frozen=True, array_like=True):
@@ -63,7 +64,7 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Spreader:
-    """What is still to be said, pushed or fetched."""
+    """Changes still to be spread, pushed or fetched."""
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class Spreader:
             self.push(PUSH_COUNT)
 
     def say_now(self, kind: str, key: str, content: bytes) -> None:
-        """Spread what is worth nothing later, whatever the rate: who says it bounds it."""
+        """Spread what is worth nothing later, whatever the rate: the caller bounds it."""
         if not self.alone:
             self._tell(SpreadRumor(kind, key, content))
 

@@ -1,4 +1,4 @@
-"""Everything that replicated state counts: the names of `wishes.Count`, and what each means."""
+"""Counter names of replicated state: the names of `replica_effects.Count`, and what each means."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

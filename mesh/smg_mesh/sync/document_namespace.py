@@ -1,4 +1,5 @@
-"""A namespace spread over documents: which document a key lives in, who is told of a change, what counts.
+"""Document namespace: spreads keys over documents; indexes what counts,
+and tells watchers of changes.
 
     key ──BLAKE2b──▶ document settings/17 ──▶ its registers, one root per owner ──▶ the winner
 
@@ -62,7 +63,7 @@ class DocumentNamespace:
 
     @property
     def name(self) -> str:
-        """Which one."""
+        """Name of this kind of keys."""
         return self._name
 
     def get(self, key: str) -> Held | None:
@@ -186,7 +187,7 @@ class DocumentNamespace:
             yield index, self._documents[index]
 
     def changed(self, document: OwnedRegisters, keys: Iterable[str]) -> None:
-        """Look at these keys again, and tell who wants to know if others count now."""
+        """Look at these keys again, and tell watchers if others count now."""
         wall_ms = self._wall_ms()
         changed = [key for key in sorted(set(keys)) if self._index(document, key, wall_ms)]
         if not changed or not self._heard:

@@ -1,4 +1,5 @@
-"""The hints of one node in conversation with its peers: when to call whom, and what to say.
+"""Hint sessions: conversations of one node with its peers about hints:
+which to call, when, and with what.
 
 Each node calls each peer, one call at a time, when it has something to say to it: changes within its budget,
 digests, questions. The answer of a call carries what the peer has to say to that: parts, and questions of its
@@ -7,9 +8,9 @@ own. So a call that succeeds has arrived, a slow peer slows down its own hints o
     letter ──▶ call ──▶ heard   at the peer, which answers with what follows from it
     answered ◀── answer ◀──┘    what follows from that is the next letter, at once
 
-A call that fails is lost with all that was in it. The next one comes a quarter of a second later, then half a
-second, up to half a minute, and begins with digests. Who is no member is told nothing and not listened to. Pure: times are
-arguments, and calling is somebody else's business.
+A call that fails is lost with all that was in it. The next one comes a quarter of a second later,
+then half a second, up to half a minute, and begins with digests. A node that is no member is told
+nothing and not listened to. Pure: times are arguments, and the caller makes the calls.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,7 +58,7 @@ class _Peer:
 
 
 class HintSessions:
-    """What this node publishes and what it follows. `store` and `contents` belong to whoever has the index."""
+    """What this node publishes and what it follows. `store` and `contents` belong to the index."""
 
     def __init__(
         self,
@@ -88,9 +89,9 @@ class HintSessions:
     # ── Who is there ─────────────────────────────────────────────────────────
 
     def set_peers(self, living: Mapping[str, int]) -> None:
-        """Learn who else lives, and in which life; what the others said is dropped.
+        """Learn which others live, and in which life; what the rest said is dropped.
 
-        `joined` hears of those who came, before a word is said to them.
+        `joined` hears of those that came, before a word is said to them.
         """
         for name, peer in list(self._peers.items()):
             if living.get(name) != peer.boot:
@@ -120,7 +121,9 @@ class HintSessions:
     # ── This node calls ──────────────────────────────────────────────────────
 
     def due(self, now_ms: int, *, calls_max: int) -> Sequence[tuple[str, bytes]]:
-        """Return whom to call now and with what, so many at most. Each is to be told how it went."""
+        """Return which peers to call now and with what, so many at most.
+        Each is to be told how it went.
+        """
         if not self._begun:
             return ()
         for owner, message in self.reader.due(now_ms):

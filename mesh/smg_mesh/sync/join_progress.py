@@ -1,15 +1,15 @@
-"""Whether this node holds the cluster's state yet, or is still arriving.
+"""Join progress: whether this node holds the cluster's state yet, or is still joining.
 
-It does
+It holds it
 
-    at once        where there is nobody to ask
-    after a while  (the join grace) where whoever should be there is not: no member lives that could be asked.
+    at once        where there is no peer to ask
+    after a while  (the join grace) where expected peers are missing: no member lives that could be asked.
                    What this node has is all there is, and a cluster that comes later is merged with as any
     by one         after a full exchange with a peer that holds it
     by all         after full exchanges with every living member (with eight, of many) if all of them are
                    arriving as well: a cluster that starts from its disks, or for the first time. What they
                    have together is all there is. Others may be on their way, so this counts only
-                   a second after the last one appeared; who was not met by then is asked for an exchange
+                   a second after the last one appeared; a member not met by then is asked for one
 
 Once it does, it does: what is missed later is found by digests.
 """
@@ -25,7 +25,7 @@ ASK_APART_MAX_MS: Final = 30_000
 
 
 class Arrival:
-    """One life's arrival. The wiring sets `nobody`, which tells whether there is nobody to ask."""
+    """One life's arrival. The wiring sets `nobody`, which tells whether there is no peer to ask."""
 
     def __init__(self, me: str, *, grace_ms: int, now_ms: Callable[[], int]) -> None:
         self.nobody: Callable[[], bool] = _somebody
@@ -50,7 +50,7 @@ class Arrival:
         return self._held
 
     def set_members(self, living: Sequence[str]) -> None:
-        """Learn who lives, this node among them."""
+        """Learn which members live, this node among them."""
         others = tuple(sorted(name for name in living if name != self._me))
         if any(name not in self._living for name in others):
             self._settled_ms = self._ask_ms = self._now_ms() + SETTLE_MS

@@ -1,7 +1,7 @@
-"""Where everything shared is kept on one node: pieces by name, and the digest over all of them.
+"""Piece store: all shared state of one node: pieces by name, and the digest over all of them.
 
-A *piece* is a document of a namespace (`settings/17`) or a shard of a table (`sticky/3`). Whoever changes
-one says so (`changed`): the digest follows, and what changed belongs on disk.
+A *piece* is a document of a namespace (`settings/17`) or a shard of a table (`sticky/3`). A caller
+that changes one says so (`changed`): the digest follows, and what changed belongs on disk.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,17 +1,18 @@
-"""This node's copy of everything the nodes share, and what it has to tell them.
+"""Replica: one node's copy of everything the nodes share, and what it has to tell them.
 
     a view writes ──▶ document ──▶ rumor or push ─────────────────▶ the others
     a rumor       ──▶ document, register or table ──▶ views hear
     an exchange   ──▶ pieces, compared by digest, merged whole ──▶ views hear, and it is passed on
 
-    shelf      the pieces and their digest      spreader   what is said, pushed, fetched
-    caretaker  what is tidied up when           documents  a namespace over its documents
-    ears       what rumors mean                 bound      registers and tables, with the clock
-    wall       the wall clock, doubted          absence    away for too long, or not
+    piece_store      the pieces and their digest   change_spreader     what is said, pushed, fetched
+    upkeep_schedule  what is tidied up when        document_namespace  namespace over documents
+    rumor_receiver   what rumors mean              bound_views         registers, tables, and clock
+    wall_clock       the wall clock, doubted       stale_absence       away for too long, or not
 
 Guaranteed: replicas that have exchanged everything hold the same; a write counts here at once. Not
-guaranteed: that it survives if its node dies before anybody heard of it and before its disk had it. What a
-replica wants is told as wishes (`wishes.py`) while it is called; nothing happens between two calls.
+guaranteed: that it survives if its node dies before any other heard of it and before its disk had
+it. What a replica wants is told as effects (`replica_effects`) while it is called; nothing happens
+between two calls.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +48,7 @@ Act = Callable[[OwnedRegisters], tuple[bytes, Sequence[str]]]
 
 
 class Replica:
-    """All of it. `me` is this node's name, `boot` its life; alone until `set_members` says otherwise."""
+    """Shared state of node `me` in its life `boot`; alone until `set_members` says otherwise."""
 
     def __init__(
         self,
@@ -144,7 +145,7 @@ class Replica:
         self._wake_for_registers()
 
     def set_members(self, living: Sequence[tuple[str, int]]) -> None:
-        """Learn who lives, and in which life; this node is among them, said or not."""
+        """Learn which members live, and in which life; this node is among them, said or not."""
         now_ms = self._now_ms()
         names = sorted({self.me, *(name for name, _ in living)})
         gone = [name for name in self._living if name not in names]
@@ -180,7 +181,7 @@ class Replica:
             self._spreader.push(PASS_ON_COUNT)
 
     def alone(self) -> None:
-        """Learn that there is nobody who could know more."""
+        """Learn that no other node could know more."""
         self.held = True
         self._absence.met()
 
@@ -222,10 +223,11 @@ class Replica:
         return b"" if held is None else held.value or b""
 
     def forget_stale(self) -> None:
-        """Drop what may have been removed long ago. Who lists workers of its own hears of it.
+        """Drop what may have been removed long ago. Watchers that list
+        workers of this node hear of it.
 
-        Own entries that are younger than removals grow are written again: their removals, if any, are
-        remembered by somebody.
+        Own entries that are younger than removals grow are written again: their removals, if any,
+        are remembered by some node.
         """
         if not self._absence.stale(self._now_ms()):
             return

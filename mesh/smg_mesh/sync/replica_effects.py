@@ -1,4 +1,4 @@
-"""What the replicated state asks of who runs it. Nothing of it is urgent enough to fail loudly."""
+"""Replica effects: what replicated state asks of its driver; none is urgent enough to fail."""
 
 from typing import Literal, TypeAlias
 

@@ -1,4 +1,5 @@
-"""What rumors about shared state mean: an update of a document, a register, a row of a table.
+"""Rumor receiver: applies rumors about shared state: updates of
+documents, registers, rows of tables.
 
 Rumors come from members, in any order and more than once; what makes no sense is counted and has no
 other effect.

@@ -1,9 +1,9 @@
-"""How long this node heard nothing of what the others removed, and whether it gives way to them.
+"""Stale absence: how long this node missed the others' removals, and whether it gives way to them.
 
-A removal is remembered for a while only. Who was away for longer than that may hold what was removed and
-forgotten meanwhile; so it is *stale* for a minute: a fresh peer it meets knows better. Later it is one of
-them, for there may be nobody else. What came from a disk grows older until the first exchange has come to
-its end, whether the process runs or not.
+A removal is remembered for a while only. A node that was away for longer than that may hold what
+was removed and forgotten meanwhile; so it is *stale* for a minute: a fresh peer it meets knows
+better. Later it is one of them, for there may be no other. What came from a disk grows older until
+the first exchange has come to its end, whether the process runs or not.
 """
 
 from typing import Final
@@ -38,7 +38,7 @@ class Absence:
         self._was_away(absent_ms, now_ms)
 
     def met(self) -> None:
-        """Learn that an exchange came to its end, or that there is nobody to have one with."""
+        """Learn that an exchange came to its end, or that there is no peer to have one with."""
         self._apart_since_ms = None
 
     def over(self, now_ms: int) -> None:

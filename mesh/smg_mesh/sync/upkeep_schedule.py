@@ -1,4 +1,5 @@
-"""When documents are tidied up: soon after a change, when they ask for it, and now and then all of them.
+"""Upkeep schedule: when documents are tidied up: after a change, when
+they ask, and now and then all.
 
 A few at a time, because the loop that runs this has other work, and never a document twice for one burst
 of changes.

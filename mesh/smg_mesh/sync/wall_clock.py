@@ -1,4 +1,4 @@
-"""What a wall clock is worth that may be wrong, set back and set forward.
+"""Wall clock that may be wrong, set back and set forward: shows time that does not go back.
 
 Time shown here does not go back: a clock that is set back would make this node's own entries come from
 the future. But where this node alone was ever there, its clock was wrong before, not now; then time is what

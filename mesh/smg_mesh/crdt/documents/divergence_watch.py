@@ -1,4 +1,5 @@
-"""Whether a peer's copy of a document is damaged: both have seen the same, and hold something else.
+"""Divergence watch: detects a peer's damaged copy of a document: both saw the
+same, but hold different things.
 
 That alone is nothing: deletions move no vector, and the exchange at hand brings them. But if it is so again
 and again, with the same contents each time, something is lost that no exchange will ever bring.
@@ -16,7 +17,7 @@ Oddity: TypeAlias = tuple[bytes, bytes, Mapping[int, int]]
 
 
 class DivergenceWatch:
-    """What was odd with each peer of late, and how often in a row."""
+    """Divergences seen with each peer of late, and how often in a row."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, Oddity]] = {}

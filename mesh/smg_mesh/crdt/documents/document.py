@@ -1,4 +1,4 @@
-"""One replicated document: arrays of entries, one array per owner, that merge in any order.
+"""Document: arrays of entries, one array per owner, that merge in any order (Yjs, through pycrdt).
 
 The only place that knows the library (Yjs's algorithm, through pycrdt). What it makes sure of:
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class DocumentError(Exception):
-    """This cannot be taken. `reason` is a word for a counter."""
+    """Bytes or names that a document cannot take. `reason` is a word for a counter."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -48,7 +48,9 @@ class DocumentError(Exception):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What one transaction here made: the bytes for the others, and up to which entry we have written."""
+    """Result of one transaction here: the bytes for the others, and up
+    to which entry we have written.
+    """
 
     update: bytes
     client: int
@@ -58,7 +60,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """Which entries an update of others brought and took, in the order of the document."""
+    """Entries that an update of others brought and took, in the order of the document."""
 
     added: Sequence[Slot]
     dropped: Sequence[Slot]
@@ -92,7 +94,7 @@ class _Reports:
 
 
 class Document:
-    """One document, written under `client_id`, which nobody ever used before."""
+    """One document, written under `client_id`, which no life of any node ever used before."""
 
     def __init__(self, client_id: int) -> None:
         assert 0 <= client_id < 1 << CLIENT_BITS

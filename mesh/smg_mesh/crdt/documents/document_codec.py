@@ -1,4 +1,4 @@
-"""What documents say to each other in an exchange, and what they leave on disk, as bytes.
+"""Document codec: summaries and updates of an exchange, and documents on disk, as msgpack bytes.
 
 An exchange carries both without looking into them. Everything names its epoch, so that an update of one
 epoch can never be merged into the document of another.
@@ -21,7 +21,9 @@ T = TypeVar("T")
 
 
 class Summary(msgspec.Struct, frozen=True, array_like=True):
-    """What one side holds, asked of the other: `digest` is over contents, `vector` over what was seen."""
+    """Summary of one side, asked of the other: `digest` is over
+    contents, `vector` over what was seen.
+    """
 
     epoch: int
     name: str
@@ -30,7 +32,9 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Update(msgspec.Struct, frozen=True, array_like=True):
-    """What the other side lacked. `owners`: of all arrays there are. `whole`: begin anew from this."""
+    """Update with what the other side lacked. `owners`: of all arrays there are.
+    `whole`: begin anew from this.
+    """
 
     epoch: int
     owners: tuple[str, ...]

@@ -1,4 +1,5 @@
-"""All that one node holds of one document through its epochs, and the index over it.
+"""Document epochs: all that one node holds of one document through its
+epochs, and the index over it.
 
 The present document is made when it is first needed. When a later epoch begins, the present document
 becomes the earlier one: its entries stay in the index as *leftovers* until they are written again, and for
@@ -79,7 +80,7 @@ class DocumentEpochs:
             self._before[key] = self.cells.latest(key)
 
     def told(self, key: str) -> None:
-        """Leave out a key that whoever wrote it knows of."""
+        """Leave out a changed key that its writer knows of already."""
         self._before.pop(key, None)
 
     def changed(self) -> tuple[str, ...]:

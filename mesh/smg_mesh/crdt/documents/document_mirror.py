@@ -1,4 +1,5 @@
-"""What lies in a document, in Python: so that nothing is ever read from the document itself.
+"""Document mirror: contents of a document in Python, so that nothing is
+read from the document itself.
 
 The mirror follows what the library reports of each array, splice for splice, and adds up as it goes: how
 many entries there are, what they weigh, and a digest over them. The digest is the sum of 128 bits of

@@ -1,9 +1,10 @@
-"""One entry as it lies in a document: in whose root, under which name, read and hashed once.
+"""Document slot: one entry as it lies in a document: its root, its name, and
+its bytes read and hashed once.
 
-The root says who may write it, and the name whom it is from: a plain key for what the owner of the root
-wrote itself, `KEY NUL ORIGIN` for a copy of what another node wrote. Copies are made of the entries of
-nodes that are gone; they keep origin, time and boot, so that who wins does not change with who holds it,
-and a copy that two nodes make is one write and no conflict.
+The root says which node may write it, and the name which node it is from: a plain key for what the
+owner of the root wrote itself, `KEY NUL ORIGIN` for a copy of what another node wrote. Copies are
+made of the entries of nodes that are gone; they keep origin, time and boot, so that who wins does
+not change with who holds it, and a copy that two nodes make is one write and no conflict.
 """
 
 from hashlib import blake2b
@@ -96,7 +97,7 @@ class Slot:
 
     @property
     def held(self) -> Held:
-        """What views are shown."""
+        """The entry as views show it."""
         if self._held is None:
             self._held = Held(self.key, self.origin, self.said)
         return self._held

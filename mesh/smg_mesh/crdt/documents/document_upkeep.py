@@ -1,16 +1,19 @@
-"""What the owner of entries does about them without being asked, a little at a time.
+"""Document upkeep: deletes, copies and begins anew what its owner
+must, unasked, a little at a time.
 
 - What another owner's later write has seen, and what is there twice, is deleted by its owner.
-- A removal is deleted once it is old enough and nobody holds a value of its key. Who has an earlier value
-  all the same, on its way or left of an earlier epoch, drops it when the removal goes.
+- A removal is deleted once it is old enough and no node holds a value of its key. A node that has
+  an earlier value all the same, on its way or left of an earlier epoch, drops it when the removal
+  goes.
 - After an epoch has begun, what is left of the earlier one is written again: one's own at once, others'
   when it is this node's turn.
 - A document that has grown too much, or too old, is begun anew, by the first of the living in line.
 
-Every call is bounded (256 entries), so that no loop stalls; `due_ms` says when to call again. An epoch needs
-no majority: numbers merge by maximum, two that begin the same epoch on two sides of a cut have begun the
-same document, and whoever holds an entry that the new document lacks writes it again, so nothing is lost
-whoever begins one when. Copies keep origin, boot, time and `seen`: two of them are one write.
+Every call is bounded (256 entries), so that no loop stalls; `due_ms` says when to call again. An
+epoch needs no majority: numbers merge by maximum, two that begin the same epoch on two sides of a
+cut have begun the same document, and any node that holds an entry that the new document lacks
+writes it again, so nothing is lost whichever node begins one, and when. Copies keep origin, boot,
+time and `seen`: two of them are one write.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +40,9 @@ _GARBAGE_SHARE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was written, and when there is more to do, now or later; None: only when something changes."""
+    """Result of one call: what was written, and when there is more to do;
+    None: only when something changes.
+    """
 
     writes: Sequence[Change]
     deleted: bool
@@ -45,7 +50,7 @@ class Done:
 
 
 class DocumentUpkeep:
-    """Tends one document of one node."""
+    """Upkeep of one document by one node."""
 
     def __init__(self, name: str, holding: DocumentEpochs, *, options: StateOptions) -> None:
         self._name: Final = name

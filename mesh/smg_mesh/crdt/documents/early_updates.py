@@ -1,4 +1,4 @@
-"""Updates that came before their predecessors, kept for the moment until those come.
+"""Early updates: bounded buffer of document updates that arrive before those they depend on.
 
 The library would keep them too, without a bound, and each costs twenty times as much to merge then.
 What has no room here is fetched by an exchange like everything that was lost.

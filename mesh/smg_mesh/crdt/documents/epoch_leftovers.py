@@ -1,14 +1,16 @@
-"""What lies in documents of earlier epochs and is not in the present one yet.
+"""Epoch leftovers: entries of earlier epochs, and which node copies them (rendezvous hashing).
 
-When an epoch begins, everybody writes its own entries again, at once. For the others' entries somebody has
-to wait: an owner that lives is likely to do it, unless it has begun a new life without them, and of an owner
-that is gone one node is enough. So for each owner the living nodes stand in line (rendezvous hashing, the
-same line on every node), and write copies after
+They are in documents of earlier epochs and not in the present one yet.
+
+When an epoch begins, every node writes its own entries again, at once. For the others' entries some
+node has to wait: an owner that lives is likely to do it, unless it has begun a new life without
+them, and of an owner that is gone one node is enough. So for each owner the living nodes stand in
+line (rendezvous hashing, the same line on every node), and write copies after
 
     union * (3 + place) / 60        3 s, 4 s … of a window of 60 s
 
-Before the union window is over, whoever still misses an entry in the present document has written it. Two
-who do so at once have written the same.
+Before the union window is over, a node that still misses an entry in the present document has
+written it. Two that do so at once have written the same.
 """
 
 from collections.abc import Sequence
@@ -44,7 +46,7 @@ class EpochLeftovers:
             self.weight += slot.weight
 
     def discard(self, slot: Slot) -> None:
-        """Forget an entry: it is written again, or nobody needs it."""
+        """Forget an entry: it is written again, or no longer needed."""
         slots = self._pending.get(slot.root, {})
         if slot in slots:
             del slots[slot]
@@ -107,7 +109,7 @@ class EpochLeftovers:
 
 
 def place_of(me: str, subject: str, living: Sequence[str]) -> int:
-    """Return how many of the living come before this node in line for a task: 0 is who does it."""
+    """Return how many of the living come before this node in line for a task: at 0 it does it."""
     mine = _score(subject, me)
     return sum(1 for name in living if name != me and _score(subject, name) > mine)
 

@@ -1,4 +1,6 @@
-"""Which of several writes of one key counts: an index of all entries by key, kept as they come and go.
+"""Key index: all entries of a document by key, and which of several writes of one key counts.
+
+The index is kept as entries come and go.
 
 Between writes of one node the one of its later life counts, and in one life the later one. Between nodes
 the largest (hybrid time, name) wins. A write whose `seen` reaches another's time, and is later, has beaten
@@ -153,7 +155,9 @@ class KeyIndex:
         )
 
     def doubled(self, slot: Slot, wall_ms: int, *, now_only: bool) -> bool:
-        """Return whether its writer's word on this key is another entry, or the same elsewhere."""
+        """Return whether its writer's latest entry of this key is
+        another one, or the same elsewhere.
+        """
         rank, before = slot.rank, True
         for other in self.slots(slot.key):
             if other is slot:

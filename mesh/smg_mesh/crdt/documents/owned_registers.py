@@ -1,9 +1,11 @@
-"""One document of a namespace through its epochs: what counts for each key, and what each owner said.
+"""Owned registers: one document of a namespace through its epochs:
+values by key, and entries by owner.
 
-Everybody writes into its own part only; what counts is decided by whoever reads (`cells`), so no write is
-ever refused because of another node, and a conflict is two entries side by side until somebody writes having
-seen both. Documents leak a little with every restart and every owner that is gone; so now and then one is
-begun anew, as the next *epoch* (`tending`), and for a while both are read.
+Every node writes into its own part only; what counts is decided by the reader (`key_index`), so no
+write is ever refused because of another node, and a conflict is two entries side by side until some
+node writes having seen both. Documents leak a little with every restart and every owner that is
+gone; so now and then one is begun anew, as the next *epoch* (`document_upkeep`), and for a while
+both are read.
 
 Nothing here knows a clock. `wall_ms` is the wall clock, of which the latest ever said counts; `now_ms` is
 monotonic. What a call writes, it returns for the others to hear, except what an exchange is about to carry
@@ -50,10 +52,12 @@ class MergedKeys(msgspec.Struct, frozen=True):
 
 
 class Tended(msgspec.Struct, frozen=True):
-    """What `tend` changed and wrote; `due_ms`: when to call it again even if nothing changes.
+    """Result of `tend`: what it changed and wrote; `due_ms`: when to call it
+    again even if nothing changes.
 
-    `writes` only add and may go as rumors. `deleted` says that needless entries were deleted, which is for
-    exchanges only: who heard of that before the write that made them needless would hold nothing.
+    `writes` only add and may go as rumors. `deleted` says that needless entries were deleted, which
+    is for exchanges only: a node that heard of that before the write that made them needless would
+    hold nothing.
     """
 
     changed: tuple[str, ...]
@@ -338,7 +342,9 @@ class OwnedRegisters:
     # ── Tending ──────────────────────────────────────────────────────────────
 
     def tend(self, *, wall_ms: int, now_ms: int, living: Sequence[str]) -> Tended:
-        """Do what an owner does without being asked: see `tending`. At most 3 ms of work a call."""
+        """Do what an owner does without being asked: see
+        `document_upkeep`. At most 3 ms of work a call.
+        """
         holding = self._holding
         holding.see(wall_ms)
         done = self._tending.tend(now_ms=now_ms, living=living)

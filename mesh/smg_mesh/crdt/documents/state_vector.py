@@ -1,4 +1,5 @@
-"""What the heads of encoded documents say: how far each writer has come, and where an update begins.
+"""State vector: reads from encoded documents (Yjs) how far each writer has
+come, and where an update begins.
 
 Writers are numbers, and each counts its entries. A *vector* says up to which entry of each writer a
 document goes; an update begins with the writers it is from, and the entry of each it continues at.
@@ -16,7 +17,7 @@ _NUMBER_BYTES_MAX: Final = 10  # 64 bits in groups of seven
 
 
 class VectorError(ValueError):
-    """These bytes are no vector, or no beginning of an update."""
+    """Bytes that are no vector, or no beginning of an update."""
 
 
 def read_vector(data: bytes) -> Mapping[int, int]:

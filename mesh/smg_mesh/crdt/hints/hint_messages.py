@@ -1,4 +1,4 @@
-"""The messages of hint streams, and their bytes.
+"""Hint messages: changes, digests and parts of hint streams, and their msgpack bytes.
 
     Deltas      numbered changes, ten bytes each: a hash, and which subject came or went
     Digests     how many hashes each subject has and their XOR, as of one number; page by page by name
@@ -8,7 +8,7 @@
     Busy        ask for that later: others are being served
 
 A *stream* is one life of a publisher; a *subject* is what hints are about, a worker. A hash that is only
-*mentioned* is in no digest and in no part: whoever hears it may guess for a while that the subject has it.
+*mentioned* is in no digest and in no part: a reader may guess for a while that the subject has it.
 """
 
 import sys
@@ -41,7 +41,7 @@ _DELTA: Final = Struct(">QH")
 
 
 class HintError(ValueError):
-    """These bytes are no message of a hint stream."""
+    """Bytes that are no message of a hint stream."""
 
 
 class _Word(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -1,4 +1,5 @@
-"""Telling peers which hints came and went, as fast as a budget allows and no faster.
+"""Hint publisher: tells peers which hints came and went, within a
+budget of bytes a second for each.
 
 Hints are cheap to lose: a wrong one costs a cache miss. So each change of this node's own hints gets a number
 and is offered to every peer once. A peer gets at most a budget of bytes a second; what would wait longer
@@ -10,9 +11,10 @@ its digests every quarter of an hour.
     change ──▶ ring of changes ──▶ per peer: Deltas within the budget ─▶ HintReader
                                             Digests each 5 s          ─▶ differs? AskPart, Part, AskPart …
 
-The publisher keeps no hints: whoever has them calls `add` and `remove` for what really changed, and names
-them all again when a peer asks (`contents`). It has no clock, and sends nothing by itself. A *quiet* one keeps
-count, and says that it has nothing: where all know the same at first hand, nobody needs to be told.
+The publisher keeps no hints: the index that has them calls `add` and `remove` for what really
+changed, and names them all again when a peer asks (`contents`). It has no clock, and sends nothing
+by itself. A *quiet* one keeps count, and says that it has nothing: where all know the same at first
+hand, no peer needs to be told.
 """
 
 from bisect import bisect_right
@@ -155,7 +157,7 @@ class HintStream:
                 known.digests_due_ms, known.after = 0, ""
 
     def mention(self, subject: str, hashes: Iterable[int]) -> None:
-        """Say that a subject may have these, of which nobody keeps account."""
+        """Say that a subject may have these, of which no account is kept."""
         assert 0 < len(subject) <= SUBJECT_CHARS_MAX
         for block_hash in hashes:
             self._recent.append((block_hash, subject, MENTION))

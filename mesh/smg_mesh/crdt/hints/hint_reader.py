@@ -1,4 +1,5 @@
-"""Following the hints of peers: what they publish, as far as it arrives.
+"""Hint reader: follows the hints that peers publish, as far as they
+arrive, by count and XOR digest.
 
 For every publisher and subject a count and an XOR say what is held, as of which number. Where the publisher's
 digest is another one, everything about that subject is fetched, two at a time over all publishers, and

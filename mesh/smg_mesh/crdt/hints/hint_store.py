@@ -1,11 +1,11 @@
-"""What hints of peers are put into: the front of an index."""
+"""Hint store interface: the front of an index, into which hints of peers are put."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 
 class HintStore(Protocol):
-    """Where hints end up: the index. What it forgets by itself is its own business."""
+    """Index into which hints are put. What it forgets by itself is its own business."""
 
     def add(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
         """Take hints in."""
@@ -16,7 +16,7 @@ class HintStore(Protocol):
         ...
 
     def mention(self, owner: str, subject: str, hashes: Sequence[int]) -> None:
-        """Take guesses in, which nobody will take back."""
+        """Take guesses in, which no later message takes back."""
         ...
 
     def replace(self, owner: str, subject: str, hashes: Sequence[int]) -> None:

@@ -1,1 +1,1 @@
-"""Registers."""
+"""Registers: ephemeral registers that each node writes about itself, and their bytes."""

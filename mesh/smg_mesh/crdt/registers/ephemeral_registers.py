@@ -1,4 +1,5 @@
-"""Ephemeral registers: what each node says of itself right now, heard by rumor and soon forgotten.
+"""Ephemeral registers: what each node says of itself right now,
+spread by rumor, for a limited time.
 
     (owner, kind, key) → content, for ttl_ms from when it was heard
 
@@ -9,10 +10,10 @@ repeated and come in any order; a lost one heals with the owner's next. A regist
     10 s after its owner died        or spoke last, unless it is known to be back in the same life
     at once                          when its owner is known to live a later life
 
-What an unknown owner says counts too, since rumors may be ahead of membership. So does what a dead one
-says after its registers were dropped, for 10 s: who came back is not announced before it has held out
-for a while, up to minutes, and speaks all that time. What is no more is
-remembered for a minute (its order, not its content), so that a late rumor cannot bring it back.
+What an unknown owner says counts too, since rumors may be ahead of membership. So does what a dead
+one says after its registers were dropped, for 10 s: a member that came back is not announced before
+it has held out for a while, up to minutes, and speaks all that time. What is no more is remembered
+for a minute (its order, not its content), so that a late rumor cannot bring it back.
 
 Costs: a write and a rumor are a few dict operations; memory is that of what is held, however often it is
 refreshed. Nothing is on disk, and nothing is part of a digest: a newcomer is given a `dump`.
@@ -52,7 +53,7 @@ _Order: TypeAlias = tuple[int, int]
 
 
 class _Owner:
-    """What is known of somebody who has registers, or had them before he died."""
+    """State of a node that has registers, or had them before it died."""
 
     __slots__ = ("boot", "dead", "gone", "last", "places")
 
@@ -67,7 +68,7 @@ class _Owner:
         self.places: dict[_Place, None] = {}
 
     def refuses(self, order: _Order) -> bool:
-        """Return whether he said that before his registers were dropped."""
+        """Return whether it said that before its registers were dropped."""
         return self.gone and order <= self.last
 
 
@@ -177,7 +178,9 @@ class Registers:
         return encode_dump(found, now_ms=now_ms)
 
     def merge(self, data: bytes, now_ms: int) -> None:
-        """Take in somebody's dump; RegisterError for bytes that are none, and nothing has changed."""
+        """Take in the dump of a peer; RegisterError for bytes that are
+        none, and nothing has changed.
+        """
         try:
             registers = decode_dump(data, now_ms=now_ms)
         except RegisterError:

@@ -1,7 +1,7 @@
-"""When a node says its own registers: at once, but none of them more often than every so often.
+"""Own registers: writes of this node's registers, at once, but none more often than every so often.
 
 A write that comes too early waits, and a newer write of the same register takes its place: what is
-said is always the last word.
+spread is always the latest write.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class _Own:
 
 
 class OwnRegisters:
-    """What this node says of its own, and what of it waits."""
+    """This node's own registers: latest writes that were spread, and those that wait."""
 
     def __init__(self, say: Say, *, apart_ms: int) -> None:
         self._say: Final = say

@@ -1,10 +1,10 @@
-"""What is said about an ephemeral register, as values and as bytes.
+"""Register codec: writes and dumps of ephemeral registers, as values and as msgpack bytes.
 
     rumor = msgpack [ttl_ms, boot, seq, content]          a ttl of 0: the register is no more
     dump  = msgpack [[owner, kind, key, boot, seq, ttl_ms, age_ms, content], …]
 
-The order of two writes, (boot, seq), is the owner's own and travels with the content: so what came by a
-rumor and what came out of somebody's dump can be compared.
+The order of two writes, (boot, seq), is the owner's own and travels with the content: so what came
+by a rumor and what came out of a peer's dump can be compared.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ _Content = Annotated[bytes, Meta(max_length=REGISTER_BYTES_MAX)]
 
 
 class RegisterError(ValueError):
-    """These bytes are no register, or a register of this node's own cannot be written so."""
+    """Bytes that are no register, or a register of this node's own that cannot be written so."""
 
 
 class Register(msgspec.Struct, frozen=True, gc=False):

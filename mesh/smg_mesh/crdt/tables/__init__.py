@@ -1,1 +1,1 @@
-"""Tables."""
+"""Tables: last-writer-wins tables that all nodes write, in shards."""

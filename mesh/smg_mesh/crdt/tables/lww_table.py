@@ -1,18 +1,18 @@
-"""A table that all nodes write: rows that live as long as somebody uses them.
+"""LWW table: rows that all nodes write (last writer wins), kept for as long as they are used.
 
     key → (content, hlc, owner, ttl)        of two writes the larger (hlc, owner) counts
 
-A write counts here at once and travels by rumor; whoever
-in an exchange, a shard at a time. A row is over `ttl_ms` after it was last written or touched; a
-removal is a row without content and is over at its time like any other. A row that replaces another never ends before it
-would have: so nobody who missed the newer one can bring the older one back.
+A write counts here at once and travels by rumor; a node that missed the rumor gets the row in an
+exchange, a shard at a time. A row is over `ttl_ms` after it was last written or touched; a removal
+is a row without content and is over at its time like any other. A row that replaces another never
+ends before it would have: so no node that missed the newer one can bring the older one back.
 
 A row from a clock far ahead is held, since digests must become equal, but does not count before its time:
 until then the latest other row that was heard of its key does.
 
-Guaranteed: replicas that heard the same rows, in whatever order and however often, hold the same (see
-`shard`). Not guaranteed: that a row stays when a shard has more rows than it may: the least recently
-written goes.
+Guaranteed: replicas that heard the same rows, in whatever order and however often, hold the same
+(see `table_shard`). Not guaranteed: that a row stays when a shard has more rows than it may: the
+least recently written goes.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

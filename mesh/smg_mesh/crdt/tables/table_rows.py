@@ -1,4 +1,4 @@
-"""Rows of a table, as values and as bytes.
+"""Table rows: rows, updates and summaries of a table, as values and as msgpack bytes.
 
 row     = msgpack [key, content, hlc, owner, ttl_ms]          no content: the row was removed
 update  = msgpack [floor_ms, [row, …]]
@@ -37,11 +37,13 @@ Order: TypeAlias = tuple[int, str, bytes, int]
 
 
 class TableError(ValueError):
-    """These bytes are no row, or a row cannot be written so; nothing has changed."""
+    """Bytes that are no row, or a row that cannot be written so; nothing has changed."""
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What `owner` wrote under a key at the hybrid time `hlc`, good for `ttl_ms` from then on."""
+    """A row that `owner` wrote under a key at the hybrid time `hlc`,
+    good for `ttl_ms` from then on.
+    """
 
     key: _Key
     content: _Content
@@ -78,7 +80,7 @@ class Update(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Summary(msgspec.Struct, frozen=True, array_like=True):
-    """Which rows somebody holds."""
+    """Digests of the rows that one side holds."""
 
     floor_ms: _Natural
     marks: bytes

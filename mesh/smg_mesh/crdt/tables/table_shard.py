@@ -1,4 +1,4 @@
-"""One shard of a table: which rows stay, so that all replicas that heard the same keep the same.
+"""Table shard: keeps and drops rows so that all replicas that heard the same keep the same.
 
 What is held depends on what was heard and on nothing else, as far as that is possible: clocks differ, and
 a row that one node holds and another does not makes their digests differ for as long. So a row whose time

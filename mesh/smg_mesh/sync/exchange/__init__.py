@@ -1,1 +1,1 @@
-"""Exchange."""
+"""Exchange: anti-entropy between two nodes: opener, answerer, frames, and transfer of pieces."""

@@ -1,4 +1,5 @@
-"""The answering side of a conversation about pieces: it lists what it holds and does as it is asked.
+"""Exchange answerer: the answering side of an exchange of pieces: lists what
+it holds, does as it is asked.
 
 Its turn is first (`Holdings`), then after each `Request`; between them it only listens. Each turn is a row
 of deeds, one piece each: `proceed` does the next.
@@ -30,7 +31,7 @@ _ASKED_MAX: Final = 3 * PIECES_MAX
 
 
 class ExchangeAnswerer:
-    """The answerer."""
+    """Answering side of one exchange of pieces."""
 
     def __init__(self, carriage: Carriage) -> None:
         self._carriage: Final = carriage

@@ -1,4 +1,5 @@
-"""What the two sides of an exchange may say, one frame at a time, and how much of it.
+"""Exchange frames: what the two sides of an exchange may say, one frame
+at a time, and how much of it.
 
 `Opening` and `Rows` are about members; `Holdings`, `Request`, `Update`, `Declined` and `Done` about pieces of
 replicated state. A `Novel` frame is one that a newer version sent: skipped if it says that it may be.
@@ -30,7 +31,7 @@ EPOCH_MAX: Final = (1 << 32) - 1
 
 
 class ExchangeError(Exception):
-    """The peer said what it may not say; the conversation is over. `reason` is a word for a counter."""
+    """A peer said what it may not say; the exchange is over. `reason` is a word for a counter."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -39,7 +40,7 @@ class ExchangeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Who speaks, and what it holds: 8 bytes of digest over its members and 8 over its pieces."""
+    """First frame: the sender, and 8 bytes of digest over its members and 8 over its pieces."""
 
     name: str
     boot: int

@@ -1,4 +1,4 @@
-"""One conversation between two nodes, after which both know what either knew.
+"""Exchange machine: one exchange between two nodes, after which both know what either knew.
 
 Digest first, contents only on a difference. Members come first:
 
@@ -9,7 +9,8 @@ Digest first, contents only on a difference. Members come first:
     Rows(…, last)                 ──▶
                                   ◀──   Rows(…, last)
 
-then pieces of replicated state, if both sides have any and theirs differ, too (`asking`, `answering`):
+then pieces of replicated state, if both sides have any and theirs differ, too (`exchange_opener`,
+`exchange_answerer`):
 
                                   ◀──   Holdings(…, last)                name, epoch, digest of each
     Request(some that differ)     ──▶
@@ -17,11 +18,12 @@ then pieces of replicated state, if both sides have any and theirs differ, too (
     Update(…) each, Request(…)    ──▶                                    … until none differs
     Done                          ──▶
 
-The sides take turns, and who has heard the other's last slice of rows sends all it still has. So at no
-time do both wait to be read, whatever the buffers between them. Rows and pieces merge, each in one go and
-in any order: what arrived before a cut is true and stays, what did not comes with a later exchange, whose
-digests tell what is left, and there is nothing to undo. An older node, which says nothing of pieces, is
-told nothing of them. A `Novel` frame is one that a newer version sent: skipped if it says that it may be.
+The sides take turns, and the side that has heard the other's last slice of rows sends all it still
+has. So at no time do both wait to be read, whatever the buffers between them. Rows and pieces
+merge, each in one go and in any order: what arrived before a cut is true and stays, what did not
+comes with a later exchange, whose digests tell what is left, and there is nothing to undo. An older
+node, which says nothing of pieces, is told nothing of them. A `Novel` frame is one that a newer
+version sent: skipped if it says that it may be.
 
 The machine knows no transport. Frames come from strangers: whatever they are and in whatever order, the
 machine moves on or raises `ExchangeError`, and it never holds more than `ROWS_MAX` rows of its own and one

@@ -1,4 +1,5 @@
-"""The opening side of a conversation about pieces: it compares, and asks until nothing differs.
+"""Exchange opener: the opening side of an exchange of pieces: compares,
+and asks until nothing differs.
 
     listen to Holdings ──▶ compare ──▶ ask (one Request) ──▶ listen to Updates ──▶ reply (Updates) ──┐
                                         ▲                                                            │
@@ -49,7 +50,7 @@ class Wanted:
 
 
 class ExchangeOpener:
-    """The opener."""
+    """Opening side of one exchange of pieces."""
 
     def __init__(self, carriage: Carriage, *, full: bool) -> None:
         self._carriage: Final = carriage

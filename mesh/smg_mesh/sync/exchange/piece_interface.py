@@ -1,4 +1,5 @@
-"""What an exchange needs of replicated state: pieces that say what they hold, lack, and take in.
+"""Piece interface: what an exchange needs of replicated state: pieces
+that say what they hold and lack.
 
 A *piece* is one replicated thing with a name and a digest of its own: a document (`settings/17`), a shard of
 a table (`sticky/3`), the registers. What a piece says it holds (`summary`) and what it sends (`missing`)
@@ -28,7 +29,7 @@ class PieceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PieceState:
-    """What one side holds of a piece. Of two epochs the larger one counts; `size_bytes` is a hint."""
+    """State of a piece on one side. Of two epochs the larger one counts; `size_bytes` is a hint."""
 
     name: str
     epoch: int
@@ -37,7 +38,7 @@ class PieceState:
 
 
 class Pieces(Protocol):
-    """All replicated state of one node: `replica.Replica`."""
+    """All replicated state of one node; `replica.Replica` fits."""
 
     def digest(self) -> bytes:
         """Return 8 bytes over all pieces but the registers: equal where the same is held."""

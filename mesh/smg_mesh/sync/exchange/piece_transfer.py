@@ -1,8 +1,8 @@
-"""Pieces on their way: what one is asked, what is sent of it in chunks, and what is merged when it is whole.
+"""Piece transfer: asks for pieces, sends them in chunks, and merges each when it is whole.
 
-One `Carriage` serves one side of one conversation. A piece that cannot be taken is passed over: the others
-still go through, so that one damaged document starves nobody of the rest, and the first is named in the
-end (`refused`).
+One `Carriage` serves one side of one conversation. A piece that cannot be taken is passed over: the
+others still go through, so that one damaged document holds up no other, and the first is named in
+the end (`refused`).
 """
 
 import re
@@ -123,6 +123,6 @@ class Carriage:
 
 
 def check_name(name: str, epoch: int) -> None:
-    """See to it that a piece can be called that and have that epoch; ExchangeError."""
+    """Check that a piece can be called that and have that epoch; ExchangeError."""
     if not re.fullmatch(_NAME, name) or not 0 <= epoch <= EPOCH_MAX:
         raise ExchangeError("wire", f"speaks of a piece {name[:PIECE_NAME_CHARS_MAX]!r}@{epoch}")
