@@ -1,1 +1,3 @@
-"""Who is alive: SWIM with Lifeguard and what we learnt since, without any I/O."""
+"""SWIM membership: which nodes are alive: SWIM with Lifeguard and
+extensions, without any I/O. Pure.
+"""

@@ -1,4 +1,5 @@
-"""What subscribers are told, and when.
+"""Announcer: tells subscribers of members that came, changed or died;
+flapping ones after a hold-down.
 
 The table believes a claim at once. Subscribers hear of a newcomer, of a death and of a new life at
 once too; but a member that came back inside one boot has to hold out first: when its time is over it
@@ -57,7 +58,7 @@ class Announcer:
             self._voice.out.append(MemberSuspected(row.member(), why))
 
     def refuted(self, row: Row, *, now_ms: int) -> None:
-        """Announce that a doubt was answered; whoever is held begins its hold-down anew."""
+        """Announce that a doubt was answered; a member that is held begins its hold-down anew."""
         if row.announced:
             self._voice.out.append(MemberRefuted(row.member()))
         if row.hold is not None:
@@ -99,7 +100,7 @@ class Announcer:
         row.hold.token = self._voice.timer("hold", now_ms + span_ms, row.name)
 
     def tick(self, row: Row, token: int, *, now_ms: int) -> None:
-        """Ask a member whose hold-down is over whether it is there."""
+        """Ping a member whose hold-down is over."""
         hold, options = row.hold, self._voice.options
         if hold is None or token != hold.token or row.address is None or not row.present:
             return

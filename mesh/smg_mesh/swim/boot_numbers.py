@@ -1,4 +1,5 @@
-"""Numbers for the lives of a node: later lives have larger ones, and no two lives have the same.
+"""Boot numbers: ids of a node's lives: later lives have larger ones,
+and no two lives have the same.
 
     boot = milliseconds since the epoch << 16 | 16 random bits
 

@@ -1,4 +1,4 @@
-"""The parts of one core, built once and wired."""
+"""Core parts: the parts of one SWIM core, built once and wired."""
 
 from smg_mesh.config import SwimOptions
 from smg_mesh.swim.announcer import Announcer
@@ -19,7 +19,7 @@ from smg_mesh.swim.members.member_table import Members
 
 
 class Parts:
-    """What `Swim` consists of. None of the parts knows one that is above it here."""
+    """Parts that `Swim` consists of. None of them knows one that is above it here."""
 
     def __init__(self, me: Identity, options: SwimOptions, rng: Rng) -> None:
         self.members = Members(options)

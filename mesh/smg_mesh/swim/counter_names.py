@@ -1,4 +1,4 @@
-"""What the core counts: the names of its `Note` effects."""
+"""Counter names of the SWIM core: the names of its `Note` effects."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

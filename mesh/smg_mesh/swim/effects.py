@@ -1,4 +1,4 @@
-"""What the core asks of its driver, in the order in which it is to be done.
+"""Effects that the SWIM core asks of its driver, in the order in which they are to be done.
 
 Nothing is ever cancelled: a timer carries a token, and the core ignores tokens that are stale.
 """
@@ -24,7 +24,7 @@ class Rng(Protocol):
 
 
 class Timer(msgspec.Struct, frozen=True):
-    """What the driver hands back when it is due. `subject` is a member's name, or empty."""
+    """Timer that the driver hands back when it is due. `subject` is a member's name, or empty."""
 
     kind: str
     subject: str
@@ -78,7 +78,7 @@ class StreamPing(msgspec.Struct, frozen=True):
 
 
 class StreamAnswer(Enum):
-    """What became of a stream ping. Only HERE is true."""
+    """Outcome of a stream ping. Only HERE is true."""
 
     HERE = "here"
     """That very life of that member answered."""
@@ -113,33 +113,33 @@ class MemberUp(msgspec.Struct, frozen=True):
 
 
 class MemberSuspected(msgspec.Struct, frozen=True):
-    """Doubted here; still a member."""
+    """A member that is doubted here; still a member."""
 
     member: Member
     why: str
 
 
 class MemberRefuted(msgspec.Struct, frozen=True):
-    """The doubt was answered."""
+    """A member whose doubt was answered."""
 
     member: Member
 
 
 class MemberDown(msgspec.Struct, frozen=True):
-    """Dead for us."""
+    """A member that is dead for this node."""
 
     member: Member
     why: str
 
 
 class MemberLeft(msgspec.Struct, frozen=True):
-    """It said goodbye."""
+    """A member that said goodbye."""
 
     member: Member
 
 
 class MemberChanged(msgspec.Struct, frozen=True):
-    """Another address, other meta, or another life of the same name that was never announced down."""
+    """A member with another address, other meta, or another life that was never announced down."""
 
     member: Member
     restarted: bool

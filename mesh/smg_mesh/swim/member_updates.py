@@ -1,9 +1,10 @@
-"""The one door through which the member table changes, and what follows from each change.
+"""Member updates: the one door through which the member table changes, and what follows from each.
 
-A claim comes as a rumor, in an exchange, from the member itself, or from this node's own probes. What
-is news is merged, passed on, and sets probes, doubts and announcements going. Two guards stand at the
-door: nobody is believed more than so many accusations a second, and a death heard in an exchange, which
-is second-hand and of unknown age, is taken as a doubt only, about which the member is told.
+A claim comes as a rumor, in an exchange, from the member itself, or from this node's own probes.
+What is news is merged, passed on, and sets probes, doubts and announcements going. Two guards stand
+at the door: no member is believed more than so many accusations a second, and a death heard in an
+exchange, which is second-hand and of unknown age, is taken as a doubt only, about which the member
+is told.
 """
 
 from typing import Final, Literal, TypeAlias
@@ -29,7 +30,7 @@ HEAL_SPAN_MS: Final = 1_000
 
 
 class MemberUpdates:
-    """Takes claims about others."""
+    """Door for claims about other members."""
 
     def __init__(
         self,

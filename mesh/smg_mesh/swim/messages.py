@@ -1,4 +1,4 @@
-"""What members say: claims, rumors and the eight kinds of packet.
+"""Messages of members: claims, rumors and the eight kinds of packet.
 
 Everything here is a value; `wire` turns it into bytes and back. One order decides every merge of
 claims, `Claim.order`, and the larger one wins: merging is a join, so any order of arrival and any
@@ -29,7 +29,7 @@ U32: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 32)]
 
 
 class Address(NamedTuple):
-    """Where a member listens, UDP and TCP; `host` is numeric, never a name."""
+    """Address of a member, UDP and TCP; `host` is numeric, never a name."""
 
     host: Annotated[str, Meta(min_length=2, max_length=HOST_CHARS_MAX)]
     port: Annotated[int, Meta(ge=1, le=65_535)]
@@ -53,7 +53,7 @@ class Rank(IntEnum):
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True):
-    """What `accuser` (empty: the member itself) says about the member `name`.
+    """Claim of `accuser` (empty: the member itself) about the member `name`.
 
     `address` and `meta` are None where they were not said: packets carry them with ALIVE only,
     exchanges with every rank.
@@ -84,7 +84,7 @@ class News(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Ping(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """Are you there? `claim` is what the sender holds against the target, so that it can refute."""
+    """Asks for an ACK. `claim` is what the sender holds against the target, so that it can refute."""
 
     nonce: U64
     target: Name
@@ -93,13 +93,13 @@ class Ping(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class Ack(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """I am, or (from a relay) the target is."""
+    """Answers a ping: the sender, or (from a relay) the target, is there."""
 
     nonce: U64
 
 
 class PingRequest(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Ping that member for me."""
+    """Asks a relay to ping a member."""
 
     nonce: U64
     target: Name
@@ -108,23 +108,25 @@ class PingRequest(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class Nack(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """I asked and heard nothing: you still hear me, at least."""
+    """Tells that the relay asked and heard nothing; its asker is at least heard by the relay."""
 
     nonce: U64
 
 
 class Gossip(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """Nothing but rumors."""
+    """Carries nothing but rumors."""
 
 
 class Accusation(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """This is what I hold against you."""
+    """Tells a member what the sender holds against it."""
 
     claim: Claim
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag=7):
-    """I am `claim`; to addresses that may not know my name. Answered by a Hello if `answer`."""
+    """Introduces the sender as `claim` to addresses that may not know its name.
+    Answered by a Hello if `answer`.
+    """
 
     claim: Claim
     answer: bool
@@ -136,7 +138,7 @@ NO_DIGEST: Final = bytes(16)
 
 
 class Packet(msgspec.Struct, frozen=True):
-    """One datagram: who says it, what, and the rumors that ride along.
+    """One datagram: its sender, its message, and the rumors that ride along.
 
     `sender` is the tag of the sender's name (8 bytes), `digest` 8 bytes over its member table and its
     documents together, and 8 that are not used yet. Sender, boot and incarnation together are a claim at first hand: it is alive.

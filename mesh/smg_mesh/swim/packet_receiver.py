@@ -1,4 +1,4 @@
-"""What a packet means.
+"""Packet receiver: takes a packet apart, and does what its rumors, header and question mean.
 
 It is heard in this order: its rumors, then its header (a claim at first hand: that boot and incarnation
 are alive), then its question. A packet of an earlier life has no effect but that its sender is told.
@@ -42,7 +42,7 @@ class PacketReceiver:
         self._told: OncePer[str] = OncePer(_TOLD_EXCHANGE_SPAN_MS)
 
     def hear(self, claim: Claim, source: Source, *, now_ms: int, spread: bool = True) -> None:
-        """Take a claim about anybody."""
+        """Take a claim about any name."""
         if claim.name == self._voice.name:
             self._parts.defence.hear(claim, now_ms=now_ms)
         else:
@@ -187,7 +187,7 @@ class PacketReceiver:
         self._parts.relays.relay(asker, request, claim, wait_ms, now_ms=now_ms)
 
     def _told_of(self, claim: Claim, row: Row | None, sender: Address, *, now_ms: int) -> None:
-        """Hear what is held against us; answer, and converse with whoever held us dead."""
+        """Hear what is held against us; answer, and converse with a member that held us dead."""
         voice = self._voice
         if claim.name != voice.name or voice.leaving:
             return

@@ -1,4 +1,4 @@
-"""Draws from the one source of chance a core was given, so that a seed is a history."""
+"""Random draws from the one source of chance that a core was given, so that a seed is a history."""
 
 from collections.abc import Callable, MutableSequence, Sequence
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Limits on how fast something may happen: a token bucket, one per origin, and once per span."""
+"""Rate limits: a token bucket, one bucket per origin, and once per span."""
 
 from typing import Final, Generic, TypeVar
 
@@ -9,7 +9,7 @@ K = TypeVar("K")
 
 
 class Bucket:
-    """Lets `rate_per_s` pass on average, and `burst` at once."""
+    """Token bucket: lets `rate_per_s` pass on average, and `burst` at once."""
 
     __slots__ = ("_at_ms", "_burst", "_level", "_rate_per_ms")
 

@@ -1,21 +1,21 @@
-"""Who is alive: the core of the mesh, a function from a datagram or a timer to effects.
+"""SWIM core: which nodes are alive, as a function from a datagram or a timer to effects.
 
 `Swim` has no clock, no socket and no task. Each input takes the time and returns, in order, all that is
 to be done; between two inputs nothing happens. The parts and who owns what:
 
-    members      the table                         claims     the door through which it changes
-    probe        one member after the other        doubts     suspicions that run
-    relays       probes for others                 announcer  what subscribers hear, and when
-    exchanges    anti-entropy: with whom, when     healing    the dead are looked at
-    defence      what is said about this node      namesake   two processes, one name
-    health       is it me?                         farewell   goodbye
-    voice        this node's own claim, rumors, and the effects
+    member_table       the table                member_updates      the door to the table
+    prober             one member at a time     running_suspicions  doubts, and their end
+    indirect_probes    probes for others        announcer           what subscribers hear
+    exchange_schedule  anti-entropy: when       partition_healing   looks at the dead
+    self_refutation    claims about this node   name_conflict       two processes, one name
+    local_health       is this node slow?       leave               goodbye
+    packet_sender      this node's own claim, rumors, and the effects
 
-    listener     what a packet means               parts      how all of them are wired
+    packet_receiver    what a packet means      core_parts          how all of them are wired
 
-Theory: SWIM (DSN 2002) with Lifeguard (2018), and what else keeps the healthy alive: a newer incarnation
-begins a doubt afresh, every packet is a claim, the doubted are reminded, nobody dies without a last
-chance, and a node whose own loop stalled accuses nobody.
+Theory: SWIM (DSN 2002) with Lifeguard (2018), and what else keeps the healthy alive: a newer
+incarnation begins a doubt afresh, every packet is a claim, the doubted are reminded, no member dies
+without a last chance, and a node whose own loop stalled accuses no member.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ STALL_EXCHANGES: Final = 2
 
 
 class Swim:
-    """One member's view of all."""
+    """Member table of one node, and everything that keeps it true."""
 
     def __init__(self, me: Identity, options: SwimOptions, rng: Rng) -> None:
         parts = self._parts = Parts(me, options, rng)
@@ -103,14 +103,15 @@ class Swim:
         return self._asked()
 
     def is_stale(self, timer: Timer) -> bool:
-        """Return whether the timer is known to do nothing when it is due, so that nobody need wake up for it.
+        """Return whether the timer is known to do nothing when it is due, so
+        that no wake-up is needed for it.
 
         False says nothing: a stale timer that is handed back does no harm.
         """
         return timer.kind == "direct" and self._parts.prober.is_answered(timer.token)
 
     def handle_stall(self, lag_ms: int, *, now_ms: int) -> list[Effect]:
-        """Learn that this node slept for `lag_ms`: what it missed is nobody else's fault."""
+        """Learn that this node slept for `lag_ms`: what it missed is no other member's fault."""
         parts, voice = self._parts, self._voice
         if lag_ms <= parts.prober.stall_ms or voice.silent or voice.leaving:
             return []
@@ -161,7 +162,7 @@ class Swim:
     # ── What it is told to do ────────────────────────────────────────────────
 
     def greet(self, addresses: Sequence[Address], *, now_ms: int) -> list[Effect]:
-        """Say hello to addresses where members may listen; who answers becomes one."""
+        """Say hello to addresses where members may listen; one that answers becomes a member."""
         if not (self._voice.silent or self._voice.leaving):
             for address in addresses:
                 if address != self._voice.address:
@@ -169,7 +170,7 @@ class Swim:
         return self._asked()
 
     def change_meta(self, meta: bytes, *, now_ms: int) -> list[Effect]:
-        """Tell everybody something else about this node; at most 512 bytes."""
+        """Change what all are told about this node; at most 512 bytes."""
         assert len(meta) <= META_BYTES_MAX
         voice = self._voice
         if meta != voice.meta and not voice.leaving:
@@ -178,7 +179,7 @@ class Swim:
         return self._asked()
 
     def change_address(self, address: Address, *, now_ms: int) -> list[Effect]:
-        """Tell everybody that this node listens somewhere else."""
+        """Tell all that this node listens at another address."""
         voice = self._voice
         if address != voice.address and not voice.leaving:
             voice.address = address
@@ -192,7 +193,7 @@ class Swim:
         return self._asked()
 
     def leave(self, *, now_ms: int) -> list[Effect]:
-        """Say goodbye; `farewell_over` tells when everybody can have heard it."""
+        """Say goodbye; `farewell_over` tells when all can have heard it."""
         if not self._voice.silent:
             self._parts.farewell.begin(now_ms=now_ms)
         return self._asked()
@@ -262,7 +263,7 @@ class Swim:
             self._parts.doubts.hasten(row, now_ms=now_ms)
 
     def _bury(self, row: Row, *, now_ms: int) -> None:
-        """Declare a member dead, unless it is us who are cut off or leaving."""
+        """Declare a member dead, unless this node is cut off or leaving."""
         if self._parts.health.isolated or self._voice.leaving:
             self._parts.doubts.restart(row, now_ms=now_ms)
             return

@@ -1,4 +1,4 @@
-"""Packets as bytes and back: one packet, one datagram, and nothing else is accepted.
+"""Wire format: packets as bytes and back: one packet, one datagram, and nothing else is accepted.
 
 A packet is a header of 32 bytes that travels in the clear and a msgpack array:
 

@@ -1,5 +1,5 @@
-"""Document upkeep: deletes, copies and begins anew what its owner
-must, unasked, a little at a time.
+"""Document upkeep: an owner's unasked work on its entries: deletions,
+copies, new epochs; in small steps.
 
 - What another owner's later write has seen, and what is there twice, is deleted by its owner.
 - A removal is deleted once it is old enough and no node holds a value of its key. A node that has

@@ -1,1 +1,1 @@
-"""Detection."""
+"""Detection: probes, suspicions, refutation, name conflicts, and healing of partitions."""

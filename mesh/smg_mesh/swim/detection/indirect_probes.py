@@ -1,4 +1,4 @@
-"""Probes this node makes for others.
+"""Indirect probes: pings that this node makes as a relay for others (SWIM's PING-REQ).
 
 A relay pings the target and passes its ACK on. If it hears nothing in most of its own timeout it says
 so with a NACK: then the asker knows that at least the relay still hears it. An ACK that comes after
@@ -19,7 +19,7 @@ _KEPT_INTERVALS: Final = 8
 
 
 class Relayed(NamedTuple):
-    """A probe for somebody else."""
+    """A probe under way for another member."""
 
     asker: Address
     nonce: int
@@ -28,7 +28,7 @@ class Relayed(NamedTuple):
 
 
 class Relays:
-    """At most 1024 probes for others at a time; the oldest goes."""
+    """Probes under way for others, at most 1024; the oldest goes."""
 
     def __init__(self, voice: PacketSender) -> None:
         self._voice = voice

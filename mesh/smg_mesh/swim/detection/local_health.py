@@ -1,4 +1,6 @@
-"""Is it me? A node that is slow or cut off finds fault with everybody else.
+"""Local health score (Lifeguard): slows this node's probes while it is itself slow or isolated.
+
+A node that is slow or cut off finds fault with all others.
 
 The *score* (0 to 7) slows our probes down while things go wrong near us: it rises with failed probes
 whose relays did not even report back, with doubts we had to refute and with stalls, and falls with
@@ -19,7 +21,7 @@ GOOD_PROBES: Final = 3
 
 
 class Health:
-    """How much this node may trust its own eyes."""
+    """Local health of this node: its score, and whether it is isolated."""
 
     def __init__(self) -> None:
         self.score = 0
@@ -48,7 +50,7 @@ class Health:
         self.isolated = sum(self._window) > WINDOW // 2
 
     def refuted(self) -> None:
-        """Count a doubt about us: somebody did not hear us in time."""
+        """Count a doubt about us: another member did not hear us in time."""
         self._change(1)
 
     def stalled(self) -> None:

@@ -1,9 +1,10 @@
-"""Another process with this node's name and a larger boot: is it alive?
+"""Name conflict: finds out whether another process with this node's
+name and a larger boot is alive.
 
 If it is, the older life steps down, and there are never two in one table. If it is not, it was an
 earlier life of this node (the clock went back, or the disk was lost), and this node takes a later
-boot and goes on. Only an answer to a ping of ours counts, over UDP or TCP: words about the other
-process may be as old as its grave.
+boot and goes on. Only an answer to a ping of ours counts, over UDP or TCP: claims about the other
+process may be older than its end.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""The dead are looked at, for a day and longer: a partition of any length heals by itself.
+"""Partition healing: pings dead members for a day and longer, so that
+any partition heals by itself.
 
 Every few seconds one random dead member gets a ping with what is held against it. If it lives, it
 refutes in its answer, both sides open an exchange, each learns the other's rows, and every member

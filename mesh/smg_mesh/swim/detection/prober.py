@@ -1,4 +1,4 @@
-"""One member after the other: are you there?
+"""Prober: pings one member after the other, with relays (PING-REQ) and TCP when it does not answer.
 
 One probe is under way at a time, and one interval (longer while this node is unwell) is one probe:
 
@@ -40,7 +40,7 @@ class Probe:
 
 
 class Failed(NamedTuple):
-    """A probe that nobody answered: who, in which life and incarnation."""
+    """A probe without any answer: the member, its life and incarnation."""
 
     row: Row
     boot: int
@@ -50,7 +50,7 @@ class Failed(NamedTuple):
 
 
 class Prober:
-    """Runs the round."""
+    """Probes of this node, one round after the other."""
 
     def __init__(
         self, voice: PacketSender, members: Members, health: Health, streams: StreamPings
@@ -164,7 +164,7 @@ class Prober:
         return True
 
     def stream_refused(self, nonce: int) -> None:
-        """Take the host's word that nobody listens where the member should be."""
+        """Take the host's word that no process listens where the member should be."""
         probe = self._probe
         if probe is not None and probe.nonce == nonce:
             probe.refused = True

@@ -1,10 +1,11 @@
-"""Suspicions that run: reminders, the last chance, and what a stall does to them.
+"""Running suspicions: reminders, the last chance, and what a stall of this node does to them.
 
-A doubt is somebody's guess, and the doubted can always answer it: a few of those who hear of the doubt
-remind it at once, and everybody at a quarter, a half and three quarters of the time, with a ping that
-carries the claim, because its refutation may have missed us. When the time is over it gets a last
-chance: six such pings over one probe timeout and one ping over TCP. Any answer, and the doubt begins
-anew; so does a doubt about a member whose own packets arrive meanwhile, a few times. Nothing is ever cancelled: a timer that is not the suspicion's last one is stale.
+A doubt is one member's guess, and the doubted can always answer it: a few of the members that hear
+of the doubt remind it at once, and all of them at a quarter, a half and three quarters of the time,
+with a ping that carries the claim, because its refutation may have missed us. When the time is over
+it gets a last chance: six such pings over one probe timeout and one ping over TCP. Any answer, and
+the doubt begins anew; so does a doubt about a member whose own packets arrive meanwhile, a few
+times. Nothing is ever cancelled: a timer that is not the suspicion's last one is stale.
 """
 
 from typing import Final
@@ -67,7 +68,7 @@ class RunningSuspicions:
         self._schedule(row, suspicion, now_ms=now_ms)
 
     def remind(self, row: Row) -> None:
-        """Ping a suspect of whose doubt we have just heard, as one of a few who do."""
+        """Ping a suspect of whose doubt we have just heard, as one of a few that do."""
         if self._voice.rng.random() * self._members.count < REMINDING:
             self._ping(row, self._voice.nonce())
 
@@ -127,7 +128,7 @@ class RunningSuspicions:
     def _spare_heard(self, row: Row, suspicion: Suspicion, *, now_ms: int) -> bool:
         """Begin the doubt anew if the suspect was heard since it began: what is lost are our words.
 
-        A node whose packets hardly get out is not answered, but hears whom it doubts.
+        A node whose packets hardly get out is not answered, but hears those it doubts.
         """
         if row.heard_ms is None or row.heard_ms <= suspicion.started_ms:
             return False

@@ -1,7 +1,7 @@
-"""What others say about this node, and the answer.
+"""Self-refutation: answers what others say about this node, with a larger incarnation where needed.
 
 Only the member itself raises its incarnation: a doubt about it is refuted with a larger one, to the
-accuser directly and to everybody as a rumor. Whoever leaves answers no doubts any more.
+accuser directly and to everybody as a rumor. A node that leaves answers no doubts any more.
 """
 
 from typing import Final
@@ -73,7 +73,7 @@ class SelfRefutation:
         self._raise(self._voice.incarnation, now_ms=now_ms)
 
     def answer(self, to: Address, *, now_ms: int) -> None:
-        """Say who we are to whoever holds something else."""
+        """Tell a member that holds something else about this node what is true."""
         if not self._voice.leaving and self._answered.take(to, now_ms=now_ms):
             self._voice.introduce(to, answer=False)
 

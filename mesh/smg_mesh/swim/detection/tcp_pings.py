@@ -1,4 +1,4 @@
-"""Pings over TCP that are under way: which question each answer belongs to."""
+"""TCP pings under way: matches each answer over a stream to the question it belongs to."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -28,7 +28,7 @@ class Asked:
 
 
 class StreamPings:
-    """At most 32 at a time."""
+    """Pings over TCP under way, at most 32 at a time."""
 
     def __init__(self, voice: PacketSender) -> None:
         self._voice = voice

@@ -1,1 +1,1 @@
-"""Dissemination."""
+"""Dissemination: rumors and news, outgoing packets, exchanges to open, and leaving."""

@@ -1,4 +1,4 @@
-"""Anti-entropy conversations: with whom and when, never how.
+"""Exchange schedule: with which members anti-entropy exchanges are opened, and when; never how.
 
 An exchange begins when a peer's digests differ from ours and still do at its next packet a second
 later, when two members meet or meet again, after a long stall, and now and then with a random member,

@@ -1,4 +1,4 @@
-"""Goodbye: this node leaves, and everybody hears it within half a second."""
+"""Leave: says goodbye when this node leaves, so that all members hear it within half a second."""
 
 from typing import Final
 
@@ -18,7 +18,9 @@ SOME: Final = 16
 
 
 class Leave:
-    """Said once; over when the rumor was sent often enough, or after a second."""
+    """Goodbye of this node, said once; over when the rumor was sent
+    often enough, or after a second.
+    """
 
     def __init__(self, voice: PacketSender, members: Members) -> None:
         self._voice = voice

@@ -1,4 +1,6 @@
-"""What this node is, and everything it asks for: packets with rumors, timers, notes."""
+"""Packet sender: this node's own claim, and the effects it asks for:
+packets with rumors, timers, notes.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -21,7 +23,7 @@ _NO_MORE: Final = bytes(8)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a member is told about itself at start."""
+    """Identity of this member, given at start."""
 
     name: str
     address: Address
@@ -161,7 +163,7 @@ class PacketSender:
         return True
 
     def wake_gossip(self, *, now_ms: int) -> None:
-        """Let the gossip timer run while there is something to say and somebody to hear it."""
+        """Let the gossip timer run while there is something to say and a member to hear it."""
         if self._gossip_waits or self._members.alone or not self.rumors.waiting():
             return
         self._gossip_waits = True

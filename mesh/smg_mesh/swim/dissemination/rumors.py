@@ -1,4 +1,4 @@
-"""Which rumors ride on the next packet.
+"""Rumors: chooses the claims and news that ride on the next packet.
 
 Claims about members and news share what a packet has left: 60 % and 40 % of the bytes, and what one
 class leaves the other may use; news that found no room go before the claims of the next packet. So

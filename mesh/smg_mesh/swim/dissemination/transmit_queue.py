@@ -1,4 +1,4 @@
-"""What is to be sent a few times, the least sent first.
+"""Transmit queue: entries to be sent a few times each, the least sent first.
 
 Entries live in one bucket per number of transmissions. A bucket is a heap with the newest entry on
 top, so a packet takes what it carries without sorting what it leaves. An entry that was replaced or

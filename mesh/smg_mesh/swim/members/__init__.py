@@ -1,1 +1,1 @@
-"""Members."""
+"""Members: the member table, its rows, suspicion timeouts, round trips and flap damping."""

@@ -1,4 +1,4 @@
-"""How often a member died and came back of late, and what that costs it.
+"""Flap damping: how often a member died and came back of late, and the hold-down that costs it.
 
 A member that returns inside one boot is in the table at once, but subscribers are told only when it
 has held out: three answers to direct pings in a row, and five seconds that double with every flap of

@@ -1,4 +1,4 @@
-"""What this node knows about one other name."""
+"""Member row: what this node knows about one other name."""
 
 from dataclasses import dataclass, field
 

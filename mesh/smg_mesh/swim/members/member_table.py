@@ -1,8 +1,8 @@
-"""The member table: the last word on every name, and who counts as a member.
+"""Member table: the last word on every name, and which names count as members.
 
 A row joins two things, each of which only grows:
 
-- `order` = (boot, incarnation, rank): the state. Anybody may raise the rank; only the member itself
+- `order` = (boot, incarnation, rank): the state. Any member may raise the rank; only the member itself
   raises boot and incarnation.
 - `detail` = (boot, incarnation) of the address and meta we know. The member alone says them, and a
   packet's header can make `order` run ahead of them; an equal or even an older state that brings a
@@ -35,14 +35,16 @@ GRAVE_KEPT_MS: Final = 7 * 86_400_000
 
 
 class Grave(NamedTuple):
-    """Where a member that died and was forgotten used to listen."""
+    """Address of a member that died and was forgotten."""
 
     address: Address
     since_ms: int
 
 
 class Merge(NamedTuple):
-    """What a claim did to its row. `*_before` are those of the row before it, None for a new row."""
+    """Result of a merge: what a claim did to its row. `*_before` are those of the row
+    before it, None for a new row.
+    """
 
     row: Row
     rank_before: Rank | None
@@ -84,7 +86,7 @@ class Members:
 
     @property
     def alone(self) -> bool:
-        """Whether nobody is known that could be talked to, dead or alive."""
+        """Whether no other name is known that could be talked to, dead or alive."""
         return not (self.present or self.dead)
 
     @property

@@ -1,4 +1,4 @@
-"""How long one peer takes to answer: its last samples, and how long to wait for the next."""
+"""Round trips of one peer: its last samples, and how long to wait for the next answer."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""How long to doubt a silent member before calling it dead.
+"""Suspicion timeout (Lifeguard): how long a silent member is doubted before it counts as dead.
 
 A timeout that starts long and shrinks with every independent confirmation:
 
@@ -44,7 +44,7 @@ def timeout_ms(shortest_ms: int, wanted: int, confirmations: int) -> int:
 
 @dataclass(slots=True, eq=False)
 class LastChance:
-    """The moment before a death: a few direct pings, any answer to which saves the member."""
+    """Last moment before a death: a few direct pings, any answer to which saves the member."""
 
     nonce: int
     started_ms: int
@@ -106,7 +106,7 @@ class Suspicion:
         return True
 
     def spare(self, *, now_ms: int) -> None:
-        """Begin anew without confirmations; who was counted once is not counted again."""
+        """Begin anew without confirmations; an accuser counted once is not counted again."""
         self.confirmations = 0
         self.hastened = False
         self.restart(now_ms=now_ms)
