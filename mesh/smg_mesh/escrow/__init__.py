@@ -1,1 +1,3 @@
-"""Rights to spend a limit that belongs to the whole cluster: moved from node to node, never copied. Pure."""
+"""Escrow: exact limits of the whole cluster: rights to spend, moved
+between nodes, never copied. Pure.
+"""

@@ -1,4 +1,4 @@
-"""What a node writes down of a window, for whoever adds up: its half as one who spends, and its half as an owner.
+"""Book rows: what a node records of a window for the auditor, as a spender and as an owner.
 
 Each row is one side of a book, and both sides are kept in totals:
 
@@ -14,7 +14,7 @@ import msgspec
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):
-    """What one life of a node had of one window, and what became of it."""
+    """Spender's row: what one life of a node had of one window, and what became of it."""
 
     kind: ClassVar[str] = "held"
     """What `smg-admin limits show` and its route call a row of this class."""
@@ -42,7 +42,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Minting(msgspec.Struct, frozen=True, array_like=True):
-    """What one owner did with one window under one term."""
+    """Owner's row: what one owner did with one window under one term."""
 
     kind: ClassVar[str] = "minting"
     """What `smg-admin limits show` and its route call a row of this class."""

@@ -1,4 +1,4 @@
-"""What is defined, as the parts of this room see it: a limit for a key, or none."""
+"""Definitions interface: the limit of a key, or none, as the escrow core sees it."""
 
 from typing import Protocol
 

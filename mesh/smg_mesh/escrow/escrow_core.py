@@ -1,16 +1,22 @@
-"""All rights of one node, as its driver and a simulator see them: data and time in, effects out, in order.
+"""Escrow core: all rights of one node: data and time in, effects out, in order.
 
-The parts (`parts`) know nothing of each other; here they are put together:
+Its driver and a simulator call it in the same way.
 
-    ledger      what this node may spend, and what it asks for      treasury   what it owns, mints and gives
-    voter       what it promised, and stores for owners             leases     what it wants to own, slot by slot
-    keeper      which names vote                                    desk       packets that wait for the disk
-    lending     what of this node's permits others have, and it of theirs
+The parts (`escrow_parts`) know nothing of each other; here they are put together:
+
+    spending_ledger  what this node may spend, and what it asks for
+    treasury         what it owns, mints and gives
+    voter            what it promised, and stores for owners
+    slot_leases      what it wants to own, slot by slot
+    roster_keeper    which names vote
+    outbox           packets that wait for the disk
+    permit_exchange  what of its permits others have, and it of theirs
 
 Messages of a node to itself take the same way, without a packet. A vote leaves only after what it stores is on disk.
 
-Nothing is asked of anybody, and nobody is woken, unless somebody wants rights: a key is in use here, or an ask came
-in. Which node to ask follows from this node's own voter: to whom it promised the slot, else who has the best claim.
+No node is asked, and none is woken, unless rights are wanted: a key is in use here, or an ask came
+in. Which node to ask follows from this node's own voter: the one it promised the slot to, else the
+one with the best claim.
 """
 
 from collections.abc import Sequence
@@ -114,7 +120,7 @@ class Escrow(Parts):
         self._ledger.hear(now_ms)
 
     def members(self, alive: Sequence[Life], left: Sequence[str], *, now_ms: int) -> None:
-        """Learn who lives, sorted by name, this node among them, and who said goodbye."""
+        """Learn which members live, sorted by name, this node among them, and which said goodbye."""
         self._sight.see(alive)
         self._keeper.members(alive, left, now_ms=now_ms)
         self._lending.members(alive, now_ms=now_ms)
@@ -158,7 +164,7 @@ class Escrow(Parts):
         return self._ledger.share(limit, now_ms=now_ms, wall_ms=wall_ms)
 
     def want(self, share: Share, cost: int) -> None:
-        """Let the next tick ask for so much at least; somebody waits for it."""
+        """Let the next tick ask for so much at least; a request waits for it."""
         share.wanted = max(share.wanted, cost)
         share.wants_more = True
         self._ledger.hurry()

@@ -1,4 +1,7 @@
-"""The parts of one life of a node's rights, and how they go by one roster. What they do together: `escrow`."""
+"""Escrow parts: the parts of one life of a node's rights, and how they go by one roster.
+
+`escrow_core` says what they do together.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -23,7 +26,7 @@ OWN_TICK_MS: Final = 10
 
 
 class Parts:
-    """One life's."""
+    """Parts of one life of one node."""
 
     def __init__(
         self,
@@ -42,7 +45,8 @@ class Parts:
     ) -> None:
         """Begin with what is on disk, going by what is defined since `adopted_ms`; `lived` is of a life before, here.
 
-        `called` is called when a share has become low, by whoever charged it; it has to call `hear`.
+        `called` is called when a share has become low, by the caller that charged it; it has to
+        call `hear`.
         """
         self.me = me
         self._limits = limits
@@ -111,7 +115,7 @@ class Parts:
             self._treasury.changed(now_ms=now_ms)
 
     def _owner(self, slot: int) -> str:
-        """Return who owns a slot, as far as this node knows; empty if there is nobody."""
+        """Return which node owns a slot, as far as this one knows; empty if there is none."""
         promise = self._voter.promised(slot, now_ms=self._now_ms)
         if promise is not None and promise.name:
             return promise.name

@@ -1,11 +1,11 @@
-"""What everybody here speaks of: limits, windows, slots, the roster, and what stands without a word.
+"""Limit model: limits, windows, slots, the roster, and what stands with nodes without a message.
 
     limit         so many units a window, for one key; or so many at a time, without a window
     window        numbered: floor(wall clock / length); every charge names exactly one (key, window)
     right         permission to charge one unit to one (key, window), held by exactly one node
     standing      rights that each name of the roster has in every window, owner or no owner
     owner         the node that mints the rest, for the keys of its slots
-    roster        the names whose votes count for majorities, whoever is visible
+    roster        the names whose votes count for majorities, visible or not
     key           "SCOPE#UNIT/WINDOW_MS"; what all limits of one scope have in common, decides about the slot
 
 For every key and window, at every moment, whatever clocks and network do:
@@ -57,9 +57,10 @@ class Life(NamedTuple):
 class Limit(msgspec.Struct, frozen=True):
     """A limit of the cluster. `window_ms` is 0 for what is open at a time (`concurrent`).
 
-    `standing` is the share of the amount that stands with the nodes. `version` grows with each change of it, and
-    `older` is (amount, standing) of earlier versions that somebody who has not heard may still go by. Without
-    `volatile`, what was minted of windows of 10 s and more is written to disk before it is voted for.
+    `standing` is the share of the amount that stands with the nodes. `version` grows with each
+    change of it, and `older` is (amount, standing) of earlier versions that a node that has not
+    heard may still go by. Without `volatile`, what was minted of windows of 10 s and more is
+    written to disk before it is voted for.
     """
 
     key: str
@@ -73,7 +74,9 @@ class Limit(msgspec.Struct, frozen=True):
     volatile: bool = False
 
     def standing_right(self, divisor: int) -> int:
-        """Return what one of so many names may spend of every window, owner or no owner; 0 for nobody."""
+        """Return what one of so many names may spend of every window,
+        owner or no owner; 0 for no names.
+        """
         return _right(self.amount, self.standing, divisor)
 
     def mintable(
@@ -81,11 +84,12 @@ class Limit(msgspec.Struct, frozen=True):
     ) -> int:
         """Return what may be minted of one window in all, beside what stands with the names of the roster.
 
-        `current` are the names that are known to go by this version of the limit; others may go by an older one.
-        What stands is counted as it may be now, and as it will be once newcomers have their part: that may be a
-        little more, for parts are whole numbers, and begins without another word. In windows that began before
-        anybody went by this roster, the parts are those of rosters before it: of whatever size, they add up to
-        no more than the part of the whole that stands.
+        `current` are the names that are known to go by this version of the limit; others may go by
+        an older one. What stands is counted as it may be now, and as it will be once newcomers have
+        their part: that may be a little more, for parts are whole numbers, and begins without
+        another word. In windows that began before any name went by this roster, the parts are those
+        of rosters before it: of whatever size, they add up to no more than the part of the whole
+        that stands.
         """
         count = len(roster.names)
         now, soon = 0, 0
@@ -107,9 +111,10 @@ class Limit(msgspec.Struct, frozen=True):
 class Roster(msgspec.Struct, frozen=True):
     """The names whose votes count, sorted. Of two rosters the one with more names counts, then the smaller id.
 
-    A name that knows this roster divides what stands by the number of names. `divisors` says, name by name, by how
-    little one may still divide who knows only an older roster, and is 0 for names that have no standing right yet:
-    as long as somebody divides by less, there is nothing for them.
+    A name that knows this roster divides what stands by the number of names. `divisors` says, name
+    by name, by how little a name may still divide that knows only an older roster, and is 0 for
+    names that have no standing right yet: as long as some name divides by less, there is nothing
+    for them.
     """
 
     id: bytes
@@ -129,7 +134,7 @@ class Roster(msgspec.Struct, frozen=True):
         return len(self.names) // 2 + 1
 
     def divisor(self, name: str) -> int:
-        """Return by what `name` divides, who knows this roster; 0 if it has no standing right."""
+        """Return what `name` divides by when it knows this roster; 0 if it has no standing right."""
         if name not in self.names or not self.divisors[self.names.index(name)]:
             return 0
         return len(self.names)

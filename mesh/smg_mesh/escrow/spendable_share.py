@@ -1,16 +1,17 @@
-"""What one node may still charge to one limit: all that admission sees of rights, and all it changes.
+"""Spendable share: what one node may still charge to one limit: all
+that admission sees and changes.
 
-Attributes only, for the hot path. Who charges changes these, and nothing else:
+Attributes only, for the hot path. A caller that charges changes these, and nothing else:
 
     admitted    left -= cost, spent += cost, offered += cost; wants_more = True below `low`, which calls the ledger
     refused     offered += cost
     settled     left += unused, spent -= unused, but only if `window` is still that of the charge
     overdrawn   debt += what went beyond (`left` never goes below 0)
 
-Everything else belongs to the `Ledger`. A share that nobody used for a while goes to sleep: nothing is
-left in it and its window is -1, so that nothing is charged to or settled in a window that is over. It
-may also be retired (its limit is gone): then it stays so. Who finds too little asks the ledger for
-the share of that key once more, before saying no: that wakes it.
+Everything else belongs to the `Ledger`. A share that was not used for a while goes to sleep:
+nothing is left in it and its window is -1, so that nothing is charged to or settled in a window
+that is over. It may also be retired (its limit is gone): then it stays so. A caller that finds too
+little asks the ledger for the share of that key once more, before saying no: that wakes it.
 """
 
 from collections.abc import Callable
@@ -27,12 +28,13 @@ ASLEEP: int = -1
 class Share:
     """The rights of this node to one key, in the window that it goes by now.
 
-    `left`: what may be charged. `low`: below it more is wanted. `spent`, `offered`: charged, and asked for
-    (refused too), in this window. `debt`: charged without a right to it; paid before anything else
-    is admitted. `pool`: what the owner said it has left, 0 when it has nothing, -1 when nobody knows.
-    `ends_ms`: the end of the window on the wall clock (0 without windows). `wanted`: the largest cost
-    that waits for rights to come, set and cleared by who lets wait. `state`: exact (an owner is there),
-    standing (only what stands), borrowed or alone (a minority, in its mode).
+    `left`: what may be charged. `low`: below it more is wanted. `spent`, `offered`: charged, and
+    asked for (refused too), in this window. `debt`: charged without a right to it; paid before
+    anything else is admitted. `pool`: what the owner said it has left, 0 when it has nothing, -1
+    when that is not known. `ends_ms`: the end of the window on the wall clock (0 without windows).
+    `wanted`: the largest cost that waits for rights to come, set and cleared by the queue of
+    requests. `state`: exact (an owner is there), standing (only what stands), borrowed or alone (a
+    minority, in its mode).
     """
 
     __slots__ = (
@@ -72,7 +74,9 @@ class Share:
 
     @property
     def wants_more(self) -> bool:
-        """Whether somebody found less than `low`; who says so first calls the ledger, and no one again until it has looked."""
+        """Whether a caller found less than `low`; the first one calls the ledger, and
+        no other until that has looked.
+        """
         return self._wants_more
 
     @wants_more.setter

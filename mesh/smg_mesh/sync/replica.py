@@ -370,7 +370,7 @@ class Replica:
         found.space.changed(document, tended.changed)
 
     def _begun_anew(self) -> None:
-        """An epoch began: own entries were written again, where nobody else has them yet."""
+        """An epoch began: own entries were written again, where no other node has them yet."""
         self._tell(Count("state_epoch"))
         self._spreader.push(PUSH_COUNT)
 

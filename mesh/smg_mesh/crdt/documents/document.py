@@ -297,7 +297,7 @@ class Document:
             self._subscriptions.append(array.observe(partial(changed, name)))
 
     def _find_arrays(self, added: list[Slot]) -> int:
-        """Read the arrays that an update brought and nobody declared; return how many items they have."""
+        """Read the arrays that an update brought undeclared; return how many items they have."""
         names = self._guard(lambda txn: sorted(self._doc.roots(txn)))
         known = len(self._arrays)
         if len(names) == known:

@@ -43,7 +43,7 @@ class Update(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
-    """A document on disk. `left`: (root, name, bytes) of earlier epochs that nobody has written again yet."""
+    """A document on disk. `left`: (root, name, bytes) of earlier epochs not yet written again."""
 
     version: int
     epoch: int

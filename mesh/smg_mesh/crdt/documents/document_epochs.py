@@ -142,7 +142,7 @@ class DocumentEpochs:
                 self.forget(slot)
 
     def outlived(self, slot: Slot) -> bool:
-        """Return whether this is a value that a removal had beaten which nobody remembers now.
+        """Return whether this is a value that a removal had beaten which is no longer remembered.
 
         A removal of `ID` beats earlier values of `ID` and of every key below, `ID/…`.
         """
@@ -212,7 +212,7 @@ class DocumentEpochs:
     # ── Writing and merging ──────────────────────────────────────────────────
 
     def open(self) -> Document:
-        """Return the present document, made now if nobody needed it before."""
+        """Return the present document, made now if it was not needed before."""
         if self.document is None:
             self.epoch = max(self.epoch, 1)
             self.document = Document(self._rng.getrandbits(CLIENT_BITS))

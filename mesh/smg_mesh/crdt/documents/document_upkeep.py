@@ -158,7 +158,9 @@ class DocumentUpkeep:
 
     @property
     def _keep_ms(self) -> int:
-        """For how long a removal is kept: longer than anybody may be away, whose disk is a save older still."""
+        """For how long a removal is kept: longer than a node may be away,
+        whose disk is a save older still.
+        """
         return self._options.removed_keep_ms + self._options.save_apart_ms
 
     def _grown_old(self, written_ms: int) -> bool:

@@ -1,4 +1,4 @@
-"""Adds up what all nodes wrote down of a window: nothing was spent that was not held, and nothing held twice.
+"""Auditor: adds up the books of all nodes for a window: nothing overspent, and nothing held twice.
 
 For one key and window there are rows of lives (`Held`) and of owners' terms (`Minting`). What is checked:
 
@@ -21,7 +21,7 @@ from smg_mesh.escrow.book_rows import Held, Minting, Row
 
 
 class Place(NamedTuple):
-    """What a sum is of."""
+    """Key and window that a sum is of."""
 
     key: str
     window: int
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What does not add up, with the rows that show it."""
+    """One sum that does not add up, with the rows that show it."""
 
     place: Place
     what: str

@@ -1,4 +1,6 @@
-"""What a node can say of one limit, for operators: who owns it, what was minted, and what became of it here."""
+"""Report of one limit for operators: its owner, what was minted, and
+what became of it on this node.
+"""
 
 import msgspec
 

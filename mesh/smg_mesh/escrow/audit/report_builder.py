@@ -1,4 +1,4 @@
-"""How a node's books become a report."""
+"""Report builder: turns a node's books into a report of one limit."""
 
 from collections.abc import Collection
 

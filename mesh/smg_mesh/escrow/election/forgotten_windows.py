@@ -1,8 +1,9 @@
-"""Windows of one key of which a voter has forgotten something: it stores nothing of them any more.
+"""Forgotten windows of one key: a voter has forgotten something of them, and stores none any more.
 
-A few intervals. The first one begins at 0 and grows with time, over windows that nobody wanted too: a clock that
-jumps back finds none of them open. What lies farther ahead than time has passed comes from a clock that was ahead
-for a while, and is an interval of its own: what is between is stored as ever, once it is time.
+A few intervals. The first one begins at 0 and grows with time, over windows that were never wanted
+too: a clock that jumps back finds none of them open. What lies farther ahead than time has passed
+comes from a clock that was ahead for a while, and is an interval of its own: what is between is
+stored as ever, once it is time.
 """
 
 from bisect import bisect_left
@@ -15,7 +16,7 @@ _NEAR: Final = 4
 
 
 class Forgotten:
-    """Those of one key."""
+    """Forgotten windows of one key."""
 
     __slots__ = ("_ranges", "touched_ms")
 

@@ -1,14 +1,15 @@
-"""What a voter has stored of what owners minted: one total for each (key, window), and never a smaller one later.
+"""Minted records of a voter: one total for each (key, window), and never a smaller one later.
 
     total    the largest an owner asked it to store
     base     what was stored of it before the present term wrote for the first time: what an owner of this term must
              take for used by others
     durable  how much of the total is known to be on disk
 
-Records are forgotten a while after they were touched, by the monotonic clock, never by the wall clock, which may
-jump. What is forgotten leaves its mark for its key (see `forgotten`): such windows are not stored any more, so that
-a clock that jumps back cannot mint a window again. What is to be forgotten stands in line, the soonest first: what
-was touched meanwhile gets in line again, and what is not due costs nothing.
+Records are forgotten a while after they were touched, by the monotonic clock, never by the wall
+clock, which may jump. What is forgotten leaves its mark for its key (see `forgotten_windows`): such
+windows are not stored any more, so that a clock that jumps back cannot mint a window again. What is
+to be forgotten stands in line, the soonest first: what was touched meanwhile gets in line again,
+and what is not due costs nothing.
 
 A key with LEVEL_MARK in it is a *level*: how much of a limit without windows one node holds. Its windows are numbers
 of writes; only the record of the largest one is kept. Such records are not forgotten while anything touches them.
@@ -53,7 +54,7 @@ def window_ms_of(key: str) -> int:
 
 
 class Records:
-    """All of one voter."""
+    """Records of one voter."""
 
     def __init__(self) -> None:
         self._records: dict[tuple[str, int], Record] = {}
@@ -93,7 +94,7 @@ class Records:
         return record
 
     def remember(self, key: str, window: int, total: int, *, durable: int, now_ms: int) -> None:
-        """Take what is known from a disk or from another voter, of a term that nobody knows any more."""
+        """Take what is known from a disk or from another voter, of a term that is no longer known."""
         record = self._records.get((key, window)) or self._made(Minted(key, window, 0), now_ms)
         if record is None:
             return
@@ -125,7 +126,7 @@ class Records:
         return rows, len(rows) < len(places)
 
     def tidy(self, *, now_ms: int, wall_ms: int) -> None:
-        """Forget what nobody can ask for any more."""
+        """Forget what no owner can ask for any more."""
         line = self._line
         while line and line[0][0] < now_ms:
             _, key, window = heappop(line)

@@ -1,8 +1,9 @@
-"""Where owners are, for a node that does not vote: nobody tells it to whom slots are promised. Pure.
+"""Owner directory of a node that does not vote: which node to ask for rights of a slot. Pure.
 
-The name with the best claim owns most slots. Where that one was out of sight for a while another one does, and keeps it
-as long as it renews its lease; whoever votes hears of that, a newcomer does not. So a newcomer whose first guess does
-not answer asks the next name, in the order of their claims, and stays with the one that does.
+Such a node is not told to whom slots are promised. The name with the best claim owns most slots.
+Where that one was out of sight for a while another one does, and keeps it as long as it renews its
+lease; voters hear of that, a newcomer does not. So a newcomer whose first guess does not answer
+asks the next name, in the order of their claims, and stays with the one that does.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ HEARD_FOR_MS: Final = 5_000
 
 
 class OwnerDirectory:
-    """One node's; all slots of which it wants something."""
+    """Owners as one node knows them, of all slots of which it wants something."""
 
     def __init__(self) -> None:
         self._since_ms: dict[int, int] = {}
@@ -27,7 +28,7 @@ class OwnerDirectory:
         self._since_ms.clear()
 
     def heard(self, slots: Iterable[int], owner: str, *, now_ms: int) -> None:
-        """Learn that somebody gave out rights of these slots."""
+        """Learn that a node gave out rights of these slots."""
         self._heard.update(dict.fromkeys(slots, (owner, now_ms)))
 
     def owner(self, slot: int, names: Sequence[str], *, now_ms: int) -> str:

@@ -1,4 +1,6 @@
-"""Whom this node sees, and what follows: whether it is with the majority, and who has the best claim to a slot."""
+"""Peer view: members this node sees, whether they are a majority, and
+which has the best claim to a slot.
+"""
 
 from collections.abc import Sequence
 
@@ -18,11 +20,11 @@ class Sight:
 
     @property
     def alone(self) -> bool:
-        """Whether this node sees nobody else, and votes alone."""
+        """Whether this node sees no other, and votes alone."""
         return len(self.names) == 1 and self.roster is not None and self.roster.names == self.names
 
     def see(self, alive: Sequence[Life]) -> None:
-        """Learn who lives, sorted by name."""
+        """Learn which members live, sorted by name."""
         self.alive = tuple(alive)
         self.names = tuple(life.name for life in alive)
         self._look()
@@ -33,7 +35,9 @@ class Sight:
         self._look()
 
     def best(self, slot: int) -> str:
-        """Return who of the names that vote and live has the best claim to a slot; empty if there is nobody."""
+        """Return which of the names that vote and live has the best claim to
+        a slot; empty if there is none.
+        """
         return next(iter(self.ranked(slot)), "")
 
     def ranked(self, slot: int) -> Sequence[str]:

@@ -1,9 +1,11 @@
-"""What an owner has asked a majority to store, total by total, and how much of that it may use.
+"""Quorum writes: totals that an owner has a majority of voters store,
+and how much of each it may use.
 
-The first majority of voters that answers for a (key, window) under a term tells its `base`: nobody with a smaller
-term can have used more than that, and nobody will. From then on every total that a majority has stored under this
-term is this owner's, from the base up. Votes count while they are fresh: a voter that restarted since is not counted
-for what its former life had stored, because a vote is too old by the time its new life votes.
+The first majority of voters that answers for a (key, window) under a term tells its `base`: no
+owner with a smaller term can have used more than that, and none will. From then on every total that
+a majority has stored under this term is this owner's, from the base up. Votes count while they are
+fresh: a voter that restarted since is not counted for what its former life had stored, because a
+vote is too old by the time its new life votes.
 """
 
 from collections.abc import Iterator
@@ -30,7 +32,7 @@ WRITES_MAX: Final = 20_000
 
 @dataclass(slots=True)
 class Write:
-    """One (key, window) of an owner, under its term."""
+    """Write of one (key, window) of an owner, under its term."""
 
     total: int
     touched_ms: int
@@ -53,7 +55,7 @@ class Write:
 
 
 class Writes:
-    """All of one owner under one term."""
+    """All writes of one owner under one term."""
 
     def __init__(self) -> None:
         self._writes: dict[tuple[str, int], Write] = {}

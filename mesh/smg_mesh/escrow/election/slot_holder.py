@@ -1,4 +1,5 @@
-"""The half of a node that asks for a slot, keeps it, and lets a majority store what it mints.
+"""Slot holder: asks a majority for the lease of a slot, renews it, and
+has voters store what it mints.
 
     nobody ──▶ candidate ──▶ owner ──▶ nobody
         it has seen      a majority      its lease ran out, or it released it
@@ -119,8 +120,8 @@ class Holder:
     def idle(self, given: tuple[Promise, int] | None, now_ms: int) -> bool:
         """Return whether a step would do nothing, as long as roster and members are those of the last one.
 
-        An owner has nothing to say yet; or the slot is promised to somebody else, as it was at the last step.
-        `given` is what this node's own voter promised last, and until when.
+        An owner has nothing to say yet; or the slot is promised to another node, as it was at the
+        last step. `given` is what this node's own voter promised last, and until when.
         """
         if self.owns:
             return now_ms < self.due_ms
@@ -242,7 +243,7 @@ class Holder:
         return min(renew_ms, self._writes.due_ms(now_ms=now_ms, wall_ms=wall_ms))
 
     def _look_around(self, ranked: Sequence[str], now_ms: int, wall_ms: int) -> None:
-        """Notice whether somebody else should own this slot."""
+        """Notice whether another node should own this slot."""
         if ranked[0] == self._me.name:
             self._better_since_ms = -1
         elif self._better_since_ms < 0:
@@ -289,7 +290,8 @@ class Holder:
     def _again(self, roster: Roster, ranked: Sequence[str], now_ms: int) -> LeaseAsk | None:
         """Repeat an ask of a candidate, under a larger term where that helps, or give up for a while.
 
-        Who is gone will not decide it: of two with half of the others each, nobody may insist for ever.
+        A member that is gone will not decide it: of two with half of the others each, neither may
+        insist for ever.
         """
         may_grant = [
             name
@@ -371,7 +373,7 @@ class Holder:
             self._end(now_ms)
 
     def _end(self, now_ms: int) -> None:
-        """Be nobody: what was not given under this term is gone."""
+        """Own the slot no more: what was not given under this term is gone."""
         self._seen = max(self._seen, self._term)
         self._term, self.owns, self._used, self._until_ms = 0, False, False, 0
         self._count_anew()

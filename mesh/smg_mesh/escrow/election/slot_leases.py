@@ -1,4 +1,4 @@
-"""The slots that this node owns or would own: those in which somebody it knows of wants something, and no others."""
+"""Slot leases of one node: of the slots in which a node it knows of wants something, and no others."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -19,7 +19,7 @@ _NEVER_MS: Final = 1 << 62
 
 
 class Leases:
-    """One node's."""
+    """Leases of one node, by slot."""
 
     def __init__(self, me: Life, sight: Sight, voter: Voter) -> None:
         self._me = me
@@ -74,7 +74,9 @@ class Leases:
         return min(self._due_ms, self._expires_ms) if self._wanted_ms else self._due_ms
 
     def promised(self, slot: int, *, now_ms: int) -> None:
-        """Learn that somebody asked this node's voter for a slot: what it waits for may have gone to another one."""
+        """Learn that a node asked this one's voter for a slot: what it waits
+        for may have gone to another one.
+        """
         holder = self._holders.get(slot)
         if holder is not None and not holder.owns:
             given = self._voter.given(now_ms=now_ms)

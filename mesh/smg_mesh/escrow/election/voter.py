@@ -1,9 +1,10 @@
-"""The half of a node that promises slots to owners, and stores what they mint.
+"""Voter: the half of a node that promises slots to owners, and stores the totals that they mint.
 
-A promise is for one slot, to one (name, boot, term), for LEASE_MS from its receipt on this node's own clock. While it
-runs nobody else gets one, and a term is granted to one life only and never after a larger one: of two owners of a
-slot the one with the smaller term can store nothing any more at a majority. So a total that a majority has stored
-under a term is known to every later owner, and lease times only decide who is useful.
+A promise is for one slot, to one (name, boot, term), for LEASE_MS from its receipt on this node's
+own clock. While it runs no other life gets one, and a term is granted to one life only and never
+after a larger one: of two owners of a slot the one with the smaller term can store nothing any more
+at a majority. So a total that a majority has stored under a term is known to every later owner, and
+lease times only decide who is useful.
 
 A voter that has just begun to live has forgotten:
 
@@ -12,10 +13,11 @@ A voter that has just begun to live has forgotten:
                             its vote names the rows it stored, so a holder does not count it for the others
     what is on its disk     windows of LONG_MS and more, if nothing of them is missing there: not blind for those
 
-It stops being blind as time passes, or when it has the records of a majority of the others (see `recovery`). Limits
-that are `volatile` are never on disk; for their windows of LONG_MS it is blind as for shorter ones, for longer ones for
-ten seconds, and then it forgets for good. A clock that was far ahead at a boot blinds nobody for long: for windows
-that begin more than ten seconds after it learned of it a voter is not blind.
+It stops being blind as time passes, or when it has the records of a majority of the others (see
+`voter_recovery`). Limits that are `volatile` are never on disk; for their windows of LONG_MS it is
+blind as for shorter ones, for longer ones for ten seconds, and then it forgets for good. A clock
+that was far ahead at a boot blinds no voter for long: for windows that begin more than ten seconds
+after it learned of it a voter is not blind.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,7 +53,7 @@ SIGHT_KEY: Final = f"!sight#none/{MONTH_MS}"
 
 
 class Promise(NamedTuple):
-    """To whom a slot is promised."""
+    """Promise of a slot: to which life, under which term, until when."""
 
     name: str
     boot: int
@@ -65,7 +67,8 @@ _NO_PROMISES: Final[Mapping[int, tuple[Promise, int]]] = {}
 
 
 class _Spell(NamedTuple):
-    """Something of short windows that began before `short_ms`, on somebody's wall clock, may be forgotten.
+    """Something of short windows that began before `short_ms`, on some
+    node's wall clock, may be forgotten.
 
     Until then, on this node's other clock, all are over that may be meant, whatever the wall clock was.
     """
@@ -82,7 +85,7 @@ class _Spell(NamedTuple):
         return _Spell(min(self.short_ms, wall_ms), _NEVER_MS)
 
     def worse(self, told: Blind, now_ms: int) -> "_Spell":
-        """Return it with what somebody tells."""
+        """Return it with what another voter tells."""
         until_ms = now_ms + max(self.rest_ms(now_ms), told.short_for_ms)
         return _Spell(max(self.short_ms, told.short_ms), until_ms)
 
@@ -102,8 +105,8 @@ class Voter:
     ) -> None:
         """Begin to live with what the disk says: None if there is none, or if something of it is missing.
 
-        `fresh`: without a roster; then an empty memory counts only for a `founder` of the first one, for whoever is
-        told that it is in a running one has lost its disk.
+        `fresh`: without a roster; then an empty memory counts only for a `founder` of the first
+        one, for a node that is told that it is in a running one has lost its disk.
         """
         self.roster: Roster | None = None
         self.basis = b""
@@ -186,7 +189,9 @@ class Voter:
         return (Minted(key, moment_ms // MONTH_MS, moment_ms),)
 
     def promised(self, slot: int, *, now_ms: int) -> Promise | None:
-        """Return to whom a slot is promised, while it is; to nobody by name while this voter may not say."""
+        """Return to which life a slot is promised, while it is; without a
+        name while this voter may not say.
+        """
         if now_ms < self._silent_until_ms:
             return UNKNOWN
         promise = self._promises.get(slot)
@@ -234,7 +239,7 @@ class Voter:
             self._volatile_blind_until_ms = now_ms
 
     def tidy(self, *, now_ms: int, wall_ms: int) -> None:
-        """Forget what nobody can ask for any more; about once a second."""
+        """Forget what no owner can ask for any more; about once a second."""
         self.records.tidy(now_ms=now_ms, wall_ms=wall_ms)
 
     def _refusal(self, ask: LeaseAsk, now_ms: int) -> str:

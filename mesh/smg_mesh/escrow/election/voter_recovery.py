@@ -1,15 +1,18 @@
-"""How a voter gets back what it has forgotten, or never had: page by page, from a majority of the others.
+"""Voter recovery: gets forgotten or missing records back, page by page,
+from a majority of the others.
 
 Two kinds of need, one way:
 
-    sync      after each change of the roster, from a majority, this voter among it. What a majority of the roster before had stored is thereby stored by
-              every synced voter; a change may follow another only when a majority is synced, so that no total is ever
-              left with a minority
-    recovery  after a boot, from voters that are synced. What a majority had stored, this voter's former life among
-              them, a majority of the others still has at least once
+    sync      after each change of the roster, from a majority, this voter among it. What a majority
+              of the roster before had stored is thereby stored by every synced voter; a change may
+              follow another only when a majority is synced, so that no total is ever left with a
+              minority
+    recovery  after a boot, from voters that are synced. What a majority had stored, this voter's
+              former life among them, a majority of the others still has at least once
 
-What a teller may itself have forgotten, it says: windows that began before a moment. Whoever learns from it is blind
-for them too. So nobody waits for anybody to be whole: the blindness of boots passes on, and then passes.
+What the answering voter may itself have forgotten, it says: windows that began before a moment. A
+voter that learns from it is blind for them too. So no voter waits for another to be whole: the
+blindness of boots is passed on, and then ends.
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,7 +47,9 @@ NOT_BLIND: Final = Blind(0, 0)
 
 
 class Gathered(NamedTuple):
-    """What came of asking: whether all that a boot made this voter forget is here again, and what tellers forgot."""
+    """Outcome of asking: whether all that a boot made this voter forget is here
+    again, and what tellers forgot.
+    """
 
     whole: bool
     told: Blind
@@ -65,7 +70,7 @@ class _Teller:
 
 
 class Recovery:
-    """All of one voter."""
+    """Both kinds of recovery of one voter."""
 
     def __init__(self, me: Life, *, silent_until_ms: int) -> None:
         self.recovered = False

@@ -1,4 +1,4 @@
-"""What the pure core of rights wants done, in the order it says so."""
+"""Effects that the escrow core asks of its driver, in the order in which it says them."""
 
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -32,7 +32,7 @@ class Send:
 class Persist:
     """Write these down, on the disk itself, and say `persisted(token)`; what waits for it waits.
 
-    What cannot be written is never said to be: then nobody hears of what waited.
+    What cannot be written is never said to be: then what waited is never sent.
     """
 
     token: int
@@ -58,7 +58,9 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Say it loudly: in a window that is over, more was spent than there was. Once for each key and window."""
+    """Report loudly: in a window that is over, more was spent than there
+    was. Once for each key and window.
+    """
 
     more: int
     stands: int

@@ -1,5 +1,6 @@
-"""What nodes say to each other of leases and rights. Everything is a total, so that loss, repetition and order change
-nothing: each side keeps the largest it was told. Totals are those of one (node, boot, term, key, window).
+"""Messages that nodes exchange about leases, rights, rosters and permits. Everything is a total, so
+that loss, repetition and order change nothing: each side keeps the largest it was told. Totals are
+those of one (node, boot, term, key, window).
 
     LeaseAsk     ──▶  every name of the roster: promise me this slot under this term; so much is minted
     LeaseVote    ◀──  yes, or why not, with the largest term and totals that the voter knows
@@ -9,13 +10,13 @@ nothing: each side keeps the largest it was told. Totals are those of one (node,
     RecordsTell  ◀──  this, page by page
     RosterAsk    ──▶  every name of the roster: store this change of it; or, what did others propose?
     RosterVote   ◀──  which change is stored here, under which term
-    RosterTell   ──▶  whoever lacks it: a roster that a majority has stored
-    RosterWant   ──▶  anybody: this is the roster I know; is there a better one?
+    RosterTell   ──▶  a node that lacks it: a roster that a majority has stored
+    RosterWant   ──▶  any name: this is the roster I know; is there a better one?
     FoundAsk     ──▶  those who see each other and have no roster: begin one with me
     FoundVote    ◀──  yes or no
     LoanAsk      ──▶  a lender: so many permits of yours I hold, and so many more I could use
     LoanGive     ◀──  so many of mine you hold, and so many you may keep
-    LoanLook     ──▶  every name of the roster, after a life that nobody remembers: what do you hold of mine?
+    LoanLook     ──▶  every name of the roster, after a life of which nothing is known: what do you hold of mine?
     LoanTell     ◀──  this, page by page
 """
 
@@ -42,7 +43,7 @@ _Member: TypeAlias = Annotated[str, Meta(max_length=63)]
 
 
 class EscrowError(ValueError):
-    """What a peer says makes no sense here."""
+    """A peer's message makes no sense here."""
 
 
 class Minted(msgspec.Struct, frozen=True, array_like=True):
@@ -81,7 +82,7 @@ class LeaseAsk(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class LeaseVote(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """What a voter says to that. `seen_term` is the largest term it knows of the slot.
+    """Answer of a voter to a LeaseAsk. `seen_term` is the largest term it knows of the slot.
 
     `stored` has the rows of the ask that it stored, and only those. `basis` is a digest of the limits that the voter
     goes by, `adopted_ms` when it began to, by its wall clock.
@@ -106,8 +107,9 @@ class LeaseVote(msgspec.Struct, frozen=True, array_like=True, tag=2):
 class AskRow(msgspec.Struct, frozen=True, array_like=True):
     """One key and window of a node that spends. `demand_per_s` is what it is asked for, in thousandths.
 
-    `given` and `returned` are those of `term`, 0 under a term it does not know. `lapsed` is of all terms: what stood
-    with this life of it and was not spent in time. `wants` is needed now, `waits` of that by somebody who waits.
+    `given` and `returned` are those of `term`, 0 under a term it does not know. `lapsed` is of all
+    terms: what stood with this life of it and was not spent in time. `wants` is needed now, `waits`
+    of that by requests that wait.
     """
 
     term: _U64
@@ -205,7 +207,7 @@ class RosterAsk(msgspec.Struct, frozen=True, array_like=True, tag=7):
 
 
 class RosterVote(msgspec.Struct, frozen=True, array_like=True, tag=8):
-    """What a name of the roster says to that: which change it has stored last, under which term.
+    """Answer of a name of the roster: which change it has stored last, under which term.
 
     It goes by `version` since `adopted_ms` of its wall clock; `ballot` is the largest term it has seen here.
     """
@@ -260,7 +262,7 @@ class FoundAsk(msgspec.Struct, frozen=True, array_like=True, tag=11):
 
 
 class FoundVote(msgspec.Struct, frozen=True, array_like=True, tag=12):
-    """Whether one of them begins it too."""
+    """Answer to a FoundAsk: whether this name begins that roster too."""
 
     roster: _RosterId
     voter: _Name
@@ -287,7 +289,7 @@ class LoanAsk(msgspec.Struct, frozen=True, array_like=True, tag=13):
 
 
 class LentRow(msgspec.Struct, frozen=True, array_like=True):
-    """Of this key the other holds `level`, and should keep `keep`; `free` could be lent to somebody now."""
+    """Of this key the other holds `level`, and should keep `keep`; `free` could be lent now."""
 
     key: _Key
     number: _U64

@@ -1,4 +1,4 @@
-"""Where messages become packets, and where votes wait until the disk has what they say.
+"""Outbox: turns messages into packets, and holds votes back until the disk has what they say.
 
 What is for one member goes together, in the order in which it was said; a packet is sent when the input that
 caused it is over.
@@ -21,7 +21,7 @@ WAITING_MS: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What waits for the disk: a vote with the rows that it is about, or a roster."""
+    """One thing that waits for the disk: a vote with the rows that it is about, or a roster."""
 
     since_ms: int
     to: str = ""
@@ -31,7 +31,7 @@ class Wait:
 
 
 class Outbox:
-    """One node's."""
+    """Outbox of one node."""
 
     def __init__(self, me: str) -> None:
         self._me = me
@@ -62,7 +62,7 @@ class Outbox:
         self._effects.append(Persist(self._take(wait), wait.rows))
 
     def write_down(self, rows: Sequence[Minted], now_ms: int) -> None:
-        """Have rows written that nobody waits for."""
+        """Have rows written that nothing waits for."""
         if rows:
             wait = Wait(now_ms, rows=tuple(rows))
             self._effects.append(Persist(self._take(wait), wait.rows))
@@ -73,7 +73,7 @@ class Outbox:
             self._effects.append(KeepRoster(self._take(Wait(now_ms, roster=roster)), roster))
 
     def written(self, token: int) -> Wait | None:
-        """Return what waited for that; None if nobody waits any more."""
+        """Return what waited for that; None if nothing waits any more."""
         return self._waits.pop(token, None)
 
     def tidy(self, now_ms: int) -> None:

@@ -1,4 +1,6 @@
-"""Messages that are too long for one packet, as several that say the same: rows are totals, each by itself.
+"""Packetizer: splits messages that are too long for one packet into several that say the same.
+
+That works because rows are totals, each by itself.
 
 Only the number of rows grows without bound, with the length of keys. Half of the rows is a message like the
 other half. A page of records that is too long is cut short, and says that there is more.

@@ -1,4 +1,4 @@
-"""Under whose name a message speaks: it must be the name of the member whose packet it came in."""
+"""Speaker of a message: the name it speaks under, which must be that of the member it came from."""
 
 from smg_mesh.escrow.messages.messages import (
     FoundAsk,
@@ -22,7 +22,7 @@ from smg_mesh.escrow.messages.messages import (
 
 
 def speaker(message: Message) -> str:
-    """Return that name; empty for what anybody may pass on."""
+    """Return the name a message speaks under; empty for what any member may pass on."""
     match message:
         case LeaseAsk(name=name) | RightsAsk(name=name) | RecordsAsk(name=name):
             return name

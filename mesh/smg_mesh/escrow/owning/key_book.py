@@ -1,4 +1,4 @@
-"""What an owner keeps of each key that somebody asks for, and when it has to look at it again.
+"""Key book of an owner: what it keeps of each key that is asked for, and when it looks at it again.
 
 Looking costs, and most keys need nothing at most times: so each says when it is due, and what happens to it
 meanwhile (a vote, an ask) lets it be due sooner.
@@ -17,7 +17,7 @@ NEVER_MS: Final = 1 << 62
 
 
 class Book:
-    """One key."""
+    """Book of one key."""
 
     __slots__ = ("demands", "due_ms", "forgotten", "heard_ms", "key", "pools", "slot", "sweep_ms")
 
@@ -36,7 +36,9 @@ class Book:
 
 
 class Agenda:
-    """Which books are due, the soonest first. A book that is due sooner than it was is in it twice: the later one is void."""
+    """Agenda of books that are due, the soonest first. A book that is due sooner than it was is in
+    it twice: the later one is void.
+    """
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Book]] = []

@@ -1,4 +1,4 @@
-"""How what is short is split: who asks for less than the fair part gets all of it, the others equal parts."""
+"""Max-min fairness: splits a short amount: small needs are met whole, the others get equal parts."""
 
 from collections.abc import Sequence
 

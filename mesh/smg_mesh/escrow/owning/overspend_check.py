@@ -1,4 +1,4 @@
-"""What an owner finds out by itself when a window is over: whether nodes say to have spent more than there was.
+"""Overspend check by an owner: whether nodes say to have spent more of a window than there was.
 
     spent, as the nodes said last   <=   minted, of all owners  +  what may stand with the nodes
     spent by one life of a node     <=   what it was given      +  what may stand with one name

@@ -1,10 +1,10 @@
-"""What the books of an owner need to know of the lease of a slot."""
+"""Ownership interface: what the books of an owner need to know of the lease of a slot."""
 
 from typing import Protocol
 
 
 class Ownership(Protocol):
-    """What a treasury needs of the lease of a slot; `Holder` fits."""
+    """Lease of a slot as a treasury needs it; `Holder` fits."""
 
     def term(self, *, now_ms: int) -> int:
         """Return the term under which this node is the owner now; 0 if it is not."""

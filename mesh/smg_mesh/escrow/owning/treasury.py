@@ -1,8 +1,8 @@
-"""The half of a node that owns: it mints what does not stand with the nodes, and gives it by demand.
+"""Treasury: the owner's half of a node: mints what does not stand with nodes, gives it by demand.
 
-A key is in use as long as somebody asks. For such keys the owner mints the next window before it opens; at
-the border it gives half of a short one by the demand of the window before, and keeps the rest for those who
-ask. When nothing is left and somebody wants more, it calls the nodes it has not heard of in this window: what
+A key is in use as long as a node asks. For such keys the owner mints the next window before it opens; at
+the border it gives half of a short one by the demand of the window before, and keeps the rest for those that
+ask. When nothing is left and a node wants more, it calls the nodes it has not heard of in this window: what
 stands with them and is not used comes back.
 
 Nothing is given without a look at the lease first, and nothing for windows that lie farther from this node's
@@ -50,7 +50,7 @@ Gives = dict[Life, list[GiveRow]]
 
 
 class Treasury:
-    """One per life of a node, for all slots; it has pools where this node is the owner."""
+    """Treasury of one life of a node, for all slots; it has pools where this node is the owner."""
 
     def __init__(self, me: Life, limits: Limits) -> None:
         self._me = me

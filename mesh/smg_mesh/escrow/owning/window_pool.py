@@ -1,4 +1,4 @@
-"""What one owner has minted of one window under one term, and to whom it gave of it.
+"""Window pool: what one owner has minted of one window under one term, and to whom it gave of it.
 
     left  =  made + returned - given          all of this term; with the term, what is left is gone
 
@@ -6,10 +6,11 @@ Short windows are minted whole, before they open. Longer ones come in tranches o
 cent of the amount, budgets of minutes and days in smaller ones, the next when half of it is gone, so that a dead
 owner takes little with it. What stood with nodes and lapsed, as they say in totals, may be minted again.
 
-Who asks gets what somebody waits for, and of the rest at most a third of what is left, as far as what the others
-may still need of this window is not touched: that is reserved, max-min fair over reported demand. A need
-that was asked for and could not be met is met as soon as something is there again. Totals seen by the asker
-show what is still on its way to it, so that an ask that arrives twice is answered once.
+A node that asks gets what its requests wait for, and of the rest at most a third of what is left,
+as far as what the others may still need of this window is not touched: that is reserved, max-min
+fair over reported demand. A need that was asked for and could not be met is met as soon as
+something is there again. Totals seen by the asker show what is still on its way to it, so that an
+ask that arrives twice is answered once.
 """
 
 from typing import Final
@@ -31,7 +32,7 @@ _HUNGRY_FOR_MS: Final = 1_000
 
 
 class Customer:
-    """What one life of a node said, and was given."""
+    """Customer of a pool: what one life of a node said, and was given."""
 
     __slots__ = (
         "asked_ms",
@@ -118,7 +119,8 @@ class Pool:
     def allow(self, mintable: int, *, over: bool = False) -> None:
         """Learn what may be minted in all, beside what stands with the nodes now.
 
-        `over`: by the clock here the window is over. Whoever is still in it has the limit of then, not a larger one.
+        `over`: by the clock here the window is over. A node that is still in it has the limit of
+        then, not a larger one.
         """
         self._stand(mintable)
         ceiling = min(AMOUNT_MAX, mintable + self.lapsed)
@@ -180,7 +182,7 @@ class Pool:
         return customer
 
     def meet(self, customer: Customer, waits: int, *, wall_ms: int) -> None:
-        """Give to who has just asked, what is fair."""
+        """Give the node that has just asked what is fair."""
         left = self.left
         needs = customer.hungry
         if left <= 0 or not needs:
@@ -243,7 +245,7 @@ class Pool:
         return fed
 
     def row_for(self, life: Life) -> GiveRow:
-        """Return what to say to that node: its total, and all that there may still be for anybody."""
+        """Return what to say to that node: its total, and all that there may still be for any node."""
         customer = self.customers.get(life)
         window_ms = self.limit.window_ms
         return GiveRow(

@@ -1,1 +1,1 @@
-"""Permits."""
+"""Permits: concurrency limits as permits, split over the roster and lent between nodes."""

@@ -1,15 +1,16 @@
-"""What may be open at a time: permits of limits without windows, split over the names of the roster, and lent.
+"""Concurrency permits: what may be open at a time, split over the names of the roster, and lent.
 
-Of `amount` permits the i-th of n names (sorted) has every n-th one from i on: all of them are somebody's, and the
-parts of two rosters that differ by one name never overlap, since nobody's part grows when a name comes, and
-when one goes, the others grow by no more than what it had. What a name has not in use it lends to one that needs it
-(`lending`), so what may be open here is its part, less what it lent, and what it holds of others:
+Of `amount` permits the i-th of n names (sorted) has every n-th one from i on: each of them belongs
+to one name, and the parts of two rosters that differ by one name never overlap, since no part grows
+when a name comes, and when one goes, the others grow by no more than what it had. What a name has
+not in use it lends to one that needs it (`permit_exchange`), so what may be open here is its part,
+less what it lent, and what it holds of others:
 
     open here  <=  part - lent + held          lent by one  >=  held of it by the other
 
-When a name goes, others may still have open what it lent to them. So nobody's part grows before the last of that
-must be over. And a newcomer gets its part only when all names say that they have no more open and lent than their
-part and what they hold (`settled`).
+When a name goes, others may still have open what it lent to them. So no part grows before the last
+of that must be over. And a newcomer gets its part only when all names say that they have no more
+open and lent than their part and what they hold (`settled`).
 
 A new life has nothing open: that ended with its process. If it is in the same process, it goes on with what is
 open. A life that does not know what earlier ones have lent has nothing until all others have said so, or it must
@@ -34,7 +35,9 @@ AVAILABLE_MS: Final = 5_000
 
 
 def permits_of(amount: int, roster: Roster | None, divisor: int, name: str) -> int:
-    """Return how many of `amount` permits `name` has, who divides by that; 0 for whom nothing stands with."""
+    """Return how many of `amount` permits `name` has when it divides by
+    that; 0 if nothing stands with it.
+    """
     if roster is None or not divisor or name not in roster.names:
         return 0
     return _part(amount, roster.names.index(name), divisor)
@@ -42,7 +45,7 @@ def permits_of(amount: int, roster: Roster | None, divisor: int, name: str) -> i
 
 @dataclass(slots=True)
 class Ignorance:
-    """What a process does not know of those before it, as long as it does not."""
+    """Gaps in what a process knows of those before it, as long as there are any."""
 
     since_ms: int
     silent: bool = True
@@ -55,7 +58,7 @@ class Ignorance:
 
 
 class Permits:
-    """One per life of a node."""
+    """Permits of one life of a node."""
 
     def __init__(
         self, me: Life, limits: Limits, *, now_ms: int, roster: Roster | None = None

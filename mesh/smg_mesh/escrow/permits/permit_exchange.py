@@ -1,10 +1,12 @@
-"""The talk about permits: who is short asks others for what they have free, and what is not needed goes back.
+"""Permit exchange: a node that is short asks others for free permits, and
+gives back what it does not need.
 
-    short      asks one name at a time, first whom it knows to have some free; what it once lent, it wants back
+    short      asks one name at a time, first one known to have some free; what it once lent, it wants back
     gives back what it has not needed for a second, and what is wanted back as soon as it is free
     renews     says every second what it holds, while it holds anything; unanswered for 5 s, it admits nothing on that
 
-The other half is the `Lender`. Nothing is sent and nobody is woken while nobody is short and nothing is lent.
+The other half is the `Lender`. Nothing is sent and no node is woken while none is short and nothing
+is lent.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +43,9 @@ _TELL_ROWS: Final = 4
 
 
 class Lending:
-    """One per life of a node; what is to be said and written is fetched with `clear`."""
+    """Permit exchange of one life of a node; what is to be said and
+    written is fetched with `clear`.
+    """
 
     def __init__(
         self,
@@ -74,7 +78,7 @@ class Lending:
     # ── Inputs ───────────────────────────────────────────────────────────────
 
     def members(self, alive: Sequence[Life], *, now_ms: int) -> None:
-        """Learn who lives, or that the roster is another one."""
+        """Learn which members live, or that the roster is another one."""
         self._alive = {life.name: life.boot for life in alive if life.name != self._me.name}
         for name, boot in self._alive.items():
             self._permits.loans.see(name, boot)
@@ -129,7 +133,7 @@ class Lending:
             loans.forget(quiet_ms=QUIET_MS, now_ms=now_ms)
 
     def due_ms(self) -> int | None:
-        """Return when the next tick is needed; None while nobody is short and nothing is lent."""
+        """Return when the next tick is needed; None while no key is short and nothing is lent."""
         dues = [self._next_ms()] if self._permits.short or self._busy else []
         if self._lender.due_ms is not None:
             dues.append(self._lender.due_ms)
@@ -290,7 +294,7 @@ class Lending:
         return hurry
 
     def _seek(self, key: str, watch: Watch, share: Share, now_ms: int, *, looked_for: bool) -> bool:
-        """Ask somebody, if this node is short; return whether it is."""
+        """Ask another name, if this node is short; return whether it is."""
         room = max(0, share.left + share.spent)
         needy = looked_for or share.wanted > 0
         low = room // 10 if needy or now_ms - watch.demand_ms < RENEW_MS else 0

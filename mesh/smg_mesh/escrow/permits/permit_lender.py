@@ -1,4 +1,5 @@
-"""A lender's half of the talk about permits: what it gives, wants back, takes back, and what lives before it have lent.
+"""Permit lender: gives permits, wants and takes them back, and finds out
+what lives before it have lent.
 
 It lends half of what is free, and not the last one if it was asked for any itself just before. Of a borrower
 that is silent it takes back by the mode of the limit: strict, when all that was admitted on it must be over;
@@ -37,7 +38,7 @@ POKE_MS: Final = 2_000
 
 
 class Lender:
-    """One per life of a node; `watches` are those of all keys that are attended to."""
+    """Lender of one life of a node; `watches` are those of all keys that are attended to."""
 
     def __init__(
         self, me: Life, permits: Permits, watches: Mapping[str, Watch], *, now_ms: int
@@ -61,7 +62,7 @@ class Lender:
 
     @property
     def due_ms(self) -> int | None:
-        """Return when somebody has to be asked again what lives before this one have lent it."""
+        """Return when a name has to be asked again what lives before this one have lent it."""
         return None if self._permits.ignorance is None else self._look_due_ms
 
     def written(self, rows: Iterable[Minted]) -> None:
@@ -175,7 +176,7 @@ class Lender:
     # ── As time goes by ──────────────────────────────────────────────────────
 
     def tend(self, key: str, lent: dict[str, Lent], now_ms: int) -> bool:
-        """Ask who is silent, take back by the mode, and see to what is not on disk yet."""
+        """Ask borrowers that are silent, take back by the mode, and see to what is not on disk yet."""
         hurry = False
         for name, one in lent.items():
             one.heard_ms = one.heard_ms or now_ms

@@ -1,4 +1,5 @@
-"""What two names have lent each other of what may be open at a time: moved between them, never copied. Values only.
+"""Permit loans between two names: permits of what may be open at a time,
+moved, never copied. Values only.
 
 A *session* is one life of a lender and one of a borrower. In it the lender numbers what it gives:
 
@@ -7,10 +8,11 @@ A *session* is one life of a lender and one of a borrower. In it the lender numb
                 its level: it uses less first, and says (number, level) then
     lender      believes a level under the number it gave last, as far as it is lower: at one number it never rises
 
-So what a lender counts as lent is never less than what the borrower goes by, whatever is lost, repeated or late. A new
-life on either side begins a session with number 0 and the level there is: in the same process what it was, else
-none. Who has heard of a larger life of a lender takes nothing from a smaller one any more, and says so in all it
-says: then the first word of a session is the truth, also for a lender that has lost its disk.
+So what a lender counts as lent is never less than what the borrower goes by, whatever is lost,
+repeated or late. A new life on either side begins a session with number 0 and the level there is:
+in the same process what it was, else none. A node that has heard of a larger life of a lender takes
+nothing from a smaller one any more, and says so in all it says: then the first word of a session is
+the truth, also for a lender that has lost its disk.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +31,7 @@ _NEVER_MS: Final = -3_600_000
 
 @dataclass(slots=True)
 class Lent:
-    """What one name has of one key, at most, as its lender counts."""
+    """Loan as its lender counts it: what one name has of one key, at most."""
 
     level: int = 0
     number: int = 0
@@ -76,7 +78,7 @@ class Lent:
         self.dirty = False
 
     def take_back(self) -> None:
-        """Count nothing as lent any more: whoever still has it is told so when it speaks."""
+        """Count nothing as lent any more: a borrower that still has it is told so when it speaks."""
         self.level = self.needed = 0
         self.number += 1
         self.dirty = True
@@ -89,7 +91,7 @@ class Lent:
 
 @dataclass(slots=True)
 class Borrowed:
-    """What this node has of one key of one lender."""
+    """Loan as its borrower has it: what this node has of one key of one lender."""
 
     level: int = 0
     number: int = 0
@@ -115,7 +117,7 @@ class Borrowed:
 
 @dataclass(slots=True)
 class Loans:
-    """All of one process, by key and name."""
+    """All loans of one process, by key and name."""
 
     lent: dict[str, dict[str, Lent]] = field(default_factory=dict)
     held: dict[str, dict[str, Borrowed]] = field(default_factory=dict)
@@ -198,7 +200,7 @@ class Loans:
 
 
 def row_of(key: str, name: str, one: Lent) -> Minted:
-    """Return what is to be on disk of it."""
+    """Return what is to be on disk of a loan."""
     return Minted(f"{LENT}{name}\x1f{key}", one.revision, one.level)
 
 
@@ -215,7 +217,7 @@ def without_lent(
 
 @dataclass(slots=True)
 class Peer:
-    """What one name said of what it has free of one key; -1: it was not asked yet."""
+    """Free permits of one key at one name, as it said; -1: it was not asked yet."""
 
     free: int = -1
     heard_ms: int = 0
@@ -226,7 +228,7 @@ class Peer:
 
 @dataclass(slots=True)
 class Watch:
-    """What is known of the demand for one key here."""
+    """Demand for one key here, as far as it is known."""
 
     since_ms: int
     offered: int = 0

@@ -1,1 +1,1 @@
-"""Roster."""
+"""Roster: the names that vote: founding, changes by Paxos, and presence of members."""

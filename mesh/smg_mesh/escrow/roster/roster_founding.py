@@ -1,9 +1,10 @@
-"""How those who see each other, and have no roster, begin one.
+"""Roster founding: nodes that see each other and have no roster begin one together.
 
-The smallest name of all that are alive proposes an id, always the same one in its life, once there are enough of them and nobody has told of a roster
-for a moment. All must accept, and nobody accepts two at a time. Where one takes longer than its acceptors are patient,
-or they restart, two foundings with names in common may come so far; only one of them is ever proven (see `keeper`).
-Those without a name in common may both be, on two sides of a cut; when they meet, the larger one counts.
+The smallest name of all that are alive proposes an id, always the same one in its life, once there
+are enough of them and none has told of a roster for a moment. All must accept, and none accepts two
+at a time. Where one takes longer than its acceptors are patient, or they restart, two foundings
+with names in common may come so far; only one of them is ever proven (see `roster_keeper`). Those
+without a name in common may both be, on two sides of a cut; when they meet, the larger one counts.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ ACCEPTED_MS: Final = 3_000
 
 
 class Founding:
-    """What one node does while it has no roster."""
+    """Founding as one node sees it, while it has no roster."""
 
     def __init__(self, name: str, *, expect: int, new_id: Callable[[], bytes]) -> None:
         self._name = name
@@ -69,7 +70,7 @@ class Founding:
         return self._locked(ask.roster, now_ms)
 
     def voted(self, vote: FoundVote) -> None:
-        """Count who accepts."""
+        """Count a name that accepts."""
         if vote.roster != self._id or not vote.accepted or vote.voter not in self._names:
             return
         if vote.asked_ms < self._began_ms:

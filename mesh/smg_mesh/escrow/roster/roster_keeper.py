@@ -1,17 +1,21 @@
-"""Which roster this node goes by, and how it becomes another one.
+"""Roster keeper: which roster this node goes by, and how it becomes
+another one (single-decree Paxos).
 
-Every version is decided by a majority of the one before, as in single-decree Paxos with terms of the roster's slot as
-ballots: the owner of that slot first learns from a majority what others may have proposed, and proposes that, else
-its own; what a majority has stored is the next version. Whoever learns of it writes it down, goes by it, and tells
-those who speak of an older one. A step follows another only when a majority is *synced*: it has the records that were
-stored under the version before (see `recovery`), so that what a majority has stored stays with a majority.
+Every version is decided by a majority of the one before, as in single-decree Paxos with terms of
+the roster's slot as ballots: the owner of that slot first learns from a majority what others may
+have proposed, and proposes that, else its own; what a majority has stored is the next version. A
+node that learns of it writes it down, goes by it, and tells those that speak of an older one. A
+step follows another only when a majority is *synced*: it has the records that were stored under the
+version before (see `voter_recovery`), so that what a majority has stored stays with a majority.
 
-A name grows into its part of what stands only when all names go by the version that makes room for it, and nobody
-goes by that before the latest of them began to (`since_ms`): windows before it are not touched.
+A name grows into its part of what stands only when all names go by the version that makes room for
+it, and none goes by that before the latest of them began to (`since_ms`): windows before it are not
+touched.
 
-A first roster is *proven* once so many of its names have it on their disks, and have said so to one, that no other
-first roster of some of them can get as far; nothing stands by it, and nothing is minted, before. Who has said so goes
-by no other one that is not proven, whatever became of its founding.
+A first roster is *proven* once so many of its names have it on their disks, and have said so to
+one, that no other first roster of some of them can get as far; nothing stands by it, and nothing is
+minted, before. A name that has said so goes by no other one that is not proven, whatever became of
+its founding.
 
 A node that has just booted goes by the roster on its disk for votes, but nothing stands with it until a majority
 confirms that version: it may have been removed meanwhile. And it decides about nothing until it has learned from the
@@ -111,7 +115,7 @@ class RosterKeeper:
         return self._divides[1]
 
     def members(self, alive: Sequence[Life], left: Sequence[str], *, now_ms: int) -> None:
-        """Learn who is there and who said goodbye."""
+        """Learn which members are there and which said goodbye."""
         self._presence.members(alive, left, now_ms=now_ms)
 
     def forget(self, name: str) -> None:
@@ -176,7 +180,7 @@ class RosterKeeper:
         return [(name, self._my_want())]
 
     def spoke(self) -> None:
-        """Learn that somebody was told that this node goes by its roster."""
+        """Learn that another node was told that this one goes by its roster."""
         self._spoken = True
 
     def kept(self, roster: Roster, *, wall_ms: int) -> None:
@@ -328,7 +332,9 @@ class RosterKeeper:
             self.unkept, self._waiting = roster, None
 
     def _want(self, now_ms: int) -> Out:
-        """Ask somebody for a better roster: often while there is none here that counts, else seldom."""
+        """Ask another node for a better roster: often while there is none
+        here that counts, else seldom.
+        """
         often = self.roster is None or not self.roster.proven or not self._is_member()
         if now_ms - self._wanted_ms < (WANT_AGAIN_MS if often else WANT_SELDOM_MS):
             return []

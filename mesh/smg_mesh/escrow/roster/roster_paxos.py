@@ -1,9 +1,11 @@
-"""One decision among the names of a roster: which change makes the next version of it.
+"""Roster Paxos: one decision among the names of a roster: which
+change makes the next version of it.
 
-Single-decree Paxos. A ballot is the term of the owner of the roster's slot. An acceptor that has seen a ballot stores
-nothing under a smaller one; a proposer first reads from a majority, and if anybody has stored a change, proposes the
-one that was stored under the largest ballot instead of its own. Answers count while they are fresh: an acceptor
-that restarted since does not count for what its former life said.
+Single-decree Paxos. A ballot is the term of the owner of the roster's slot. An acceptor that has
+seen a ballot stores nothing under a smaller one; a proposer first reads from a majority, and if any
+of them has stored a change, proposes the one that was stored under the largest ballot instead of
+its own. Answers count while they are fresh: an acceptor that restarted since does not count for
+what its former life said.
 """
 
 from dataclasses import dataclass
@@ -32,7 +34,7 @@ class Change(NamedTuple):
 
 
 class Acceptor:
-    """What one node has promised and stored of one version."""
+    """Acceptor: what one node has promised and stored of one version."""
 
     def __init__(self) -> None:
         self._ballot = 0
@@ -85,7 +87,7 @@ class _Round:
 
 
 class Proposer:
-    """The owner's half."""
+    """Proposer: the owner's half of one decision."""
 
     def __init__(self) -> None:
         self._round: _Round | None = None
@@ -163,6 +165,6 @@ class Proposer:
         return [vote for vote in self._votes.values() if now_ms - vote.asked_ms < FRESH_MS]
 
     def _is_idle(self, roster: Roster, now_ms: int) -> bool:
-        """Return whether a majority was read, and nobody had proposed anything."""
+        """Return whether a majority was read, and none had stored a proposal."""
         votes = self._fresh(now_ms)
         return len(votes) >= roster.majority and not any(vote.stored_term for vote in votes)

@@ -1,4 +1,6 @@
-"""Who has been there for long enough to be in the roster, and who has been gone for long enough not to be."""
+"""Roster presence: which members have been there long enough to join the
+roster, or gone long enough to leave.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,7 +14,7 @@ FORGET_AFTER_MS: Final = 86_400_000
 
 
 class Presence:
-    """What one node has seen of the others."""
+    """Presence of the other members, as one node has seen it."""
 
     def __init__(self, name: str, *, now_ms: int) -> None:
         self._name = name
@@ -23,7 +25,7 @@ class Presence:
         self._now_ms = now_ms
 
     def members(self, alive: Sequence[Life], left: Sequence[str], *, now_ms: int) -> None:
-        """Learn who is alive, sorted by name, and who said goodbye."""
+        """Learn which members are alive, sorted by name, and which said goodbye."""
         names = [self._name, *(life.name for life in alive if life.name != self._name)]
         since = self._alive_since_ms
         self._alive_since_ms = {name: since.get(name, now_ms) for name in sorted(names)}
@@ -32,7 +34,7 @@ class Presence:
         self._now_ms = now_ms
 
     def alive(self) -> Sequence[str]:
-        """Return the names of who is alive, this node among them, sorted."""
+        """Return the names of members that are alive, this node among them, sorted."""
         return list(self._alive_since_ms)
 
     def forget(self, name: str) -> None:
@@ -54,7 +56,9 @@ class Presence:
         return min((due_ms for due_ms in waits if due_ms > now_ms), default=now_ms + JOIN_AFTER_MS)
 
     def wish(self, roster: Roster) -> Change | None:
-        """Return one change that this roster needs: first who is gone, then who is there, then their parts."""
+        """Return one change that this roster needs: first a leave, then a
+        join, then the parts of newcomers.
+        """
         for name in roster.names:
             if name != self._name and self._is_gone(name):
                 return Change("leave", name)

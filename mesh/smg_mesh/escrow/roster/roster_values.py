@@ -1,11 +1,12 @@
-"""What rosters turn into: a first one, one step at a time, the better one of two, and pieces on the wire. Values only.
+"""Roster values: a first roster, one step at a time, the better one of
+two, and wire pieces. Values only.
 
-    join   one more name. Those who know divide what stands by one more; the newcomer has nothing yet
+    join   one more name. Names that know divide what stands by one more; the newcomer has nothing yet
     grow   every name goes by the roster before: now the newcomers have their part too
     leave  one name less; the others divide by one less
 
-For every history of these the parts that anybody may still use add up to no more than one, because a name with a
-divisor of its own never divides by less than there are such names.
+For every history of these the parts that any name may still use add up to no more than one, because
+a name with a divisor of its own never divides by less than there are such names.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""How long a key of a node may go without being looked at: not longer than until it may be low."""
+"""Check interval of a key: how long it may go without a look: not longer than until it may be low."""
 
 from typing import Final
 

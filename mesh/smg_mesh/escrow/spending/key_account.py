@@ -1,4 +1,4 @@
-"""One key of one node that spends: which window it is in, how fast it spends, what it needs and what is too much.
+"""Key account of a spender: its window, how fast it spends, what it needs and what is too much.
 
 A window, or a slice of a long one, is a *turn*:
 
@@ -8,7 +8,7 @@ A window, or a slice of a long one, is a *turn*:
     30, 60, 80 %    what exceeds 1.3 times the need of the rest, and a little, goes back to the owner
     at its end      short windows: void; long ones: what stood lapses, what was given and is old goes back
 
-Limits that are small for so many nodes are not asked for ahead: only what somebody waits for is.
+Limits that are small for so many nodes are not asked for ahead: only what requests wait for is.
 
 The window never goes back by one, as long as this node lives: a clock that is set back a little finds the
 window that is already open and goes on in it. A clock that jumps farther is followed; in windows it has been in
@@ -130,7 +130,7 @@ class Account:
         self._pay()
 
     def turn(self, *, now_ms: int, wall_ms: int) -> None:
-        """Go over into the next slice or window, or fall asleep if nobody has used it for a while."""
+        """Go over into the next slice or window, or fall asleep if it was not used for a while."""
         share, page, limit = self.share, self.page, self.limit
         assert page is not None
         same = limit is not None and window_of(wall_ms, share.window_ms) == page.window
@@ -147,7 +147,7 @@ class Account:
             self.enter(limit, wall_ms=wall_ms)
 
     def sleep(self) -> None:
-        """Let nothing be charged until somebody asks for this share again."""
+        """Let nothing be charged until this share is asked for again."""
         share, page = self.share, self.page
         if page is None or share.window == ASLEEP:
             return
@@ -205,7 +205,7 @@ class Account:
         return wall_ms >= self._turn_ms or wall_ms < self._back_ms
 
     def follow(self, owner: str) -> None:
-        """Learn whom this node takes for the owner of the slot; empty: nobody."""
+        """Learn which node this one takes for the owner of the slot; empty: none."""
         share = self.share
         if owner != self.owner:
             self.owner = owner

@@ -1,4 +1,4 @@
-"""Which moments of the wall clock this node has lived through, in this life and in those before: nothing stands twice.
+"""Lived time: moments of the wall clock that any life of this node has seen: nothing stands twice.
 
 What stands needs no message, so only the node itself knows that it has spent it. A clock that was ahead, or that is
 set back between two lives, would let the next life spend the same windows once more. So this is kept on disk:
@@ -32,7 +32,7 @@ _RANGES_MAX: Final = 16
 
 
 class LivedTime:
-    """One life of a node. `known`: the disk has where its clock is; before that nothing stands."""
+    """Lived time of one life. `known`: the disk has where its clock is; before that nothing stands."""
 
     def __init__(
         self,

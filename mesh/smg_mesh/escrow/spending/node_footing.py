@@ -1,4 +1,4 @@
-"""On what one life of a node stands: by how much it divides, and since when.
+"""Node footing: by how much one life of a node divides what stands, and since when.
 
 this life's boot          nothing stands in windows (slices) that began before: a life before may have spent it
 the lives before          nothing stands in what they lived through by their clocks, and nothing as long as the
@@ -25,7 +25,7 @@ NOTHING: Final = -1
 
 
 class Footing:
-    """One per life of a node."""
+    """Footing of one life of a node."""
 
     def __init__(self, *, now_ms: int, wall_ms: int, lived: LivedTime | None = None) -> None:
         self._lived = lived
@@ -45,7 +45,9 @@ class Footing:
 
     @property
     def founded(self) -> bool:
-        """Whether it is known who votes: before that a limit has no owner, and will have one soon."""
+        """Whether it is known which names vote: before that a limit has no
+        owner, and will have one soon.
+        """
         return self._roster is not None
 
     def divide(self, roster: Roster | None, divisor: int, *, wall_ms: int) -> None:

@@ -1,9 +1,10 @@
-"""The half of a node that spends: what it was given, what stands with it, and what it gave back.
+"""Spending ledger: what this node was given, what stands with it, and what it gave back.
 
-Admission charges shares, and a share calls when it is low; `tick` looks at those that called, and at all that are
-awake a few times a second, and says what is to be asked. Keys that nobody used for a while sleep: they cost nothing
-until somebody wants them, or until their owner, which has nothing left, calls for what stands here unused. Asks to
-one owner are put together and leave at most every 25 ms.
+Admission charges shares, and a share calls when it is low; `tick` looks at those that called, and
+at all that are awake a few times a second, and says what is to be asked. Keys that were not used
+for a while sleep: they cost nothing until they are wanted, or until their owner, which has nothing
+left, calls for what stands here unused. Asks to one owner are put together and leave at most every
+25 ms.
 """
 
 from collections import OrderedDict
@@ -36,7 +37,7 @@ _NEVER_MS: Final = 1 << 62
 
 
 class Ledger:
-    """One per life of a node."""
+    """Ledger of one life of a node."""
 
     def __init__(
         self,
@@ -49,7 +50,9 @@ class Ledger:
         permits: Permits | None = None,
         called: Callable[[], object] | None = None,
     ) -> None:
-        """When a share is low, `called` is; whoever has a clock then says when that was: `hear`."""
+        """When a share is low, `called` is called; its owner, which has a clock,
+        then says when that was: `hear`.
+        """
         self._me = me
         self._limits = limits
         self._footing = Footing(now_ms=now_ms, wall_ms=wall_ms, lived=lived)
@@ -135,7 +138,7 @@ class Ledger:
         return [(owner, ask) for owner in told for ask in self._asks(owner, told[owner], now_ms)]
 
     def given(self, give: RightsGive, *, now_ms: int, wall_ms: int) -> list[Share]:
-        """Take what an owner gave; return the shares that have more now, for those who wait."""
+        """Take what an owner gave; return the shares that have more now, for requests that wait."""
         if give.boot != self._me.boot:
             return []
         self._footing.clocks(now_ms=now_ms, wall_ms=wall_ms)
@@ -168,7 +171,7 @@ class Ledger:
 
     @property
     def moved(self) -> bool:
-        """Whether other slots may be in use than when somebody last asked for them."""
+        """Whether other slots may be in use than when they were last asked for."""
         return self._slots is None
 
     @property
@@ -236,7 +239,9 @@ class Ledger:
         self._due_ms = min(self._due_ms, max(account.due_ms, self._ticked_ms + TICK_MS))
 
     def _to_be_looked_at(self, now_ms: int) -> list[Account]:
-        """Return the accounts that are due; who called is so, unless it has asked already and waits."""
+        """Return the accounts that are due; one that called is, unless
+        it has asked already and waits.
+        """
         calls, self._calls = self._calls, []
         for account in calls:
             due_ms = max(now_ms, account.try_ms)

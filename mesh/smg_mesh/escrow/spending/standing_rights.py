@@ -1,7 +1,8 @@
-"""What stands with one node in a window, whatever it and the others have heard of limits and rosters.
+"""Standing rights: what stands with one node in a window, whatever it and
+others heard of limits and rosters.
 
-What stands needs no message, so nobody can take it back: an owner that has not heard of a change mints as
-if there had been none. Shrinking is therefore always safe, and growing takes care:
+What stands needs no message, so no node can take it back: an owner that has not heard of a change
+mints as if there had been none. Shrinking is therefore always safe, and growing takes care:
 
     a new version of a limit    what stands leaves room for all that an owner may mint who goes by an older
                                 version, of the largest of those amounts
@@ -23,7 +24,9 @@ SLICE_MS: Final = 10_000
 
 
 def standing_right(limit: Limit, roster: Roster | None, divisor: int) -> int:
-    """Return what one may spend of every window who divides by that, whatever version owners go by."""
+    """Return what a node that divides by that may spend of every window,
+    whatever version owners go by.
+    """
     right = limit.standing_right(divisor)
     if roster is None or not right or not limit.older:
         return right
@@ -48,7 +51,7 @@ def slices_of(window_ms: int) -> int:
 
 
 class Accrual:
-    """What has accrued of a right in one window: `total` never exceeds the right, whenever its rate shrinks."""
+    """Accrual of a right in one window: `total` never exceeds the right, whenever its rate shrinks."""
 
     __slots__ = ("_rate", "_slices", "_sum", "total")
 

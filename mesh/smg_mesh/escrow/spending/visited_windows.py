@@ -1,4 +1,4 @@
-"""Which windows of a key a node has been in: nothing stands with it twice, even if its clock goes back."""
+"""Visited windows of a key: nothing stands with a node twice, even if its clock goes back."""
 
 from typing import Final
 

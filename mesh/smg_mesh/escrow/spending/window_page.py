@@ -1,10 +1,10 @@
-"""What one node had of one window of one key, in totals: the page of its book for that window.
+"""Window page: what one node had of one window of one key, in totals: the page of its book for it.
 
     spent + left + returned + lapsed  =  given + standing + borrowed
 
-While the window is open its `left`, `spent` and `offered` are those of the share; on the page they stand when
-it is closed. In windows that accrue, what stands is spent before what was given, since it lapses: what
-is unspent at the end of a slice is nobody's until the owner mints it again.
+While the window is open its `left`, `spent` and `offered` are those of the share; on the page they
+stand when it is closed. In windows that accrue, what stands is spent before what was given, since
+it lapses: what is unspent at the end of a slice belongs to no node until the owner mints it again.
 """
 
 from typing import Final
@@ -20,7 +20,9 @@ _TERMS_MAX: Final = 16
 
 
 class Page:
-    """One window. `void`: this node has been in it and has forgotten what it had: there is nothing more."""
+    """Page of one window. `void`: this node has been in it and has forgotten what
+    it had: there is nothing more.
+    """
 
     __slots__ = (
         "_borrows",
@@ -101,7 +103,7 @@ class Page:
         self._spent_mark = share.spent
 
     def accrue(self, share: Share, footing: Footing, limit: Limit, *, wall_ms: int) -> None:
-        """Let stand what stands up to this moment; slices that nobody saw go by unspent."""
+        """Let stand what stands up to this moment; slices that passed unseen go by unspent."""
         now = self.slice_at(wall_ms)
         if now < self._next_slice or self.void:
             return

@@ -64,7 +64,7 @@ class Namesake:
             self._try(inquiry, now_ms=now_ms)
 
     def tick(self, token: int, *, now_ms: int) -> None:
-        """Ask again, or go on as a later life when nobody answered."""
+        """Ask again, or go on as a later life when there was no answer."""
         inquiry = self._inquiry
         if inquiry is None or token != inquiry.token:
             return

@@ -1,7 +1,7 @@
 """Self-refutation: answers what others say about this node, with a larger incarnation where needed.
 
 Only the member itself raises its incarnation: a doubt about it is refuted with a larger one, to the
-accuser directly and to everybody as a rumor. A node that leaves answers no doubts any more.
+accuser directly and to all as a rumor. A node that leaves answers no doubts any more.
 """
 
 from typing import Final

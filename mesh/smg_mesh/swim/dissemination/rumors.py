@@ -2,9 +2,9 @@
 
 Claims about members and news share what a packet has left: 60 % and 40 % of the bytes, and what one
 class leaves the other may use; news that found no room go before the claims of the next packet. So
-neither starves. The least sent go first, then the newest. A rumor is
-sent `retransmit_mult * ceil(log10(members + 1))` times, which infects everybody with high probability,
-and is then dropped.
+neither starves. The least sent go first, then the newest. A rumor is sent `retransmit_mult *
+ceil(log10(members + 1))` times, which infects all members with high probability, and is then
+dropped.
 """
 
 from collections import OrderedDict
