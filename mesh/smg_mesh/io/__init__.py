@@ -1,1 +1,1 @@
-"""The only part of the mesh that touches the world."""
+"""Mesh io: driver, sockets, streams, disk and security: the only part of the mesh that does I/O."""

@@ -1,4 +1,6 @@
-"""One node's mesh, put together: first what can fail, in the order that leaves nothing behind, then the wires."""
+"""Mesh assembly: opens first what can fail, in the order that leaves
+nothing behind, then wires the parts.
+"""
 
 import asyncio
 import logging
@@ -51,7 +53,7 @@ _log = logging.getLogger("smg_mesh")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """What a mesh gets from outside, and what it shows."""
+    """Surface of a mesh: what it gets from outside, and what it shows."""
 
     options: MeshOptions
     rng: Rng
@@ -264,7 +266,7 @@ class _Wiring:
         )
 
     def _remember(self) -> None:
-        """Bring the memory up to date: who lives is kept, who said goodbye is not."""
+        """Bring the memory up to date: members that live are kept, those that said goodbye are not."""
         now_ms, me = self._surface.wall_ms(), self._swim.name
         others = [member for member in self._swim.members() if member.name != me]
         living = [KeptPeer(one.name, one.address, now_ms) for one in others if not one.rank.gone]

@@ -1,4 +1,6 @@
-"""Files that are there whole or not at all, also if the power fails, and folders that belong to one process."""
+"""Atomic files: there whole or not at all, also if the power fails; and
+folders locked by one process.
+"""
 
 import fcntl
 import os

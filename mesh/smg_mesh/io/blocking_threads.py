@@ -1,4 +1,5 @@
-"""Blocking calls in threads of their own: few of them, and nothing ever waits for one that hangs.
+"""Blocking threads: blocking calls in a few daemon threads, so that
+nothing waits for one that hangs.
 
 Name lookups and disk writes can block for minutes. The event loop's own executor would be joined at
 exit, so a dead name server could keep a node from stopping; these threads are daemons and are left
@@ -28,7 +29,7 @@ class Threads:
 
     @property
     def running(self) -> int:
-        """Calls that have not come back, whether or not anybody still waits."""
+        """Calls that have not come back, whether or not a caller still waits."""
         return self._running
 
     async def call(self, work: Callable[[], T], *, timeout_s: float) -> T:
@@ -84,7 +85,7 @@ class _Call(Generic[T]):
             self._error = error
 
     def settle(self) -> None:
-        """Hand the outcome to who waits, if anybody still does."""
+        """Hand the outcome to the caller, if it still waits."""
         if self.future.done():
             return
         if self._error is not None:

@@ -1,4 +1,4 @@
-"""What happened how often: counters with one label, and a limit on how many there can be."""
+"""Counters: how often things happened, with one label, and a limit on how many there can be."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,5 @@
-"""The loop around the pure core: one turn per wake-up, effects performed in the order they were said.
+"""Driver: the loop around the pure SWIM core: one turn per wake-up,
+effects performed in their order.
 
 A turn does three things, always in this order:
 
@@ -64,7 +65,7 @@ def _lost(_packet: bytes) -> None:
 
 
 class Core(Protocol):
-    """What is driven: `swim.Swim`."""
+    """Core that is driven; `swim_core.Swim` fits."""
 
     def start(self, *, now_ms: int) -> list[Effect]:
         """Set the first timers."""
@@ -96,7 +97,7 @@ class Core(Protocol):
 
 
 class Socket(Protocol):
-    """Where datagrams come from and go to: `Datagrams`."""
+    """Socket of datagrams; `Datagrams` fits."""
 
     def fileno(self) -> int:
         """Return the descriptor to watch."""
@@ -112,7 +113,7 @@ class Socket(Protocol):
 
 
 class Seals(Protocol):
-    """What closes and opens packets: `Keyring`."""
+    """Sealing and opening of packets; `Keyring` fits."""
 
     def seal(self, packet: bytes) -> bytes:
         """Return the datagram for a packet."""
@@ -124,7 +125,7 @@ class Seals(Protocol):
 
 
 class Peers(Protocol):
-    """What reaches members over streams. Neither call raises."""
+    """Calls to members over streams. Neither raises."""
 
     async def ping(
         self, name: str, address: Address, boot: int, *, deadline_ms: int
@@ -183,7 +184,7 @@ class Driver:
         return len(self._timers)
 
     async def run(self) -> None:
-        """Drive the core until cancelled. Effects said outside of `run` wait for nobody and are lost."""
+        """Drive the core until cancelled. Effects said outside of `run` are lost."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.TaskGroup() as group:

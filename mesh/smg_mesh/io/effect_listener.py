@@ -1,4 +1,6 @@
-"""What the rest of the mesh does about effects that are no I/O: write down, remember, search, hand on."""
+"""Effect listener: handles the core's effects that are no I/O: journal,
+memory, search, notifications.
+"""
 
 import asyncio
 import logging
@@ -27,7 +29,9 @@ _log: Final = logging.getLogger("smg_mesh")
 
 
 class Listener:
-    """One for a node; `lost_one` is called whenever a member died or left, `moved` on any such change."""
+    """Listener of one node; `lost_one` is called whenever a member died or
+    left, `moved` on any such change.
+    """
 
     def __init__(
         self,

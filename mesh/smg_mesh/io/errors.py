@@ -1,4 +1,4 @@
-"""What goes wrong in the mesh and is somebody's to know."""
+"""Mesh errors: what goes wrong in the mesh and has to be reported to its caller."""
 
 
 class MeshError(Exception):

@@ -1,4 +1,4 @@
-"""The story of the mesh: what happened, in a ring for whoever asks and in the log for whoever reads.
+"""Event journal: what happened in the mesh, in a ring for readers and as lines in the log.
 
 One event, one line of log. The lines are written to be read without the code at hand: who, where, what,
 why, and how long it had been silent.
@@ -48,7 +48,7 @@ class Journal:
     async def watch(self, after: int = 0) -> AsyncIterator[MeshEvent]:
         """Yield events with a larger id as they come, until `close`.
 
-        Who is more than 4096 events behind misses the oldest and can tell by the ids.
+        A reader that is more than 4096 events behind misses the oldest and can tell by the ids.
         """
         while True:
             more = self._more

@@ -1,4 +1,4 @@
-"""Carries what shared state says to the gossip, and who lives back to it."""
+"""Gossip bridge: carries what shared state says to the gossip, and which members live back to it."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ FORGOTTEN_MAX: Final = 4_096
 
 
 class GossipBridge:
-    """Between one node's core and its `shared`; fulfils `replicated.Gossip`."""
+    """Bridge between one node's core and its `shared`; fulfils `state_interface.Gossip`."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class GossipBridge:
         return [member.name for member in self._swim.members()]
 
     def carry(self, wish: SpreadRumor | OpenExchanges | DigestIs) -> None:
-        """Do what shared state wishes."""
+        """Perform effects of shared state."""
         swim, now_ms = self._swim, self._now_ms()
         match wish:
             case SpreadRumor(kind=kind, key=key, content=content):
@@ -84,7 +84,7 @@ class GossipBridge:
         self._journal.add(event, self._swim.name, text, level=level, detail=detail)
 
     async def take_hints(self, name: str, letter: bytes, *, deadline_s: float) -> bytes:
-        """Return what a member answers to hints; UnheardError."""
+        """Return what a member answers to hints; NotDeliveredError."""
         member = self._swim.member(name)
         if member is None or member.rank.gone:
             raise NotDeliveredError(f"{name} is no living member")
@@ -102,7 +102,7 @@ class GossipBridge:
             raise AskError("unknown", str(error)) from error
 
     def members_changed(self) -> None:
-        """Tell who lives, soon and once: half a cluster may come in one exchange."""
+        """Tell which members live, soon and once: half a cluster may come in one exchange."""
         if not self._tells_soon:
             self._tells_soon = True
             asyncio.get_running_loop().call_soon(self._tell)
@@ -137,7 +137,7 @@ class GossipBridge:
         self._post(write_letter(self._swim.name, self._swim.boot, content), member.address)
 
     def letter_came(self, packet: bytes) -> None:
-        """Hand a letter to whom it is for, if its writer is known."""
+        """Hand a letter to its receiver, if its writer is known."""
         tag, content = read_letter(packet)
         name = self._swim.name_of(tag)
         if name is not None:

@@ -1,4 +1,4 @@
-"""The parts of one life of one node, and what can be said of them together."""
+"""Mesh parts: all parts of one life of one node, and what can be said of them together."""
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -45,7 +45,7 @@ class Parts:
         return [self.driver.run(), self.seeds.run(), self.memory.run(self.refresh)]
 
     def perform(self, effects: Sequence[Effect]) -> None:
-        """Do what the core asked for; in a closed mesh nobody would hear it."""
+        """Do what the core asked for; in a closed mesh no peer would hear it."""
         if self.driver is not None:
             self.driver.perform(effects)
 
@@ -67,7 +67,7 @@ class Parts:
         )
 
     async def close(self) -> None:
-        """Close the sockets, and keep who was here."""
+        """Close the sockets, and keep the peers that were here."""
         if self.doors is not None:
             await self.doors.close()
         self.refresh()

@@ -1,4 +1,4 @@
-"""What one life leaves to the next: the last boot and the peers, in the data dir.
+"""Peer snapshot: what one life leaves to the next in the data dir: the last boot and the peers.
 
 A new file is written beside the old one, synced and renamed, so a reader finds one or the other and
 never half of it. A disk that is full, slow, read-only or gone costs the memory, not the node: what
@@ -47,7 +47,7 @@ class KeptPeer:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a file says; the default is what no file says."""
+    """Contents of a snapshot file; the default is that of no file."""
 
     boot: int = 0
     label: str = ""
@@ -55,7 +55,7 @@ class Kept:
 
 
 class SnapshotError(Exception):
-    """These bytes are no snapshot."""
+    """Bytes that are no snapshot."""
 
 
 class _PeerRow(msgspec.Struct, forbid_unknown_fields=False):
@@ -179,7 +179,9 @@ class Memory:
         self._changed.set()
 
     def remember(self, peers: Iterable[KeptPeer], *, gone: Iterable[str]) -> None:
-        """Take in who is here now, and drop who said goodbye; written soon if that changed who or where."""
+        """Take in members that are here now, and drop those that said goodbye; written soon if
+        that changed any name or address.
+        """
         before = {name: peer.address for name, peer in self._peers.items()}
         for name in gone:
             self._peers.pop(name, None)

@@ -1,4 +1,4 @@
-"""What this node says and answers over streams: pings, exchanges and questions, in both directions.
+"""Stream sessions: pings, exchanges and questions of this node over streams, in both directions.
 
 It stands between the core and the gRPC rooms: machines for exchanges are made from what the core knows
 now and what state this node holds, and what they learn goes back into it as one more input.
@@ -25,7 +25,7 @@ Reply: TypeAlias = Callable[[bytes, str], Awaitable[bytes]]
 
 
 class Knowledge(Protocol):
-    """What is wanted of the core: `swim.Swim`."""
+    """Interface of the core that sessions need; `swim_core.Swim` fits."""
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class Knowledge(Protocol):
 
 
 class Rings(Protocol):
-    """What is wanted of the keyring's rotation: `rotation.Rotation`."""
+    """Interface of the keyring's rotation that sessions need; `key_rotation.Rotation` fits."""
 
     @property
     def version(self) -> int:
@@ -64,7 +64,7 @@ class Rings(Protocol):
 
 
 class Met(Protocol):
-    """Hears that an exchange with a peer came to its end, whoever began it."""
+    """Callback: an exchange with a peer came to its end, whichever side began it."""
 
     def __call__(self, name: str, /, *, full: bool, held: bool) -> None:
         """Learn of it. `full`: all state was compared, and is the same; `held`: the peer had it all."""
@@ -72,7 +72,7 @@ class Met(Protocol):
 
 
 class StreamSessions:
-    """Both sides of every stream.
+    """Sessions of this node, both sides of every stream.
 
     `pieces` is what this node replicates; `held` says whether it holds the cluster's state. As long as it
     does not, every exchange it begins wants everything.
@@ -129,7 +129,9 @@ class StreamSessions:
         return True
 
     async def join(self, address: Address) -> bool:
-        """Exchange with whoever is there; False if that was this node itself. ExchangeFailedError."""
+        """Exchange with the process at an address; False if that was this
+        node itself. ExchangeFailedError.
+        """
         deadline_ms = min(self._exchange_ms, JOIN_MS)
         try:
             peer = await self._converse(address, None, full=True, deadline_ms=deadline_ms)
@@ -202,7 +204,7 @@ class StreamSessions:
     # ── Peers call ───────────────────────────────────────────────────────────
 
     def on(self, topic: str, reply: Reply) -> None:
-        """Answer questions about `topic` with `reply`; ValueError if somebody does already."""
+        """Answer questions about `topic` with `reply`; ValueError if the topic is taken."""
         if topic in self._topics:
             raise ValueError(f"{topic!r} is answered already")
         if not 1 <= len(topic) <= TOPIC_CHARS_MAX or len(self._topics) >= TOPICS_MAX:

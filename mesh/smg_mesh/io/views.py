@@ -1,4 +1,4 @@
-"""What the mesh shows of itself: values for routes, commands and metrics, and nothing to change by them."""
+"""Views of the mesh: values for routes, commands and metrics, and nothing to change by them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

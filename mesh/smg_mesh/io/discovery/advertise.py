@@ -1,4 +1,4 @@
-"""Which address peers are told: the operator's, the one that is listened on, or the one of the route out."""
+"""Advertised address: the operator's, the one that is listened on, or the one of the route out."""
 
 import asyncio
 import logging

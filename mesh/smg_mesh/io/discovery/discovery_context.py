@@ -1,4 +1,6 @@
-"""What the search for peers sees of the mesh: who lives where, and how to reach out."""
+"""Discovery context: what the search for peers sees of the mesh:
+addresses that live, and calls to them.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
@@ -13,7 +15,7 @@ _LOOK_AGAIN_MS: Final = 100
 
 
 class Table(Protocol):
-    """What is wanted of the core: `swim.Swim`."""
+    """Interface of the core that discovery needs; `swim_core.Swim` fits."""
 
     @property
     def name(self) -> str:
@@ -35,7 +37,7 @@ class Table(Protocol):
 
 
 class DiscoveryContext:
-    """The surroundings of one node; fulfils `seeds.Surroundings`."""
+    """The surroundings of one node; fulfils `seed_search.Surroundings`."""
 
     def __init__(
         self,
@@ -83,5 +85,7 @@ class DiscoveryContext:
             self._step(lambda: self._table.greet(addresses, now_ms=now_ms))
 
     async def exchange(self, address: Address) -> bool:
-        """Exchange with whoever is there; False if that was this node. ExchangeFailedError."""
+        """Exchange with the process at an address; False if that was
+        this node. ExchangeFailedError.
+        """
         return await self._join(address)

@@ -1,4 +1,5 @@
-"""SRV records, asked of the system's name servers: the one thing `getaddrinfo` cannot look up.
+"""DNS SRV lookup (RFC 2782): asks the system's name servers, since
+`getaddrinfo` cannot look these up.
 
 Only what that takes of RFC 1035 and RFC 2782: one question over UDP, over TCP if the answer was cut
 off, the next server if one is silent. Whatever bytes come back give records or a DnsError.

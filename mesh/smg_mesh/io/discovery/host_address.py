@@ -1,4 +1,8 @@
-"""Addresses as people write them: `host`, `host:7946`, `10.0.0.1:7946`, `[fd00::1]:7946`, `_smg._tcp.example.org`."""
+"""Host addresses as operators write them: `host`, `host:7946`,
+`10.0.0.1:7946`, `[fd00::1]:7946`, SRV names.
+
+A name like `_smg._tcp.example.org` is one that only SRV records know.
+"""
 
 import ipaddress
 import re
@@ -15,7 +19,7 @@ HOST_NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A host and a port as somebody wrote them; `service` marks a name that only SRV records know."""
+    """A host and a port as they were written; `service` marks a name that only SRV records know."""
 
     text: str
     host: str

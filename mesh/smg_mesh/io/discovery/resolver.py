@@ -1,4 +1,6 @@
-"""Names to addresses, without ever holding up the loop, and with the last good answer for bad days."""
+"""Resolver: names to addresses, without holding up the loop; keeps the
+last good answer for failures.
+"""
 
 import asyncio
 import socket

@@ -1,6 +1,6 @@
-"""How a node finds the first peer, and finds the others again: seeds are asked for ever.
+"""Seed search: how a node finds the first peer, and the others again: seeds are asked for ever.
 
-While this node is alone or has exchanged with nobody, two things run side by side:
+While this node is alone or has exchanged with no peer, two things run side by side:
 
     greetings   every second a HELLO, one packet, to every address known so far: a seed that has just
                 come up is noticed within a second, whatever the backoff says; names that did not
@@ -9,9 +9,10 @@ While this node is alone or has exchanged with nobody, two things run side by si
                 for an exchange, each as soon as its name is known: a name server that hangs holds
                 up no other seed; then a pause of 0.5 s, doubled up to 10 s, ± 20 %
 
-The answer to a HELLO makes a member, and the core opens an exchange with it: joined. Afterwards, every
-30 s, the seeds are resolved again, and whose address is no living member is greeted and asked again, so
-that two islands that know one common name find each other. The peers of an earlier life act as seeds that are never resolved.
+The answer to a HELLO makes a member, and the core opens an exchange with it: joined. Afterwards,
+every 30 s, the seeds are resolved again, and addresses that are no living member's are greeted and
+asked again, so that two islands that know one common name find each other. The peers of an earlier
+life act as seeds that are never resolved.
 """
 
 import asyncio
@@ -42,11 +43,11 @@ T = TypeVar("T")
 
 
 class ExchangeFailedError(Exception):
-    """Nobody there, or nobody of ours; the message says which."""
+    """No exchange: no process there, or none of this mesh; the message says which."""
 
 
 class Surroundings(Protocol):
-    """What the search needs of the rest of the mesh."""
+    """Interface of the rest of the mesh that the search needs."""
 
     def alone(self) -> bool:
         """Whether no other member is alive here."""
@@ -65,13 +66,15 @@ class Surroundings(Protocol):
         ...
 
     async def exchange(self, address: Address) -> bool:
-        """Exchange with whoever is there; False if that was this node. ExchangeFailedError."""
+        """Exchange with the process at an address; False if that was
+        this node. ExchangeFailedError.
+        """
         ...
 
 
 @dataclass(slots=True)
 class Seed:
-    """One seed and how it is going."""
+    """One seed, and how its attempts go."""
 
     place: Place
     addresses: tuple[Address, ...] = ()
@@ -95,7 +98,9 @@ class Seed:
 
 
 class Seeds:
-    """The search. `on_failure(seed, error)` is told of every new kind of trouble with a seed, once."""
+    """Seed search of one node. `on_failure(seed, error)` is told of every new
+    kind of trouble with a seed, once.
+    """
 
     def __init__(
         self,
@@ -127,7 +132,7 @@ class Seeds:
 
     @property
     def expected(self) -> bool:
-        """Whether there is anybody to wait for: someone named who is not this node itself."""
+        """Whether there is a peer to wait for: a seed that is not this node itself."""
         named = any(not seed.ourselves for seed in self._seeds.values())
         return named or bool(self._old_peers)
 
@@ -142,13 +147,13 @@ class Seeds:
             self._look_again()
 
     def exchanged(self) -> None:
-        """An exchange with a peer went well, whoever began it."""
+        """An exchange with a peer went well, whichever side began it."""
         if not self.joined:
             self.joined = True
             self._wake.set()
 
     def lost_one(self) -> None:
-        """A member died or left: if nobody is alive any more, search as at the start."""
+        """A member died or left: if none is alive any more, search as at the start."""
         # Looked at later, and once: half a cluster may go in one exchange.
         if not self._looks_soon:
             self._looks_soon = True
@@ -236,7 +241,7 @@ class Seeds:
     # ── Greetings ────────────────────────────────────────────────────────────
 
     async def _greetings(self) -> None:
-        """Greet everybody once a second as long as nobody is found."""
+        """Greet all seeds once a second as long as no peer is found."""
         while True:
             self._searched_for.clear()
             greetings = 0
@@ -264,7 +269,7 @@ class Seeds:
     # ── Addresses ────────────────────────────────────────────────────────────
 
     def _absent(self, address: Address) -> bool:
-        """Return whether somebody of ours may be there whom we do not know as living."""
+        """Return whether a node of ours may be there that is not known as living."""
         return not self._own_address(address) and not self._around.present(address)
 
     def _own_address(self, address: Address) -> bool:

@@ -1,1 +1,1 @@
-"""Network."""
+"""Network: the UDP socket, the listening sockets, and datagrams beside the gossip."""

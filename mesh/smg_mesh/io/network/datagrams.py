@@ -1,4 +1,4 @@
-"""One UDP socket that never blocks: read until it is dry, send or drop.
+"""Datagrams: one UDP socket that never blocks: read until it is dry, send or drop.
 
 asyncio's datagram protocol costs 17 µs a packet; `add_reader` and a loop of `recvfrom` 1.6 µs. What the
 system does not take is a lost packet, which the protocol above is made for, and is counted here.

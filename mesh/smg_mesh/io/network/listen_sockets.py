@@ -1,4 +1,4 @@
-"""The sockets of a node: UDP and TCP on one port number, with the keys that guard both."""
+"""Listening sockets of a node: UDP and TCP on one port number, with the keys that guard both."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ LABEL_PATTERN: Final = r"[A-Za-z0-9._-]{1,63}"
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """What is open."""
+    """Open sockets of a node."""
 
     datagrams: Datagrams
     server: StreamServer
@@ -88,7 +88,7 @@ def load_keys(options: MeshOptions) -> Keyring:
 def stream_credentials(
     options: MeshOptions, keyring: Keyring, monotonic_s: Callable[[], float]
 ) -> Credentials:
-    """Return who this node is on streams: the operator's files, or made from the ring, or nobody."""
+    """Return this node's identity on streams: the operator's files, or made from the ring, or none."""
     name, label = options.name, options.label
     if options.tls is not None:
         files = FileMaterial(options.tls, name=name, label=label, monotonic_s=monotonic_s)

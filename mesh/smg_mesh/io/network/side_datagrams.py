@@ -1,4 +1,5 @@
-"""Datagrams that are not gossip: the same header, seal and socket, another first byte of the body.
+"""Side datagrams (letters): not gossip, but the same header, seal and
+socket; another first body byte.
 
 A body of gossip is a msgpack array and begins with 0x95; that of a letter begins with 0x52, which is no array, so
 a node that knows no letters refuses one as it refuses any other nonsense. Who wrote it is known from the header,

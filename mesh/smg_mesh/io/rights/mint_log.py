@@ -1,15 +1,17 @@
-"""What this node's votes said was minted, on the disk itself: a log that is appended to, and begun anew when it is long.
+"""Mint log: what this node's votes said was minted, on the disk itself;
+appended to, begun anew when long.
 
     rights/minted.log    frames, one for each write that was synced:
                          "MINT" | bytes 4 | BLAKE2b-8 of the rest | msgpack [[key, window, total, kept until], …]
     rights/roster.json   the roster of the last life
 
-A vote leaves only after its frame is synced, so what was never synced was never said: a torn frame at the end
-is cut off. A broken frame with a good one behind it is damage: then nobody can say what this node has voted
-for, and it says that it does not remember, as it does when the log is missing and the roster is there.
+A vote leaves only after its frame is synced, so what was never synced was never said: a torn frame
+at the end is cut off. A broken frame with a good one behind it is damage: then it is unknown what
+this node has voted for, and it says that it does not remember, as it does when the log is missing
+and the roster is there.
 
-Of what was lent of permits (`escrow/loans`) only the line with the largest revision is in force, and for good as
-long as it is not 0.
+Of what was lent of permits (`escrow/permits/permit_loans`) only the line with the largest revision
+is in force, and for good as long as it is not 0.
 
 Everything here blocks: call it in a thread, one call at a time.
 """
@@ -45,7 +47,7 @@ Total: TypeAlias = tuple[str, int]
 
 
 class Line(msgspec.Struct, frozen=True, array_like=True):
-    """So much of a window was minted in all; of no interest to anybody after that wall-clock time."""
+    """So much of a window was minted in all; of no interest after that wall-clock time."""
 
     key: str
     window: Annotated[int, Meta(ge=0)]
@@ -55,7 +57,7 @@ class Line(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What an earlier life left. `minted` is None where nobody can say that it is all."""
+    """What an earlier life left. `minted` is None where it may not be all."""
 
     minted: Mapping[Total, int] | None
     roster: Roster | None

@@ -1,7 +1,10 @@
-"""Writes what votes wait for, in a thread: what came together is synced together, and a disk that fails is said once.
+"""Mint writer: writes what votes wait for, in a thread: writes that
+came together are synced together.
 
-Nothing here fails and nothing waits for it: what cannot be written is dropped, and what waits for it is never
-said. Whoever wanted the vote asks again.
+A disk that fails is reported once.
+
+Nothing here fails and nothing waits for it: what cannot be written is dropped, and what waits for
+it is never said. The node that wanted the vote asks again.
 """
 
 import asyncio
@@ -37,7 +40,9 @@ _log: Final = logging.getLogger("smg_mesh.rights")
 
 
 class MintWriter:
-    """One node's; without a folder everything is `written` at once, and nothing is remembered."""
+    """Writer of one node; without a folder everything is `written` at
+    once, and nothing is remembered.
+    """
 
     def __init__(
         self,

@@ -1,15 +1,17 @@
-"""The front door of rights: what this node may spend of the limits of the cluster, and the driver of their pure core.
+"""Rights, the front door: what this node may spend of the cluster's
+limits, and driver of their core.
 
     rights = Rights(name, limits=…, folder=…, rng=…, wall_ms=…, monotonic_s=…)
     rights.connect(post)            # what takes letters to members; without it this node is a cluster of one
     await rights.open(boot)         # what an earlier life minted and voted is known again
     await rights.run()              # a task of the caller's: writes what votes wait for
-    rights.share(key)               # what may be charged, now, without waiting for anybody
+    rights.share(key)               # what may be charged, now, without waiting for any peer
 
-A node alone, for which nothing was ever defined, has no core: most of what is here is loaded with the first limit.
-Between inputs there is one wake-up planned, for when the core says, and sooner where a share calls; while nobody wants
-any rights there is none, and no packet. Times are read here and are arguments further down. A mistake about one input is counted and logged, and
-costs that input.
+A node alone, for which nothing was ever defined, has no core: most of what is here is loaded with
+the first limit. Between inputs there is one wake-up planned, for when the core says, and sooner
+where a share calls; while no rights are wanted there is none, and no packet. Times are read here
+and are arguments further down. A mistake about one input is counted and logged, and costs that
+input.
 """
 
 import logging
@@ -55,7 +57,7 @@ _log: Final = logging.getLogger("smg_mesh.rights")
 
 
 class Post(Protocol):
-    """What takes letters to members."""
+    """Carrier of letters to members."""
 
     @property
     def expect(self) -> int:
@@ -78,7 +80,7 @@ class _Start(NamedTuple):
 
 
 class Rights:
-    """This node's; used in the loop's thread only."""
+    """Rights of this node; used in the loop's thread only."""
 
     def __init__(
         self,
@@ -161,7 +163,7 @@ class Rights:
         self.step_down()
 
     def step_down(self) -> None:
-        """Have no rights from now on: somebody else may have what stands with this name."""
+        """Have no rights from now on: another process may have what stands with this name."""
         core, self._core, self._start = self._core, None, None
         if core is not None:
             core.retire()
@@ -232,7 +234,9 @@ class Rights:
             self._step(core, lambda: core.handle(content, sender, now_ms=now_ms, wall_ms=wall_ms))
 
     def members(self, alive: Sequence[Life], left: Sequence[str]) -> None:
-        """Learn who lives, sorted, this node among them, and who said goodbye or was forgotten."""
+        """Learn which members live, sorted, this node among them, and which
+        said goodbye or were forgotten.
+        """
         self._alive, self._left = alive, left
         self._tell_members()
 
@@ -275,7 +279,7 @@ class Rights:
             self._step(core, lambda: core.persisted(token, now_ms=now_ms, wall_ms=wall_ms))
 
     def _called(self) -> None:
-        """Plan a look at a share that whoever charged it found low."""
+        """Plan a look at a share that its caller found low."""
         core = self._core
         if core is not None:
             core.hear(now_ms=self._now_ms())
@@ -327,7 +331,7 @@ class Rights:
             )
 
     def _look(self, core: "Escrow") -> None:
-        """Let those go on who waited for what is here now."""
+        """Let requests go on that waited for what is here now."""
         now_ms, wall_ms = self._now_ms(), self._wall_ms()
         for key in self._waiting.awaited():
             share = core.share(key, now_ms=now_ms, wall_ms=wall_ms)

@@ -1,8 +1,10 @@
-"""Requests that wait for rights that may be on their way: in order, and none for long.
+"""Rights queue: requests that wait for rights that may be on their
+way: in order, and none for long.
 
-Who is called goes on in the next turn of the loop, and whoever comes in that turn would be there before: with a
-thousand clients those who waited found nothing time and again. So what he was called for is charged for him then
-and there, and given back in the step in which he goes on, and charges it himself.
+A request that is called goes on in the next turn of the loop, and one that comes in that turn would
+be there before it: with a thousand clients those that waited found nothing time and again. So what
+it was called for is charged for it then and there, and given back in the step in which it goes on,
+and charges it itself.
 """
 
 import asyncio
@@ -15,7 +17,7 @@ WAITING_MAX: Final = 10_000
 
 
 class Awaited(Protocol):
-    """What is waited for: rights to one key."""
+    """Rights to one key that requests wait for."""
 
     key: str
     left: int
@@ -33,7 +35,7 @@ class _Waiter:
     window: int = 0
 
     def call(self, share: Awaited) -> None:
-        """Let him go on, with what he waited for kept for him till then."""
+        """Let it go on, with what it waited for kept for it till then."""
         share.left -= self.cost
         share.spent += self.cost
         self.share, self.window = share, share.window
@@ -48,7 +50,7 @@ class _Waiter:
 
 
 class _Line:
-    """Who waits for one key, in order, and what all of them need."""
+    """Requests that wait for one key, in order, and what all of them need."""
 
     __slots__ = ("cost", "waiters")
 
@@ -71,7 +73,7 @@ class _Line:
 
 
 class RightsQueue:
-    """Who waits for which key."""
+    """Waiting requests, by key."""
 
     def __init__(self) -> None:
         self._lines: dict[str, _Line] = {}
@@ -80,18 +82,21 @@ class RightsQueue:
         return bool(self._lines)
 
     def awaited(self) -> list[str]:
-        """Return the keys that somebody waits for."""
+        """Return the keys that requests wait for."""
         return list(self._lines)
 
     def costs(self, key: str) -> tuple[int, int]:
-        """Return what the first who waits for a key needs, and what all of them need; zeros if nobody does."""
+        """Return what the first request that waits for a key needs, and what all of
+        them need; zeros if none does.
+        """
         line = self._lines.get(key)
         return (line.first.cost, line.cost) if line is not None and line.waiters else (0, 0)
 
     async def wait(self, share: Awaited, cost: int, within_s: float) -> bool:
         """Return whether the share had room for so much within that time; nothing is charged.
 
-        That room is kept until this returns, and not for longer: who wants it charges it without another wait.
+        That room is kept until this returns, and not for longer: a caller that wants it charges it
+        without another wait.
         """
         line = self._lines.get(share.key)
         if line is None:
@@ -105,7 +110,7 @@ class RightsQueue:
             async with asyncio.timeout(within_s):
                 return await waiter.heard
         except TimeoutError:
-            # On a busy loop time may be over in the very turn in which he was called.
+            # On a busy loop time may be over in the very turn in which it was called.
             return waiter.share is not None
         finally:
             waiter.take()
@@ -116,7 +121,9 @@ class RightsQueue:
                 del self._lines[share.key]
 
     def look(self, share: Awaited) -> None:
-        """Let those go whom the share has room for, in order; the first that is too large holds up the rest."""
+        """Let requests go on that the share has room for, in order; the first that
+        is too large holds up the rest.
+        """
         line = self._lines.get(share.key)
         if line is None:
             return
@@ -127,7 +134,7 @@ class RightsQueue:
                 waiter.call(share)
 
     def give_up(self, key: str) -> None:
-        """Send all away who wait for a key: there is nothing to come."""
+        """Send all away that wait for a key: there is nothing to come."""
         line = self._lines.get(key)
         for waiter in () if line is None else line.waiters:
             if not waiter.heard.done():

@@ -1,4 +1,4 @@
-"""One wake-up to come: the soonest that anybody asked for, and none when nobody did.
+"""Wake-up timer: one call to come, at the soonest time that was asked for, and none without any.
 
 What is called is called in the loop, never from within what asked for it. If it fails (a mistake of
 ours), that is counted and logged, and it is called again a second later.

@@ -1,1 +1,1 @@
-"""Security."""
+"""Security: the keyring and its rotation, sealed packets, and sealed secrets."""

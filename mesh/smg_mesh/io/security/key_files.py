@@ -1,4 +1,4 @@
-"""Where keys come from and where a rotation is kept.
+"""Key files: the operator's keys, and where the result of a rotation is kept.
 
 The operator's key file has one key per line, base64 or hexadecimal, the primary first; empty lines and
 what follows a `#` are ignored. It is only ever read. What a rotation makes of it is kept beside the
@@ -30,7 +30,7 @@ class KeyFileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KeyFile:
-    """What an operator's file says."""
+    """Contents of an operator's key file."""
 
     keys: tuple[RingKey, ...]
     """The primary first."""

@@ -1,17 +1,19 @@
-"""Changing the keyring of a whole cluster by command, without a moment in which two nodes cannot talk.
+"""Key rotation: changes a cluster's keyring by command, without a moment
+in which two nodes cannot talk.
 
-    install K   everybody can open what K seals           harmless, also where somebody is away
-    use K       everybody seals with K                    refused unless all have K
-    remove K    nobody opens what K seals                 refused unless nobody seals with K any more
+    install K   all nodes can open what K seals           harmless, also where a node is away
+    use K       all nodes seal with K                     refused unless all have K
+    remove K    no node opens what K seals                refused unless no node seals with K any more
 
-The node that is told coordinates: it asks all living members what they hold, decides, and sends everybody
-the whole new ring under the next version (`ring`). Who misses it is brought level by the next exchange with
-anybody who did not: whoever opened the exchange compares versions, and fetches or sends. That works while
-old and new ring have a key in common. A node that was away until its last key had been removed is locked
-out, on purpose, and its operator has to give it a key file that the others know.
+The node that is told coordinates: it asks all living members what they hold, decides, and sends all
+the whole new ring under the next version (`versioned_ring`). A node that misses it is brought level
+by the next exchange with one that did not: the side that opened the exchange compares versions, and
+fetches or sends. That works while old and new ring have a key in common. A node that was away until
+its last key had been removed is locked out, on purpose, and its operator has to give it a key file
+that the others know.
 
-Two rings under one version (two coordinators at once, or differing key files) are a conflict: changes
-are refused until one is forced, and the coordinator's ring is then everybody's.
+Two rings under one version (two coordinators at once, or differing key files) are a conflict:
+changes are refused until one is forced, and the coordinator's ring is then that of all.
 """
 
 import asyncio
@@ -56,7 +58,7 @@ _log: Final = logging.getLogger("smg_mesh.keyring")
 
 
 class Rotation:
-    """Both ends of changing the ring. `changed(why)` is called after every change of it here."""
+    """Rotation of the ring, both ends. `changed(why)` is called after every change of it here."""
 
     def __init__(
         self, ring: VersionedRing, *, me: str, ask: Ask, changed: Callable[[str], None]

@@ -1,4 +1,4 @@
-"""Packets that only members can make, read or repeat.
+"""Keyring: seals and opens packets that only members can make, read or repeat (AES-256-GCM).
 
     datagram = header 32 | body, encrypted | tag 16        AES-256-GCM
 
@@ -289,7 +289,9 @@ class Keyring:
     # ── Secrets in shared state ──────────────────────────────────────────────
 
     def seal_secret(self, secret: bytes) -> bytes:
-        """Return a secret as every member, and nobody else, can read it. Insecure: only marked."""
+        """Return a secret as every member, and no other process, can
+        read it. Insecure: only marked.
+        """
         return seal_secret(secret, self._keys[0] if self._keys else None, self._label)
 
     def open_secret(self, sealed: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The one way in which foreign bytes fail at the door."""
+"""Rejected: the one error of foreign bytes: a datagram or secret that is refused, and why."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Whether a packet was seen before.
+"""Replay window: remembers the packet numbers of each sender, so that no packet takes effect twice.
 
 Every sender numbers the packets of one life (boot) upwards. Per sender the last 1024 numbers are
 remembered, so packets may overtake each other, and none has an effect twice. Of a sender's smaller boots

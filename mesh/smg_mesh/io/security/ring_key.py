@@ -1,7 +1,7 @@
-"""One key of the ring, and what is derived from it.
+"""Ring key: one key of the ring, and the keys derived from it (keyed BLAKE2b).
 
-A key of the ring never encrypts anything itself. From it, by keyed BLAKE2b, come the keys that do: one
-per sender and boot for packets, one for secrets. Whoever learns a derived key learns no other.
+A key of the ring never encrypts anything itself. From it, by keyed BLAKE2b, come the keys that do:
+one per sender and boot for packets, one for secrets. A leaked derived key reveals no other.
 """
 
 import base64

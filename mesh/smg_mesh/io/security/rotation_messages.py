@@ -1,4 +1,4 @@
-"""What nodes ask each other about the keyring: msgpack, read with checks."""
+"""Rotation messages: questions between nodes about the keyring: msgpack, read with checks."""
 
 from typing import Annotated, Final, TypeAlias
 
@@ -15,15 +15,15 @@ Fingerprint: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{8}$")]
 
 
 class List(msgspec.Struct, frozen=True, tag="list"):
-    """What do you hold?"""
+    """Question: which ring is held?"""
 
 
 class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
-    """Give me your ring, with the keys."""
+    """Question: which ring is held, with its keys?"""
 
 
 class Adopt(msgspec.Struct, frozen=True, tag="adopt"):
-    """Hold this ring, the first key primary."""
+    """Request to hold this ring, the first key primary."""
 
     version: Version
     keys: Annotated[list[Key], Meta(min_length=1, max_length=KEYS_MAX)]

@@ -1,4 +1,4 @@
-"""Who holds which keys, as an operator sees it."""
+"""Rotation report: which nodes hold which keys, as an operator sees it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Survey: TypeAlias = Mapping[str, Held | str]
 
 @dataclass(frozen=True, slots=True)
 class KeyringReport:
-    """What came of one step."""
+    """Outcome of one step."""
 
     operation: str
     version: int
@@ -52,7 +52,7 @@ class KeyringReport:
 
 
 class RotationError(MeshError):
-    """A step was refused; `report` says who holds what, if that was asked."""
+    """A step was refused; `report` says which nodes hold what, if that was asked."""
 
     def __init__(self, message: str, report: KeyringReport | None = None) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ class RotationError(MeshError):
 
 
 def conflicts(mine: Held, survey: Survey) -> list[str]:
-    """Return the names of those who hold another ring under the same version."""
+    """Return the names of nodes that hold another ring under the same version."""
     return [
         name
         for name, held in survey.items()

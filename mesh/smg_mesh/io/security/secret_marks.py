@@ -1,4 +1,6 @@
-"""How a secret in shared state begins: plain, or sealed with which key. Known also where there are no ciphers."""
+"""Secret marks: how a secret in shared state begins: plain, or sealed
+with which key; needs no ciphers.
+"""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Secrets in shared state: every member can read them, disks and logs cannot show them.
+"""Secret seal: secrets in shared state: all members can read them, disks and logs cannot show them.
 
     kind 1 | key id 4 | nonce 12 | secret, encrypted | tag 16
 

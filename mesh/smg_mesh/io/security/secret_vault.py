@@ -1,4 +1,5 @@
-"""Secrets in shared state, as who writes and uses them sees it: text in, bytes for a document out, and back.
+"""Secret vault: secrets of shared state for writers and users: text
+in, document bytes out, and back.
 
 Without a mesh, or in an insecure one, a secret is only marked as plain: what keeps it then are the
 permissions of the file it is in. With a keyring it is sealed with the primary key. What is not, because it was
@@ -17,7 +18,7 @@ _log: Final = logging.getLogger("smg_mesh.secrets")
 
 
 class Seals(Protocol):
-    """What closes and opens secrets: `Keyring`."""
+    """Sealing and opening of secrets; `Keyring` fits."""
 
     @property
     def primary(self) -> str:
@@ -46,7 +47,7 @@ class _Plain:
 
 
 class Vault:
-    """Plain until it is given `seals`."""
+    """Vault that keeps secrets plain until it is given `seals`."""
 
     def __init__(self) -> None:
         self._seals: Seals = _Plain()

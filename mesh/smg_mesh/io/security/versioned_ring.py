@@ -1,4 +1,4 @@
-"""The keyring as a value with a version, so that a whole cluster can agree on one.
+"""Versioned ring: the keyring as a value with a version, so that a whole cluster can agree on one.
 
 Every change made by command raises the version by one, and a ring is taken over whole: larger versions
 win, equal ones stay what they are. A node that was away finds the larger version at the first peer it

@@ -1,4 +1,4 @@
-"""What is counted about shared state: name by name, what it means."""
+"""Counter names of shared state: name by name, what each means."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,11 +1,13 @@
-"""Hints between this node and its peers: who has what, as far as anybody said, and lost without harm.
+"""Hint transport: cache hints between this node and its peers, sent as
+letters and lost without harm.
 
-    hints.connect(store, contents=…, wanted=…)     # by whoever has the index; without it there are none
+    hints.connect(store, contents=…, wanted=…)     # by the owner of the index; without it there are none
     hints.add(subject, hash) …                     # what really changed, of this node's own
     await hints.run()                              # a task of shared state's: calls peers when there is something
 
-Hints are in no document, on no disk, and in no rumor. What travels is decided in `sync.hint_talk`; here it is
-sent, as questions about the topic `hints`, and a mistake about them is kept from the rest of the mesh.
+Hints are in no document, on no disk, and in no rumor. What travels is decided in
+`sync.hint_sessions`; here it is sent, as questions about the topic `hints`, and a mistake about
+them is kept from the rest of the mesh.
 """
 
 import asyncio
@@ -43,15 +45,15 @@ class NotDeliveredError(Exception):
 
 
 class LetterSender(Protocol):
-    """What takes letters to peers."""
+    """Carrier of letters to peers."""
 
     async def take_hints(self, name: str, letter: bytes, *, deadline_s: float) -> bytes:
-        """Return what a member answers; UnheardError."""
+        """Return what a member answers; NotDeliveredError."""
         ...
 
 
 class Hints:
-    """This node's part in the conversation; used in the loop's thread only."""
+    """Hints of this node, in conversation with its peers; used in the loop's thread only."""
 
     def __init__(
         self, options: StateOptions, *, now_ms: Callable[[], int], counters: Counters
@@ -77,8 +79,9 @@ class Hints:
     ) -> None:
         """Let `store` hear what peers say, as far as it is `wanted(peer, subject)`; before the mesh starts.
 
-        `contents(subject)` names each of this node's own hashes once: those that were added and not removed.
-        `joined` is told who came to live and in which life, before anything is said to them.
+        `contents(subject)` names each of this node's own hashes once: those that were added and not
+        removed. `joined` is told which peers came to live and in which life, before anything is
+        said to them.
         """
         assert self._talk is None
         self._talk = HintSessions(
@@ -106,7 +109,7 @@ class Hints:
             self._talk.stream.clear(subject, perhaps=perhaps)
 
     def mention(self, subject: str, hashes: Iterable[int]) -> None:
-        """Say that a subject may have these; nobody keeps account of it."""
+        """Say that a subject may have these; no account is kept of it."""
         if self._talk is not None:
             self._talk.stream.mention(subject, hashes)
 
@@ -116,7 +119,7 @@ class Hints:
             self._talk.stream.keep_quiet(quiet=quiet)
 
     def forget(self, subject: str) -> None:
-        """Drop what anybody said of a subject; who still wants it hears of it again by digests."""
+        """Drop what all peers said of a subject; if still wanted, it comes again by digests."""
         if self._talk is not None:
             self._talk.reader.forget_subject(subject)
 
@@ -167,13 +170,13 @@ class Hints:
             self._talk.begin(boot)
 
     def set_peers(self, living: Mapping[str, int]) -> None:
-        """Learn who else lives, and in which life."""
+        """Learn which others live, and in which life."""
         talk = self._talk
         if talk is not None:
             self._guarded(lambda: talk.set_peers(living), None)
 
     def met(self, peer: str) -> None:
-        """Learn that somebody is there, who is about to be known as living."""
+        """Learn of a peer that is about to be known as living."""
         self._met = peer
 
     async def answer(self, letter: bytes, caller: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What an operator wants to know of shared state: that it is here, and that some of it is full."""
+"""State events for operators: that the cluster's state is here, and that a document is full."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ _log: Final = logging.getLogger("smg_mesh.shared")
 
 
 class StateNews:
-    """Tells `gossip`, or only the log where there is none."""
+    """Reporter of state events to `gossip`, or only to the log where there is none."""
 
     def __init__(self, *, now_ms: Callable[[], int]) -> None:
         self.gossip: Gossip | None = None

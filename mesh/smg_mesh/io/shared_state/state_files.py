@@ -1,4 +1,4 @@
-"""The folder in which one node keeps what it replicates: one file for each piece, and one that says when.
+"""State files: the folder of one node's replicated state: one file a piece, and one that says when.
 
     settings-17.bin    "smgstate" | version 1 | BLAKE2b-16 of the rest | msgpack [name, content]
     when.json          when this folder was last known to be up to date, and by which life
@@ -7,8 +7,8 @@ The sum is there because a damaged document would be merged without a word. A fi
 was written is set aside as `*.damaged`, where the next damaged one replaces it. All of this blocks: call it
 in a thread.
 
-A folder belongs to one process at a time. Who has none takes over the first of `before` that is there and that
-nobody uses: by a rename, so it is in one place or the other.
+A folder belongs to one process at a time. A node that has none takes over the first of `before`
+that is there and not in use: by a rename, so it is in one place or the other.
 """
 
 import os
@@ -40,7 +40,7 @@ Content: TypeAlias = tuple[str, bytes]
 
 
 class StateFileError(Exception):
-    """These bytes are not what was written."""
+    """Bytes that are not what was written."""
 
 
 class StateInUseError(Exception):
@@ -57,7 +57,7 @@ class When(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a folder held."""
+    """Contents of a folder."""
 
     pieces: Mapping[str, bytes]
     when: When | None

@@ -1,4 +1,6 @@
-"""What the parts of a mesh want of the state that its members share: `shared.Shared`, seen from below."""
+"""State interface: what the parts of a mesh want of shared state
+(`shared.Shared`), and it of the mesh.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -12,7 +14,7 @@ from smg_mesh.sync.replica_effects import DigestIs, OpenExchanges, SpreadRumor
 
 
 class Gossip(Protocol):
-    """What shared state wants of the mesh that carries it."""
+    """Interface of the mesh that carries shared state."""
 
     @property
     def seals(self) -> Seals:
@@ -33,11 +35,11 @@ class Gossip(Protocol):
         ...
 
     def nobody(self) -> bool:
-        """Return whether there is nobody who could know more than this node."""
+        """Return whether no member could know more than this node."""
         ...
 
     def carry(self, wish: SpreadRumor | OpenExchanges | DigestIs) -> None:
-        """Do what is wished."""
+        """Perform these effects."""
         ...
 
     def happened(self, kind: str, text: str, detail: Mapping[str, str | int]) -> None:
@@ -45,7 +47,7 @@ class Gossip(Protocol):
         ...
 
     async def take_hints(self, name: str, letter: bytes, *, deadline_s: float) -> bytes:
-        """Return what a member answers to hints; `hinting.UnheardError`."""
+        """Return what a member answers to hints; `hint_transport.NotDeliveredError`."""
         ...
 
 
@@ -93,7 +95,7 @@ class Replicated(Protocol):
         ...
 
     def set_members(self, living: Sequence[tuple[str, int]]) -> None:
-        """Learn who lives, and in which life."""
+        """Learn which members live, and in which life."""
         ...
 
     def change_boot(self, boot: int) -> None:

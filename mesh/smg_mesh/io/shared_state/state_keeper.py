@@ -1,4 +1,5 @@
-"""Replicated state on disk: what changed is gathered, written in a thread, and read again after a restart.
+"""State keeper: gathers changes of replicated state, writes them in a
+thread, and reads them at start.
 
     changed(name) ──▶ a second to gather ──▶ dump, 16 at a time ──▶ files, in a thread ──▶ `when.json`
 
@@ -42,7 +43,7 @@ _log: Final = logging.getLogger("smg_mesh.keep")
 
 
 class Keepable(Protocol):
-    """What is kept: `replica.Replica`. Only ever called in the loop's thread."""
+    """State that is kept; `replica.Replica` fits. Only ever called in the loop's thread."""
 
     def dump(self, name: str) -> bytes:
         """Return what is kept of a piece, b"" if it is empty."""
@@ -55,7 +56,7 @@ class Keepable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What an earlier life left."""
+    """State that an earlier life left."""
 
     pieces: int
     absent_ms: int | None
@@ -299,12 +300,12 @@ class Keeper:
 
 
 def _look_at(writing: asyncio.Future[None]) -> None:
-    """See how a write ended for which nobody waits any more."""
+    """See how a write ended that nothing waits for any more."""
     if not writing.cancelled():
         writing.exception()
 
 
 def _give_back(folder: StateFolder, opening: asyncio.Future[Found]) -> None:
-    """Close a folder that was opened when nobody waited any more: the next save takes it again."""
+    """Close a folder that was opened when nothing waited any more: the next save takes it again."""
     if not opening.cancelled() and opening.exception() is None:
         folder.close()

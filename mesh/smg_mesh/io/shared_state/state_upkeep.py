@@ -1,11 +1,11 @@
-"""What shared state needs now and then: secrets sealed again after a rotation, and leftovers tidied up.
+"""State upkeep: seals secrets again after a rotation, and tidies up leftovers, now and then.
 
 Both are writes, so they happen here, outside of whatever was just heard, and a few at a time. After
 anything that may give them work they look soon, a minute later again, and otherwise once an hour. Secrets are
 all looked at, so that is not done for each change of a worker, but for those of keys and of members.
 
-A secret is sealed again by who wrote it. If that node is gone, one of those that live does it: the one
-whose name scores highest for that owner's, so that all agree on who.
+A secret is sealed again by its writer. If that node is gone, one of those that live does it: the
+one whose name scores highest for that owner's, so that all agree on who.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _log: Final = logging.getLogger("smg_mesh.shared")
 
 
 class Tended(Protocol):
-    """What is cared for: `state.workers.WorkerRegistry`."""
+    """Registry that is cared for; `state.workers.worker_registry.WorkerRegistry` fits."""
 
     def watch(self, heard: Heard) -> None:
         """Tell of changes."""
@@ -56,7 +56,7 @@ class Tended(Protocol):
 
 
 class Audited(Protocol):
-    """What is cared for besides: `state.audit.Audit`."""
+    """Log that is cared for besides; `state.audit_log.Audit` fits."""
 
     def tidy(self, *, living: Sequence[str]) -> int:
         """Take away some of what is over its bounds; return how much."""
@@ -64,7 +64,7 @@ class Audited(Protocol):
 
 
 class LivingMembers(Protocol):
-    """Who lives: `replica.Replica`."""
+    """Members that live; `replica.Replica` fits."""
 
     @property
     def living(self) -> Sequence[str]:
@@ -73,7 +73,7 @@ class LivingMembers(Protocol):
 
 
 class StateUpkeep:
-    """One node's share of it."""
+    """Upkeep of shared state: one node's share of it."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""What nodes say over TCP: pings, exchanges and questions, by gRPC on the port of the gossip.
+"""Streams: pings, exchanges and questions between nodes over TCP, by
+gRPC on the port of the gossip.
 
 For bulk and for what must not be lost; a call costs a hundred times a datagram. A node at rest has no
 stream open: connections are made when something is to be said and closed after a minute of silence.

@@ -1,4 +1,4 @@
-"""Channels to peers: made when needed, few, and gone when nothing is said.
+"""Channels to peers (gRPC): made when needed, few, and gone when nothing is said.
 
 gRPC keeps a channel that cannot connect busy with trying, and answers calls meanwhile with the old
 failure. Here a channel that failed is dropped with the last call on it, and the next call makes a new one,
@@ -60,7 +60,9 @@ class Channels:
 
     @asynccontextmanager
     async def lease(self, address: Address, name: str | None) -> AsyncIterator[Channel]:
-        """Lend a channel for one call; StreamError if there are too many. Whoever sees it fail retires it."""
+        """Lend a channel for one call; StreamError if there are too many. A
+        caller that sees it fail retires it.
+        """
         channel = self._found((address, name))
         channel.calls += 1
         try:

@@ -1,4 +1,4 @@
-"""The calling side: pings, exchanges and questions to peers, each with a deadline."""
+"""Stream client: pings, exchanges and questions to peers, each with a deadline."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ _ANSWERS: Final = frozenset(
 
 
 class StreamClient:
-    """Calls peers at addresses. `name` is who has to be there; None: any member of the mesh.
+    """Calls peers at addresses. `name` has to be there; None: any member of the mesh.
 
     Make and use it inside one running loop. `count(name, detail)` hears of every failure.
     """
@@ -178,7 +178,7 @@ class StreamClient:
     def _complain(self, error: StreamError) -> None:
         """Say now and then that a known member is none of ours: its operator, or ours, has to do something.
 
-        What becomes of seeds is told by who tries them.
+        What becomes of seeds is told by the seed search.
         """
         now_s = self._monotonic_s()
         if error.reason in _OPERATORS_BUSINESS and now_s >= self._silent_until_s:

@@ -1,4 +1,4 @@
-"""Bytes made fewer on their way, and unpacked only up to what they are allowed to become."""
+"""Compression of stream messages (zlib): unpacks only up to what they are allowed to become."""
 
 import zlib
 from typing import Final

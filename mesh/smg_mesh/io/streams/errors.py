@@ -1,4 +1,4 @@
-"""How a stream fails, in words for counters and in sentences for people."""
+"""Stream errors: how a stream or question fails, as words for counters and sentences for people."""
 
 from typing import Final
 
@@ -41,7 +41,8 @@ class StreamError(Exception):
 
 
 class AskError(Exception):
-    """A question has no answer. `code` is a word for programs: that of whoever answers, or one of these.
+    """A question without an answer. `code` is a word for programs: that of the
+    answering side, or one of these.
 
     `unknown` no such topic · `busy` · `timeout` the answer took too long · `failed` the answering side
     has a fault · `refused` who asks is not who it says, or asks another node than it means ·
@@ -54,7 +55,7 @@ class AskError(Exception):
 
 
 def failure(error: grpc.aio.AioRpcError, address: Address, name: str | None) -> StreamError:
-    """Return what gRPC's error means for a stream to `name` (None: to whoever is there) at `address`."""
+    """Return what gRPC's error means for a stream to `name` (None: to any member) at `address`."""
     details = error.details() or ""
     if error.code() is grpc.StatusCode.UNAVAILABLE:
         return _unavailable(details, address, name)

@@ -1,4 +1,6 @@
-"""One exchange over a stream of messages, whichever side we are: frames in, frames out, work in between."""
+"""Exchange stream: one exchange over a stream of messages, for either
+side, with its work in between.
+"""
 
 from collections.abc import Awaitable, Callable
 
@@ -9,7 +11,8 @@ from smg_mesh.sync.exchange.exchange_machine import Exchange, ExchangeError, Ope
 
 
 class Conversation:
-    """A machine at a stream. `greeted` hears who is there, once, and may refuse by ExchangeError.
+    """Conversation of a machine at a stream. `greeted` hears who is there, once,
+    and may refuse by ExchangeError.
 
     `read` returns the next message, or what is no bytes if there is none; `write` returns when a message is
     on its way: no more than one waits on either side.

@@ -1,4 +1,6 @@
-"""Frames of an exchange as protobuf messages and back: any bytes give a frame or an `ExchangeError`."""
+"""Frames of an exchange as protobuf messages and back: any bytes give
+a frame or an `ExchangeError`.
+"""
 
 from typing import Final
 

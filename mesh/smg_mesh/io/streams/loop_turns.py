@@ -1,4 +1,4 @@
-"""Who may do a piece of work in this turn of the event loop: one exchange, whichever it is, one piece.
+"""Loop turns: one exchange at a time does one piece of work in each turn of the event loop.
 
 A piece takes milliseconds to build or to merge. Sixteen peers that join at once must not have theirs built
 between two looks at the socket, or the members would take this node for a stalled one.

@@ -1,4 +1,4 @@
-"""The serving side: one port, three methods, and a limit on everything a stranger can hold open.
+"""Stream server: one port, three methods, and a limit on everything a stranger can hold open.
 
 A process that does not finish its handshake, a peer that does not read or say anything, an answer that does
 not come: each has a deadline here, whatever the caller's own. Exchanges and questions have places of their

@@ -1,4 +1,6 @@
-"""What the serving side of the streams needs from the node, and the methods' names."""
+"""Stream service interface: what the serving side of the streams needs
+from the node, and method names.
+"""
 
 from typing import Final, Protocol
 
@@ -20,7 +22,7 @@ EXCHANGE_S: Final = 120.0
 
 
 class StreamService(Protocol):
-    """The node behind the streams. None of it may take long but `answer`."""
+    """Node behind the streams. None of it may take long but `answer`."""
 
     @property
     def turns(self) -> Turns:

@@ -1,10 +1,10 @@
-"""Who is at the other end of a stream: the three ways of knowing, or of not asking.
+"""TLS of the streams: three ways of knowing which node is at the other end, or of not asking.
 
 | mode | certificates | who is let in |
 |---|---|---|
-| derived | made at start from the keyring, by every node for itself | whoever holds a key of the ring, under this label |
-| files | the operator's | whoever has a certificate of that authority with the mesh's name in it |
-| plain | none | everybody: `insecure`, on purpose |
+| derived | made at start from the keyring, by every node for itself | any process that holds a key of the ring, under this label |
+| files | the operator's | any process with a certificate of that authority with the mesh's name in it |
+| plain | none | any process: `insecure`, on purpose |
 
 A certificate carries two DNS names: the node's, and `mesh.LABEL`. A channel to a known member expects its
 name, a channel to a seed the mesh's; the serving side compares the names with the one the caller claims.

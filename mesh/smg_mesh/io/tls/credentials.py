@@ -11,7 +11,7 @@ from smg_mesh.io.tls.names import dns_name, mesh_name
 
 
 class Credentials(Protocol):
-    """How this node shows who it is, and finds out who others are."""
+    """Credentials of this node: proof of its name, and checks of the names of others."""
 
     @property
     def name(self) -> str:

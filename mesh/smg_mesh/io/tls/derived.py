@@ -1,4 +1,5 @@
-"""Certificates made from the keyring: who holds a key of the ring can show and check them.
+"""Derived certificates: made from the keyring; every holder of a key of
+the ring can show and check them.
 
 Each key of the ring is, through BLAKE2b with the label, the private key of one P-256 authority. All
 nodes derive the same authorities, so nothing has to be handed out. At start a node makes itself a leaf key
@@ -37,7 +38,7 @@ _NOT_AFTER: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 class RingKeys(Protocol):
-    """What is wanted of a keyring."""
+    """Interface of a keyring that certificates need."""
 
     def keys(self) -> Sequence[bytes]:
         """Return the keys, 32 bytes each, the primary one first."""

@@ -1,4 +1,4 @@
-"""An operator's own certificates, and taking new ones when the files change.
+"""Certificate files of an operator: read at start, and anew when they change.
 
 The files are looked at when a connection is made, at most once a second. Certificate and key are replaced
 one after the other: what does not fit together, or does not carry the names, is said once and not taken,

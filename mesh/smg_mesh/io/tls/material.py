@@ -1,4 +1,4 @@
-"""What one end of a TLS stream shows and trusts."""
+"""TLS material: what one end of a stream shows and trusts."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,7 +14,7 @@ class Material:
 
 
 class MaterialSource(Protocol):
-    """Where the material comes from."""
+    """Source of the material."""
 
     def read(self) -> Material:
         """Return what is in force now: the same object as long as nothing has changed."""

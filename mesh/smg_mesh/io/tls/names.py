@@ -1,10 +1,10 @@
-"""The names in certificates: of a node, and of its mesh.
+"""Names in certificates: of a node, and of its mesh.
 
-A node may be called what DNS would not: `_a`, `..`, `10.0.0.1`. Underscores and hyphens anywhere pass the
-verification of gRPC as they are (tried); empty labels are refused or, at the end, ignored by it, and
-addresses are compared with other fields. Names of that kind, and labels with other characters, stand in
-certificates as a digest. So do names that begin as those of meshes do: all members carry the mesh's name,
-and it must not do as somebody's own.
+A node may be called what DNS would not: `_a`, `..`, `10.0.0.1`. Underscores and hyphens anywhere
+pass the verification of gRPC as they are (tried); empty labels are refused or, at the end, ignored
+by it, and addresses are compared with other fields. Names of that kind, and labels with other
+characters, stand in certificates as a digest. So do names that begin as those of meshes do: all
+members carry the mesh's name, and it must not do as a node's own.
 """
 
 import ipaddress
