@@ -1,1 +1,3 @@
-"""What the nodes share, with types: workers, settings, sticky keys, load, verdicts, the audit log. Pure."""
+"""State: typed views of what nodes share: workers, limits, keys, settings,
+load, verdicts, audit log. Pure.
+"""

@@ -1,4 +1,5 @@
-"""Who changed what, from where: a log that every node writes and every node can be asked about.
+"""Audit log: who changed what, from where; every node writes it, and
+every node can be asked about it.
 
 A row has a key of its own, and its node takes it away without a trace when it is too old. Two bounds hold,
 and every node sees alike what is over them: a node keeps so many of its latest rows, and the newest rows of

@@ -1,4 +1,4 @@
-"""One row of the audit log, and the bytes it is kept as."""
+"""Audit row: one row of the audit log, and the bytes it is kept as."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _TEXTS: Final = ("who", "address", "action", "subject", "request_id")
 
 
 class AuditRow(msgspec.Struct, frozen=True):
-    """One change that somebody asked for. Ids sort by time; `time_ms` is by the clock of `node`."""
+    """One change that was asked for. Ids sort by time; `time_ms` is by the clock of `node`."""
 
     id: str
     time_ms: int

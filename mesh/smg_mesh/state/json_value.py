@@ -1,4 +1,4 @@
-"""Values that JSON can say, as msgpack bytes and back."""
+"""JSON values: packs what JSON can say as msgpack bytes, and reads it back."""
 
 import math
 from typing import Final, TypeAlias

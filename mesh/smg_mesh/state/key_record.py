@@ -1,4 +1,6 @@
-"""One API key as all nodes know it: whose it is, what it may, until when, and a digest of its secret."""
+"""Key record: one API key as all nodes know it: its owner, its rights,
+its end, a digest of its secret.
+"""
 
 from typing import Annotated, Final, Literal, TypeAlias
 

@@ -1,4 +1,4 @@
-"""Who looks after a worker: the same few nodes by everybody's reckoning, without asking.
+"""Prober selection: the few nodes that probe a worker, the same on every node (rendezvous hashing).
 
 Rendezvous hashing: each node draws a number for a worker, BLAKE2b of both names, and the largest win. When a
 node leaves, only what it had won moves; when one comes, it takes its share from all alike. From
@@ -19,8 +19,8 @@ def probers(
 ) -> tuple[str, ...]:
     """Return the names of the nodes that look after a worker, the best first.
 
-    `nodes` are (name, zone), in any order; those of the worker's own `zone` come before all others. Of at
-    most `all_up_to` nodes all look. A worker without a zone is as near to everybody.
+    `nodes` are (name, zone), in any order; those of the worker's own `zone` come before all others.
+    Of at most `all_up_to` nodes all look. A worker without a zone is as near to all.
     """
     assert count > 0
     zones = dict(nodes)

@@ -1,4 +1,5 @@
-"""What each node says it runs, so that an operator sees whether all of them run the same.
+"""Running configuration: what each node says it runs, so that an operator
+sees whether all run the same.
 
 register r/"" = msgpack {name: text}
 """
@@ -20,7 +21,7 @@ _decoder: Final = msgspec.msgpack.Decoder(dict[str, str])
 
 
 class Running:
-    """What this node runs and what the others say they run."""
+    """Facts of this node about what it runs, and those of the others."""
 
     def __init__(self, registers: BoundRegisters, me: str) -> None:
         self._registers: Final = registers

@@ -1,7 +1,9 @@
-"""Settings of the whole cluster: a value per key, versioned, and both values shown where two collide.
+"""Settings of the whole cluster: a value per key, versioned, and both
+values shown where two collide.
 
-Values are what JSON can say, kept as msgpack. What this version cannot read is kept and passed on, counts as
-no value here, and is listed. Whether a value makes sense is for whoever knows the key.
+Values are what JSON can say, kept as msgpack. What this version cannot read is kept and passed on,
+counts as no value here, and is listed. Whether a value makes sense is for the reader that knows the
+key.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""What this version of the program cannot read in shared state: kept, passed on, left alone, reported."""
+"""Unknown versions: shared state that this version cannot read: kept,
+passed on, left alone, reported.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -14,7 +16,7 @@ _decoder = msgspec.msgpack.Decoder(dict[str, object])
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An entry that a newer version, or nobody sensible, wrote.
+    """An entry that a newer version wrote, or that makes no sense.
 
     `key`: no key of this kind is known. `value`: its bytes make no sense here and it does not count.
     `fields`: it counts, but for the fields named in `detail`.

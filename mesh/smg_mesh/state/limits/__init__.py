@@ -1,1 +1,1 @@
-"""Limits."""
+"""Limits: rules as they are written, stored, and matched with requests."""

@@ -1,4 +1,4 @@
-"""Limits as people write them, and how each mistake is told: field by field, with its place.
+"""Limit parser: reads limits as people write them, and tells each mistake with the field it is in.
 
     {"amounts": [{"unit": "requests", "amount": 60, "window": "minute"}], "concurrency": 8, "mode": "strict"}
 
@@ -40,7 +40,7 @@ AMOUNT_FIELDS: Final = ("unit", "amount", "window")
 
 
 class LimitError(ValueError):
-    """This is no limit. `field` is the place of what is wrong with it, as a JSON path."""
+    """Input that is no limit. `field` is the place of what is wrong with it, as a JSON path."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)

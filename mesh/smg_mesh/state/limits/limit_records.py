@@ -1,4 +1,4 @@
-"""The rules of limits as one node holds them: read when they change, and found by whom they speak of."""
+"""Limit records: the rules of limits as one node holds them, read when they change, found by scope."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,13 +1,14 @@
-"""A limit as somebody defined it: for whom, how much, and what happens when it is used up.
+"""Limit rule: for whom a limit is, how much it allows, and what happens when it is used up.
 
 One rule has several amounts, each of one unit and one window, and perhaps a number of requests at a time. Every
 one of them is a limit of its own, `SCOPE#UNIT/WINDOW_MS`, and all of a scope have one owner.
 
     record = msgpack {tenant, key, model, amounts, concurrency, …, older}
 
-`older` says what was allowed before, and until when: a node that was cut off may still go by it, and whoever
-mints has to leave room for that. A rule that was taken away stays as a record without amounts as long as it
-matters. A rule as it is written and its bytes are the same to every version that knows its fields.
+`older` says what was allowed before, and until when: a node that was cut off may still go by it,
+and an owner that mints has to leave room for that. A rule that was taken away stays as a record
+without amounts as long as it matters. A rule as it is written and its bytes are the same to every
+version that knows its fields.
 """
 
 from collections.abc import Sequence
@@ -65,7 +66,7 @@ class Amount(msgspec.Struct, frozen=True):
 
 
 class Older(msgspec.Struct, frozen=True, array_like=True):
-    """What was allowed until `until_ms` (wall clock of who changed it)."""
+    """Amount that was allowed until `until_ms` (wall clock of the node that changed it)."""
 
     unit: Unit
     window_ms: _Window
@@ -80,7 +81,7 @@ class Older(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LimitRule(msgspec.Struct, frozen=True):
-    """What is allowed to whom. `standing` is the part that stands with nodes whoever can be reached."""
+    """What is allowed to whom. `standing` is the part that stands with nodes, reachable or not."""
 
     tenant: str = ""
     key: str = ""
@@ -97,7 +98,7 @@ class LimitRule(msgspec.Struct, frozen=True):
 
     @property
     def scope(self) -> str:
-        """The text of its scope; empty for everybody together."""
+        """The text of its scope; empty for all together."""
         return Scope(self.tenant, self.key, self.model).text
 
     @property

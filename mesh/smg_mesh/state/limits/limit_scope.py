@@ -1,4 +1,5 @@
-"""Whom a limit is for, as one text: `tenant=acme,model=llama`, in that order; empty for everybody together.
+"""Limit scope: whom a limit is for, as one text:
+`tenant=acme,model=llama`, in that order; empty for all.
 
 A name may be `*`: each tenant, key or model has one of its own. The text is part of keys that travel in small
 packets: what letters do not say is percent-encoded, and a long name is cut and marked by a digest of the whole.
@@ -27,7 +28,7 @@ _PLAIN: Final = "/:@+~"
 
 
 class ScopeError(ValueError):
-    """This names nobody that a limit can be for."""
+    """Text that names nothing that a limit can be for."""
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -103,7 +104,7 @@ def patterns(text: str) -> Iterator[str]:
 
 
 def is_instance(text: str) -> bool:
-    """Whether this may be the scope of somebody: nothing in it is named twice, or `*`."""
+    """Whether this may be the scope of one request: nothing in it is named twice, or `*`."""
     if text.count(",") >= len(FIELDS):
         return False
     parts = _parts(text)

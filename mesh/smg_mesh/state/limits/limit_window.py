@@ -1,4 +1,4 @@
-"""Windows of limits as people write them: `minute`, `10s`, `7d`."""
+"""Limit windows as people write them: `minute`, `10s`, `7d`."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
-"""Limits of the whole cluster: rules by scope, and what they come to for one tenant, key or model.
+"""Limits view of the whole cluster: rules by scope, and what they come
+to for a tenant, key or model.
 
     limit of a key = the rule that names its scope most exactly, alone, under the key of the instance
 
@@ -136,8 +137,8 @@ class LimitsView:
     def matching(self, tenant: str, key_id: str, model: str) -> Sequence[Matched]:
         """Return every limit that such a request meets, the cheap ones to check first.
 
-        Names are those of the request, and empty for nobody: a rule that names a tenant is not for those
-        who have none, whatever it names.
+        Names are those of the request, and empty where it has none: a rule that names a tenant is
+        not for requests without one, whatever it names.
         """
         names = dict(zip(FIELDS, (tenant, key_id, model), strict=True))
         found: list[Matched] = []
@@ -157,14 +158,14 @@ class LimitsView:
     """What a rule says beside its scope, as people write it."""
 
     def scope(self, text: str) -> str:
-        """Return the one text of a scope, `global` for everybody together; LimitError."""
+        """Return the one text of a scope, `global` for all together; LimitError."""
         try:
             return stored(read_scope(text).text)
         except ScopeError as error:
             raise LimitError("scope", str(error)) from error
 
     def read(self, scope: str, body: Mapping[str, Any], *, durable: bool) -> LimitRule:
-        """Return the rule that a body in words says for that scope; see `limit_words.read_rule`."""
+        """Return the rule that a body in words says for that scope; see `limit_parser.read_rule`."""
         try:
             return read_rule(read_scope(scope), body, durable=durable)
         except ScopeError as error:

@@ -1,4 +1,4 @@
-"""What those who probe a worker say of it: up or down, and why.
+"""Health verdicts: what the nodes that probe a worker say of it: up or down, and why.
 
     register v/N = msgpack [[up, reason, short ids end to end, [other ids]], …]
 
@@ -56,7 +56,7 @@ _decoder: Final = msgspec.msgpack.Decoder(list[_Group])
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a node says of a worker, and how long ago it was heard."""
+    """Verdict of one node on a worker, and how long ago it was heard."""
 
     node: str
     up: bool
@@ -116,7 +116,7 @@ class Verdicts:
         return due_ms
 
     def forget(self, worker_id: str) -> int | None:
-        """Say nothing of a worker any more: somebody else probes it, or it is no more."""
+        """Say nothing of a worker any more: another node probes it, or it is no more."""
         self._withdraw(worker_id)
         return self.refresh()
 
@@ -140,7 +140,7 @@ class Verdicts:
     # ── Hearing ──────────────────────────────────────────────────────────────
 
     def of(self, worker_id: str) -> Sequence[Verdict]:
-        """Return what everybody says of a worker, this node too, sorted by node."""
+        """Return what all nodes say of a worker, this one too, sorted by node."""
         now_ms = self._registers.now_ms()
         found: list[Verdict] = []
         for node, said in self._heard.about(worker_id).items():

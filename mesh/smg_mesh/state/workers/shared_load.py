@@ -1,4 +1,4 @@
-"""What all nodes have open at each worker, so that many nodes balance like one.
+"""Shared load: what all nodes have open at each worker, so that many nodes balance like one.
 
     register l/N = msgpack [short ids end to end, [other ids], [requests, tokens, requests, tokens, …]]
 
@@ -56,7 +56,7 @@ _decoder: Final = msgspec.msgpack.Decoder(_Content)
 
 
 class LoadView:
-    """The load of this node as it is said, and the load of the others as it is heard."""
+    """Load of this node as it is said, and load of the others as it is heard."""
 
     def __init__(self, registers: BoundRegisters, me: str) -> None:
         self._sums: dict[str, Load] = {}

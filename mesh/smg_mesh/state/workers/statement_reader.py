@@ -1,4 +1,4 @@
-"""Thousands of small statements about workers out of a few registers: how a node hears them.
+"""Statement reader: takes thousands of small statements about workers out of a few registers.
 
 What a register says as a whole is compared with what it said before, so that a reader hears of single
 statements. A statement that moved to another register of its owner is in both for a moment when
@@ -27,7 +27,7 @@ class Statement(Generic[V]):
 
 
 class Statements(Generic[V]):
-    """What the other nodes say about workers, under one kind of register."""
+    """Statements of the other nodes about workers, under one kind of register."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Statements(Generic[V]):
         return len(self._speakers)
 
     def about(self, worker_id: str) -> Mapping[str, Statement[V]]:
-        """Return who says something about a worker, and where."""
+        """Return which nodes say something about a worker, and where."""
         return self._about.get(worker_id, {})
 
     def _hear(self, register: Register, gone: bool) -> None:

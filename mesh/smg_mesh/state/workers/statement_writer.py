@@ -1,4 +1,4 @@
-"""Thousands of small statements about workers in a few registers: how a node says them.
+"""Statement writer: puts thousands of small statements about workers into a few registers.
 
 Each statement has its place on a *sheet*, and a sheet is one register. A statement stays on its sheet as
 long as it is made, so that what changes is one sheet. When a sheet is said:
@@ -7,8 +7,8 @@ long as it is made, so that what changes is one sheet. When a sheet is said:
     without a change   after `repeat`, then 4 times that, … up to `repeat_last`: a lost rumor heals soon,
                        and quiet sheets cost little
 
-What all nodes say by this together has a budget of bytes per second. Where it is too small for that, everybody
-says each sheet less often, and what was said is good for longer.
+What all nodes say by this together has a budget of bytes per second. Where it is too small for
+that, every node says each sheet less often, and what was said is good for longer.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -60,7 +60,7 @@ class _Sheet(Generic[V]):
 
 
 class StatementWriter(Generic[V]):
-    """What this node says about workers, under one kind of register."""
+    """Statements of this node about workers, under one kind of register."""
 
     def __init__(
         self,
@@ -206,7 +206,9 @@ class StatementWriter(Generic[V]):
         return min(self._pace.apart_max_ms, self._stretched(self._pace.apart_ms))
 
     def _stretched(self, span_ms: int) -> int:
-        """Return the span, or a longer one if everybody saying everything in it is beyond the budget."""
+        """Return the span, or a longer one if all nodes saying
+        everything in it is beyond the budget.
+        """
         own_bytes = self._said_bytes + _HEAD_BYTES * len(self._sheets)
         needed_ms = own_bytes * max(1, self._speakers()) * 1000 // self._pace.bytes_per_s
         return max(span_ms, needed_ms)

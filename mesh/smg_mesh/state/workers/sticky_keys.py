@@ -1,10 +1,11 @@
-"""Which worker a routing key belongs to, where that is not what every node would compute by itself.
+"""Sticky keys: the worker of a routing key, where that is not what
+every node would compute by itself.
 
     table row: key → msgpack [worker, why]
 
-Whoever places a key writes it, and of two nodes that place one key at the same moment the later write
-counts, on all nodes. A key that nobody uses for the table's time (four hours) is forgotten; using it
-costs a write only every half an hour.
+The node that places a key writes it, and of two nodes that place one key at the same moment the
+later write counts, on all nodes. A key that is not used for the table's time (four hours) is
+forgotten; using it costs a write only every half an hour.
 """
 
 from collections.abc import Callable, Sequence
@@ -65,7 +66,7 @@ class Sticky:
         return None if content is None else content.worker_id
 
     def row(self, key: str) -> StickyRow | None:
-        """Return the worker of a key, who set it and why."""
+        """Return the worker of a key, which node set it, and why."""
         row = self._table.get(key)
         content = None if row is None else _content(row)
         if row is None or content is None:
@@ -85,7 +86,7 @@ class Sticky:
         self._table.touch(key)
 
     def release(self, key: str) -> None:
-        """Let a key belong to nobody, on all nodes."""
+        """Let a key belong to no worker, on all nodes."""
         self._table.remove(key)
 
     def of_worker(self, worker_id: str) -> Sequence[str]:

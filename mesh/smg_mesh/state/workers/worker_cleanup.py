@@ -1,7 +1,8 @@
-"""Clearing away entries about workers that count for nothing, and sealing API keys anew.
+"""Worker cleanup: clears away entries about workers that count for
+nothing, and seals API keys anew.
 
     beaten by a removal, own       at once; a listing is rewritten as withheld: it remembers what was listed
-    beaten by a removal, others'   by whoever's removal counts, when the removal is old
+    beaten by a removal, others'   by the node whose removal counts, when that is old
     of a worker without sources    its patch and drain, by their owner, a minute later
     listings of a forgotten node   those that nothing needs, by one of the living
 
@@ -55,7 +56,9 @@ def tidy(
 
 
 def _settler(removal: Held, living: Sequence[str]) -> str:
-    """Return who clears away what a removal beat: whoever removed, or for a dead one somebody else."""
+    """Return which node clears away what a removal beat: its writer,
+    or for a dead one another node.
+    """
     if removal.owner in living or not living:
         return removal.owner
     return probers(removal.key, [(node, "") for node in living], count=1, all_up_to=1)[0]

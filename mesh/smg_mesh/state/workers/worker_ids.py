@@ -1,4 +1,4 @@
-"""Ids of workers in few bytes, for what is said about thousands of them.
+"""Worker ids in few bytes, for what is said about thousands of them.
 
 An id like `w-0123456789ab` is six bytes with a known beginning, and most are; any other travels as it is.
 """

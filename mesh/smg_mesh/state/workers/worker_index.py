@@ -1,4 +1,4 @@
-"""What is held about every worker, read once and kept current: a change costs the entries of one worker."""
+"""Worker index: what is held about every worker, read once and kept current, one worker a change."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ class WorkerIndex:
     # ── Following ────────────────────────────────────────────────────────────
 
     def look_at(self, keys: Sequence[str]) -> None:
-        """Read these keys again, and tell who watches which workers are not as they were."""
+        """Read these keys again, and tell watchers which workers are not as they were."""
         touched: dict[str, None] = {}
         for key in keys:
             known = read_key(key)

@@ -1,4 +1,4 @@
-"""Which keys of the namespace `workers` belong to a worker, and what each of them is about.
+"""Worker keys: which worker a key of the namespace `workers` belongs to, and what it is about.
 
 ID                     only ever removed: what is not later than that removal does not count
 ID/api, /kubernetes, /dns, /static@NODE, /file@NODE     who says that it exists, and how it is

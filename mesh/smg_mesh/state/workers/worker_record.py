@@ -1,4 +1,4 @@
-"""One worker as all its sources together describe it.
+"""Worker record: one worker as all its sources together describe it.
 
 An entry counts if it is later than the removal of the worker's identity. A worker exists while one source
 counts. Of its sources the more trusted one decides about each field it has said, then the later one; what an

@@ -1,4 +1,4 @@
-"""The workers of the cluster: added anywhere, usable everywhere, and gone when somebody removes them.
+"""Worker registry of the cluster: added anywhere, usable everywhere, and gone once removed.
 
 A worker belongs to the cluster, not to the node that wrote it down: it exists while one source says so,
 whatever happens to that node. A removal beats every entry that is earlier, also one that arrives later; an
@@ -139,10 +139,11 @@ class WorkerRegistry:
     ) -> Listed:
         """Say that exactly these are what this node lists itself.
 
-        Call it when the cluster's state is here. What is unchanged is not written again. What it listed
-        before and does not list now is dropped. What an operator removed is held back until its listing
-        changes or the worker exists again by somebody else's word; a node that lists for the first time
-        is held back by equal listings of others, for it may be an old one under a new name.
+        Call it when the cluster's state is here. What is unchanged is not written again. What it
+        listed before and does not list now is dropped. What an operator removed is held back until
+        its listing changes or the worker exists again by another source's word; a node that lists
+        for the first time is held back by equal listings of others, for it may be an old one under
+        a new name.
         """
         assert source in LISTINGS
         part = part_of(source, self._me)

@@ -1,4 +1,4 @@
-"""How a worker is to be reached and used, as sources and operators say it, and the bytes of that.
+"""Worker spec: how a worker is reached and used, as sources and operators say it, and its bytes.
 
 A source's value is a map {spec, by, withheld}, a patch is {spec, by}, a drain {on, by}; `spec` has only the
 fields that were said. What a newer version added to any of these maps stays in it.
@@ -37,7 +37,9 @@ _encoder = msgspec.msgpack.Encoder()
 
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
-    """What one entry says. `fields` are those of a spec that were said; `strange` those not known here."""
+    """Contents of one entry. `fields` are those of a spec that were said;
+    `strange` those not known here.
+    """
 
     fields: Mapping[str, object]
     by: str
